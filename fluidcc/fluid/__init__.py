@@ -1,0 +1,1 @@
+"""The fluid model: rates of events times changes, delays, and the integrators."""

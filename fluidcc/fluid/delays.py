@@ -1,0 +1,132 @@
+"""What travels, what is seen late, and how late: the delays of a network."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc.laws.law import Signal, Trip
+from fluidcc.network import Flows, Network
+from fluidcc.ops import Num
+
+
+class State(NamedTuple):
+    """Everything that has memory: senders per group (m,), queues and queue laws per link."""
+
+    senders: tuple
+    queues: tuple
+    laws: tuple
+
+
+class Wire(NamedTuple):
+    """Everything that travels, hence everything that is ever seen late."""
+
+    rates: tuple  # of one flow, per group (m,) [packet/s]
+    signals: tuple  # Signal per link
+    paces: tuple  # per link: packets leaving per packet entering
+
+
+class Past(NamedTuple):
+    """What is looked up on the wire: per group (m,), and per group and link of its route."""
+
+    acked: tuple  # rate, as the packets acknowledged now were sent
+    carried: tuple  # rate, as the packets that bring the signal were sent
+    heard: tuple  # Signal, as it was decided
+    arriving: tuple  # rate, as the packets entering the queue now were sent
+    paces: tuple  # of the link, as the packets acknowledged now entered it
+
+
+class Way(NamedTuple):
+    """How long ago a group's packets passed each link of its route [s], shape (m,) each."""
+
+    trips: tuple[Trip, ...]  # of the packets acknowledged now, or quenched where quenches tell
+    entering: tuple[Num, ...]  # since packets that enter each queue now were sent
+    entered: tuple[Num, ...]  # since packets acknowledged now entered each queue
+
+
+def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
+    """Round-trip time of a packet sent now [s], shape (m,)."""
+    return flows.rtt + sum(queues[k] / net.links[k].capacity for k in flows.route)
+
+
+def first_hop(flows: Flows) -> Num:
+    """Delay from the source to its first link [s]."""
+    return 0.0 if flows.access_delay is None else flows.access_delay
+
+
+def reverse_delays(net: Network, flows: Flows) -> list[Num]:
+    """Delay from each router of the route back to the source [s], without queues."""
+    way, out = first_hop(flows), []
+    for k in flows.route:
+        out.append(way if flows.reverse_delay is None else flows.reverse_delay)
+        way = way + net.links[k].delay
+    return out
+
+
+def explicit_way(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Way:
+    """The passage as if every packet had met the present queues."""
+    total = round_trip(net, flows, queues)
+    forward, trips = first_hop(flows), []
+    for k, reverse in zip(flows.route, reverse_delays(net, flows), strict=True):
+        wait = queues[k] / net.links[k].capacity
+        trips.append(Trip(total, forward, wait, reverse))
+        forward = forward + wait + net.links[k].delay
+    ahead = tuple(t.forward for t in trips)
+    return Way(tuple(trips), ahead, tuple(total - f for f in ahead))
+
+
+def ages_on(net: Network, ways: list[Way]) -> Past:
+    """Age of every looked-up number [s], in the shape of Past, for the passage of each group."""
+
+    def each(pick: Callable[[Flows, Way], Any]) -> tuple:
+        def full(flows: Flows, way: Way) -> Any:
+            shape = jnp.shape(flows.rtt)
+            return jax.tree.map(
+                lambda v: jnp.broadcast_to(jnp.asarray(v, float), shape), pick(flows, way)
+            )
+
+        return tuple(full(f, w) for f, w in zip(net.flows, ways, strict=True))
+
+    def heard(flows: Flows, way: Way) -> tuple[Signal, ...]:
+        decided = (flows.feedback.age(t) for t in way.trips)
+        return tuple(Signal(*(age for _ in Signal._fields)) for age in decided)
+
+    return Past(
+        acked=each(lambda f, w: w.trips[0].round_trip),
+        carried=each(lambda f, w: tuple(f.feedback.carrier(t) for t in w.trips)),
+        heard=each(heard),
+        arriving=each(lambda f, w: w.entering),
+        paces=each(lambda f, w: w.entered),
+    )
+
+
+def ages(net: Network, y: State) -> Past:
+    """Age of every looked-up number [s], in the shape of Past, from the present queues."""
+    return ages_on(net, [explicit_way(net, flows, y.queues) for flows in net.flows])
+
+
+def picks(net: Network) -> Past:
+    """Index of every looked-up number in the flattened Wire, in the shape of Past."""
+    sizes = [np.size(f.rtt) for f in net.flows]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    fields = len(Signal._fields)
+    first_signal = int(starts[-1])
+    first_pace = first_signal + fields * len(net.links)
+    own = [np.arange(a, b) for a, b in itertools.pairwise(starts)]
+
+    def same(index: int, flows: Flows) -> np.ndarray:
+        return np.full(np.shape(flows.rtt), index)
+
+    def signal(k: int, flows: Flows) -> Signal:
+        return Signal(*(same(first_signal + fields * k + j, flows) for j in range(fields)))
+
+    return Past(
+        acked=tuple(own),
+        carried=tuple(tuple(o for _ in f.route) for o, f in zip(own, net.flows, strict=True)),
+        heard=tuple(tuple(signal(k, f) for k in f.route) for f in net.flows),
+        arriving=tuple(tuple(o for _ in f.route) for o, f in zip(own, net.flows, strict=True)),
+        paces=tuple(tuple(same(first_pace + k, f) for k in f.route) for f in net.flows),
+    )

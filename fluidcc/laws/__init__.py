@@ -1,0 +1,1 @@
+"""Laws of congestion control as rules for single packet events, each written once."""

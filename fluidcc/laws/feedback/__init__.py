@@ -1,0 +1,1 @@
+"""Feedback laws, one a file."""

@@ -1,0 +1,14 @@
+"""The feedback law `backward`."""
+
+from typing import ClassVar
+
+from fluidcc.laws.law import AbstractFeedback, Moment
+
+
+class Backward(AbstractFeedback):
+    """Backward ECN: the router tells the source itself, by source quench."""
+
+    name: ClassVar[str] = "backward"
+    source: ClassVar[str] = "akujobi2002, section III"
+    moment: ClassVar[Moment] = Moment.ENTRY
+    quench: ClassVar[bool] = True

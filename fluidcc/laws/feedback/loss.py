@@ -1,0 +1,17 @@
+"""The feedback law `loss`."""
+
+from typing import ClassVar
+
+from fluidcc.laws.law import AbstractFeedback, Moment, Signal
+
+
+class Loss(AbstractFeedback):
+    """No ECN: what would be a mark is a loss, seen by duplicate ACKs. Misra and Ott (2003), 3."""
+
+    name: ClassVar[str] = "loss"
+    source: ClassVar[str] = "misra2003, section 3"
+    moment: ClassVar[Moment] = Moment.ENTRY
+
+    def hears(self, signal: Signal) -> Signal:
+        """Turn marks into losses."""
+        return Signal(mark=0.0, drop=1 - (1 - signal.mark) * (1 - signal.drop))

@@ -1,0 +1,13 @@
+"""The feedback law `mark_tail`."""
+
+from typing import ClassVar
+
+from fluidcc.laws.law import AbstractFeedback, Moment
+
+
+class MarkTail(AbstractFeedback):
+    """ECN: marked on entering the queue, echoed by the receiver."""
+
+    name: ClassVar[str] = "mark_tail"
+    source: ClassVar[str] = "durresi2003, section 3"
+    moment: ClassVar[Moment] = Moment.ENTRY

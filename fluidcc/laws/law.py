@@ -1,0 +1,215 @@
+"""What a law is: rules for single packet events, and records of what an event tells.
+
+A rule returns the *change* of a state. Regular events carry `count` and `elapsed`: the rule says
+what `count` packets in `elapsed` seconds do. The packet engine calls it with one packet and the
+time since the last event, the fluid model takes its slope at zero in both.
+"""
+
+import abc
+import enum
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+
+from fluidcc.laws.parameters import check_fields, param
+from fluidcc.ops import Num
+
+State = Any
+"""A number or a flat NamedTuple of numbers; `()` where nothing is remembered."""
+
+
+class Signal(NamedTuple):
+    """What a link says to a packet. Over several links each combines as 1 - prod(1 - p)."""
+
+    mark: Num = 0.0  # probability to signal congestion
+    drop: Num = 0.0  # probability to be lost
+
+
+class Arrival(NamedTuple):
+    """What `count` packets tell a queue, `elapsed` seconds after the ones before."""
+
+    count: Num  # packets
+    elapsed: Num  # s
+    queue: Num  # packets found
+    capacity: Num  # packet/s
+    size: Num = 1.0  # of this packet, in mean packets
+
+
+class Ack(NamedTuple):
+    """What acknowledgements of `count` packets tell a sender, `elapsed` s after the ones before."""
+
+    count: Num  # packets
+    elapsed: Num  # s
+    rtt: Num  # s, measured
+
+
+class Since(NamedTuple):
+    """What happened since the sender's last reaction."""
+
+    time: Num  # s
+    round_trip: Num  # s
+    window: Num  # 1 if this acknowledgement is for a packet sent after it, else 0
+
+
+class Shares(NamedTuple):
+    """Mean shares that a reaction lets through."""
+
+    growing: Num  # of the acknowledgements
+    heard: Num  # of the carriers of a signal
+
+
+class Trip(NamedTuple):
+    """The way of one flow over one link [s]."""
+
+    round_trip: Num
+    forward: Num  # source to queue entry, with upstream queues
+    queueing: Num  # in this queue
+    reverse: Num  # router to source
+
+
+class Law(eqx.Module):
+    """Common to all laws: a name for scenarios, a source, parameters with ranges."""
+
+    name: eqx.AbstractClassVar[str]
+    source: eqx.AbstractClassVar[str]  # key of the bibliography, equation or section
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a parameter is out of its range."""
+        check_fields(self, self.name)
+
+
+class AbstractWindowLaw(Law):
+    """What acknowledgements and congestion signals do to a sender."""
+
+    reaction: eqx.AbstractClassVar[str]  # unless a scenario says otherwise
+    recovery: eqx.AbstractClassVar[str]  # what the packet sender does about losses
+    min_window: Num = param(
+        1.0, r"W_{\min}", unit="packet", doc="smallest window; below it only timeouts slow a sender",
+        within="(0, inf)",
+    )  # fmt: skip
+    max_window: Num = param(
+        float("inf"), r"W_{\max}", unit="packet", doc="cap of the window", within="(0, inf]"
+    )
+
+    def start(self, w: Num) -> State:
+        """State with window `w`."""
+        return w
+
+    def window(self, s: State) -> Num:
+        """Congestion window [packet]."""
+        return s
+
+    def with_window(self, s: State, w: Num) -> State:
+        """The state `s` with its window replaced by `w`."""
+        return w
+
+    @abc.abstractmethod
+    def on_ack(self, s: State, ack: Ack) -> State:
+        """Change on clean acknowledgements; 0 for ack.count = ack.elapsed = 0."""
+
+    @abc.abstractmethod
+    def on_mark(self, s: State, ack: Ack) -> State:
+        """Change on one congestion signal that counts (the reaction decides which do)."""
+
+    def on_loss(self, s: State, ack: Ack) -> State:
+        """Change on one loss indication that counts; as a mark unless the law says more."""
+        return self.on_mark(s, ack)
+
+
+class AbstractQueueLaw(Law):
+    """What arrivals and time do to a queue's memory, and what the queue says."""
+
+    def start(self, average: Num) -> State:
+        """Memory of a queue whose average is `average` packets."""
+        return ()
+
+    def average(self, x: State, queue: Num) -> Num:
+        """The average queue that the law acts on [packet]; the queue itself where none is kept."""
+        return queue
+
+    def counted(self, offered: Num, capacity: Num) -> Num:
+        """Rate at which the fluid model counts arrivals [packet/s]."""
+        return offered
+
+    def on_arrival(self, x: State, seen: Arrival) -> State:
+        """Change on `seen.count` arrivals and `seen.elapsed` seconds; 0 if both are 0."""
+        return ()
+
+    @abc.abstractmethod
+    def signal(self, x: State, seen: Arrival) -> Signal:
+        """What the queue says to a packet that finds `seen`, in the long run."""
+
+    def chance(self, x: State, seen: Arrival, gap: Num) -> Num:
+        """Probability to signal to packet number `gap` after the last signal; its long-run rate
+        is `signal(x, seen).mark`.
+        """
+        return self.signal(x, seen).mark
+
+    def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
+        """Numbers whose sign changes where the signal has a kink or a jump."""
+        return ()
+
+
+class Moment(enum.Enum):
+    """When the fate of a signal is decided."""
+
+    ENTRY = "as the data packet enters the queue"
+    DEPARTURE = "as the data packet leaves the queue"
+
+
+class AbstractFeedback(Law):
+    """How a signal reaches the source: when it is decided, what carries it, what it means."""
+
+    moment: eqx.AbstractClassVar[Moment]
+    quench: ClassVar[bool] = False  # the router itself tells the source
+
+    def age(self, trip: Trip) -> Num:
+        """Age of a signal when the source hears it [s]."""
+        if self.quench:
+            return trip.reverse
+        inside = trip.queueing if self.moment is Moment.DEPARTURE else 0.0
+        return trip.round_trip - trip.forward - inside
+
+    def carrier(self, trip: Trip) -> Num:
+        """Time since the packets which bring the signal were sent [s]."""
+        return trip.reverse + trip.forward if self.quench else trip.round_trip
+
+    def hears(self, signal: Signal) -> Signal:
+        """What the link's signal means to these flows."""
+        return signal
+
+
+class AbstractReaction(Law):
+    """Which signals count: a rule per packet and its mean."""
+
+    @abc.abstractmethod
+    def shares(self, p: Num, w: Num) -> Shares:
+        """Mean shares of ACKs that let the window grow and of carriers that are reacted to."""
+
+    @abc.abstractmethod
+    def ready(self, since: Since) -> Num:
+        """May the sender react now? (1 or 0)."""
+
+    @abc.abstractmethod
+    def growing(self, since: Since, marked: Num) -> Num:
+        """May the window grow on this acknowledgement? (1 or 0; `marked` is 1 or 0)."""
+
+
+class AbstractMarking(Law):
+    """Map from the link's probability to the one that these flows are marked with."""
+
+    @abc.abstractmethod
+    def probability(self, p: Num, window: AbstractWindowLaw) -> Num:
+        """Probability to mark a packet of flows with law `window` where the link says `p`."""
+
+
+class AbstractSpreading(Law):
+    """How a queue spreads its signals over packets: a rule per packet and its long-run rate."""
+
+    @abc.abstractmethod
+    def rate(self, p: Num) -> Num:
+        """Long-run share of packets that get a signal for base probability `p`."""
+
+    @abc.abstractmethod
+    def chance(self, p: Num, gap: Num) -> Num:
+        """Probability for packet number `gap` after the last signal."""

@@ -1,0 +1,1 @@
+"""Queue laws, one a file."""

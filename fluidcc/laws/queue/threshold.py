@@ -1,0 +1,41 @@
+"""Marking above a queue length."""
+
+from typing import ClassVar
+
+from fluidcc import ops
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
+from fluidcc.laws.parameters import choice, param
+from fluidcc.laws.queue.ramp import ramp
+from fluidcc.ops import Num
+
+
+class Threshold(AbstractQueueLaw):
+    """Marks every packet above a queue length, or over a ramp of some width.
+
+    Source: Durresi et al. (2003), section 2. The paper says "exceeds"; whether the packet in
+    service and the packet judged belong to the queue it leaves open.
+    """
+
+    name: ClassVar[str] = "threshold"
+    source: ClassVar[str] = "durresi2003, section 2"
+    at: Num = param(10.0, "T", unit="packet", doc="queue where marking starts", within="[0, inf)")
+    width: Num = param(
+        0.0, r"\Delta", unit="packet", doc="width of the ramp; 0 is a step", within="[0, inf)"
+    )
+    when: str = choice("exceeds", "exceeds", "reaches", doc="queue > at, or queue >= at")
+    counts: str = choice(
+        "system", "system", "waiting",
+        doc="packets: the packet in service and the one judged count, or only those waiting",
+    )  # fmt: skip
+
+    def signal(self, x: State, seen: Arrival) -> Signal:
+        """Mark above the threshold; with a width, with a probability that rises over it."""
+        above = seen.queue > self.at if self.when == "exceeds" else seen.queue >= self.at
+        step = ops.where(above, 1.0, 0.0)
+        some = ops.where(self.width > 0, self.width, 1.0)  # the unused branch must not divide by 0
+        slope = ramp(seen.queue, self.at, self.at + some, 1.0)
+        return Signal(mark=ops.where(self.width > 0, slope, step))
+
+    def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
+        """Both ends of the ramp, which are one for a step."""
+        return (queue - self.at, queue - self.at - self.width)

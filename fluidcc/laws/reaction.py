@@ -1,0 +1,82 @@
+"""Which of the signals count: a property of the sender, as a rule and its mean."""
+
+from typing import ClassVar
+
+from fluidcc import ops
+from fluidcc.laws.law import AbstractReaction, Shares, Since
+from fluidcc.laws.parameters import choice
+from fluidcc.ops import Num
+
+_ALMOST_ONE = 1 - 1e-12  # (1 - p)^w has no slope at p = 1 for w < 1
+
+
+def _clean_share(growth: str, p: Num) -> Num:
+    return 1 - p if growth == "clean" else 1.0
+
+
+def _grows(growth: str, marked: Num) -> Num:
+    return 1 - marked if growth == "clean" else 1
+
+
+class PerMark(AbstractReaction):
+    """Every mark counts. Misra and Ott (2003), eq. 1."""
+
+    name: ClassVar[str] = "per_mark"
+    source: ClassVar[str] = "misra2003, eq. 1"
+    growth: str = choice("clean", "clean", "all", doc="ACKs that let the window grow")
+
+    def shares(self, p: Num, w: Num) -> Shares:
+        """All marks, and growth on the unmarked ACKs (or all)."""
+        return Shares(_clean_share(self.growth, p), p)
+
+    def ready(self, since: Since) -> Num:
+        """Always."""
+        return 1
+
+    def growing(self, since: Since, marked: Num) -> Num:
+        """On unmarked ACKs (or all)."""
+        return _grows(self.growth, marked)
+
+
+class OncePerRTT(AbstractReaction):
+    """At most one reaction per window of data. RFC 3168, 6.1.2.
+
+    The mean counts blocks of w ACKs in which at least one is marked.
+    """
+
+    name: ClassVar[str] = "once_per_rtt"
+    source: ClassVar[str] = "rfc3168, section 6.1.2"
+    growth: str = choice("all", "all", "clean", doc="ACKs that let the window grow")
+
+    def shares(self, p: Num, w: Num) -> Shares:
+        """One reaction in a block of w ACKs with a mark."""
+        heard = (1 - (1 - ops.minimum(p, _ALMOST_ONE)) ** w) / w
+        return Shares(_clean_share(self.growth, p), heard)
+
+    def ready(self, since: Since) -> Num:
+        """Once a packet sent after the last reaction is acknowledged."""
+        return since.window
+
+    def growing(self, since: Since, marked: Num) -> Num:
+        """On all ACKs (or the unmarked)."""
+        return _grows(self.growth, marked)
+
+
+class Refractory(AbstractReaction):
+    """Deaf for one round trip after a reaction: a renewal process with dead time."""
+
+    name: ClassVar[str] = "refractory"
+    source: ClassVar[str] = "akujobi2002, section IV.B"
+    growth: str = choice("all", "all", "clean", doc="ACKs that let the window grow")
+
+    def shares(self, p: Num, w: Num) -> Shares:
+        """One reaction in w + 1/p ACKs."""
+        return Shares(_clean_share(self.growth, p), p / (1 + w * p))
+
+    def ready(self, since: Since) -> Num:
+        """After one round trip."""
+        return ops.where(since.time > since.round_trip, 1, 0)
+
+    def growing(self, since: Since, marked: Num) -> Num:
+        """On all ACKs (or the unmarked)."""
+        return _grows(self.growth, marked)

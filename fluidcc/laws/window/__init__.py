@@ -1,0 +1,1 @@
+"""Window laws, one a file."""

@@ -1,0 +1,60 @@
+"""The polynomial class of window laws."""
+
+from typing import ClassVar
+
+import equinox as eqx
+
+from fluidcc.laws.law import AbstractWindowLaw, Ack
+from fluidcc.laws.parameters import param
+from fluidcc.ops import Num
+
+
+class AbstractPolynomial(AbstractWindowLaw):
+    """+c1 w^alpha per clean ACK, -c2 w^beta per mark, half the window per loss.
+
+    Source: Misra and Ott (2003), eqs 1-3; losses as in TCP (section 3).
+    """
+
+    c1: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    alpha: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    c2: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    beta: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+
+    def on_ack(self, s: Num, ack: Ack) -> Num:
+        """Grow by c1 w^alpha for each acknowledged packet."""
+        return ack.count * self.c1 * s**self.alpha
+
+    def on_mark(self, s: Num, ack: Ack) -> Num:
+        """Shrink by c2 w^beta."""
+        return -self.c2 * s**self.beta
+
+    def on_loss(self, s: Num, ack: Ack) -> Num:
+        """Halve the window, as TCP does."""
+        return -s / 2
+
+
+class Polynomial(AbstractPolynomial):
+    """The polynomial class with its four parameters free. Misra and Ott (2003), eq. 3."""
+
+    name: ClassVar[str] = "polynomial"
+    source: ClassVar[str] = "misra2003, eqs 1-3"
+    reaction: ClassVar[str] = "per_mark"
+    recovery: ClassVar[str] = "newreno"
+    c1: Num = param(
+        1.0, "c_1", unit="packet", doc="increase per clean ACK at w = 1", within="(0, inf)"
+    )
+    alpha: Num = param(
+        -1.0, r"\alpha", unit="1", doc="exponent of the increase", within="[-10, 10]"
+    )
+    c2: Num = param(0.5, "c_2", unit="packet", doc="decrease per mark at w = 1", within="(0, inf)")
+    beta: Num = param(
+        1.0, r"\beta", unit="1", doc="exponent of the decrease, above alpha", within="[-10, 10]"
+    )
+
+    def __check_init__(self) -> None:
+        """Raise ValueError unless alpha < beta: otherwise windows grow without bound."""
+        if isinstance(self.alpha, float | int) and isinstance(self.beta, float | int):
+            if self.alpha >= self.beta:
+                raise ValueError(
+                    f"polynomial needs alpha < beta, got {self.alpha!r} and {self.beta!r}"
+                )

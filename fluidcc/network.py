@@ -1,0 +1,128 @@
+"""Links, groups of flows and the network they make: data and its ranges, nothing else."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.law import (
+    AbstractFeedback,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractWindowLaw,
+)
+from fluidcc.laws.marking import Plain
+from fluidcc.laws.parameters import check_fields, choice, param
+from fluidcc.laws.reaction import PerMark
+from fluidcc.ops import Num
+
+
+class Start(NamedTuple):
+    """When flows start in a packet run: uniformly between two times [s]."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+
+class LinkInitial(eqx.Module):
+    """The constant history of a link in the fluid model."""
+
+    queue: Num = param(0.0, "q_0", unit="packet", doc="queue before the start", within="[0, inf)")
+    average: Num = param(
+        0.0, "v_0", unit="packet", doc="average queue before the start", within="[0, inf)"
+    )
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "initial")
+
+
+class FlowsInitial(eqx.Module):
+    """The constant history of a group of flows in the fluid model."""
+
+    window: Num = param(2.0, "W_0", unit="packet", doc="window before the start", within="(0, inf)")
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "initial")
+
+
+class Link(eqx.Module):
+    """One link with its queue."""
+
+    queue: AbstractQueueLaw
+    capacity: Num = param(1250.0, "C", unit="packet/s", doc="link rate", within="(0, inf)")
+    packet_size: Num = param(1000.0, "s", unit="B", doc="size of a data packet", within="(0, inf)")
+    delay: Num = param(0.0, "d", unit="s", doc="one-way propagation", within="[0, inf)")
+    buffer: Num = param(
+        float("inf"), "B", unit="packet", doc="packets that the queue holds", within="(0, inf]"
+    )
+    initial: LinkInitial = LinkInitial()
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "link")
+
+
+class Flows(eqx.Module):
+    """A group of flows that share laws and route, with m distinct round trips.
+
+    `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s].
+    `route` holds indices of links. `access_delay` None means that sources sit at their first
+    link, `reverse_delay` None (router to source, for quenches) that it is the propagation of the
+    way there. `sender` holds rules of the packet sender as (name, value) pairs.
+    """
+
+    window: AbstractWindowLaw
+    n: Num = param(unit="1", symbol="N", doc="number of flows", within="(0, inf)")
+    rtt: Num = param(unit="s", symbol="T", doc="propagation delay, both ways", within="(0, inf)")
+    reaction: AbstractReaction = PerMark()
+    feedback: AbstractFeedback = MarkTail()
+    marking: AbstractMarking = Plain()
+    route: tuple[int, ...] = eqx.field(default=(0,), static=True)
+    access_delay: Num | None = param(
+        None, "f", unit="s", doc="one way, source to its first link", within="[0, inf)"
+    )
+    reverse_delay: Num | None = param(
+        None, "b_r", unit="s", doc="router to source on the reverse path", within="(0, inf)"
+    )
+    access_capacity: Num = param(
+        float("inf"), "C_a", unit="packet/s", doc="packets: rate of each access link",
+        within="(0, inf]",
+    )  # fmt: skip
+    start: Start = Start()
+    initial: FlowsInitial = FlowsInitial()
+    sender: tuple[tuple[str, Any], ...] = eqx.field(default=(), static=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "flows")
+
+
+class Network(eqx.Module):
+    """Links and groups of flows, by name, with the choices that the fluid model leaves open.
+
+    `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
+    `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`).
+    """
+
+    links: tuple[Link, ...]
+    flows: tuple[Flows, ...]
+    rates: str = choice("ack", "ack", "mgt", "self_clocked", doc="what clocks the senders")
+    delay: str = choice("explicit", "explicit", "fifo", doc="which clock the round trip uses")
+    link_names: tuple[str, ...] = eqx.field(default=("bottleneck",), static=True)
+    flow_names: tuple[str, ...] = eqx.field(default=("flows",), static=True)
+    title: str = eqx.field(default="", static=True)
+    source: str = eqx.field(default="", static=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when names, routes and parts do not fit together."""
+        check_fields(self, "model")
+        if len(self.link_names) != len(self.links) or len(self.flow_names) != len(self.flows):
+            raise ValueError("a network needs one name for each link and each group of flows")
+        for name, flows in zip(self.flow_names, self.flows, strict=True):
+            if not flows.route or any(not 0 <= k < len(self.links) for k in flows.route):
+                raise ValueError(
+                    f"flows.{name}.route: expected links of the network, got {flows.route}"
+                )

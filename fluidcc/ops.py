@@ -1,0 +1,92 @@
+"""Arithmetic that serves JAX arrays, SymPy expressions and plain floats alike.
+
+The rules of the laws are written once with these functions and evaluated by every engine. Each
+function looks at its arguments: any SymPy expression makes a SymPy expression, plain numbers make
+a plain number, everything else goes to JAX. Importing this module switches JAX to double
+precision, without which delays and roots have no digits to spare.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import sympy as sp
+
+jax.config.update("jax_enable_x64", True)
+
+Num = Any
+"""A float, a JAX array or a SymPy expression."""
+
+
+def _symbolic(*args: Num) -> bool:
+    return any(isinstance(a, sp.Basic) for a in args)
+
+
+def _plain(*args: Num) -> bool:
+    return all(isinstance(a, bool | int | float) for a in args)
+
+
+def where(condition: Num, yes: Num, no: Num) -> Num:
+    """`yes` where the condition holds, else `no`; both are evaluated, so guard their arguments."""
+    if _symbolic(condition, yes, no):
+        return sp.Piecewise((yes, condition), (no, True))
+    if _plain(condition, yes, no):
+        return yes if condition else no
+    return jnp.where(condition, yes, no)
+
+
+def maximum(a: Num, b: Num) -> Num:
+    """The larger of two numbers."""
+    if _symbolic(a, b):
+        return sp.Max(a, b)
+    return max(a, b) if _plain(a, b) else jnp.maximum(a, b)
+
+
+def minimum(a: Num, b: Num) -> Num:
+    """The smaller of two numbers."""
+    if _symbolic(a, b):
+        return sp.Min(a, b)
+    return min(a, b) if _plain(a, b) else jnp.minimum(a, b)
+
+
+def clip(a: Num, low: Num, high: Num) -> Num:
+    """`a` moved into [low, high]."""
+    return minimum(maximum(a, low), high)
+
+
+def _unary(name: str) -> Callable[[Num], Num]:
+    symbolic, plain, array = getattr(sp, name), getattr(math, name), getattr(jnp, name)
+
+    def function(a: Num) -> Num:
+        return symbolic(a) if _symbolic(a) else plain(a) if _plain(a) else array(a)
+
+    function.__name__ = name
+    function.__doc__ = f"The function `{name}` of one number."
+    return function
+
+
+exp = _unary("exp")
+log = _unary("log")
+sqrt = _unary("sqrt")
+
+
+def slope(change: Callable[[Num], Any], *like: Any) -> Any:
+    """Derivative of `change(k)` at k = 0: the pace of a rule stated for k packets or k seconds.
+
+    Parameters
+    ----------
+    change
+        Function of one number that returns a PyTree of numbers.
+    like
+        PyTrees that `change` closes over; one SymPy leaf among them makes the result symbolic.
+    """
+    if _symbolic(*jax.tree.leaves(like)):
+        k = sp.Dummy("k", real=True)
+        return jax.tree.map(lambda e: sp.diff(sp.sympify(e), k).subs(k, 0), change(k))
+
+    def lifted(k: Num) -> Any:  # a change that ignores k must still be a JAX value
+        return jax.tree.map(lambda v: v + 0.0 * k, change(k))
+
+    return jax.jvp(lifted, (0.0,), (1.0,))[1]

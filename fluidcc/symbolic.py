@@ -1,0 +1,163 @@
+"""Rules of laws as SymPy expressions: for formulas, LaTeX, and compiled packet events.
+
+A rule is called with symbols for its parameters, its state and what the event tells; what comes
+back is the expression that the packet engine compiles and the documentation prints.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sympy as sp
+
+from fluidcc.laws.law import (
+    AbstractFeedback,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractSpreading,
+    AbstractWindowLaw,
+    Ack,
+    Arrival,
+    Law,
+    Signal,
+    Since,
+)
+from fluidcc.laws.parameters import infos
+
+_WINDOW = "W"
+_AVERAGE = "v"
+
+
+class Rule(NamedTuple):
+    """One rule of a law: symbols of the state, of the event and of the parameters; the results."""
+
+    state: tuple[sp.Symbol, ...]
+    event: tuple[sp.Symbol, ...]
+    parameters: tuple[sp.Symbol, ...]
+    results: tuple[sp.Expr, ...]
+
+
+def _symbol(name: str, **assumptions: bool) -> sp.Symbol:
+    return sp.Symbol(name, **({"real": True} | assumptions))
+
+
+def parameter_symbols(law: Law) -> dict[str, sp.Symbol]:
+    """SymPy symbols of a law's numeric parameters, by field name, in the order of the fields."""
+    out = {}
+    for name, info in infos(law).items():
+        if info.within is not None:
+            low, _ = info.within.ends
+            positive = low > 0 or (low == 0 and 0.0 not in info.within)
+            out[name] = _symbol(info.symbol, positive=True) if positive else _symbol(info.symbol)
+    return out
+
+
+def parameter_values(law: Law) -> tuple[float, ...]:
+    """Values of a law's numeric parameters, in the order of `parameter_symbols`."""
+    return tuple(float(getattr(law, name)) for name in parameter_symbols(law))
+
+
+def with_symbols(law: Any) -> Any:
+    """The same law with a symbol in place of each numeric parameter."""
+    names = parameter_symbols(law)
+    return dataclasses.replace(law, **names) if names else law
+
+
+def _record(cls: Any, **names: str) -> Any:
+    """A record of symbols, named by field."""
+    return cls(*(_symbol(names[f], nonnegative=True) for f in cls._fields))
+
+
+def _flat(value: Any) -> tuple:
+    """Numbers of a state, in order."""
+    if value == ():
+        return ()
+    return tuple(value) if isinstance(value, tuple) else (value,)
+
+
+def _arguments(law: Law, method: str) -> tuple[tuple, tuple]:
+    """State and event arguments, as symbols, that a method of this kind of law is called with."""
+    window = _symbol(_WINDOW, positive=True)
+    ack = _record(Ack, count="n", elapsed="e", rtt="R")
+    arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
+    since = _record(Since, time="t", round_trip="R", window="y")
+    p = _symbol("p", nonnegative=True)
+    gap = _symbol("j", positive=True)
+    marked = _symbol("m", nonnegative=True)
+    if isinstance(law, AbstractWindowLaw):
+        return (law.start(window),), (ack,)
+    if isinstance(law, AbstractQueueLaw):
+        state = law.start(_symbol(_AVERAGE, nonnegative=True))
+        return (state,), (arrival, gap) if method == "chance" else (arrival,)
+    if isinstance(law, AbstractReaction):
+        events = {"shares": (p, window), "ready": (since,), "growing": (since, marked)}
+        return (), events[method]
+    if isinstance(law, AbstractSpreading):
+        return (), (p,) if method == "rate" else (p, gap)
+    if isinstance(law, AbstractFeedback):
+        return (), (_record(Signal, mark="p", drop="l"),)
+    raise TypeError(f"{law.name} has no rule {method!r} of its own")
+
+
+def rule(law: Law, method: str) -> Rule:
+    """The rule `method` of a law as SymPy expressions.
+
+    Raises TypeError where the law has no such rule.
+    """
+    if not callable(getattr(law, method, None)):
+        raise TypeError(f"{law.name} has no rule {method!r}")
+    bare = with_symbols(law)
+    state, event = _arguments(bare, method)
+    results = getattr(bare, method)(*state, *event)
+    return Rule(
+        state=tuple(s for part in state for s in _flat(part)),
+        event=tuple(s for part in event for s in _flat(part)),
+        parameters=tuple(parameter_symbols(law).values()),
+        results=tuple(sp.sympify(r) for r in _flat(results)),
+    )
+
+
+def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
+    """The map of a marking law, whose parameters are those of the window law."""
+    p = _symbol("p", nonnegative=True)
+    result = marking.probability(p, with_symbols(window))
+    parameters = tuple(parameter_symbols(window).values())
+    return Rule((), (p,), parameters, (sp.sympify(result),))
+
+
+def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
+    """Windows at which growth and reactions to marks of probability p balance, as formulas.
+
+    Misra and Ott (2003), eq. 4, for any law; empty where SymPy finds no closed form.
+    """
+    w, p = _symbol(_WINDOW, positive=True), sp.Symbol("p", positive=True)
+    bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), _symbol("R"))
+    share = reaction.shares(p, w)
+    balance = share.growing * bare.on_ack(w, one) + share.heard * bare.on_mark(w, one)
+    try:
+        return list(sp.solve(sp.nsimplify(balance), w))
+    except NotImplementedError:
+        return []
+
+
+def latex_rule(law: Law, method: str, symbol: str) -> str:
+    """One rule as a LaTeX equation for the change of `symbol`."""
+    results = rule(law, method).results
+    return f"\\Delta {symbol} = " + ", ".join(sp.latex(sp.nsimplify(r)) for r in results)
+
+
+def equations(laws: Sequence[Law]) -> dict[str, list[str]]:
+    """LaTeX equations of the rules of each law, by its name."""
+    out: dict[str, list[str]] = {}
+    for law in laws:
+        if isinstance(law, AbstractWindowLaw):
+            ways = (("on_ack", _WINDOW), ("on_mark", _WINDOW), ("on_loss", _WINDOW))
+            out[law.name] = [latex_rule(law, m, s) for m, s in ways]
+        elif isinstance(law, AbstractQueueLaw):
+            changes = rule(law, "on_arrival").results
+            lines = [latex_rule(law, "on_arrival", _AVERAGE)] if changes else []
+            mark, drop = rule(law, "signal").results
+            lines += [f"p = {sp.latex(sp.nsimplify(mark))}", f"l = {sp.latex(sp.nsimplify(drop))}"]
+            out[law.name] = lines
+    return out
