@@ -5,7 +5,8 @@ back is the expression that the packet engine compiles and the documentation pri
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sympy as sp
@@ -24,6 +25,17 @@ from fluidcc.laws.law import (
     Since,
 )
 from fluidcc.laws.parameters import infos
+
+RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
+    {
+        AbstractWindowLaw: ("on_ack", "on_mark", "on_loss"),
+        AbstractQueueLaw: ("on_arrival", "signal", "chance"),
+        AbstractReaction: ("shares", "ready", "growing"),
+        AbstractSpreading: ("rate", "chance"),
+        AbstractFeedback: ("hears",),
+    }
+)
+"""Names of the rules of each kind of law; a marking law has `marking_rule` instead."""
 
 _WINDOW = "W"
 _AVERAGE = "v"
@@ -95,9 +107,7 @@ def _arguments(law: Law, method: str) -> tuple[tuple, tuple]:
         return (), events[method]
     if isinstance(law, AbstractSpreading):
         return (), (p,) if method == "rate" else (p, gap)
-    if isinstance(law, AbstractFeedback):
-        return (), (_record(Signal, mark="p", drop="l"),)
-    raise TypeError(f"{law.name} has no rule {method!r} of its own")
+    return (), (_record(Signal, mark="p", drop="l"),)
 
 
 def rule(law: Law, method: str) -> Rule:
@@ -105,8 +115,9 @@ def rule(law: Law, method: str) -> Rule:
 
     Raises TypeError where the law has no such rule.
     """
-    if not callable(getattr(law, method, None)):
-        raise TypeError(f"{law.name} has no rule {method!r}")
+    names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
+    if method not in names:
+        raise TypeError(f"{law.name} has no rule {method!r}; it has {', '.join(names) or 'none'}")
     bare = with_symbols(law)
     state, event = _arguments(bare, method)
     results = getattr(bare, method)(*state, *event)
@@ -129,16 +140,25 @@ def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
 def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
     """Windows at which growth and reactions to marks of probability p balance, as formulas.
 
-    Misra and Ott (2003), eq. 4, for any law; empty where SymPy finds no closed form.
+    Misra and Ott (2003), eq. 4, for any law; empty where SymPy finds no closed form. Roots that
+    are no windows, negative at the law's parameters, are left out.
     """
     w, p = _symbol(_WINDOW, positive=True), sp.Symbol("p", positive=True)
     bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), _symbol("R"))
     share = reaction.shares(p, w)
     balance = share.growing * bare.on_ack(w, one) + share.heard * bare.on_mark(w, one)
     try:
-        return list(sp.solve(sp.nsimplify(balance), w))
+        roots = sp.solve(sp.nsimplify(balance), w)
     except NotImplementedError:
         return []
+    usual = dict(zip(parameter_symbols(window).values(), parameter_values(window), strict=True))
+    return [root for root in roots if _positive_at(root, usual, p)]
+
+
+def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) -> bool:
+    """Whether a formula gives a positive number for usual parameters and some p."""
+    numbers = (sp.N(formula.subs([*usual.items(), (p, share)])) for share in (0.01, 0.1, 0.5, 0.9))
+    return any(bool(number.is_positive) for number in numbers)
 
 
 def latex_rule(law: Law, method: str, symbol: str) -> str:

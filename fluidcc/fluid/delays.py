@@ -26,7 +26,7 @@ class Wire(NamedTuple):
 
     rates: tuple  # of one flow, per group (m,) [packet/s]
     signals: tuple  # Signal per link
-    paces: tuple  # per link: packets leaving per packet entering
+    paces: tuple  # per link: C/(C + q'), packets acknowledged or missed per packet entered
 
 
 class Past(NamedTuple):

@@ -166,9 +166,7 @@ def flux(net: Network, y: State, past: Past, modes: Modes | None = None) -> Flux
         share = capacity / ops.maximum(accepted[k], _SOME_RATE)
         over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
         signals.append(Signal(early[k].mark, 1 - (1 - early[k].drop) * (1 - over)))
-        busy = q > 0 if mode is None else mode != LOW
-        leaving = capacity / ops.maximum(offered[k], _SOME_RATE)
-        paces.append(ops.where(busy, leaving, ops.minimum(leaving, 1.0)))
+        paces.append(capacity / ops.maximum(capacity + queues[k], _SOME_RATE))
     return Flux(
         State(changes, tuple(queues), tuple(laws)),
         Wire(rates, tuple(signals), tuple(paces)),

@@ -84,9 +84,12 @@ class AbstractWindowLaw(Law):
     reaction: eqx.AbstractClassVar[str]  # unless a scenario says otherwise
     recovery: eqx.AbstractClassVar[str]  # what the packet sender does about losses
     min_window: Num = param(
-        1.0, r"W_{\min}", unit="packet", doc="smallest window; below it only timeouts slow a sender",
+        1.0,
+        r"W_{\min}",
+        unit="packet",
+        doc="smallest window; below it only timeouts slow a sender",
         within="(0, inf)",
-    )  # fmt: skip
+    )
     max_window: Num = param(
         float("inf"), r"W_{\max}", unit="packet", doc="cap of the window", within="(0, inf]"
     )

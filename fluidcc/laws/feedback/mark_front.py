@@ -9,5 +9,5 @@ class MarkFront(AbstractFeedback):
     """ECN: marked on leaving the queue, echoed by the receiver."""
 
     name: ClassVar[str] = "mark_front"
-    source: ClassVar[str] = "durresi2003, section 3"
+    source: ClassVar[str] = "durresi2001, section 3"
     moment: ClassVar[Moment] = Moment.DEPARTURE

@@ -9,5 +9,5 @@ class MarkTail(AbstractFeedback):
     """ECN: marked on entering the queue, echoed by the receiver."""
 
     name: ClassVar[str] = "mark_tail"
-    source: ClassVar[str] = "durresi2003, section 3"
+    source: ClassVar[str] = "durresi2001, section 3"
     moment: ClassVar[Moment] = Moment.ENTRY

@@ -9,7 +9,7 @@ class Droptail(AbstractQueueLaw):
     """Says nothing; the full buffer drops."""
 
     name: ClassVar[str] = "droptail"
-    source: ClassVar[str] = "durresi2003, section 2"
+    source: ClassVar[str] = "durresi2001, section 2"
 
     def signal(self, x: State, seen: Arrival) -> Signal:
         """Say nothing, whatever the queue."""

@@ -46,6 +46,7 @@ class RED(AbstractQueueLaw):
 
     def __check_init__(self) -> None:
         """Raise ValueError unless min_th < max_th."""
+        super().__check_init__()
         low, high = self.min_th, self.max_th
         if isinstance(low, float | int) and isinstance(high, float | int) and low >= high:
             raise ValueError(f"red needs min_th < max_th, got {low!r} and {high!r} packets")
@@ -81,7 +82,7 @@ class RED(AbstractQueueLaw):
 
     def chance(self, x: Num, seen: Arrival, gap: Num) -> Num:
         """Probability of a signal for packet `gap` after the last."""
-        return self._sized(self.spreading.chance(self.base(x), gap), seen)
+        return self.spreading.chance(self._sized(self.base(x), seen), gap)
 
     def kinks(self, x: Num, queue: Num) -> tuple[Num, ...]:
         """The thresholds of the average."""

@@ -5,7 +5,6 @@ from typing import ClassVar
 from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
 from fluidcc.laws.parameters import choice, param
-from fluidcc.laws.queue.ramp import ramp
 from fluidcc.ops import Num
 
 
@@ -17,7 +16,7 @@ class Threshold(AbstractQueueLaw):
     """
 
     name: ClassVar[str] = "threshold"
-    source: ClassVar[str] = "durresi2003, section 2"
+    source: ClassVar[str] = "durresi2001, section 2"
     at: Num = param(10.0, "T", unit="packet", doc="queue where marking starts", within="[0, inf)")
     width: Num = param(
         0.0, r"\Delta", unit="packet", doc="width of the ramp; 0 is a step", within="[0, inf)"
@@ -33,8 +32,8 @@ class Threshold(AbstractQueueLaw):
         above = seen.queue > self.at if self.when == "exceeds" else seen.queue >= self.at
         step = ops.where(above, 1.0, 0.0)
         some = ops.where(self.width > 0, self.width, 1.0)  # the unused branch must not divide by 0
-        slope = ramp(seen.queue, self.at, self.at + some, 1.0)
-        return Signal(mark=ops.where(self.width > 0, slope, step))
+        rise = ops.clip((seen.queue - self.at) / some, 0.0, 1.0)
+        return Signal(mark=ops.where(self.width > 0, rise, step))
 
     def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
         """Both ends of the ramp, which are one for a step."""

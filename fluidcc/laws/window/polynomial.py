@@ -53,6 +53,7 @@ class Polynomial(AbstractPolynomial):
 
     def __check_init__(self) -> None:
         """Raise ValueError unless alpha < beta: otherwise windows grow without bound."""
+        super().__check_init__()
         if isinstance(self.alpha, float | int) and isinstance(self.beta, float | int):
             if self.alpha >= self.beta:
                 raise ValueError(

@@ -1,0 +1,96 @@
+"""Fluid models, stability and packets of congestion control, from one definition of each law.
+
+Names are imported when they are first used, so that `import fluidcc` costs next to nothing.
+"""
+
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.crossings import Crossings as Crossings
+    from fluidcc.analysis.crossings import crossings as crossings
+    from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
+    from fluidcc.analysis.equilibrium import equilibrium as equilibrium
+    from fluidcc.analysis.linearize import linearize as linearize
+    from fluidcc.analysis.stability import Stability as Stability
+    from fluidcc.analysis.stability import stability as stability
+    from fluidcc.bibliography import citations as citations
+    from fluidcc.compare import Comparison as Comparison
+    from fluidcc.compare import compare as compare
+    from fluidcc.errors import Fault as Fault
+    from fluidcc.errors import ScenarioError as ScenarioError
+    from fluidcc.fluid.cpu import fast_cpu as fast_cpu
+    from fluidcc.fluid.meshes import Located as Located
+    from fluidcc.fluid.meshes import MethodOfSteps as MethodOfSteps
+    from fluidcc.fluid.meshes import Modes as Modes
+    from fluidcc.fluid.meshes import Sampled as Sampled
+    from fluidcc.fluid.meshes import Uniform as Uniform
+    from fluidcc.fluid.simulate import Trajectory as Trajectory
+    from fluidcc.fluid.simulate import simulate as simulate
+    from fluidcc.fluid.solution import Solution as Solution
+    from fluidcc.fluid.solve import solve_dde as solve_dde
+    from fluidcc.fluid.status import Status as Status
+    from fluidcc.latex import latex as latex
+    from fluidcc.network import Flows as Flows
+    from fluidcc.network import Link as Link
+    from fluidcc.network import Network as Network
+    from fluidcc.packets.run import PacketRuns as PacketRuns
+    from fluidcc.packets.run import simulate_packets as simulate_packets
+    from fluidcc.plot import plot as plot
+    from fluidcc.scenario.files import dumps as dumps
+    from fluidcc.scenario.files import load as load
+    from fluidcc.scenario.files import loads as loads
+    from fluidcc.scenario.paths import number_at as number_at
+    from fluidcc.scenario.paths import paths as paths
+    from fluidcc.scenario.paths import replace as replace
+    from fluidcc.sweep import Sweep as Sweep
+    from fluidcc.sweep import sweep as sweep
+
+_MODULES = {
+    "analysis.crossings": ("Crossings", "crossings"),
+    "analysis.equilibrium": ("Equilibrium", "equilibrium"),
+    "analysis.linearize": ("linearize",),
+    "analysis.stability": ("Stability", "stability"),
+    "bibliography": ("citations",),
+    "compare": ("Comparison", "compare"),
+    "errors": ("Fault", "ScenarioError"),
+    "fluid.cpu": ("fast_cpu",),
+    "fluid.meshes": ("Located", "MethodOfSteps", "Modes", "Sampled", "Uniform"),
+    "fluid.simulate": ("Trajectory", "simulate"),
+    "fluid.solution": ("Solution",),
+    "fluid.solve": ("solve_dde",),
+    "fluid.status": ("Status",),
+    "latex": ("latex",),
+    "network": ("Flows", "Link", "Network"),
+    "packets.run": ("PacketRuns", "simulate_packets"),
+    "plot": ("plot",),
+    "scenario.files": ("dumps", "load", "loads"),
+    "scenario.paths": ("number_at", "paths", "replace"),
+    "sweep": ("Sweep", "sweep"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fluidcc' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fluidcc.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+class _Package(types.ModuleType):
+    """Keeps a function from being hidden by the module of the same name that it lives in."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _HOMES or not isinstance(value, types.ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,1 @@
+"""What follows from a model without running it: equilibria, roots, margins, boundaries."""

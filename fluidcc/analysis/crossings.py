@@ -1,0 +1,308 @@
+"""Every change of stability along one parameter.
+
+The number of unstable roots is certified on a grid; between its points the roots near the imaginary
+axis are followed with their velocities, so that two crossings in one cell do not hide each other,
+and every crossing is solved for. Stability is not monotone: nothing here assumes one crossing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.optimize
+
+from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.network import Network
+from fluidcc.results import plain
+from fluidcc.scenario.paths import info_at, replace
+
+if TYPE_CHECKING:
+    import xarray
+
+_DECADES = 10.0  # ratio of the ends from which the scan is logarithmic
+_DEEPEST = 9  # halvings of a cell whose roots are not followed beyond doubt
+_DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
+_GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossing:
+    """Roots on the imaginary axis: value of the parameter, frequency [rad/s], what the equilibrium
+    becomes with growing parameter, and the number of unstable roots below and above the value.
+
+    `jump` says that roots jump across the axis at a change of regime (a kink of the marking
+    function, a cap) instead of crossing it; the frequency is then that of the rightmost root on
+    the unstable side.
+    """
+
+    value: float
+    frequency: float
+    becomes: str
+    below: int
+    above: int
+    jump: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Gap:
+    """A part of the range without a smooth equilibrium, so without a verdict, and its status."""
+
+    low: float
+    high: float
+    status: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossings:
+    """Changes of stability along one parameter, in order.
+
+    `further` are crossings of more roots while others are unstable; `gaps` the parts of the range
+    without a smooth equilibrium; `stable_at_low` is None where the range begins with one.
+    `certified` says that every count on the grid was proven.
+    """
+
+    path: str
+    unit: str
+    low: float
+    high: float
+    crossings: tuple[Crossing, ...]
+    further: tuple[Crossing, ...]
+    gaps: tuple[Gap, ...]
+    stable_at_low: bool | None
+    certified: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists."""
+        names = ("value", "frequency", "becomes")
+        found = [{name: getattr(c, name) for name in names} for c in self.crossings]
+        gaps = [dataclasses.asdict(gap) for gap in self.gaps]
+        return plain({
+            "crossings": found, "stable_at_low": self.stable_at_low,
+            "certified": self.certified, "gaps": gaps,
+        })  # fmt: skip
+
+    def to_dataset(self) -> xarray.Dataset:
+        """The crossings as labelled arrays with units."""
+        import xarray as xr
+
+        def column(name: str) -> list[Any]:
+            return [getattr(c, name) for c in self.crossings]
+
+        return xr.Dataset(
+            {
+                "value": ("crossing", column("value"), {"units": self.unit}),
+                "frequency": ("crossing", column("frequency"), {"units": "rad/s"}),
+                "becomes": ("crossing", column("becomes")),
+            },
+            attrs={"path": self.path, "low": self.low, "high": self.high},
+        )
+
+    def __repr__(self) -> str:
+        start = {True: "stable", False: "unstable", None: "no smooth equilibrium"}
+        unit = "" if self.unit in ("", "1") else f" {self.unit}"
+        lines = [
+            f"Crossings of {self.path} from {self.low:.6g} to {self.high:.6g}{unit}: "
+            f"{len(self.crossings)}, {start[self.stable_at_low]} at the low end"
+        ]
+        for c in self.crossings:
+            lines.append(f"  {c.value:.10g}{unit}: {c.becomes}, {c.frequency:.8g} rad/s")
+        for gap in self.gaps:
+            lines.append(f"  {gap.low:.6g} to {gap.high:.6g}{unit}: {gap.status}, no verdict")
+        return "\n".join(lines)
+
+
+def crossings(net: Network, path: str, low: float, high: float, *, points: int = 33) -> Crossings:
+    """Every change of stability along one parameter of a network.
+
+    Parameters
+    ----------
+    net
+        The network; its own value of the parameter does not matter.
+    path
+        Path of the parameter, such as ``link.queue.w_q``.
+    low, high
+        The range. It is scanned logarithmically if it spans more than one decade.
+    points
+        Values at which the number of unstable roots is certified before anything is refined.
+
+    Raises
+    ------
+    ScenarioError
+        For a path that does not exist, or a range that is none.
+    """
+    if not low < high:
+        raise ScenarioError([Fault("crossings", path, "low < high", f"{low!r} and {high!r}")])
+    scale = Scale(float(low), float(high), low > 0 and high / low > _DECADES)
+    scan = Scan(lambda value: replace(net, {path: value}, where="crossings"), scale)
+    places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
+    pieces = _pieces(scan, places)
+    found: list[Crossing] = []
+    sampled = [(piece, _samples(scan, piece)) for piece in pieces]
+    for k, (piece, samples) in enumerate(sampled):
+        if k and sampled[k - 1][1] and samples:
+            found += _jump(scale, piece[0].t, sampled[k - 1][1][-1], samples[0])
+        for a, b in itertools.pairwise(samples):
+            found += _cell(scan, a, b, _DEEPEST)
+    first, info = sampled[0][1], info_at(net, path)
+    changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
+    return Crossings(
+        path, info.unit if info else "1", float(low), float(high), changes,
+        tuple(c for c in found if c not in changes), _gaps(scale, pieces),
+        first[0].number == 0 if first else None,
+        all(s.unstable is not None for _, samples in sampled for s in samples),
+    )  # fmt: skip
+
+
+def _pieces(scan: Scan, places: list[Place]) -> list[list[Place]]:
+    """The places, split where the regime changes, with places on both sides of every change."""
+    pieces = [[places[0]]]
+    for a, b in itertools.pairwise(places):
+        for before, after in scan.breaks(a, b):
+            pieces[-1].append(before)
+            pieces.append([after])
+        pieces[-1].append(b)
+    return pieces
+
+
+def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
+    """Roots at the places of a piece; none where it is not smooth or has no extent."""
+    middle = (piece[0].t + piece[-1].t) / 2
+    distinct = [p for p, q in itertools.pairwise(piece) if q.t > p.t] + [piece[-1]]
+    if not piece[0].smooth or len(distinct) < 2:
+        return []
+    towards = [middle if p.t != middle else piece[-1].t for p in distinct]
+    return [scan.sample(p, t) for p, t in zip(distinct, towards, strict=True)]
+
+
+def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
+    """The parts without a smooth equilibrium, neighbours of one status joined."""
+    out: list[Gap] = []
+    for smooth, group in itertools.groupby(
+        pieces, lambda p: (p[0].smooth, p[0].equilibrium.status)
+    ):
+        parts = list(group)
+        if not smooth[0]:
+            ends = scale.value(parts[0][0].t), scale.value(parts[-1][-1].t)
+            out.append(Gap(*ends, smooth[1]))
+    return tuple(out)
+
+
+def _verdict(piece: list[Place]) -> tuple[bool, str]:
+    return piece[0].smooth, piece[0].equilibrium.status
+
+
+def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossing]:
+    """A change in the number of unstable roots at a change of regime."""
+    below, above = before.number, after.number
+    if below == above:
+        return []
+    worse = before if below > above else after
+    first = worse.roots[np.argmax(np.real(worse.roots))]
+    becomes = "stable" if above < below else "unstable"
+    return [Crossing(scale.value(t), float(abs(first.imag)), becomes, below, above, jump=True)]
+
+
+def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> list[Crossing]:
+    """The crossings between two samples of one regime; splits until the roots are followed."""
+    pairs = _matched(a, b)
+    turning = None if pairs is None else _turning_point(a, b, pairs)
+    brackets = [] if pairs is None else [(i, j) for i, j in pairs if _changes_side(a, b, i, j)]
+    change = sum(_weight(a, i) * (1 if b.roots[j].real > 0 else -1) for i, j in brackets)
+    sound = pairs is not None and turning is None and change == b.number - a.number
+    if not sound and depth > 0 and b.t - a.t > 1e-12:
+        middle = turning if turning is not None else (a.t + b.t) / 2
+        new = scan.sample(scan.place(middle), b.t)
+        return _cell(scan, a, new, depth - 1) + _cell(scan, new, b, depth - 1)
+    found = sorted(_solved(scan, a, b, i, j) for i, j in brackets)
+    out, below = [], a.number
+    for t, frequency, step in found:
+        becomes = "unstable" if step > 0 else "stable"
+        out.append(Crossing(scan.scale.value(t), frequency, becomes, below, below + step))
+        below += step
+    return out
+
+
+def _weight(sample: Sample, i: int) -> int:
+    return 2 if sample.roots[i].imag > 0 else 1
+
+
+def _changes_side(a: Sample, b: Sample, i: int, j: int) -> bool:
+    return (a.roots[i].real > 0) != (b.roots[j].real > 0)
+
+
+def _near_axis(sample: Sample, width: float) -> Array:
+    """Indices of the roots that could reach the imaginary axis within `width` of the parameter."""
+    speed = np.where(np.isfinite(sample.velocity), np.abs(sample.velocity), np.inf)
+    return np.flatnonzero(np.abs(np.real(sample.roots)) <= 1.5 * speed * width)
+
+
+def _matched(a: Sample, b: Sample) -> list[tuple[int, int]] | None:
+    """Pairs of indices of the roots near the axis in both samples; None where in doubt."""
+    width = b.t - a.t
+    pairs = {}
+    for i in _near_axis(a, width):
+        pairs[int(i)] = _partner(complex(a.roots[i]), complex(a.velocity[i]) * width, b, -width)
+    for j in _near_axis(b, width):
+        i = _partner(complex(b.roots[j]), -complex(b.velocity[j]) * width, a, width)
+        if i is None or pairs.setdefault(i, int(j)) != j:
+            return None
+    if None in pairs.values() or len(set(pairs.values())) < len(pairs):
+        return None
+    return [(i, j) for i, j in pairs.items() if j is not None]
+
+
+def _partner(root: complex, way: complex, other: Sample, back: float) -> int | None:
+    """Index of the root of the other sample that a root becomes; None where in doubt."""
+    if not len(other.roots) or not np.isfinite(way):
+        return None
+    ways = -other.velocity * back
+    misfit = np.abs(other.roots - root - (way + ways) / 2)
+    misfit = np.where(np.isfinite(misfit), misfit, np.inf)
+    best = int(np.argmin(misfit))
+    limit = _DOUBT * max(abs(way), abs(ways[best])) + 1e-9 * abs(root)
+    return best if misfit[best] <= limit else None
+
+
+def _turning_point(a: Sample, b: Sample, pairs: list[tuple[int, int]]) -> float | None:
+    """Where between the samples a root's real part turns near the axis or beyond it."""
+    width = b.t - a.t
+    for i, j in pairs:
+        y0, y1 = a.roots[i].real, b.roots[j].real
+        m0, m1 = a.velocity[i].real * width, b.velocity[j].real * width
+        cubic = np.array([2 * y0 - 2 * y1 + m0 + m1, -3 * y0 + 3 * y1 - 2 * m0 - m1, m0, y0])
+        for x in np.roots(np.polyder(cubic)):
+            if abs(x.imag) > 0 or not 0.02 < x.real < 0.98:
+                continue
+            y = float(np.polyval(cubic, x.real))
+            opposite = (y > 0) != (y0 > 0) or (y > 0) != (y1 > 0)
+            if opposite or abs(y) <= _GRAZE * (abs(m0) + abs(m1)):
+                return a.t + float(x.real) * width
+    return None
+
+
+def _solved(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, float, int]:
+    """Where a followed root is on the axis: t, frequency, and the change in the count."""
+    width = b.t - a.t
+    ends = (a.roots[i], b.roots[j], a.velocity[i] * width, b.velocity[j] * width)
+    last = [ends[0]]
+
+    def real_part(t: float) -> float:
+        guess = _hermite((t - a.t) / width, *ends)
+        last[0] = nearby_root(Characteristic(scan.system(t)), guess)
+        return last[0].real
+
+    t: Any = scipy.optimize.brentq(real_part, a.t, b.t, xtol=1e-15)
+    real_part(t)
+    step = _weight(a, i) * (1 if b.roots[j].real > 0 else -1)
+    return float(t), float(abs(last[0].imag)), step
+
+
+def _hermite(x: float, y0: complex, y1: complex, m0: complex, m1: complex) -> complex:
+    left = (1 + 2 * x) * (1 - x) ** 2 * y0 + x * (1 - x) ** 2 * m0
+    return left + x**2 * (3 - 2 * x) * y1 - x**2 * (1 - x) * m1

@@ -1,0 +1,168 @@
+"""Linearisation at an equilibrium: derivatives by the present and by everything looked up.
+
+Delays are frozen at the equilibrium; round trips inside rates are differentiated. That is exact to
+first order: the variation of a delay multiplies derivatives that vanish at rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.linear import LINK, Linear
+from fluidcc.analysis.rest import EMPTY, Rest, state_at_rest, traced
+from fluidcc.fluid.delays import Past, State, Wire, ages, picks, round_trip
+from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, flux
+from fluidcc.laws.law import Signal
+from fluidcc.network import Network
+from fluidcc.ops import Num
+
+_NEAR = 1e-7  # packets: distance at which a kink counts as reached
+_ASIDE = 1e-6  # packets: step to either side of a kink
+
+
+def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:
+    """The linear system around an equilibrium (of `net` unless given).
+
+    At a kink of a marking function `side` = -1 or 1 takes the derivatives just below or above it;
+    see `at_kink`. Raises ValueError where there is no smooth equilibrium.
+    """
+    eq = equilibrium(net) if eq is None else eq
+    if eq.status not in ("interior", "empty"):
+        raise ValueError(f"no linearisation where the status is {eq.status}: {eq.message}")
+    arrays = traced(net)
+    A, B, C, D, lag, frozen = map(np.asarray, _jacobians(arrays, eq.rest, jnp.asarray(float(side))))
+    free = frozen == 0
+    state_owner, wire_owner = _owners(arrays, eq.rest)
+    first = int(sum(np.size(f.rtt) for f in net.flows))
+    fields = len(Signal._fields)
+    return Linear(
+        A=A[np.ix_(free, free)],
+        B=B[free],
+        C=C[:, free],
+        D=D,
+        pick=np.concatenate([np.ravel(p) for p in jax.tree.leaves(picks(net))]).astype(int),
+        lag=lag,
+        state_owner=state_owner[free],
+        wire_owner=wire_owner,
+        signals=tuple(
+            tuple(range(first + fields * k, first + fields * (k + 1)))
+            for k in range(len(net.links))
+        ),
+        conserved=first if net.rates == "self_clocked" else 0,
+    )
+
+
+def at_kink(net: Network, eq: Equilibrium) -> bool:
+    """Whether a marking function has a kink at the equilibrium: there are two linearisations."""
+    for k, link in enumerate(net.links):
+        law = state_at_rest(net, eq.rest).laws[k]
+        for distance in link.queue.kinks(law, float(eq.rest.queues[k])):
+            if abs(float(distance)) < _NEAR:
+                return True
+    return False
+
+
+def _owners(net: Network, rest: Rest) -> tuple[np.ndarray, np.ndarray]:
+    """Class of flows that each state and each component of the wire belongs to."""
+    y = state_at_rest(net, rest)
+    sizes = [np.size(f.rtt) for f in net.flows]
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    own = [np.arange(a, b) for a, b in itertools.pairwise(first)]
+    senders = [o for o, s in zip(own, y.senders, strict=True) for _ in jax.tree.leaves(s)]
+    others = len(jax.tree.leaves((y.queues, y.laws)))
+    links = len(net.links) * (len(Signal._fields) + 1)
+    state = np.concatenate([*senders, np.full(others, LINK)])
+    return state, np.concatenate([*own, np.full(links, LINK)])
+
+
+def _looked_up(net: Network, u: Num) -> Past:
+    """What is seen of a wire that has always been u."""
+    return jax.tree.map(lambda index: u[index], picks(net))
+
+
+def _wire_at_rest(net: Network, rest: Rest, y: State, modes: Modes) -> Num:
+    """The flattened wire at rest."""
+    rates = tuple(
+        w / round_trip(net, f, y.queues) for f, w in zip(net.flows, rest.windows, strict=True)
+    )
+    start = Wire(rates, rest.signals, tuple(jnp.ones(()) for _ in net.links))
+    u = ravel_pytree(start)[0]
+    for _ in range(len(net.links) + 2):  # signals and paces follow from rates, nothing else
+        u = ravel_pytree(flux(net, y, _looked_up(net, u), modes).wire)[0]
+    return u
+
+
+def _modes(net: Network, rest: Rest, y: State) -> Modes:
+    """Which bounds hold at rest: empty queues, and windows that would grow beyond their cap."""
+    queues = tuple(jnp.where(code == EMPTY, LOW, FREE) for code in rest.codes)
+    free = tuple(jnp.zeros(jnp.shape(w), int) for w in rest.windows)
+    u = _wire_at_rest(net, rest, y, Modes(queues, free))
+    raw = flux(net, y, _looked_up(net, u), Modes(queues, free)).window_raw
+    windows = tuple(
+        jnp.where((r > 0) & (w >= f.window.max_window), HIGH, FREE)
+        for f, w, r in zip(net.flows, rest.windows, raw, strict=True)
+    )
+    return Modes(queues, windows)
+
+
+def _frozen(net: Network, y: State, modes: Modes) -> Num:
+    """Ones where a component of the flattened state is held by a bound."""
+    still = jax.tree.map(jnp.zeros_like, y)
+    senders = tuple(
+        f.window.with_window(s, (m != FREE).astype(float))
+        for f, s, m in zip(net.flows, still.senders, modes.windows, strict=True)
+    )
+    queues = tuple((m != FREE).astype(float) for m in modes.queues)
+    return ravel_pytree(State(senders, queues, still.laws))[0]
+
+
+@jax.jit
+def _jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
+    """A, B, C, D, the lags [s] and which states are held."""
+    y = state_at_rest(net, rest)
+    modes = _modes(net, rest, y)
+    u = _wire_at_rest(net, rest, y, modes)
+    aside = _ASIDE * side
+    queues = tuple(
+        jnp.where(m == FREE, q + aside, q) for q, m in zip(y.queues, modes.queues, strict=True)
+    )
+    y = y._replace(queues=queues, laws=jax.tree.map(lambda x: x + aside, y.laws))
+    v, unflatten = ravel_pytree(y)
+    indices, shape = jax.tree.flatten(picks(net))
+    sizes = np.cumsum([np.size(i) for i in indices])[:-1]
+    z = u[np.concatenate([np.ravel(i) for i in indices])]
+
+    def present(v: Num, z: Num) -> Num:
+        parts = [p.reshape(np.shape(i)) for p, i in zip(jnp.split(z, sizes), indices, strict=True)]
+        now = flux(net, unflatten(v), jax.tree.unflatten(shape, parts), modes)
+        return jnp.concatenate([ravel_pytree(now.drift)[0], ravel_pytree(now.wire)[0]])
+
+    by_state, by_past = jax.jacfwd(present, (0, 1))(v, z)
+    n = len(v)
+    lag = ravel_pytree(ages(net, y))[0]
+    return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag, _frozen(net, y, modes)
+
+
+def regime(eq: Equilibrium) -> tuple[Any, ...]:
+    """What stays the same along a family of equilibria as long as their linearisation is smooth.
+
+    Status, the bound that each link rests at, the side of every kink, and the windows at their cap.
+    """
+    y = state_at_rest(traced(eq.net), eq.rest)
+    sides = tuple(
+        bool(distance > 0)
+        for k, link in enumerate(eq.net.links)
+        for distance in link.queue.kinks(y.laws[k], y.queues[k])
+    )
+    capped = tuple(
+        tuple((np.asarray(w) >= f.window.max_window).tolist())
+        for f, w in zip(eq.net.flows, eq.rest.windows, strict=True)
+    )
+    return (eq.status, tuple(int(c) for c in eq.rest.codes), sides, capped)

@@ -1,0 +1,233 @@
+"""Gain, phase and delay margins of a loop given by its frequency response, delays exact."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.linear import Array, Linear
+
+Loop = Callable[[Array], Array]
+"""L(i w) for an array of frequencies w [rad/s]."""
+
+_COARSE = 30  # points a decade in the first scan
+_DECADES = (-9, 5)  # of the scan, about the scale of frequencies
+_FAINT = 1e-2  # gain below which crossovers no longer matter
+_FINE = 0.5  # largest change of log L between nodes
+_SMOOTH = 0.05  # largest difference of that between the halves of an interval
+_MOST_NODES = 400_000
+
+
+@dataclasses.dataclass(frozen=True)
+class GainCrossover:
+    """Where |L| = 1: frequency [rad/s], and phase margin [deg] with the phase unwrapped from DC."""
+
+    frequency: float
+    phase_margin: float
+
+    @property
+    def delay_margin(self) -> float:
+        """Additional delay that makes this crossover critical [s]."""
+        return math.radians(self.phase_margin) / self.frequency
+
+
+@dataclasses.dataclass(frozen=True)
+class PhaseCrossover:
+    """Where L is real and negative: frequency [rad/s] and gain margin 1/|L|."""
+
+    frequency: float
+    gain_margin: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Margins:
+    """All crossovers of a loop, by frequency; the properties are those nearest to critical.
+
+    A margin is infinite where there is no crossover. Positive margins prove nothing where there
+    are several crossovers: the count of unstable roots decides.
+    """
+
+    gain_crossovers: tuple[GainCrossover, ...]
+    phase_crossovers: tuple[PhaseCrossover, ...]
+    zero_frequency_gain: float
+
+    @property
+    def _nearest_gain(self) -> GainCrossover | None:
+        return min(self.gain_crossovers, key=lambda c: abs(c.phase_margin), default=None)
+
+    @property
+    def _nearest_phase(self) -> PhaseCrossover | None:
+        nearest = self.phase_crossovers
+        return min(nearest, key=lambda c: abs(math.log(c.gain_margin)), default=None)
+
+    @property
+    def phase_margin(self) -> float:
+        """Least phase margin by modulus [deg]."""
+        return self._nearest_gain.phase_margin if self._nearest_gain else math.inf
+
+    @property
+    def gain_crossover(self) -> float:
+        """Frequency of that crossover [rad/s]; NaN without one."""
+        return self._nearest_gain.frequency if self._nearest_gain else math.nan
+
+    @property
+    def delay_margin(self) -> float:
+        """Least delay margin by modulus [s]."""
+        return min((c.delay_margin for c in self.gain_crossovers), key=abs, default=math.inf)
+
+    @property
+    def gain_margin(self) -> float:
+        """Gain margin nearest to 1, a factor."""
+        return self._nearest_phase.gain_margin if self._nearest_phase else math.inf
+
+    @property
+    def phase_crossover(self) -> float:
+        """Frequency of that crossover [rad/s]; NaN without one."""
+        return self._nearest_phase.frequency if self._nearest_phase else math.nan
+
+
+def margins(loop: Loop, *, scale: float = 1.0) -> Margins:
+    """Every gain and phase crossover of a loop.
+
+    `scale` [rad/s] is a typical frequency: crossovers are sought from 1e-9 to 1e5 times it, and
+    phase crossovers as long as the gain is above 1 %. Raises ArithmeticError where the phase cannot
+    be followed.
+    """
+    low, high = _band(loop, scale)
+    frequency, log = _followed(loop, low, high)
+    turn = np.angle(np.exp(1j * np.diff(np.imag(log))))
+    start = np.imag(log)[0] - 2 * math.pi * (np.imag(log)[0] > 0.75 * math.pi)
+    phase = np.concatenate([[start], start + np.cumsum(turn)])
+    gains = tuple(
+        GainCrossover(w, 180.0 + math.degrees(phase[i] + _turned(loop, log[i], w)))
+        for i, w in _zeros(lambda w: math.log(abs(_one(loop, w))), frequency, np.real(log))
+    )
+    behind = np.floor((phase - math.pi) / (2 * math.pi))
+    at = np.flatnonzero(np.diff(behind))
+    ends = [(frequency[i], frequency[i + 1]) for i in at]
+    crossing = [_root(lambda w: float(np.angle(-_one(loop, w))), a, b) for a, b in ends]
+    phases = tuple(PhaseCrossover(w, 1 / abs(_one(loop, w))) for w in crossing)
+    return Margins(gains, phases, float(abs(np.exp(log[0]))))
+
+
+def _one(loop: Loop, w: float) -> complex:
+    return complex(loop(np.array([w]))[0])
+
+
+def _turned(loop: Loop, log: complex, w: float) -> float:
+    return float(np.angle(_one(loop, w) * np.exp(-1j * np.imag(log))))
+
+
+def _zeros(function: Callable[[float], float], x: Array, y: Array) -> list[tuple[int, float]]:
+    """Index of the interval and place of each sign change of sampled values y."""
+    at = np.flatnonzero(np.diff(y > 0))
+    return [(int(i), _root(function, x[i], x[i + 1])) for i in at]
+
+
+def _root(function: Callable[[float], float], a: float, b: float) -> float:
+    found: Any = scipy.optimize.brentq(function, a, b, xtol=1e-15 * b)
+    return float(found)
+
+
+def _band(loop: Loop, scale: float) -> tuple[float, float]:
+    """From where the loop is still a power of frequency to where it is faint."""
+    first, last = _DECADES
+    w = scale * np.logspace(first, last, _COARSE * (last - first) + 1)
+    log = np.log(loop(w))
+    slope = np.diff(np.unwrap(np.imag(log)) * 1j + np.real(log)) / np.diff(np.log(w))
+    settled = np.abs(slope - np.round(np.real(slope))) < 1e-3
+    begin = int(np.argmin(settled)) if not settled.all() else 0
+    loud = np.flatnonzero(np.real(log) > math.log(_FAINT))
+    end = min(int(loud[-1]) + 1, len(w) - 1) if loud.size else begin
+    turned = np.flatnonzero(np.unwrap(np.imag(log)) < np.imag(log)[0] - 1.1 * math.pi)
+    if turned.size:  # keep the first crossing of the negative axis, however faint
+        end = max(end, min(int(turned[0]) + 1, len(w) - 1))
+    return float(w[begin]), float(w[max(end, begin + 1)])
+
+
+def _followed(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
+    """Frequencies so dense that log L is followed without a doubt, and log L there.
+
+    Raises ArithmeticError where the loop cannot be resolved.
+    """
+    w = np.geomspace(low, high, max(9, round(_COARSE * math.log10(high / low))))
+    log = np.log(loop(w))
+    doubt = np.ones(len(w) - 1, bool)
+    while doubt.any():
+        at = np.flatnonzero(doubt)
+        middle = np.sqrt(w[at] * w[at + 1])
+        inside = np.log(loop(middle))
+        one, two = inside - log[at], log[at + 1] - inside
+        one, two = _principal(one), _principal(two)
+        rough = (np.abs(one) > _FINE) | (np.abs(two) > _FINE) | (np.abs(one - two) > _SMOOTH)
+        w, log = np.insert(w, at + 1, middle), np.insert(log, at + 1, inside)
+        doubt = np.zeros(len(w) - 1, bool)
+        place = at + np.arange(len(at))
+        doubt[place], doubt[place + 1] = rough, rough
+        if len(w) > _MOST_NODES:
+            raise ArithmeticError(f"the loop's phase cannot be followed near {middle[0]:.6g} rad/s")
+    return w, log
+
+
+def _principal(log: Array) -> Array:
+    return np.real(log) + 1j * np.angle(np.exp(1j * np.imag(log)))
+
+
+def loop_gain(system: Linear, link: int) -> Loop:
+    """Frequency response of the loop cut where a link's signal leaves it.
+
+    That is the loop cut at the argument of the link's marking function: what enters is the signal
+    that senders see, what returns, with its sign changed, the one that the link would say. All
+    other loops stay closed. Raises ValueError if the link has no signal that anyone hears.
+    """
+    rows = _active(system, link)
+    if not rows:
+        raise ValueError(f"link {link} says nothing that depends on its queue and is heard")
+    C, D = system.C.copy(), system.D.copy()
+    C[rows], D[rows] = 0.0, 0.0
+    open_loop = dataclasses.replace(system, C=C, D=D, signals=(tuple(rows),))
+    characteristic = Characteristic(open_loop)
+    n = characteristic.degree
+    kept = np.flatnonzero(open_loop.used())
+    index = {int(j): i for i, j in enumerate(kept)}
+    felt = np.isin(system.pick, kept)
+    back_pick = np.array([index[int(j)] for j in system.pick[felt]], int)
+
+    def loop(w: Array) -> Array:
+        s = 1j * np.asarray(w, float)
+        gain = np.empty((len(s), len(rows), len(rows)), complex)
+        delay = np.exp(-s[:, None] * system.lag[felt])
+        for column, row in enumerate(rows):
+            x = characteristic.response(s, n + index[row])
+            late = delay * x[:, n + back_pick]
+            gain[:, :, column] = -(x[:, :n] @ system.C[rows].T + late @ system.D[rows][:, felt].T)
+        if len(rows) == 1:
+            return gain[:, 0, 0]
+        return np.linalg.det(np.eye(len(rows)) + gain) - 1
+
+    return loop
+
+
+def _active(system: Linear, link: int) -> list[int]:
+    """What a link says that varies and that someone hears."""
+    used = system.used()
+    varies = np.any(system.C != 0, axis=1) | np.any(system.D != 0, axis=1)
+    return [j for j in system.signals[link] if used[j] and varies[j]]
+
+
+def system_margins(system: Linear, *, scale: float) -> Margins:
+    """Margins of all links' loops together, each cut with the others closed."""
+    links = [k for k in range(len(system.signals)) if _active(system, k)]
+    each = [margins(loop_gain(system, k), scale=scale) for k in links]
+    return Margins(
+        tuple(itertools.chain.from_iterable(m.gain_crossovers for m in each)),
+        tuple(itertools.chain.from_iterable(m.phase_crossovers for m in each)),
+        max((m.zero_frequency_gain for m in each), default=0.0),
+    )

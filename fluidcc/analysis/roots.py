@@ -1,0 +1,183 @@
+"""Rightmost characteristic roots to rounding, and proof that none is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.collocation import approximate_roots
+from fluidcc.analysis.linear import Array, Linear, cluster
+from fluidcc.analysis.winding import count_roots
+
+_ORDERS = (16, 32, 64)
+_CLASSES = 6  # of the clustered system that gives the first approximations
+_STEPS = 40
+_ABERTH = 12
+_REAL_AXIS = 500  # points at which the sign is taken
+_BRIEF = 3000  # evaluations spent on one line
+_NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
+_DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
+
+
+@dataclasses.dataclass(frozen=True)
+class Roots:
+    """Rightmost characteristic roots [1/s], both of each conjugate pair, from the right.
+
+    `unstable` is the number with positive real part, `certified` if the argument principle proves
+    it (else `reason` says why not). The first `proven` values are proven to be the rightmost.
+    """
+
+    values: Array
+    unstable: int
+    certified: bool
+    proven: int
+    reason: str = ""
+
+    @property
+    def rightmost(self) -> complex | None:
+        """The root with the largest real part, above the real axis; None without any root."""
+        return complex(self.values[0]) if len(self.values) else None
+
+
+def polish(characteristic: Characteristic, seeds: Array) -> Array:
+    """Characteristic roots near the seeds, each once, to rounding.
+
+    Aberth's iteration (Newton's method on the characteristic function over the factors of all
+    other approximations) keeps two seeds from meeting; Newton's method ends it. Roots below the
+    real axis are left out, and those that decay too fast to be known in double precision.
+    """
+    s = distinct(np.asarray(seeds, complex))
+    s = s[np.imag(s) >= 0]
+    if not s.size:
+        return s
+    scale = max(1e-12, float(np.max(np.abs(s))))
+    step = np.full(len(s), np.inf, complex)
+    for turn in range(_STEPS):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = characteristic.log_slope(s)
+            step = 1 / (slope - _others(s) if turn < _ABERTH else slope)
+        step = np.where(np.isfinite(step), step, 0.0)  # a seed that is a root already
+        step /= np.maximum(1.0, np.abs(step) / (0.5 * (np.abs(s) + 1e-3 * scale)))
+        s = s - step
+        if turn >= _ABERTH and np.all(np.abs(step) <= 1e-14 * np.abs(s)):
+            break
+    good = np.isfinite(s) & (np.abs(step) <= 1e-10 * (np.abs(s) + 1e-3 * scale))
+    longest = float(characteristic.system.lag.max(initial=0.0))
+    good &= (np.imag(s) > -1e-9 * scale) & (np.real(s) * longest > -_NOISE)
+    return distinct(s[good])
+
+
+def _others(s: Array) -> Array:
+    """Sum of 1/(s - t) over all other approximations t and their conjugates."""
+    own = np.eye(len(s), dtype=bool)
+    near = np.where(own, 0.0, 1 / np.where(own, 1.0, s[:, None] - s[None]))
+    mirror = s[:, None] - s[None].conj()
+    paired = np.abs(np.imag(s))[None] > 1e-6 * np.abs(s)[None]
+    paired = np.broadcast_to(paired, mirror.shape) & (mirror != 0)
+    return near.sum(axis=1) + np.where(paired, 1 / np.where(paired, mirror, 1.0), 0.0).sum(axis=1)
+
+
+def distinct(roots: Array) -> Array:
+    """Roots sorted from the right, without duplicates; nearly real ones made real."""
+    floor = 1e-12 * float(np.max(np.abs(roots), initial=0.0))
+    size = np.abs(roots) + floor
+    roots = np.where(np.abs(np.imag(roots)) < 1e-9 * size, np.real(roots), roots)
+    out: list[complex] = []
+    for s in roots[np.lexsort((np.imag(roots), -np.real(roots)))]:
+        if all(abs(s - other) > 1e-8 * abs(s) + floor for other in out):
+            out.append(complex(s))
+    return np.array(out, complex)
+
+
+def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
+    """The `keep` rightmost roots of a linear system (a conjugate pair counts once).
+
+    Starting values come from collocation (of a system with few, clustered classes where there are
+    many) and from changes of sign on the real axis; Newton's method on the exact characteristic
+    function does the rest.
+    """
+    characteristic = Characteristic(system)
+    count = count_roots(characteristic)
+    found = np.zeros(0, complex)
+    for order in _ORDERS:
+        fresh = polish(characteristic, first_approximations(characteristic, order, keep))
+        found = without_conserved(distinct(np.concatenate([found, fresh])), system.conserved)
+        unstable = located(found)
+        proven = _proven(characteristic, found[:keep])
+        if count.number is None or (proven and count.number == unstable):
+            break
+    values = _pairs(found[: max(keep, int(np.sum(np.real(found) > 0)))])
+    if count.number is None:
+        return Roots(values, unstable, False, proven, count.reason)
+    if count.number != unstable:
+        reason = f"{count.number} unstable roots counted, {unstable} located"
+        return Roots(values, count.number, True, 0, reason)
+    return Roots(values, unstable, True, proven)
+
+
+def first_approximations(characteristic: Characteristic, order: int, keep: int) -> Array:
+    """First approximations in the upper half plane, including the real axis."""
+    system = characteristic.system
+    seeds = approximate_roots(cluster(system, _CLASSES), order)
+    seeds = seeds[np.isfinite(seeds) & (np.imag(seeds) >= 0)]
+    seeds = seeds[np.argsort(-np.real(seeds))][: 3 * keep + 6]
+    size = float(np.max(np.abs(seeds), initial=1.0))
+    real = _sign_changes(characteristic, -np.geomspace(1e-7 * size, size, _REAL_AXIS))[:keep]
+    if real.size:  # classes make chains of real roots: look closely at the end of the first
+        real = np.append(
+            _sign_changes(characteristic, real[0] * np.linspace(0.95, 1.3, _REAL_AXIS))[:keep], real
+        )
+    return np.concatenate([seeds, real])
+
+
+def _sign_changes(characteristic: Characteristic, real: Array) -> Array:
+    """Middles of the intervals in which the characteristic function changes its sign."""
+    odd = np.cos(np.imag(characteristic.log_det(real))) < 0
+    change = np.flatnonzero(np.diff(odd))
+    return (real[change] + real[change + 1]) / 2
+
+
+def without_conserved(roots: Array, conserved: int) -> Array:
+    """Take away the `conserved` roots nearest to zero."""
+    if not conserved or not len(roots):
+        return roots
+    return np.delete(roots, np.argsort(np.abs(roots))[:conserved])
+
+
+def _proven(characteristic: Characteristic, roots: Array) -> int:
+    """How many of the roots (with conjugates) the argument principle proves to be the rightmost.
+
+    Lines between neighbours are tried from the left; lines so far left that the delays blow the
+    bounds up are not.
+    """
+    longest = float(characteristic.system.lag.max(initial=0.0))
+    for size in range(len(roots), 0, -1):
+        last = roots[size - 1]
+        after = roots[size].real if size < len(roots) else -np.inf
+        gap = min((last.real - after) / 2, 0.02 * abs(last))
+        deep = -(last.real - gap) * longest > _DEEPEST
+        if deep or gap <= 1e-6 * abs(last):
+            continue
+        number = _number(roots[:size])
+        if count_roots(characteristic, last.real - gap, nodes=_BRIEF).number == number:
+            return number
+    return 0
+
+
+def located(roots: Array) -> int:
+    """Number of roots with positive real part, given those of the upper half plane."""
+    return _number(roots[np.real(roots) > 0])
+
+
+def _number(upper: Array) -> int:
+    return int(np.sum(np.where(np.imag(upper) > 0, 2, 1)))
+
+
+def _pairs(upper: Array) -> Array:
+    """The roots with their conjugates, from the right."""
+    out = []
+    for s in upper:
+        out += [s, s.conjugate()] if s.imag > 0 else [s]
+    return np.array(out, complex)

@@ -1,0 +1,141 @@
+"""A network along one parameter: equilibria, linear systems and roots, and where they break off.
+
+Along a smooth piece the law's regime (status, side of every kink, windows at their cap) is the
+same everywhere, so that roots move continuously; pieces end where the regime changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.linearize import linearize, regime
+from fluidcc.analysis.roots import first_approximations, located, polish, without_conserved
+from fluidcc.analysis.stability import SMOOTH
+from fluidcc.analysis.winding import count_roots
+from fluidcc.network import Network
+
+_NEARBY = 1e-6  # of the range: step for derivatives along the parameter
+_HALVINGS = 60
+_MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
+_ORDERS = (16, 32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """The parameter as a number t in [0, 1], linear or logarithmic between two values."""
+
+    low: float
+    high: float
+    logarithmic: bool
+
+    def value(self, t: float) -> float:
+        """The parameter at t; exact at both ends."""
+        if t in (0.0, 1.0):
+            return self.high if t else self.low
+        if self.logarithmic:
+            return math.exp((1 - t) * math.log(self.low) + t * math.log(self.high))
+        return (1 - t) * self.low + t * self.high
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The network at one value of the parameter, so far as it is cheap to know."""
+
+    t: float
+    regime: Hashable
+    equilibrium: Equilibrium
+
+    @property
+    def smooth(self) -> bool:
+        """Whether there is a linearisation."""
+        return self.equilibrium.status in SMOOTH
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """Roots at one value of the parameter.
+
+    `roots` (upper half plane, the rightmost complex and real ones) have velocities ds/dt;
+    `unstable` is the certified count of roots with positive real part, None where unknown.
+    """
+
+    t: float
+    roots: Array
+    velocity: Array
+    unstable: int | None
+
+    @property
+    def number(self) -> int:
+        """Roots with positive real part: certified, or as located."""
+        return located(self.roots) if self.unstable is None else self.unstable
+
+
+class Scan:
+    """Evaluates a family of networks along t in [0, 1]."""
+
+    keep = 6  # complex roots followed
+
+    def __init__(self, family: Callable[[float], Network], scale: Scale):
+        self.family, self.scale = family, scale
+
+    def place(self, t: float) -> Place:
+        """Equilibrium and regime at t."""
+        eq = equilibrium(self.family(self.scale.value(t)))
+        return Place(t, regime(eq), eq)
+
+    def system(self, t: float) -> Linear:
+        """The linear system at t."""
+        eq = equilibrium(self.family(self.scale.value(t)))
+        return linearize(eq.net, eq)
+
+    def sample(self, place: Place, towards: float) -> Sample:
+        """Roots at a place; velocities come from a step towards another t of the same regime."""
+        system = linearize(place.equilibrium.net, place.equilibrium)
+        characteristic = Characteristic(system)
+        count = count_roots(characteristic).number
+        for order in _ORDERS:
+            seeds = first_approximations(characteristic, order, self.keep)
+            found = without_conserved(polish(characteristic, seeds), system.conserved)
+            if count is None or count == located(found):
+                break
+        waves, real = found[np.imag(found) > 0][: self.keep], found[np.imag(found) == 0][:2]
+        roots = np.concatenate([waves, real])
+        step = math.copysign(min(_NEARBY, abs(towards - place.t) / 2), towards - place.t)
+        ahead = Characteristic(self.system(place.t + step))
+        moved = np.array([nearby_root(ahead, s) for s in roots], complex)
+        return Sample(place.t, roots, (moved - roots) / step, count)
+
+    def breaks(self, a: Place, b: Place) -> list[tuple[Place, Place]]:
+        """Changes of regime between two places, each as the two places on its sides."""
+        out: list[tuple[Place, Place]] = []
+        while a.regime != b.regime and len(out) < _MOST_BREAKS:
+            before, after = a, b
+            for _ in range(_HALVINGS):
+                middle = (before.t + after.t) / 2
+                if not before.t < middle < after.t or after.t - before.t < 1e-14:
+                    break
+                here = self.place(middle)
+                before, after = (here, after) if here.regime == a.regime else (before, here)
+            out.append((before, after))
+            a = after
+        return out
+
+
+def nearby_root(characteristic: Characteristic, seed: complex) -> complex:
+    """The characteristic root that Newton's method reaches from a seed; NaN if it does not."""
+    s, scale = np.array([seed], complex), abs(seed) + 1e-12
+    for _ in range(30):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = 1 / characteristic.log_slope(s)
+        step = np.where(np.isfinite(step), step, 0.0)
+        s = s - step / max(1.0, abs(step[0]) / (0.2 * scale))
+        if abs(step[0]) <= 1e-14 * scale:
+            return complex(s[0])
+    return complex(s[0]) if abs(step[0]) <= 1e-9 * scale else complex("nan")

@@ -1,0 +1,177 @@
+"""Whether an equilibrium is stable, by what margin, and whether that is proven."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.linearize import at_kink, linearize
+from fluidcc.analysis.margins import Margins, system_margins
+from fluidcc.analysis.roots import Roots, rightmost_roots
+from fluidcc.analysis.winding import frequency_bound
+from fluidcc.network import Network
+from fluidcc.results import plain
+
+if TYPE_CHECKING:
+    import xarray
+
+SMOOTH = ("interior", "empty")
+"""Statuses of equilibria that have a linearisation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stability:
+    """Roots and margins of the linearisation at an equilibrium.
+
+    `unstable` is the number of roots with positive real part, `certified` if the argument
+    principle proves it. `roots` [1/s] come from the right, conjugates included. `margins` has every
+    crossover; the margins shown are those nearest to critical, None where there is none. `stable`
+    is None where there is no verdict: `message` says why.
+    """
+
+    status: str
+    message: str
+    stable: bool | None
+    unstable: int | None
+    certified: bool
+    roots: Array
+    margins: Margins | None
+    equilibrium: Equilibrium
+
+    @property
+    def rightmost(self) -> complex | None:
+        """The root with the largest real part [1/s]; None if there are no roots."""
+        return complex(self.roots[0]) if len(self.roots) else None
+
+    @property
+    def gain_margin(self) -> float | None:
+        """Factor on the loop gain that makes it critical."""
+        return _known(self.margins and self.margins.gain_margin)
+
+    @property
+    def gain_crossover(self) -> float | None:
+        """Frequency at which the loop gain is 1 [rad/s]."""
+        return _known(self.margins and self.margins.gain_crossover)
+
+    @property
+    def phase_margin(self) -> float | None:
+        """Phase margin [deg], phase unwrapped from zero frequency."""
+        return _known(self.margins and self.margins.phase_margin)
+
+    @property
+    def delay_margin(self) -> float | None:
+        """Additional delay that makes the loop critical [s]."""
+        return _known(self.margins and self.margins.delay_margin)
+
+    @property
+    def phase_crossover(self) -> float | None:
+        """Frequency at which the loop is real and negative [rad/s]."""
+        return _known(self.margins and self.margins.phase_crossover)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, None for what is not known."""
+        names = (
+            "status", "message", "stable", "unstable", "certified", "gain_margin",
+            "gain_crossover", "phase_margin", "delay_margin", "phase_crossover",
+        )  # fmt: skip
+        out = {name: plain(getattr(self, name)) for name in names}
+        first = self.rightmost
+        out["rightmost"] = None if first is None else [first.real, first.imag]
+        out["roots"] = [[float(s.real), float(s.imag)] for s in self.roots]
+        out["equilibrium"] = self.equilibrium.to_dict()
+        return out
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Labelled arrays with units: the equilibrium's, the roots and the margins."""
+        import xarray as xr
+
+        units = {
+            "gain_margin": "1", "gain_crossover": "rad/s", "phase_margin": "deg",
+            "delay_margin": "s", "phase_crossover": "rad/s",
+        }  # fmt: skip
+        values = {name: getattr(self, name) for name in units}
+        scalars = {
+            name: ((), math.nan if values[name] is None else values[name], {"units": unit})
+            for name, unit in units.items()
+        }
+        roots = {
+            "root_real": ("root", np.real(self.roots), {"units": "1/s"}),
+            "root_imag": ("root", np.imag(self.roots), {"units": "rad/s"}),
+        }
+        unstable = ((), -1 if self.unstable is None else self.unstable, {"units": "1"})
+        out = xr.Dataset({**scalars, **roots, "unstable": unstable})
+        out = out.merge(self.equilibrium.to_dataset())
+        flags = {"stable": int(self.stable), "certified": int(self.certified)}
+        return out.assign_attrs(status=self.status, message=self.message, **flags)
+
+    def __repr__(self) -> str:
+        known = "unknown" if self.unstable is None else str(self.unstable)
+        proof = "certified" if self.certified else "not certified"
+        verdict = {True: "stable", False: "unstable", None: "no verdict"}[self.stable]
+        lines = [f"Stability: {verdict}, {self.status}"]
+        lines[0] += f" ({self.message})" if self.message else ""
+        lines.append(f"  unstable roots: {known} ({proof})")
+        if self.rightmost is not None:
+            s = self.rightmost
+            lines.append(f"  rightmost root: {s.real:.10g} {s.imag:+.10g}i 1/s")
+        for name, unit in (
+            ("gain_margin", ""), ("gain_crossover", " rad/s"), ("phase_margin", " deg"),
+            ("delay_margin", " s"), ("phase_crossover", " rad/s"),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            shown = "none" if value is None else f"{value:.6g}{unit}"
+            lines.append(f"  {name.replace('_', ' ')}: {shown}")
+        return "\n".join([*lines, repr(self.equilibrium)])
+
+
+def _known(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def stability(net: Network, *, roots: int = 6) -> Stability:
+    """Rightmost roots, certified count of unstable roots and margins at a network's equilibrium.
+
+    `roots` is how many of the rightmost roots are wanted (a conjugate pair counts once). At a
+    kink of a marking function the worse of both one-sided linearisations is returned, and the
+    message says so.
+    """
+    eq = equilibrium(net)
+    if eq.status not in SMOOTH:
+        return Stability(eq.status, eq.message, None, None, False, np.zeros(0), None, eq)
+    if not at_kink(net, eq):
+        return _judged(linearize(net, eq), eq, eq.message, roots)
+    sides = [_judged(linearize(net, eq, side=side), eq, eq.message, roots) for side in (-1, 1)]
+    words = [
+        f"{s.unstable} unstable roots {at} it"
+        for s, at in zip(sides, ("below", "above"), strict=True)
+    ]
+    message = "; ".join(filter(None, [eq.message, f"at a kink of the marking: {', '.join(words)}"]))
+    worse = max(sides, key=lambda s: s.rightmost.real if s.rightmost is not None else -math.inf)
+    both = sides[0].certified and sides[1].certified
+    return dataclasses.replace(worse, message=message, certified=both)
+
+
+def _judged(system: Linear, eq: Equilibrium, message: str, count: int) -> Stability:
+    found: Roots = rightmost_roots(system, keep=count)
+    loop, reason = None, ""
+    try:
+        loop = system_margins(system, scale=frequency_bound(Characteristic(system)) or 1.0)
+    except ArithmeticError as fault:
+        reason = f"no margins: {fault}"
+    message = "; ".join(filter(None, [message, found.reason, reason]))
+    stable = None if not found.certified and _critical(found) else found.unstable == 0
+    return Stability(
+        eq.status, message, stable, found.unstable, found.certified, found.values, loop, eq
+    )
+
+
+def _critical(found: Roots) -> bool:
+    """Whether the rightmost root cannot be told from the imaginary axis."""
+    s = found.rightmost
+    return s is not None and abs(s.real) <= 1e-9 * abs(s)

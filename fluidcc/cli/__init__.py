@@ -1,0 +1,3 @@
+"""The command line."""
+
+from fluidcc.cli.app import main as main

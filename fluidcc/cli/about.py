@@ -1,0 +1,148 @@
+"""What there is: scenarios, laws, and one scenario in full."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fluidcc import bundled
+from fluidcc.cli.report import console, number, table
+from fluidcc.errors import Fault, ScenarioError, nearest
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fluidcc.network import Network
+
+_KINDS = ("scenarios", "laws")
+
+
+def listing(what: str, *, json: bool) -> None:
+    """Print the bundled scenarios, or the laws."""
+    from fluidcc.results import to_json
+
+    if what not in _KINDS:
+        close = nearest(what, list(_KINDS), 1)
+        raise ScenarioError([Fault("list", "", " or ".join(_KINDS), f"'{what}'", close)])
+    found: Any = list(bundled.scenarios()) if what == "scenarios" else _laws()
+    if json:
+        sys.stdout.write(to_json({what: found}) + "\n")
+    elif what == "scenarios":
+        _print_scenarios()
+    else:
+        _print_laws(found)
+
+
+def _print_scenarios() -> None:
+    import tomllib
+
+    out = table("Bundled scenarios", "name", "title")
+    out.columns[1].justify = "left"
+    for name, file in bundled.scenarios().items():
+        out.add_row(name, tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
+    console().print(out)
+
+
+def _laws() -> dict[str, dict[str, Any]]:
+    """Laws by kind and name: source and parameters."""
+    from fluidcc.laws.registry import LAWS
+    from fluidcc.scenario.reader import described_fields
+
+    def parameters(law: Any) -> dict[str, Any]:
+        out = {}
+        for name, field in described_fields(law).items():
+            info, default = field.metadata["info"], field.default
+            within = str(info.within) if info.within else list(info.choices)
+            plain = default if isinstance(default, str | int | float) else None
+            out[name] = {
+                "default": plain, "unit": info.unit, "meaning": info.doc, "range": within,
+            }  # fmt: skip
+        return out
+
+    return {
+        kind: {
+            name: {"source": law.source, "parameters": parameters(law)}
+            for name, law in laws.items()
+        }
+        for kind, laws in LAWS.items()
+    }
+
+
+def _print_laws(laws: Mapping[str, Mapping[str, Any]]) -> None:
+    out = table("Laws", "kind", "law", "parameter", "default", "range", "meaning", "source")
+    for column in out.columns:
+        column.justify = "left"
+    for kind, members in laws.items():
+        for name, law in members.items():
+            first = (kind, name)
+            for parameter, about in law["parameters"].items() or {"": None}.items():
+                cells = _cells(about) if about else ("", "", "")
+                out.add_row(*first, parameter, *cells, law["source"] if first[1] else "")
+                first = ("", "")
+        out.add_section()
+    console().print(out)
+
+
+def _cells(about: Mapping[str, Any]) -> tuple[str, str, str]:
+    unit = "" if about["unit"] in ("", "1") else f" {about['unit']}"
+    within = about["range"] if isinstance(about["range"], str) else ", ".join(about["range"])
+    default = about["default"]
+    shown = str(default).lower() if isinstance(default, bool) else number(default)
+    return f"{shown}{unit}" if default is not None else "", within, about["meaning"]
+
+
+def show(net: "Network", *, latex: bool, json: bool) -> None:
+    """Print a scenario: its values with units and sources, or its equations."""
+    from fluidcc.bibliography import citations
+    from fluidcc.results import to_json
+    from fluidcc.scenario.tables import tables
+
+    values = tables(net)
+    if latex:
+        from fluidcc.latex import latex as equations
+
+        text = equations(net)
+        sys.stdout.write((to_json({"latex": text}) if json else text) + "\n")
+    elif json:
+        sys.stdout.write(to_json({"scenario": values, "citations": citations(net)}) + "\n")
+    else:
+        out = console()
+        out.print(net.title, style="bold")
+        out.print(f"rates = {net.rates}, delay = {net.delay}")
+        out.print(_values("Links", values["links"], net))
+        out.print(_values("Flows", values["flows"], net))
+        for key, text in citations(net).items():
+            out.print(f"[{key}] {text}")
+
+
+def _values(title: str, tables: Mapping[str, Mapping[str, Any]], net: "Network") -> "Table":
+    """Every parameter in one line: value, unit, meaning."""
+    from fluidcc.scenario.paths import info_at
+
+    out = table(title, "path", "value", "unit", "meaning")
+    for column in out.columns[2:]:
+        column.justify = "left"
+    for name, values in tables.items():
+        prefix = f"{title.lower()}.{name}"
+        for path, value in _flat(values, prefix):
+            info = info_at(net, path)
+            unit, doc = (info.unit, info.doc) if info else ("", "")
+            out.add_row(path, _shown(value), "" if unit == "1" else unit, doc)
+        out.add_section()
+    return out
+
+
+def _flat(values: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
+    out = []
+    for key, value in values.items():
+        path = f"{prefix}.{key}"
+        out += _flat(value, path) if isinstance(value, Mapping) else [(path, value)]
+    return out
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        shown = [_shown(v) for v in value]
+        return ", ".join(shown if len(shown) <= 6 else [*shown[:3], "...", shown[-1]])
+    return value if isinstance(value, str) else number(value, 8)

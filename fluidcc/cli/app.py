@@ -1,0 +1,192 @@
+"""The commands. Nothing heavy is imported before a command runs."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fluidcc.cli.options import Faults, count, interval, prepare, seconds
+from fluidcc.cli.run import deliver, evaluate, told
+
+app = typer.Typer(
+    name="fluidcc",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Fluid models, stability and packets of congestion control, from one law.",
+    epilog="Exit codes: 0 done, 2 wrong use or faulty scenario, 3 some points failed.",
+)
+
+Scenario = Annotated[str, typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a parameter. Repeatable."),
+]
+Over = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--over", metavar="PATH=A:B:STEP|v1,v2", help="Sweep a parameter. Repeat for a grid."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write the result: .nc or .csv.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the result: .png, .pdf or .svg.")]
+Until = Annotated[str, typer.Option("--until", metavar="TIME", help="End of the run [s].")]
+Warmup = Annotated[str, typer.Option("--warmup", metavar="TIME", help="Statistics start here [s].")]
+Seeds = Annotated[str, typer.Option("--seeds", metavar="K", help="Packet runs: seeds 1 to K.")]
+FastCPU = Annotated[
+    bool,
+    typer.Option("--fast-cpu/--no-fast-cpu", help="Compile integration loops as a whole."),
+]
+
+
+@app.command()
+def equilibrium(
+    scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
+    out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Where the network comes to rest."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        faults.finish()
+        from fluidcc.analysis.equilibrium import equilibrium as verb
+
+        result = evaluate(task, verb, doing="equilibrium")
+        deliver(task, result, "equilibrium", listed=True)
+
+
+@app.command()
+def stability(
+    scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
+    out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Stability of the equilibrium: roots and margins."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        faults.finish()
+        from fluidcc.analysis.stability import stability as verb
+
+        result = evaluate(task, verb, doing="stability")
+        deliver(task, result, "stability", listed=True)
+
+
+@app.command()
+def crossings(
+    scenario: Scenario,
+    along: Annotated[str, typer.Argument(metavar="PATH=LO:HI", help="The range to search.")],
+    changes: Changes = None, json: Json = False, out: Out = None, plot: Plot = None,
+    fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Every change of stability along one parameter."""
+    if "=" in scenario and "=" not in along:
+        scenario, along = along, scenario
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, None, json, out, plot, fast_cpu)
+        path, low, high = interval(along, task, faults)
+        faults.finish()
+        from fluidcc.analysis.crossings import crossings as search
+        from fluidcc.scenario.paths import info_at
+
+        info = info_at(task.net, path)
+        result = evaluate(task, lambda net: search(net, path, low, high), doing="crossings")
+        deliver(task, result, "crossings", path=path, unit=info.unit if info else "1")
+
+
+@app.command()
+def simulate(
+    scenario: Scenario, until: Until = "", changes: Changes = None, over: Over = None,
+    json: Json = False, out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """A trajectory of the fluid model."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        end = seconds("--until", until, faults)
+        faults.finish()
+        from fluidcc.fluid.simulate import simulate as verb
+
+        result = evaluate(task, partial(verb, until=end), doing="fluid model")
+        deliver(task, result, "simulation")
+
+
+@app.command()
+def packets(
+    scenario: Scenario, until: Until = "", warmup: Warmup = "0", seeds: Seeds = "5",
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """The packet-level simulation, with intervals."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        times = _times(until, warmup, seeds, faults)
+        faults.finish()
+        from fluidcc.packets.run import simulate_packets
+
+        verb = partial(simulate_packets, **times)
+        deliver(task, evaluate(task, verb, doing="packets", reports=True), "packets")
+
+
+@app.command()
+def compare(
+    scenario: Scenario, until: Until = "", warmup: Warmup = "0", seeds: Seeds = "5",
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """The fluid model beside the packets, with intervals."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        times = _times(until, warmup, seeds, faults)
+        faults.finish()
+        from fluidcc.compare import compare as verb
+
+        result = evaluate(task, partial(verb, **times), doing="fluid and packets", reports=True)
+        deliver(task, result, "comparison")
+
+
+def _times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:
+    """End, start of the statistics, and seeds."""
+    end = seconds("--until", until, faults)
+    begin = seconds("--warmup", warmup, faults, within="[0, inf)")
+    if 0 < end <= begin:
+        faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
+    return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
+
+
+@app.command()
+def show(
+    scenario: Scenario, changes: Changes = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Print the equations as LaTeX.")] = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """A scenario in full, or its equations."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, None, json)
+        faults.finish()
+        from fluidcc.cli import about
+
+        about.show(task.net, latex=latex, json=json)
+
+
+@app.command(name="list")
+def list_(
+    what: Annotated[str, typer.Argument(help="scenarios or laws")] = "scenarios",
+    json: Json = False,
+) -> None:
+    """Bundled scenarios, or the laws with their parameters."""
+    with told():
+        from fluidcc.cli import about
+
+        about.listing(what, json=json)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,226 @@
+"""What every command is told: a scenario, changes to it, a grid, and where results go."""
+
+import dataclasses
+import math
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fluidcc.errors import Fault, ScenarioError
+
+if TYPE_CHECKING:
+    from fluidcc.network import Network
+
+_DATA = (".nc", ".csv")
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+class Faults:
+    """Collects the faults of a command line, to tell all of them at once."""
+
+    def __init__(self) -> None:
+        self.found: list[Fault] = []
+
+    def add(self, option: str, key: str, expected: str, got: str) -> None:
+        """Note a fault of an option."""
+        self.found.append(Fault(option, key, expected, got))
+
+    def catch(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What the call returns; None, and its faults kept, where it raises ScenarioError."""
+        try:
+            return call(*args, **options)
+        except ScenarioError as error:
+            self.found += error.faults
+            return None
+
+    def finish(self) -> None:
+        """Raise ScenarioError if there is any fault."""
+        if self.found:
+            raise ScenarioError(self.found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A command line once it is read.
+
+    `net` has the changes of ``--set``, which `typed` keeps, and `axes` is the grid of ``--over``;
+    `net` is None only where there are faults, which end the command.
+    """
+
+    net: Any
+    typed: Mapping[str, Any]
+    axes: Mapping[str, list[Any]]
+    json: bool
+    out: Path | None
+    plot: Path | None
+
+
+def prepare(
+    faults: Faults,
+    scenario: str,
+    changes: Sequence[str] | None,
+    over: Sequence[str] | None,
+    json: bool,
+    out: Path | None = None,
+    plot: Path | None = None,
+    fast_cpu: bool = False,
+) -> Task:
+    """Read the options that most commands share; what is wrong with them goes to `faults`."""
+    _keep_compiled()
+    if fast_cpu:
+        from fluidcc.fluid.cpu import fast_cpu as switch_on
+
+        switch_on()
+    typed = {path: value_of(text) for path, text in _split("--set", changes or (), faults).items()}
+    net = _network(scenario, typed, faults)
+    axes = _grid(over or (), net, faults)
+    _check_files(out, plot, faults)
+    return Task(net, typed, axes, json, out, plot)
+
+
+def _keep_compiled() -> None:
+    """Let JAX find what an earlier command compiled; call it before JAX is imported."""
+    base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = Path(base).expanduser() / "fluidcc" / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def value_of(text: str) -> Any:
+    """A value as typed: a number, a list, a table or a yes/no as in TOML; otherwise text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _split(option: str, texts: Iterable[str], faults: Faults) -> dict[str, str]:
+    """``PATH=TEXT`` options as a dictionary."""
+    out: dict[str, str] = {}
+    for text in texts:
+        path, _, value = (part.strip() for part in text.partition("="))
+        if not path or not value:
+            faults.add(option, "", "PATH=VALUE", f"{text!r}")
+        elif path in out:
+            faults.add(option, path, "each path once", f"{text!r}")
+        else:
+            out[path] = value
+    return out
+
+
+def _network(scenario: str, typed: Mapping[str, Any], faults: Faults) -> "Network | None":
+    """The scenario with the changes of ``--set``; None where something is faulty."""
+    from fluidcc.scenario.files import load
+    from fluidcc.scenario.paths import replace
+
+    net = faults.catch(load, scenario)
+    if net is None or not typed:
+        return net
+    return faults.catch(replace, net, typed, where="--set")
+
+
+def _grid(over: Sequence[str], net: "Network | None", faults: Faults) -> dict[str, list[Any]]:
+    """The axes of ``--over``: path to values."""
+    texts = _split("--over", over, faults)
+    if net is None:
+        return {}
+    return {path: faults.catch(_axis, net, path, text) for path, text in texts.items()}
+
+
+def _axis(net: "Network", path: str, text: str) -> list[Any]:
+    """The values of ``A:B:STEP`` (both ends included) or ``v1,v2,...``."""
+    from fluidcc.scenario.paths import check_paths, value_at
+
+    def fault(expected: str) -> ScenarioError:
+        return ScenarioError([Fault("--over", path, expected, f"{text!r}")])
+
+    check_paths(net, [path], where="--over")
+    separator = ":" if ":" in text else ","
+    parts = [value_of(part) for part in text.split(separator) if part.strip()]
+    values = [value_at(net, path, part, where="--over") for part in parts]
+    if separator == ",":
+        return values
+    if len(values) != 3 or not all(isinstance(v, int | float) for v in values):
+        raise fault("A:B:STEP or v1,v2,...")
+    low, high, step = values
+    if not (0 < step < math.inf and -math.inf < low <= high < math.inf):
+        raise fault("A <= B and STEP > 0")
+    first, last, gap = (Fraction(str(v)) for v in values)  # exact, so that no end is lost
+    steps = [first + k * gap for k in range(int((last - first) / gap) + 1)]
+    return [int(v) if v.denominator == 1 else float(v) for v in steps]
+
+
+def interval(text: str, task: Task, faults: Faults) -> tuple[str, float, float]:
+    """The path and the ends of ``PATH=LO:HI``."""
+    path, _, ends = (part.strip() for part in text.partition("="))
+    if ends.count(":") != 1 or not path:
+        faults.add("crossings", "", "PATH=LO:HI", f"{text!r}")
+    elif task.net is not None:
+        low, high = faults.catch(_ends, task.net, path, ends) or (0.0, 1.0)
+        if low < high:
+            return path, low, high
+        faults.add("crossings", path, "LO < HI", f"{ends!r}")
+    return path, 0.0, 1.0
+
+
+def _ends(net: "Network", path: str, ends: str) -> tuple[float, ...]:
+    from fluidcc.scenario.paths import check_paths, number_at, value_at
+
+    check_paths(net, [path], where="crossings")
+    number_at(net, path)
+    values = [value_at(net, path, value_of(v), where="crossings") for v in ends.split(":")]
+    if not all(isinstance(v, int | float) for v in values):
+        raise ScenarioError([Fault("crossings", path, "two numbers, LO:HI", f"{ends!r}")])
+    return tuple(float(v) for v in values)
+
+
+def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)") -> float:
+    """A time such as ``60`` or ``500 ms`` [s]; 0 where it is faulty."""
+    from fluidcc.laws.parameters import Interval
+    from fluidcc.scenario.units import UnitError, read
+
+    if not text:
+        faults.add(option, "", "a time in s", "nothing")
+        return 0.0
+    try:
+        value = read(value_of(text), "s")
+    except UnitError as error:
+        faults.add(option, "", str(error), f"{text!r}")
+        return 0.0
+    if value not in Interval(within):
+        faults.add(option, "", f"a time in {within} s", f"{text!r}")
+        return 0.0
+    return value
+
+
+def count(option: str, text: str, faults: Faults) -> int:
+    """A whole number of at least 1."""
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    faults.add(option, "", "a whole number of at least 1", f"{text!r}")
+    return 1
+
+
+def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
+    """Note endings that are not known and folders that do not exist, before anything runs."""
+    for option, path, endings in (("--out", out, _DATA), ("--plot", plot, _PICTURES)):
+        if path is None:
+            continue
+        if path.suffix not in endings:
+            faults.add(option, "", f"a file that ends in {', '.join(endings)}", f"'{path}'")
+        if not path.parent.is_dir():
+            faults.add(option, "", "a file in a folder that exists", f"'{path}'")
+
+
+def command_line() -> str:
+    """The command as it was typed."""
+    return " ".join(["fluidcc", *sys.argv[1:]])

@@ -1,0 +1,182 @@
+"""Results for people: tables with units."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fluidcc.results import scaled
+
+_LISTS = ("goodput_flows",)  # metrics of single flows
+_MANY = 6  # round trips of a group up to which each has a line of its own
+
+
+def number(value: Any, digits: int = 5) -> str:
+    """A number for a table; a dash where there is none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"  # noqa: RUF001
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def quantity(value: float | None, unit: str = "1", half: float | None = None) -> str:
+    """A number with its unit, and the half width of its interval."""
+    scale, unit = scaled([value], unit)
+    shown = number(None if value is None else value / scale)
+    if half is not None and math.isfinite(half):
+        shown += f" ± {float(f'{half / scale:.2g}'):g}"
+    return shown if value is None or unit in ("", "1") else f"{shown} {unit}"
+
+
+def span(values: Sequence[float], scale: float = 1.0) -> str:
+    """The range of some numbers, or the one number that they all are."""
+    low, high = min(values) / scale, max(values) / scale
+    return number(low) if number(low) == number(high) else f"{number(low)} … {number(high)}"
+
+
+def table(title: str, *columns: str) -> Table:
+    """An empty table; all columns but the first are aligned to the right."""
+    out = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for k, column in enumerate(columns):
+        out.add_column(column, justify="left" if k == 0 else "right")
+    return out
+
+
+def console() -> Console:
+    """Where results are printed; wide enough for tables when it is no terminal."""
+    out = Console(highlight=False, markup=False)
+    if not out.is_terminal:
+        out.width = max(out.width, 140)
+    return out
+
+
+def verdict(good: bool | None, text: str) -> Text:
+    """A line in green, red, or neither."""
+    return Text(text, style={True: "bold green", False: "bold red", None: "bold yellow"}[good])
+
+
+def equilibrium(result: Mapping[str, Any]) -> list[Any]:
+    """Links and groups of flows at rest."""
+    status, message = result["status"], result["message"]
+    settled = {"interior": True, "empty": True, "none": False}.get(status)
+    head = verdict(settled, f"Equilibrium: {status}" + (f" ({message})" if message else ""))
+    links = table("Links", "link", "queue [packet]", "average [packet]", "signal", "utilization")
+    for name, link in result["links"].items():
+        keys = ("queue", "average", "signal", "utilization")
+        links.add_row(name, *(number(link[k]) for k in keys))
+    flows = table(
+        "Flows", "group", "round trips", "window [packet]", "rtt [ms]", "rate [packet/s]", "signal"
+    )
+    for name, group in result["flows"].items():
+        _flow_lines(flows, name, group)
+    return [head, links, flows]
+
+
+def _flow_lines(out: Table, name: str, group: Mapping[str, Any]) -> None:
+    keys = (("window", 1.0), ("rtt", 1e-3), ("rate", 1.0), ("signal", 1.0))
+    size = len(group["window"])
+    if any(v is None for v in group["window"]):
+        out.add_row(name, str(size), *("–" for _ in keys))  # noqa: RUF001
+    elif size > _MANY:
+        out.add_row(name, str(size), *(span(group[key], scale) for key, scale in keys))
+    else:
+        for k in range(size):
+            line = (number(group[key][k] / scale) for key, scale in keys)
+            out.add_row(name, "1" if size == 1 else f"{k + 1} of {size}", *line)
+
+
+def stability(result: Mapping[str, Any]) -> list[Any]:
+    """The verdict, margins and rightmost roots."""
+    stable, count = result["stable"], result["unstable"]
+    proof = "certified by the argument principle" if result["certified"] else "not certified"
+    if stable is None:
+        head = verdict(None, f"Stability: {result['status']}")
+    else:
+        text = "stable" if stable else f"unstable, {count} roots in the right half plane"
+        head = verdict(stable, f"Stability: {text} ({proof})")
+    margins = table("Margins", "margin", "value", "at [rad/s]")
+    gain, crossover = result["gain_margin"], result["phase_crossover"]
+    margins.add_row("gain", number(gain), number(crossover))
+    phase = result["phase_margin"]
+    margins.add_row("phase [deg]", number(phase), number(result["gain_crossover"]))
+    margins.add_row("delay [s]", number(result["delay_margin"]), number(result["gain_crossover"]))
+    roots = table("Rightmost roots", "real [1/s]", "imaginary [rad/s]", "period [s]")
+    for real, imaginary in (result["roots"] or [])[:8]:
+        period = 2 * math.pi / abs(imaginary) if imaginary else None
+        roots.add_row(number(real, 8), number(imaginary, 8), number(period))
+    rest = result["equilibrium"]
+    return [*(equilibrium(rest) if rest else []), head, margins, roots]
+
+
+def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:
+    """Every change of stability along one parameter."""
+    stable = result["stable_at_low"]
+    known = {True: "stable", False: "unstable", None: "unknown"}[stable]
+    head = verdict(stable, f"At the low end: {known}")
+    heading = path if unit in ("", "1") else f"{path} [{unit}]"
+    found = table("Changes of stability", heading, "frequency [rad/s]", "period [s]", "becomes")
+    for crossing in result["crossings"]:
+        frequency = crossing["frequency"]
+        period = 2 * math.pi / frequency if frequency else None
+        line = (number(crossing["value"], 10), number(frequency, 8), number(period))
+        found.add_row(*line, crossing["becomes"])
+    return [head, found if result["crossings"] else Text("No change of stability in this range.")]
+
+
+def simulation(result: Mapping[str, Any]) -> list[Any]:
+    """Means and extremes over a trajectory."""
+    good = result["status"] == "ok"
+    head = verdict(good, f"Fluid run to {number(result['time'][-1])} s: {result['message']}")
+    out = table("Over the whole run", "quantity", "at the end", "mean", "least", "greatest")
+    for name, link in result["links"].items():
+        _series_line(out, f"{name}: queue [packet]", [link["queue"]])
+        _series_line(out, f"{name}: signal", [link["signal"]])
+    for name, group in result["flows"].items():
+        _series_line(out, f"{name}: window [packet]", group["window"])
+    return [head, out]
+
+
+def _series_line(out: Table, name: str, series: Sequence[Sequence[float]]) -> None:
+    values = [v for one in series for v in one if v is not None and math.isfinite(v)]
+    ends = [one[-1] for one in series if one[-1] is not None]
+    if not values or not ends:
+        return
+    mean = sum(values) / len(values)
+    out.add_row(name, span(ends), *(number(v) for v in (mean, min(values), max(values))))
+
+
+def packets(result: Mapping[str, Any]) -> list[Any]:
+    """Means over seeds with 95 % intervals."""
+    from fluidcc.packets.measure import FLOW_UNITS, LINK_UNITS
+
+    out: list[Any] = [Text(f"{result['message']}: mean ± half width of the 95 % interval")]
+    for kind, title, units in (("links", "Links", LINK_UNITS), ("flows", "Flows", FLOW_UNITS)):
+        means, halves = result["mean"][kind], result["ci95"][kind]
+        found = table(title, "metric", *means)
+        for metric, unit in units.items():
+            if metric in _LISTS:
+                continue
+            line = (quantity(means[name][metric], unit, halves[name][metric]) for name in means)
+            found.add_row(metric, *line)
+        out.append(found)
+    return out
+
+
+def comparison(result: Mapping[str, Any]) -> list[Any]:
+    """The fluid model beside the packets."""
+    out = table(
+        f"Fluid beside packets, {number(result['warmup'])} to {number(result['until'])} s",
+        "quantity", "equilibrium", "fluid", "packets (95 %)", "fluid / packets - 1",
+    )  # fmt: skip
+    for row in result["rows"]:
+        unit, difference = row["unit"], row["difference"]
+        out.add_row(
+            row["name"],
+            quantity(row["equilibrium"], unit),
+            quantity(row["fluid"], unit),
+            quantity(row["packets"], unit, row["ci95"]),
+            "–" if difference is None else f"{100 * difference:+.2f} %",  # noqa: RUF001
+        )
+    return [out]

@@ -1,0 +1,139 @@
+"""Runs a verb at one point or over a grid, and delivers what comes out."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fluidcc.cli.options import Task, command_line
+from fluidcc.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from fluidcc.sweep import Sweep
+
+WRONG_USE = 2
+SOME_FAILED = 3
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Wrong use ends with every fault on stderr and exit code 2, never with a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        faults = error.faults if isinstance(error, ScenarioError) else (error,)
+        for fault in faults:
+            typer.echo(f"error: {fault}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
+    """A bar with the time left on stderr if that is a terminal; None otherwise."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, *times, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task(f"{doing} (compiling first)", total=1.0)
+
+        def show(share: float) -> None:
+            bar.update(shown, completed=share, description=doing)
+
+        yield show
+
+
+def evaluate(
+    task: Task, verb: Callable[..., Any], *, doing: str, reports: bool = False
+) -> "Sweep | Any":
+    """The verb's result, or a sweep of results over the grid of ``--over``.
+
+    `reports` tells that the verb itself takes `progress`.
+    """
+    with progress(doing) as show:
+        if task.axes:
+            from fluidcc.sweep import sweep
+
+            return sweep(task.net, task.axes, verb, progress=show)
+        return verb(task.net, progress=show) if reports else verb(task.net)
+
+
+def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told: Any) -> None:
+    """Print, write and draw a result; exit with 3 where some points failed.
+
+    Parameters
+    ----------
+    task
+        What was asked for.
+    result
+        A verb's result, or a sweep of them where there is a grid.
+    view
+        Name of the function of `cli.report` (of `summary` for a sweep) that shows it.
+    listed
+        Whether the JSON is a list of points even where there is but one.
+    told
+        What else that function is told.
+    """
+    from fluidcc import results
+
+    points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
+    points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
+    if task.json:
+        whole = {"points": points} if task.axes or listed else result.to_dict()
+        sys.stdout.write(results.to_json(whole) + "\n")
+    else:
+        _print(task, points, view, told)
+    failures = _failures(task, result)
+    if len(failures) < len(points) or not task.axes:
+        _save(task, result)
+    for line in failures:
+        typer.echo(line, err=True)
+    if failures:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _print(task: Task, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]) -> None:
+    from fluidcc.cli import headlines, report
+
+    if task.axes:
+        lines = headlines.sweep(points, list(task.axes), view)
+    else:
+        lines = getattr(report, view)(points[0], **told)
+    console = report.console()
+    for line in lines:
+        console.print(line)
+
+
+def _save(task: Task, result: Any) -> None:
+    """The files of ``--out`` and ``--plot``."""
+    if task.out is not None:
+        from fluidcc import results
+
+        rows = list(task.axes) if task.axes else list(results.ROWS)
+        origin = results.provenance(task.net, command_line())
+        results.write(result.to_dataset(), task.out, rows, origin)
+    if task.plot is not None:
+        from fluidcc.plot import save
+
+        save(result, task.plot)
+
+
+def _failures(task: Task, result: Any) -> list[str]:
+    from fluidcc.sweep import failure
+
+    if task.axes:
+        return [f"failed at {dict(p.set)}: {p.message}" for p in result.failed]
+    return [f"failed: {failure(result)}"] if failure(result) else []

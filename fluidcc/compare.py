@@ -1,0 +1,186 @@
+"""The fluid model beside the packet-level simulation of the very same rules."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.fluid.simulate import FlowsRun, LinkRun, Trajectory, simulate, uniform_mesh
+from fluidcc.network import Network
+from fluidcc.packets.run import PacketRuns, simulate_packets
+
+_POINTS = 4001
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One quantity in both engines; None where an engine has no number for it."""
+
+    name: str  # "links.bottleneck.queue", say
+    unit: str
+    equilibrium: float | None
+    fluid: float | None  # mean of the trajectory after the warm-up
+    packets: float | None  # mean over seeds
+    ci95: float | None  # half width of its 95 % interval
+
+    @property
+    def difference(self) -> float | None:
+        """Fluid less packets, relative to packets; None where that makes no sense."""
+        if self.fluid is None or not self.packets:
+            return None
+        return self.fluid / self.packets - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Fluid equilibrium, fluid trajectory and packet runs of one network."""
+
+    rows: tuple[Row, ...]
+    equilibrium: Equilibrium
+    fluid: Trajectory
+    packets: PacketRuns
+    until: float
+    warmup: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows with their differences, and both engines' own results."""
+        rows = [dataclasses.asdict(r) | {"difference": r.difference} for r in self.rows]
+        return {
+            "rows": rows,
+            "until": self.until,
+            "warmup": self.warmup,
+            "fluid_status": self.fluid.status.name,
+            "equilibrium": self.equilibrium.to_dict(),
+            "packets": self.packets.to_dict(),
+        }
+
+    def to_dataset(self) -> xr.Dataset:
+        """One variable per engine along the dimension `quantity`."""
+        columns = ("equilibrium", "fluid", "packets", "ci95", "difference")
+        data: dict[str, Any] = {
+            c: ("quantity", [np.nan if getattr(r, c) is None else getattr(r, c) for r in self.rows])
+            for c in columns
+        }
+        coords = {
+            "quantity": [r.name for r in self.rows],
+            "unit": ("quantity", [r.unit for r in self.rows]),
+        }
+        return xr.Dataset(data, coords, {"until_s": self.until, "warmup_s": self.warmup})
+
+    def __repr__(self) -> str:
+        head = f"{'quantity':34s} {'unit':>8s} {'equilibrium':>12s} {'fluid':>12s} {'packets':>24s}"
+        lines = [head]
+        for r in self.rows:
+            half = "" if r.ci95 is None else f" +- {r.ci95:.2g}"
+            lines.append(
+                f"{r.name:34s} {r.unit:>8s} {_short(r.equilibrium):>12s} {_short(r.fluid):>12s} "
+                f"{_short(r.packets) + half:>24s}"
+            )
+        return "\n".join(lines)
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+def compare(
+    net: Network,
+    *,
+    until: float,
+    warmup: float = 0.0,
+    seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Run the fluid model and the packet simulator on one network and set them side by side.
+
+    Parameters
+    ----------
+    net
+        The network.
+    until, warmup
+        End of both runs, and start of the statistics [s].
+    seeds
+        One packet run for each.
+    progress
+        Called with the finished share of the packet runs.
+
+    Raises
+    ------
+    ValueError
+        If `warmup` is not below `until`, or as `simulate` and `simulate_packets` do.
+    """
+    if not 0 <= warmup < until:
+        raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
+    rest = equilibrium(net)
+    points = np.linspace(warmup, until, _POINTS)
+    fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
+    packets = simulate_packets(net, until=until, warmup=warmup, seeds=seeds, progress=progress)
+    rows = [*_link_rows(net, rest, fluid, packets), *_flow_rows(net, rest, fluid, packets)]
+    return Comparison(tuple(rows), rest, fluid, packets, until, warmup)
+
+
+def _mean(values: Any, weights: Any = None) -> float | None:
+    """Mean over time, None where the fluid run has no numbers."""
+    if not np.all(np.isfinite(values)):
+        return None
+    return float(np.average(values, weights=weights))
+
+
+def _at_rest(rest: Equilibrium, *keys: str) -> Any:
+    """A number of the equilibrium, None where there is none."""
+    here: Any = rest.to_dict()
+    for key in keys:
+        here = here.get(key) if isinstance(here, dict) else None
+    return here
+
+
+def _packet_row(packets: PacketRuns, kind: str, name: str, metric: str) -> tuple[Any, Any]:
+    table = packets.to_dict()
+    return tuple(
+        (table[part] or {}).get(kind, {}).get(name, {}).get(metric) for part in ("mean", "ci95")
+    )  # type: ignore[return-value]
+
+
+def _link_rows(
+    net: Network, rest: Equilibrium, fluid: Trajectory, packets: PacketRuns
+) -> list[Row]:
+    rows = []
+    for name in net.link_names:
+        run: LinkRun = fluid.links[name]
+        quantities = (
+            ("utilization", "1", _at_rest(rest, "links", name, "utilization"), _mean(run.utilization), "utilization"),
+            ("queue", "packet", _at_rest(rest, "links", name, "queue"), _mean(run.queue), "system_mean"),
+            ("marked", "1", None, _mean(run.marked, run.offered), "mark_fraction"),
+            ("dropped", "1", None, _mean(run.dropped, run.offered), "drop_fraction"),
+        )  # fmt: skip
+        for quantity, unit, still, moving, metric in quantities:
+            row = _packet_row(packets, "links", name, metric)
+            rows.append(Row(f"links.{name}.{quantity}", unit, still, moving, *row))
+    return rows
+
+
+def _flow_rows(
+    net: Network, rest: Equilibrium, fluid: Trajectory, packets: PacketRuns
+) -> list[Row]:
+    rows = []
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        run: FlowsRun = fluid.flows[name]
+        size = 8.0 * float(net.links[flows.route[0]].packet_size)
+        arriving = np.average(run.rate * (1 - run.loss), axis=1, weights=run.n)
+        rates = _at_rest(rest, "flows", name, "rate")
+        still = None if rates is None else size * float(np.average(rates, weights=run.n))
+        moving = _mean(arriving)
+        row = _packet_row(packets, "flows", name, "goodput")
+        rows.append(
+            Row(
+                f"flows.{name}.goodput",
+                "bit/s",
+                still,
+                None if moving is None else size * moving,
+                *row,
+            )
+        )
+    return rows

@@ -1,0 +1,34 @@
+"""Faults of scenarios, paths and options, collected so that all are told at once."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One fault: where it is (file or option), at which key, what was expected and what was got."""
+
+    where: str
+    key: str
+    expected: str
+    got: str
+    nearest: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.where, self.key) if part)
+        hint = f"; did you mean {' or '.join(map(repr, self.nearest))}?" if self.nearest else ""
+        return f"{place}: expected {self.expected}, got {self.got}{hint}"
+
+
+class ScenarioError(ValueError):
+    """A scenario, a path or an option is faulty; `faults` has every fault, `str()` lists them."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults: tuple[Fault, ...] = tuple(faults)
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+def nearest(name: str, names: Sequence[str], count: int = 3) -> tuple[str, ...]:
+    """The names most like `name`, the likest first; empty where none is alike."""
+    return tuple(difflib.get_close_matches(name, names, count, 0.6))

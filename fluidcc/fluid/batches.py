@@ -1,0 +1,56 @@
+"""Many trajectories: in blocks that suit the cache, or one after the other."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax import Array, lax
+
+
+def over_batch(
+    function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any, block: int | None
+) -> Any:
+    """`function(y0, args)`, along the leading axis of y0 and of `args[0]` if batched.
+
+    `block` trajectories run side by side: all of them if None, one by one if 1.
+    """
+    if not batched:
+        return function(y0, args)
+
+    def each(pair: tuple[Array, Any]) -> Any:
+        return function(pair[0], type(args)(pair[1], *args[1:]))
+
+    if block is None:
+        return jax.vmap(each)((y0, args[0]))
+    return lax.map(each, (y0, args[0]), batch_size=None if block == 1 else block)
+
+
+def sequential(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)` that becomes a loop under vmap.
+
+    In lockstep every trajectory would copy its whole past in each step, and wait for the slowest.
+    Tangents of one trajectory do run side by side.
+    """
+    leaves, structure = jax.tree.flatten(args)
+    form = jax.tree.structure(jax.eval_shape(function, *args))
+
+    def plain(*leaves: Array) -> tuple[Array, ...]:
+        return tuple(jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves))))
+
+    flat = jax.custom_batching.custom_vmap(plain)
+
+    @flat.def_vmap
+    def rule(
+        axis_size: int, in_batched: list[bool], *leaves: Array
+    ) -> tuple[tuple[Array, ...], tuple[bool, ...]]:
+        del axis_size
+        moving = [leaf for leaf, moves in zip(leaves, in_batched, strict=True) if moves]
+
+        def one(moving: list[Array]) -> tuple[Array, ...]:
+            rest, pairs = iter(moving), zip(leaves, in_batched, strict=True)
+            return flat(*(next(rest) if moves else leaf for leaf, moves in pairs))
+
+        result = lax.map(one, moving) if moving else plain(*leaves)
+        return result, (bool(moving),) * len(result)
+
+    return jax.tree.unflatten(form, flat(*leaves))

@@ -1,0 +1,46 @@
+"""Compile whole integration loops into one function on the CPU.
+
+XLA's CPU backend does this only for loops with a small state, unless an option says otherwise
+that is read once, when the first backend starts. The option is undocumented; without it the
+results are the same and the loops are slower.
+"""
+
+import os
+import warnings
+
+from jax._src import xla_bridge
+
+FLAG = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000"
+VARIABLE = "FLUIDCC_FAST_CPU"
+
+_warned = False
+
+
+def fast_cpu() -> bool:
+    """Compile integration loops of this process into one function; call it before other JAX code.
+
+    It adds an option to XLA_FLAGS and keeps what is there. It holds for the whole process: large
+    loops of other code lose their threads. Returns whether the option is set in time; if a
+    backend has started already it warns once and changes nothing.
+    """
+    global _warned
+    flags = os.environ.get("XLA_FLAGS", "")
+    if FLAG in flags:
+        return True
+    if xla_bridge.backends_are_initialized():
+        if not _warned:
+            _warned = True
+            warnings.warn(
+                "fast_cpu() came after the first JAX computation and has no effect; call it "
+                f"first, or start Python with {VARIABLE}=1 or XLA_FLAGS='{FLAG}'",
+                stacklevel=2,
+            )
+        return False
+    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".strip()
+    return True
+
+
+def from_environment() -> None:
+    """Do as `fast_cpu` if the environment variable FLUIDCC_FAST_CPU is 1."""
+    if os.environ.get(VARIABLE) == "1":
+        fast_cpu()

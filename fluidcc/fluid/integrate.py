@@ -1,0 +1,300 @@
+"""Integrate a system on any mesh: what is compiled, and how much room it gets."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from fluidcc.fluid import located, method_of_steps, refine, uniform
+from fluidcc.fluid.batches import over_batch, sequential
+from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
+from fluidcc.fluid.status import Status
+from fluidcc.fluid.system import Args, System, history_look
+
+TRACED_SLOTS = 1 << 10
+TRACED_STEPS = 1 << 14
+MOST_STEPS = 1 << 22
+BLOCK = 64
+"""Trajectories stepped side by side in a batch: as many as keep their rings in the cache."""
+
+
+class Trajectory(NamedTuple):
+    """A solution on flat vectors: y (S, n) and record (S, U) at t (S,), and how it ended.
+
+    `evaluate` gives the states (S, n) at any times (S,), None where they were not kept.
+    """
+
+    t: Array
+    y: Array
+    record: Array
+    status: Array
+    status_time: Array
+    steps: Array
+    breaking_points: Array
+    evaluate: Callable[[Array], Array] | None
+
+
+def known(*values: Any) -> bool:
+    """Whether all values are numbers now, not tracers."""
+    return not any(isinstance(value, jax.core.Tracer) for value in jax.tree.leaves(values))
+
+
+def power_of_two(number: float) -> int:
+    """The smallest power of two that is at least `number`."""
+    return 1 << max(0, int(np.ceil(number)) - 1).bit_length()
+
+
+def integrate(
+    system: System,
+    y0: Array,
+    t0: Any,
+    t1: Any,
+    args: Args,
+    *,
+    mesh: Uniform | Located | MethodOfSteps,
+    ts: Any = None,
+    jump: bool = False,
+    batched: bool = False,
+) -> Trajectory:
+    """Integrate a system from t0 to t1 and save at the increasing times `ts`, or at the nodes.
+
+    Parameters
+    ----------
+    system, args
+        The delay equation and its parameters.
+    y0
+        State at t0, (n,).
+    jump
+        Whether y0 differs from the end of the history.
+    batched
+        Whether y0 and the leaves of `args[0]` have a leading axis, over which to integrate in
+        blocks that suit the processor's cache.
+
+    Raises
+    ------
+    ValueError
+        For what the mesh cannot do.
+    """
+    t0, t1 = jnp.asarray(t0, float), jnp.asarray(t1, float)
+    ts = None if ts is None else jnp.asarray(ts, float)
+    if isinstance(mesh, Uniform):
+        return _on_uniform(system, y0, t0, t1, args, mesh, ts, batched)
+    if isinstance(mesh, Located):
+        return _on_located(system, y0, t0, t1, args, mesh, ts, jump, batched)
+    if batched or not known(t0, t1, args, y0):
+        raise ValueError("MethodOfSteps solves one trajectory at a time, outside jit and vmap")
+    return _on_steps(system, y0, t0, t1, args, mesh, ts, jump)
+
+
+def _first_lags(system: System, y0: Array, t0: Array, args: Args, batched: bool) -> Array:
+    """Lags at t0, shape (M,); (B, M) in a batch."""
+
+    def lags(y0: Array, args: Args) -> Array:
+        return system.lags(t0, y0, args, history_look(system, t0, args))
+
+    return over_batch(lags, batched, y0, args, None)
+
+
+@functools.partial(jax.jit, static_argnames=("system", "slots", "batched"))
+def _uniform(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    step: Array,
+    ts: Array,
+    args: Args,
+    *,
+    slots: int,
+    batched: bool,
+) -> uniform.Saved:
+    def single(y0: Array, args: Args) -> uniform.Saved:
+        return uniform.integrate(system, y0, t0, t1, step, ts, args, slots)
+
+    return over_batch(single, batched, y0, args, BLOCK)
+
+
+def _on_uniform(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    args: Args,
+    mesh: Uniform,
+    ts: Array | None,
+    batched: bool,
+) -> Trajectory:
+    """On a uniform mesh; the ring grows until it suffices, where that can be seen."""
+    step, every = jnp.asarray(mesh.step, float), ts is None
+    if ts is None:
+        if not known(step, t0, t1):
+            raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
+        count = int(np.ceil(float((t1 - t0) / step) - 1e-9))
+        ts = jnp.minimum(t0 + step * jnp.arange(count + 1, dtype=float), t1)
+    slots = power_of_two(mesh.slots or TRACED_SLOTS)
+    if mesh.slots is None:
+        lags = _first_lags(system, y0, t0, args, batched)
+        if known(lags, step):
+            usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
+            longest = float(jnp.max(usable, initial=0.0) / step)
+            slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
+    while True:
+        run = functools.partial(_uniform, slots=slots, batched=batched)
+        saved = run(system, y0, t0, t1, step, ts, args)
+        if mesh.slots is not None or not known(saved.status):
+            break
+        if not np.any(np.asarray(saved.status) == Status.lag_exceeds_ring):
+            break
+        slots *= 4
+    shape = saved.status.shape
+    dense = every and not batched
+    return Trajectory(
+        t=jnp.broadcast_to(ts, (*shape, *ts.shape)),
+        y=saved.y,
+        record=saved.record,
+        status=saved.status,
+        status_time=saved.status_time,
+        steps=saved.steps,
+        breaking_points=jnp.zeros((*shape, 0)),
+        evaluate=jax.tree_util.Partial(uniform.evaluate, (ts, saved.y, saved.slope))
+        if dense
+        else None,
+    )
+
+
+@functools.partial(
+    jax.jit, static_argnames=("system", "capacity", "jump", "batched", "refined", "dense")
+)
+def _located(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    settings: tuple[Array, Array, Array],
+    ts: Array | None,
+    args: Args,
+    *,
+    capacity: int,
+    jump: bool,
+    batched: bool,
+    refined: bool,
+    dense: bool,
+) -> tuple[located.Run, Array, Array, Array]:
+    """The run, with its track only if `dense`, and times, states and records saved."""
+
+    def single(y0: Array, args: Args, t0: Array, t1: Array, settings: Any, ts: Any):
+        step, rtol, atol = settings
+
+        def solve(step: Array) -> located.Run:
+            return located.integrate(system, y0, t0, t1, step, args, capacity=capacity, jump=jump)
+
+        if refined:
+            probes = jnp.linspace(t0, t1, 67)[1:]
+            probes = probes if ts is None else jnp.concatenate([ts, probes])
+            probe = lambda run: located.states(run, probes, y0.size)  # noqa: E731
+            run = refine.refine(solve, probe, step, rtol, atol)
+        else:
+            run = solve(step)
+        times = located.nodes(run) if ts is None else ts
+        saved = located.remembered(run, times)
+        states = saved[:, saved.shape[1] - y0.size :]
+        records = states if system.record is None else saved[:, : saved.shape[1] - y0.size]
+        return run if dense else run._replace(track=None), times, states, records
+
+    one_by_one = lambda y0, args: sequential(single, y0, args, t0, t1, settings, ts)  # noqa: E731
+    return over_batch(one_by_one, batched, y0, args, block=1)
+
+
+def _on_located(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    args: Args,
+    mesh: Located,
+    ts: Array | None,
+    jump: bool,
+    batched: bool,
+) -> Trajectory:
+    """On a located mesh; room for steps grows until it suffices, where that can be seen."""
+    if batched and ts is None:
+        raise ValueError("a batch on a located mesh needs ts: its trajectories differ in nodes")
+    refined = mesh.step is None
+    if refined:
+        step = _first_step(_first_lags(system, y0, t0, args, batched), t1 - t0)
+    else:
+        step = jnp.asarray(mesh.step, float)
+    atol = mesh.rtol if mesh.atol is None else mesh.atol
+    settings = (step, jnp.asarray(mesh.rtol, float), jnp.asarray(atol, float))
+    now = known(t0, t1, settings, args, y0)
+    dense = not batched and (ts is None or now)
+    capacity = 1 << 12 if now else TRACED_STEPS
+    if mesh.max_steps is not None:
+        capacity = power_of_two(mesh.max_steps + 3)
+    elif not refined and known(t0, t1, step):
+        capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
+    options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
+    while True:
+        run, times, states, records = _located(
+            system, y0, t0, t1, settings, ts, args, capacity=capacity, **options
+        )
+        if not now or mesh.max_steps is not None or capacity >= MOST_STEPS:
+            break
+        short = (Status.step_limit, Status.tolerance_not_met)
+        if not np.any(np.isin(np.asarray(run.status), short)):
+            break
+        capacity *= 8
+    events = run.events
+    if now:  # cut to length what traced code fills up
+        events = events[..., : int(np.max(np.sum(np.isfinite(np.asarray(events)), axis=-1)))]
+        if ts is None:
+            times, states, records = (v[: int(run.nodes) + 1] for v in (times, states, records))
+    read = functools.partial(located.states, size=y0.shape[-1])
+    return Trajectory(
+        t=times,
+        y=states,
+        record=records,
+        status=run.status,
+        status_time=run.status_time,
+        steps=run.nodes,
+        breaking_points=events,
+        evaluate=jax.tree_util.Partial(read, run) if dense else None,
+    )
+
+
+def _first_step(lags: Array, span: Array) -> Array:
+    """A quarter of the shortest lag, between a fortieth and a two thousandth of the run."""
+    lags = jnp.append(jnp.ravel(lags), span / 10.0)
+    shortest = jnp.min(jnp.where(lags > 0.0, lags, jnp.inf))  # a lag that is no number has none
+    return jnp.maximum(lax.stop_gradient(shortest) / 4.0, span / 2000.0)
+
+
+def _on_steps(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    args: Args,
+    mesh: MethodOfSteps,
+    ts: Array | None,
+    jump: bool,
+) -> Trajectory:
+    """By adaptive steps between breaking points."""
+    run = method_of_steps.integrate(system, y0, t0, t1, args, mesh, jump)
+    nodes = jnp.asarray(run.nodes)
+    t = nodes if ts is None else ts
+    y = method_of_steps.evaluate(run.pieces, t)
+    return Trajectory(
+        t=t,
+        y=y,
+        record=y,
+        status=jnp.int32(run.status),
+        status_time=nodes[-1],
+        steps=jnp.int32(nodes.size - 1),
+        breaking_points=jnp.asarray(run.breaking_points),
+        evaluate=jax.tree_util.Partial(method_of_steps.evaluate, run.pieces),
+    )

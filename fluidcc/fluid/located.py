@@ -1,0 +1,565 @@
+"""Runge-Kutta steps that land on breaking points and on changes of mode: order 4 throughout.
+
+Within a trial step the mode and the side of every breaking point are fixed, so that the guards
+are smooth in its length. A step in which a guard falls below zero is repeated: secant steps in the
+bracket, one Newton correction, and then the step that lands there. Automatic differentiation sees
+only the Newton correction, which is the implicit function theorem for the time of the event.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from fluidcc.fluid import track as tr
+from fluidcc.fluid.status import Status, first
+from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.track import Track
+
+LAST_ORDER = 4
+"""Jumps in this derivative and higher ones are below what a method of order 4 can see."""
+MAX_TRIALS = 60
+MAX_PASSES = 12
+MAX_CHATTER = 40
+
+
+class Search(NamedTuple):
+    """State of the search for the end of the present step."""
+
+    low: Array  # longest length tried at which every guard was positive
+    high: Array  # shortest length tried at which some guard was negative, or infinity
+    high_guards: Array
+    last: Array  # latest length tried
+    last_guards: Array
+    landing: Array  # whether the next trial is the one that lands
+    hit: Array  # (m,) guards that are zero there
+    trials: Array
+    passes: Array  # of a step on its own interpolant
+
+
+class Reading(NamedTuple):
+    """Where each lag reads: its argument lies between two breaking points, until an event."""
+
+    index: Array  # (M,) interval of the argument at the start of the step
+    passed: Array  # (M,) number of breaking points behind the argument; 0 is the history
+    low: Array  # (M,) first interval since the latest of them
+    high: Array  # (M,) last interval before the next one
+    behind: Array  # (M,) time of the latest breaking point passed
+    ahead: Array  # (M,) time of the next one, infinite where there is none yet
+
+
+class Carry(NamedTuple):
+    """State between two trials."""
+
+    node: Array  # number of steps made
+    t: Array
+    y: Array
+    k: Array  # dy/dt just after t
+    here: Array  # what is remembered just after t, with its slope: (2 V,)
+    h: Array  # length of the next trial
+    mode: Array
+    signs: Array  # of the kinks
+    reading: Reading
+    track: Track
+    events: Array  # (N,) times of all breaking points and changes of mode
+    count: Array
+    chatter: Array
+    search: Search
+    status: Array
+    status_time: Array
+    done: Array
+
+
+class Trial(NamedTuple):
+    """One Runge-Kutta step of some length."""
+
+    y: Array
+    k: Array
+    z: Array
+    arguments: Array  # (M,) t - lag at the end
+    index: Array  # (M,) intervals that hold them
+    guards: Array
+    shortest: Array  # lag at the end; in the stages, less accurate, one may seem negative
+    overlap: Array  # whether a lag reached into the step itself
+
+
+class Stepper:
+    """One system with one set of parameters: the functions that a step is made of."""
+
+    def __init__(self, system: System, t0: Array, t1: Array, step: Array, args: Args) -> None:
+        self.system, self.t0, self.t1, self.step, self.args = system, t0, t1, step, args
+        self.lag_of = jnp.array(system.lag_of, jnp.int32)
+        self.column_of = jnp.array(system.column_of, jnp.int32)
+        self.lags = len(system.columns)
+
+    def look(self, track: Track, time: Array, column: Array | int) -> Array:
+        """Value of one column of the record at an earlier time."""
+        column = jnp.asarray(column, jnp.int32)
+        before = self.system.history(jnp.minimum(time, self.t0)[None], column[None], self.args)[0]
+        value = tr.read_columns(track, tr.search(track, time), time, column)
+        return jnp.where(time < self.t0, before, value)
+
+    def delayed(self, carry: Carry, t: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Values (P,) that are read at (t, y), the lags (M,) and the intervals read (M,)."""
+        if not self.lags:
+            none = jnp.zeros((0,), y.dtype)
+            return none, none, carry.reading.index
+        track, reading = carry.track, carry.reading
+        lags = self.system.lags(t, y, self.args, lambda s, j: self.look(track, s, j))
+        time = t - jnp.maximum(lags, 0.0)
+        high = jnp.minimum(reading.high, carry.node)
+        index = tr.walk(track, reading.index, time, reading.low, high)
+        if self.system.record is None and self.system.reads_rows(tr.width(track)):
+            z = tr.read_rows(track, index, time).reshape(-1)
+        else:
+            z = tr.read_columns(track, index[self.lag_of], time[self.lag_of], self.column_of)
+        past = jnp.minimum(time, self.t0)[self.lag_of]
+        before = self.system.history(past, self.column_of, self.args)
+        return jnp.where((reading.passed == 0)[self.lag_of], before, z), lags, index
+
+    def trial(self, carry: Carry, h: Array) -> Trial:
+        """Classical Runge-Kutta step of length h, and the slope at its end."""
+        lags = []
+
+        def slope(c: float, y: Array) -> tuple[Array, Array, Array]:
+            t = carry.t + c * h
+            z, lag, index = self.delayed(carry, t, y)
+            lags.append(lag - c * h)
+            return self.system.slope(t, y, z, self.args, carry.mode), z, index
+
+        k1 = carry.k
+        k2, _, _ = slope(0.5, carry.y + 0.5 * h * k1)
+        k3, _, _ = slope(0.5, carry.y + 0.5 * h * k2)
+        k4, _, _ = slope(1.0, carry.y + h * k3)
+        y = carry.y + h * ((k1 + 2.0 * (k2 + k3) + k4) / 6.0)
+        k, z, index = slope(1.0, y)
+        reach = jnp.stack(lags)  # how far each stage looks back from the start of the step
+        arguments = carry.t - reach[-1]
+        guards = self.guards(carry, carry.t + h, y, z, arguments)
+        if not self.lags:
+            zero = jnp.zeros((), y.dtype)
+            return Trial(y, k, z, arguments, index, guards, zero, jnp.zeros((), bool))
+        shortest = jnp.min(carry.t + h - arguments)
+        return Trial(y, k, z, arguments, index, guards, shortest, jnp.min(reach) < 0.0)
+
+    def guards(self, carry: Carry, t: Array, y: Array, z: Array, arguments: Array) -> Array:
+        """Functions that are positive up to the next event: modes, kinks, breaking points."""
+        parts = []
+        if self.system.events is not None:
+            parts.append(self.system.events.guards(t, y, z, self.args, carry.mode))
+        if self.system.kinks is not None:
+            parts.append(carry.signs * self.system.kinks(t, y, z, self.args, carry.mode))
+        ahead = carry.reading.ahead
+        known = jnp.isfinite(ahead)
+        parts.append(jnp.where(known, jnp.where(known, ahead, 0.0) - arguments, 1.0))
+        return jnp.concatenate(parts)
+
+    def remembered(
+        self, carry: Carry, t: Array, y: Array, k: Array, mode: Array, side: float
+    ) -> Array:
+        """What is looked up later and its slope, just before (side -1) or after t: (2 V,)."""
+        record = self.system.record
+        if record is None:
+            return jnp.concatenate([y, k])
+        away = side * 1e-9 * self.step  # off the kink, to the side that is meant
+
+        def along(t: Array, y: Array) -> Array:
+            z, _, _ = self.delayed(carry, t, y)
+            return record(t, y, z, self.args, mode)
+
+        u, du = jax.jvp(along, (t + away, y + away * k), (jnp.ones_like(t), k))
+        return jnp.concatenate([u - away * du, y, du, k])
+
+    def landing(self, carry: Carry, h: Array, index: Array) -> tuple[Array, Array]:
+        """Length at which guard `index` is zero, differentiable, and all guards zero there."""
+        fixed = lax.stop_gradient(h)
+        guards, fall = jax.jvp(
+            lambda h: self.trial(carry, h).guards, (fixed,), (jnp.ones_like(fixed),)
+        )
+        fall = lax.stop_gradient(fall)
+        falls = fall < 0.0
+        move = jnp.where(falls, -guards / jnp.where(falls, fall, -1.0), jnp.inf)
+        correction = jnp.where(falls[index], move[index], 0.0)
+        near = jnp.abs(move - correction) <= 1e-9 * self.step
+        low, high = carry.search.low, carry.search.high
+        inside = (fixed + correction >= low) & (fixed + correction <= high)
+        hit = near.at[index].set(True)
+        length = jnp.where(inside, fixed + correction, fixed)
+        return jnp.maximum(length, 1e-14 * self.step), hit
+
+
+def fresh(guards: Array) -> Search:
+    """The search at the start of a step where the guards have these values."""
+    zero = jnp.zeros((), guards.dtype)
+    return Search(
+        low=zero,
+        high=zero + jnp.inf,
+        high_guards=guards,
+        last=zero,
+        last_guards=guards,
+        landing=jnp.zeros((), bool),
+        hit=jnp.zeros(guards.shape, bool),
+        trials=jnp.int32(0),
+        passes=jnp.int32(0),
+    )
+
+
+def narrow(search: Search, h: Array, guards: Array) -> tuple[Search, Array, Array]:
+    """Take a trial into the bracket; the next length to try, and the guard that decides it.
+
+    Each guard that is negative at the far end predicts its zero by the secant through the last
+    two trials; the first counts. What leaves the bracket is replaced by its middle.
+    """
+    bad = jnp.any(guards <= 0.0)
+    low = jnp.where(bad, search.low, h)
+    high = jnp.where(bad, h, search.high)
+    high_guards = jnp.where(bad, guards, search.high_guards)
+    gap = h - search.last
+    fall = (guards - search.last_guards) / jnp.where(gap == 0.0, 1.0, gap)
+    usable = (high_guards <= 0.0) & (fall < 0.0)
+    zero = jnp.where(usable, h - guards / jnp.where(usable, fall, -1.0), jnp.inf)
+    index = jnp.where(jnp.any(usable), jnp.argmin(zero), jnp.argmin(high_guards))
+    length = zero[index]
+    inside = (length > low) & (length <= high) & (search.trials < MAX_TRIALS // 2)
+    length = jnp.where(inside, length, 0.5 * (low + high))
+    narrowed = search._replace(
+        low=low,
+        high=high,
+        high_guards=high_guards,
+        last=h,
+        last_guards=guards,
+        trials=search.trials + 1,
+    )
+    return narrowed, length, index
+
+
+class Arrival(NamedTuple):
+    """State just after the end of an accepted step."""
+
+    y: Array
+    k: Array
+    here: Array
+    mode: Array
+    signs: Array
+    reading: Reading
+    guards: Array
+    order: Array  # derivative of the record that jumps here
+
+
+class Machine(Stepper):
+    """The decisions between trials: repeat, narrow, land, or go on."""
+
+    def cap(self, t: Array) -> Array:
+        """Length of the next step: the mesh's, or what is left."""
+        left = self.t1 - t
+        return jnp.where(left <= self.step * (1.0 + 1e-9), left, self.step)
+
+    def start(self, y0: Array, capacity: int, order: int) -> Carry:
+        """The node at t0, whose breaking point has the given order."""
+        system, t0, args = self.system, self.t0, self.args
+        width = self.width(y0)
+        track = tr.empty(capacity, width, t0, order)
+        flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
+        h = self.cap(t0)
+        none = jnp.full_like(t0, jnp.inf)
+        first_rows = jnp.stack([_line(s, flat, h) for s in (t0, none)])
+        carry = Carry(
+            node=jnp.int32(0),
+            t=t0,
+            y=y0,
+            k=jnp.zeros_like(y0),
+            here=flat,
+            h=h,
+            mode=jnp.zeros((0,), jnp.int32),
+            signs=jnp.zeros((0,), y0.dtype),
+            reading=self.unread(),
+            track=tr.write(track, jnp.int32(0), first_rows),
+            events=jnp.full((capacity,), jnp.inf, t0.dtype),
+            count=jnp.int32(0),
+            chatter=jnp.int32(0),
+            search=fresh(jnp.zeros((0,), y0.dtype)),
+            status=jnp.int32(Status.ok),
+            status_time=t0,
+            done=self.t1 <= t0,
+        )
+        _, lags, _ = self.delayed(carry, t0, y0)
+        now = (lags <= 1e-12 * self.step).astype(jnp.int32)
+        carry = carry._replace(reading=self.read_on(carry.track, carry.reading.index, now))
+        z, lags, _ = self.delayed(carry, t0, y0)
+        if system.events is not None:
+            carry = carry._replace(mode=system.events.initial(t0, y0, z, args).astype(jnp.int32))
+        if system.kinks is not None:
+            kinks = system.kinks(t0, y0, z, args, carry.mode)
+            carry = carry._replace(signs=jnp.where(kinks < 0.0, -1.0, 1.0))
+        k = system.slope(t0, y0, z, args, carry.mode)
+        here = self.remembered(carry, t0, y0, k, carry.mode, 1.0)
+        guards = self.guards(carry, t0, y0, z, t0 - lags)
+        track = tr.write(
+            carry.track, carry.node, jnp.stack([_line(s, here, h) for s in (t0, none)])
+        )
+        return carry._replace(k=k, here=here, track=track, search=fresh(guards))
+
+    def unread(self) -> Reading:
+        """Reading of lags that all reach into the history."""
+        zero = jnp.zeros((self.lags,), jnp.int32)
+        never = jnp.full((self.lags,), jnp.inf, self.t0.dtype)
+        start = jnp.full((self.lags,), self.t0)
+        return Reading(zero, zero, zero, zero, -never, start)
+
+    def read_on(self, track: Track, index: Array, passed: Array) -> Reading:
+        """Reading of lags that have passed so many breaking points."""
+        last, following = jnp.maximum(passed - 1, 0), passed
+        ahead = tr.break_time(track, following)
+        latest = jnp.iinfo(jnp.int32).max
+        return Reading(
+            index=index,
+            passed=passed,
+            low=tr.break_node(track, last),
+            high=jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, latest),
+            behind=jnp.where(passed > 0, tr.break_time(track, last), -jnp.inf),
+            ahead=ahead,
+        )
+
+    def width(self, y0: Array) -> int:
+        """Columns that are remembered: the record if there is one, then the state."""
+        record = self.system.record
+        if record is None:
+            return y0.size
+        z = jnp.zeros((len(self.system.lag_of),), y0.dtype)
+        events = self.system.events
+
+        def probe() -> Array:
+            mode = jnp.zeros((0,), jnp.int32)
+            if events is not None:
+                mode = events.initial(self.t0, y0, z, self.args)
+            return record(self.t0, y0, z, self.args, mode)
+
+        return jax.eval_shape(probe).shape[0] + y0.size
+
+    def failure(self, carry: Carry, trial: Trial, unsettled: Array, accept: Array) -> Array:
+        """Status after a trial."""
+        status = carry.status
+        far = (carry.reading.passed == 0)[self.lag_of]
+        lost = jnp.any(far & ~jnp.isfinite(trial.z))
+        status = first(status, lost, Status.history_out_of_range)
+        finite = jnp.all(jnp.isfinite(trial.y)) & jnp.all(jnp.isfinite(trial.k))
+        status = first(status, ~finite, Status.nonfinite)
+        negative = accept & (trial.shortest < -1e-3 * self.step)
+        status = first(status, negative, Status.lag_negative)
+        passes = unsettled & (carry.search.passes >= MAX_PASSES)
+        status = first(status, passes, Status.lag_below_step)
+        back = trial.arguments < carry.reading.behind - 1e-6 * self.step
+        status = first(status, accept & jnp.any(back), Status.nonmonotone_argument)
+        status = first(status, carry.chatter > MAX_CHATTER, Status.event_limit)
+        full = carry.node >= carry.track.steps.shape[0] - 3
+        return first(status, full, Status.step_limit)
+
+    def unsettled(self, carry: Carry, end: Array) -> Array:
+        """Whether the end of a step differs from the provisional one that its lags have read."""
+        half = end.size // 2
+        row = tr.at(carry.track.steps, carry.node)[2:]
+        change = jnp.abs(jnp.concatenate([end[:half], carry.h * end[half:]]) - row[2 * half :])
+        size = jnp.abs(end[:half]) + carry.h * jnp.abs(end[half:])
+        return jnp.any(change > 1e-12 * jnp.concatenate([size, size]))
+
+    def go_on(self, carry: Carry, trial: Trial, end: Array) -> Arrival:
+        """Arrival at the end of a step without an event."""
+        return Arrival(
+            y=trial.y,
+            k=trial.k,
+            here=end,
+            mode=carry.mode,
+            signs=carry.signs,
+            reading=carry.reading._replace(index=trial.index),
+            guards=trial.guards,
+            order=jnp.int32(LAST_ORDER),
+        )
+
+    def switch(self, carry: Carry, trial: Trial, t: Array) -> Arrival:
+        """Arrival at the end of a step on which guards are zero: a new breaking point."""
+        system, track, hit = self.system, carry.track, carry.search.hit
+        y, mode, signs = trial.y, carry.mode, carry.signs
+        order = jnp.int32(LAST_ORDER + 1)
+        used = 0
+        if system.events is not None:
+            used = hit.size - signs.size - self.lags
+            mine = hit[:used]
+            new_mode, moved = system.events.switch(t, y, trial.z, self.args, mode, mine)
+            some = jnp.any(mine)
+            jump = jnp.any(jnp.abs(moved - y) > 1e-9 * (jnp.abs(y) + self.step * jnp.abs(trial.k)))
+            jump = jump | (system.record is not None)
+            order = jnp.where(some, jnp.where(jump, 0, 1), order).astype(jnp.int32)
+            mode, y = jnp.where(some, new_mode.astype(mode.dtype), mode), jnp.where(some, moved, y)
+        if system.kinks is not None:
+            kinked = hit[used : used + signs.size]
+            signs = jnp.where(kinked, -signs, signs)
+            order = jnp.where(jnp.any(kinked), 0, order).astype(jnp.int32)
+        if self.lags:
+            reached = hit[hit.size - self.lags :]
+            below = jnp.where(reached, tr.break_order(track, carry.reading.passed), LAST_ORDER)
+            order = jnp.minimum(order, jnp.min(below) + 1)
+        track = tr.add_break(track, order < LAST_ORDER, t, carry.node + 1, order)
+        passed = carry.reading.passed
+        if self.lags:
+            tie = trial.arguments + 1e-9 * self.step
+            passed = passed + (reached | (carry.reading.ahead <= tie)).astype(jnp.int32)
+            passed = passed + (tr.break_time(track, passed) <= tie).astype(jnp.int32)
+        reading = self.read_on(track, trial.index, passed)
+        arrived = carry._replace(mode=mode, signs=signs, reading=reading)
+        z, lags, index = self.delayed(arrived, t, y)
+        reading = reading._replace(index=index)
+        k = system.slope(t, y, z, self.args, mode)
+        here = self.remembered(arrived, t, y, k, mode, 1.0)
+        guards = self.guards(arrived, t, y, z, t - lags)
+        return Arrival(y, k, here, mode, signs, reading, guards, order)
+
+    def advance(self, carry: Carry) -> Carry:
+        """One trial and what follows from it."""
+        h, search = carry.h, carry.search
+        trial = self.trial(carry, h)
+        end = self.remembered(carry, carry.t + h, trial.y, trial.k, carry.mode, -1.0)
+        unsettled = trial.overlap & self.unsettled(carry, end)
+        bad = jnp.any(trial.guards <= 0.0)
+        searching = ~search.landing & (bad | jnp.isfinite(search.high)) & ~unsettled
+        accept = ~unsettled & ~searching
+        status = self.failure(carry, trial, unsettled, accept)
+        good = status == Status.ok
+        accept = accept & good
+
+        search, length = self.continue_search(carry, trial, searching & good, unsettled)
+        t = jnp.where(h == self.t1 - carry.t, self.t1, carry.t + h)
+        event = accept & carry.search.landing
+        arrival = lax.cond(
+            event,
+            lambda: self.switch(carry, trial, t),
+            lambda: self.go_on(carry, trial, end),
+        )
+        next_h = jnp.where(accept, self.cap(t), length)
+        this = jnp.where(searching, _line(carry.t, carry.here, length), _cubic(carry, end))
+        following = _line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
+        track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
+        new = event & (arrival.order < LAST_ORDER)
+        track = tr.add_break(track, new, t, carry.node + 1, arrival.order)
+        moved = carry._replace(
+            node=carry.node + 1,
+            t=t,
+            y=arrival.y,
+            k=arrival.k,
+            here=arrival.here,
+            mode=arrival.mode,
+            signs=arrival.signs,
+            reading=arrival.reading,
+            chatter=jnp.where(event & (h < 1e-6 * self.step), carry.chatter + 1, 0),
+            search=fresh(arrival.guards),
+            status_time=t,
+            done=self.t1 - t <= 1e-12 * self.step,
+        )
+        stayed = carry._replace(search=search)
+        carry = _choose(accept, _light(moved), _light(stayed))
+        entry = jnp.where(event, t, jnp.inf)[None]
+        put = lax.dynamic_update_slice(moved.events, entry, (moved.count,))
+        return carry._replace(
+            h=next_h,
+            track=track,
+            events=put,
+            count=moved.count + event.astype(jnp.int32),
+            status=status,
+        )
+
+    def continue_search(
+        self, carry: Carry, trial: Trial, searching: Array, unsettled: Array
+    ) -> tuple[Search, Array]:
+        """The search after a trial that was not accepted, and the length of the next trial."""
+        search, h = carry.search, carry.h
+        if not trial.guards.size:
+            return search._replace(passes=search.passes + 1), h
+        narrowed, length, index = narrow(search, h, trial.guards)
+        close = (jnp.abs(length - h) <= 1e-7 * self.step) | (narrowed.trials > MAX_TRIALS)
+        land = searching & close
+        length, hit = lax.cond(
+            land,
+            lambda: self.landing(carry._replace(search=narrowed), length, index),
+            lambda: (length, jnp.zeros_like(search.hit)),
+        )
+        narrowed = narrowed._replace(landing=land, hit=hit, passes=jnp.int32(0))
+        repeated = search._replace(passes=search.passes + 1)
+        return _choose(unsettled, repeated, narrowed), jnp.where(unsettled, h, length)
+
+
+def _light(carry: Carry) -> Carry:
+    """The carry without its long arrays."""
+    return carry._replace(track=None, events=None)  # pyright: ignore[reportArgumentType]
+
+
+def _choose(condition: Array, yes, no):
+    """`yes` or `no`, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _cubic(carry: Carry, end: Array) -> Array:
+    """The present step as an interval, from what is remembered at both its ends."""
+    half, h = end.size // 2, carry.h
+    here = carry.here
+    ends = [here[:half], h * here[half:], end[:half], h * end[half:]]
+    return jnp.concatenate([jnp.stack([carry.t, h]), *ends])
+
+
+def _line(start: Array, here: Array, h: Array) -> Array:
+    """An interval that goes on straight from what is remembered at its start."""
+    half = here.size // 2
+    value, rise = here[:half], h * here[half:]
+    return jnp.concatenate([jnp.stack([start, h]), value, rise, value + rise, rise])
+
+
+class Run(NamedTuple):
+    """What a run on a located mesh leaves."""
+
+    track: Track
+    nodes: Array
+    end: Array
+    events: Array
+    status: Array
+    status_time: Array
+
+
+def integrate(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    step: Array,
+    args: Args,
+    *,
+    capacity: int,
+    jump: bool,
+) -> Run:
+    """Integrate from t0 to t1 in steps of at most `step`.
+
+    `capacity`, a power of two, bounds the number of steps; `jump` tells that y0 differs from the
+    end of the history.
+    """
+    machine = Machine(system, t0, t1, step, args)
+    start = machine.start(y0, capacity, 0 if jump else 1)
+    carry = lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
+    return Run(carry.track, carry.node, carry.t, carry.events, carry.status, carry.status_time)
+
+
+def nodes(run: Run) -> Array:
+    """Times of all nodes, the last one repeated: (N + 1,)."""
+    return jnp.append(jnp.minimum(run.track.steps[:, 0], run.end), run.end)
+
+
+def remembered(run: Run, t: Array) -> Array:
+    """All that is remembered, record and state, at times t (S,): (S, V).
+
+    At a jump this is the value after it; past the end of the run it is the last value.
+    """
+    time = jnp.minimum(t, run.end)
+    index = jnp.clip(tr.search(run.track, time), 0, jnp.maximum(run.nodes - 1, 0))
+    return tr.read_rows(run.track, index, time)
+
+
+def states(run: Run, t: Array, size: int) -> Array:
+    """The last `size` columns, which are the state, at times t (S,): (S, size)."""
+    return remembered(run, t)[:, tr.width(run.track) - size :]

@@ -1,0 +1,143 @@
+"""How a delay equation is stepped, and the inputs and modes that it may have."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import numpy as np
+
+
+def _positive(name: str, value: Any) -> None:
+    """Raise ValueError unless a plain number is positive; traced values pass."""
+    if isinstance(value, int | float) and not value > 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+
+
+def _floats(value: Any) -> Any:
+    """An array of floats that does not start JAX's backend if it is not one of JAX's."""
+    return value if isinstance(value, jax.Array) else np.asarray(value, float)
+
+
+class Uniform(eqx.Module):
+    """Classical Runge-Kutta steps of one length, history in a ring: fast, in batches above all.
+
+    Steps do not land on breaking points, so the error falls as the square of the step on smooth
+    models, and as its first power where modes switch. Lags must stay above the step.
+
+    Parameters
+    ----------
+    step
+        Length of a step, in the unit of t.
+    slots
+        Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3.
+        By default twice what the lags at t0 need, and doubled until it suffices where the
+        lags are known numbers; 1024 in traced code.
+    """
+
+    step: Any
+    slots: int | None = eqx.field(default=None, static=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError for a step or a number of slots that is not positive."""
+        _positive("Uniform(step)", self.step)
+        _positive("Uniform(slots)", 1 if self.slots is None else self.slots)
+
+
+class Located(eqx.Module):
+    """Runge-Kutta steps that land on breaking points and on changes of mode: order 4 throughout.
+
+    Parameters
+    ----------
+    step
+        Longest step, in the unit of t; or None, and the step is halved until the error estimated
+        from two runs meets `atol + rtol |y|`.
+    rtol, atol
+        Relative and absolute tolerance when no step is given; `atol` is `rtol` by default.
+    max_steps
+        Most nodes to store. By default enough for a third more steps than the longest step
+        needs and a thousand events.
+    """
+
+    step: Any = None
+    _: dataclasses.KW_ONLY
+    rtol: float = 1e-6
+    atol: float | None = None
+    max_steps: int | None = eqx.field(default=None, static=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError for a step, tolerance or limit that is not positive."""
+        _positive("Located(step)", 1 if self.step is None else self.step)
+        _positive("Located(rtol)", self.rtol)
+        _positive("Located(atol)", 1 if self.atol is None else self.atol)
+        _positive("Located(max_steps)", 1 if self.max_steps is None else self.max_steps)
+
+
+class MethodOfSteps(eqx.Module):
+    """Adaptive steps of a diffrax solver from breaking point to breaking point.
+
+    An independent check of the other meshes, and the one for equations without delay. It is
+    driven from Python: not for jit or vmap, and lags must not vanish.
+
+    Parameters
+    ----------
+    solver
+        An explicit diffrax solver with dense output.
+    rtol, atol
+        Tolerances of its step-size control.
+    """
+
+    solver: diffrax.AbstractAdaptiveSolver = diffrax.Dopri8()
+    _: dataclasses.KW_ONLY
+    rtol: float = 1e-8
+    atol: float = 1e-10
+
+    def __check_init__(self) -> None:
+        """Raise ValueError for a tolerance that is not positive."""
+        _positive("MethodOfSteps(rtol)", self.rtol)
+        _positive("MethodOfSteps(atol)", self.atol)
+
+
+class Sampled(eqx.Module):
+    """Inputs that are held between sample times.
+
+    Parameters
+    ----------
+    times
+        Shape (k,), increasing: where the input changes.
+    values
+        Shape (k + 1, ...): before the first time, between the times, after the last.
+    """
+
+    times: Any = eqx.field(converter=_floats)
+    values: Any = eqx.field(converter=_floats)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError unless there is one more value than times."""
+        if self.times.ndim != 1 or self.values.shape[:1] != (self.times.size + 1,):
+            raise ValueError(
+                "Sampled needs times of shape (k,) and k + 1 values, got shapes "
+                f"{self.times.shape} and {self.values.shape}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Modes:
+    """Events that change a discrete mode, an integer array that is constant within a step.
+
+    Parameters
+    ----------
+    start
+        start(t, y, z, params) -> mode at t0.
+    guards
+        guards(t, y, z, params, mode) -> array (m,), positive inside the mode.
+    switch
+        switch(t, y, z, params, mode, hit) -> (mode, y) when the guards marked in `hit`, an array
+        of booleans (m,), have fallen to zero. It may move the state, best onto the boundary.
+    """
+
+    start: Callable[..., Any]
+    guards: Callable[..., Any]
+    switch: Callable[..., tuple[Any, Any]]

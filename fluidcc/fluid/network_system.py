@@ -1,0 +1,217 @@
+"""A network as a delay equation: its state on a flat vector, its wire as the record."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way
+from fluidcc.fluid.fifo import fifo_way
+from fluidcc.fluid.layout import Layout, initial_state, initial_wire
+from fluidcc.fluid.rates import FREE, HIGH, LOW, Flux, Modes, flux
+from fluidcc.fluid.system import Events, System
+from fluidcc.network import Network, numeric
+
+
+class Numbers(NamedTuple):
+    """What the functions of a network's system are given: its numbers, and the record (U,) of its
+    constant history.
+    """
+
+    net: Network
+    before: Array
+
+
+def _record(net: Network, y: State, wire: Wire) -> Array:
+    """What is remembered: the wire, and under `fifo` the queues that its delays depend on."""
+    flat = ravel_pytree(wire)[0]
+    return jnp.concatenate([flat, jnp.stack(y.queues)]) if net.delay == "fifo" else flat
+
+
+def _bounds(net: Network) -> list[tuple[Any, Any]]:
+    """Lower and upper bound of each queue and each group's windows."""
+    queues = [(0.0, link.buffer) for link in net.links]
+    return queues + [(f.window.min_window, f.window.max_window) for f in net.flows]
+
+
+def _bounded(net: Network, y: State) -> list[Array]:
+    """The queues and each group's windows: what has bounds."""
+    windows = [f.window.window(s) for f, s in zip(net.flows, y.senders, strict=True)]
+    return [*y.queues, *windows]
+
+
+def _with_bounded(net: Network, y: State, values: list[Array]) -> State:
+    links = len(net.links)
+    senders = tuple(
+        f.window.with_window(s, w)
+        for f, s, w in zip(net.flows, y.senders, values[links:], strict=True)
+    )
+    return y._replace(queues=tuple(values[:links]), senders=senders)
+
+
+_BEYOND = -1e-30  # a bound that is touched and pushed against has been reached
+
+
+def _distances(mode: Array, raw: Array, low: Any, high: Any, value: Array) -> list[Array]:
+    """Two numbers that are positive while the mode of a bounded quantity lasts: for a free one the
+    distances to its bounds, for a held one the pull towards its bound, twice.
+    """
+    pull = jnp.where(mode == LOW, -raw, raw)
+    free = mode == FREE
+    down = jnp.where((value == low) & (raw < 0), _BEYOND, value - low)
+    up = jnp.where((value == high) & (raw > 0), _BEYOND, high - value)
+    return [jnp.where(free, down, pull), jnp.where(free, up, pull)]
+
+
+class NetworkEquation:
+    """The functions of a System, for all networks of one structure; numbers come with the call."""
+
+    def __init__(self, example: Network) -> None:
+        self.layout = Layout(example)
+
+    def _state(self, y: Array) -> State:
+        return self.layout.unflatten_state(y)
+
+    def _modes(self, net: Network, mode: Array) -> Modes:
+        links = len(net.links)
+        ends = np.cumsum([np.size(f.rtt) for f in net.flows])[:-1]
+        windows = jnp.split(mode[links:], ends)
+        return Modes(tuple(mode[k] for k in range(links)), tuple(windows))
+
+    def _present(self, y: Array, z: Array, net: Network, mode: Array | None) -> Flux:
+        modes = None if mode is None else self._modes(net, mode)
+        return flux(net, self._state(y), self.layout.past(net, z), modes)
+
+    def slope(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """Change of the state per second, shape (n,)."""
+        return ravel_pytree(self._present(y, z, args.net, mode).drift)[0]
+
+    def record(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """What is looked up later, shape (U,)."""
+        return _record(args.net, self._state(y), self._present(y, z, args.net, mode).wire)
+
+    def lags(self, t: Any, y: Array, args: Numbers, look: Callable[[Any, int], Array]) -> Array:
+        """Age of each number looked up [s], shape (M,)."""
+        net = args.net
+        if net.delay == "fifo":
+
+            def queue_at(k: int, times: Array) -> Array:
+                column = self.layout.queue_columns[k]
+                return jax.vmap(lambda s: look(s, column))(times)
+
+            ways = [fifo_way(net, flows, t, queue_at) for flows in net.flows]
+        else:
+            ways = [explicit_way(net, flows, self._state(y).queues) for flows in net.flows]
+        return self.layout.flatten_past(net, ages_on(net, ways))
+
+    def history(self, times: Array, columns: Array, args: Numbers) -> Array:
+        """The record before the start, which is constant."""
+        return args.before[columns] + 0.0 * times
+
+    def limit(self, y: Array, mode: Array, args: Numbers) -> Array:
+        """The state with queues and windows inside their bounds."""
+        net, state = args.net, self._state(y)
+        bounds = zip(_bounded(net, state), _bounds(net), strict=True)
+        values = [jnp.clip(value, low, high) for value, (low, high) in bounds]
+        return ravel_pytree(_with_bounded(net, state, values))[0]
+
+    def guards(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """Numbers that are positive while no queue or window reaches or leaves a bound."""
+        net, now = args.net, self._present(y, z, args.net, mode)
+        modes = self._modes(net, mode)
+        parts = zip(
+            (*modes.queues, *modes.windows),
+            (*now.queue_raw, *now.window_raw),
+            _bounded(net, self._state(y)),
+            _bounds(net),
+            strict=True,
+        )
+        pairs = [_distances(m, raw, low, high, value) for m, raw, value, (low, high) in parts]
+        return jnp.concatenate([jnp.ravel(d) for pair in pairs for d in pair])
+
+    def switch(
+        self, t: Any, y: Array, z: Array, args: Numbers, mode: Array, hit: Array
+    ) -> tuple[Array, Array]:
+        """The bounds that hold after those marked in `hit` were reached or left."""
+        net, state, modes = args.net, self._state(y), self._modes(args.net, mode)
+        parts = zip(
+            (*modes.queues, *modes.windows), _bounded(net, state), _bounds(net), strict=True
+        )
+        new, values, at = [], [], 0
+        for m, value, (low, high) in parts:
+            size = int(np.size(m))
+            down = hit[at : at + size].reshape(jnp.shape(m))
+            up = hit[at + size : at + 2 * size].reshape(jnp.shape(m))
+            at += 2 * size
+            free = m == FREE
+            left = jnp.where(~free & (down | up), FREE, m)
+            now = jnp.where(free & down, LOW, jnp.where(free & up, HIGH, left))
+            new.append(jnp.ravel(now))
+            values.append(jnp.where(now == LOW, low, jnp.where(now == HIGH, high, value)))
+        moved = ravel_pytree(_with_bounded(net, state, values))[0]
+        return jnp.concatenate(new).astype(mode.dtype), moved
+
+    def initial(self, t: Any, y: Array, z: Array, args: Numbers) -> Array:
+        """The bounds that hold at the start."""
+        net, now = args.net, self._present(y, z, args.net, None)
+        parts = zip(
+            (*now.queue_raw, *now.window_raw),
+            _bounded(net, self._state(y)),
+            _bounds(net),
+            strict=True,
+        )
+        out = []
+        for raw, value, (low, high) in parts:
+            down, up = (value <= low) & (raw < 0), (value >= high) & (raw > 0)
+            out.append(jnp.ravel(jnp.where(down, LOW, jnp.where(up, HIGH, FREE))))
+        return jnp.concatenate(out)
+
+    def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """Distances of the queues to where their signals have kinks or jumps."""
+        net, state = args.net, self._state(y)
+        found = [
+            jnp.asarray(distance, float)
+            for link, x, q in zip(net.links, state.laws, state.queues, strict=True)
+            for distance in link.queue.kinks(x, q)
+        ]
+        return jnp.stack(found) if found else jnp.zeros(0)
+
+
+@functools.lru_cache(maxsize=64)
+def _system(treedef: Any, shapes: tuple) -> System:
+    """The system of all networks of one structure."""
+    example = jax.tree.unflatten(treedef, [jnp.ones(shape) for shape in shapes])
+    equation = NetworkEquation(example)
+    return System(
+        slope=equation.slope,
+        lags=equation.lags,
+        columns=equation.layout.columns,
+        history=equation.history,
+        record=equation.record,
+        limit=equation.limit,
+        events=Events(equation.initial, equation.guards, equation.switch),
+        kinks=equation.kinks,
+    )
+
+
+@jax.jit
+def _start(net: Network) -> tuple[Array, Array]:
+    """State and record before the start."""
+    state = initial_state(net)
+    return ravel_pytree(state)[0], _record(net, state, initial_wire(net, state))
+
+
+def network_system(net: Network) -> tuple[System, Array, Numbers]:
+    """The delay equation of a network, its state at the start and its numbers.
+
+    Networks of one structure share one System, so a change of numbers compiles nothing.
+    """
+    net = numeric(net)
+    leaves, treedef = jax.tree.flatten(net)
+    y0, before = _start(net)
+    return _system(treedef, tuple(leaf.shape for leaf in leaves)), y0, Numbers(net, before)

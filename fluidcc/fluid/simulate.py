@@ -1,0 +1,254 @@
+"""Fluid trajectories of a network."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax.flatten_util import ravel_pytree
+from numpy.typing import ArrayLike, NDArray
+
+from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way, round_trip
+from fluidcc.fluid.integrate import integrate
+from fluidcc.fluid.layout import initial_state, initial_wire
+from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
+from fluidcc.fluid.network_system import network_system
+from fluidcc.fluid.rates import heard
+from fluidcc.fluid.status import Status
+from fluidcc.network import Network
+
+_POINTS = 1001
+_FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
+_STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
+
+Floats = NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkRun:
+    """A link over time, shape (T,) each."""
+
+    queue: Floats  # packet, with the one in service
+    average: Floats  # packet, of the queue law
+    signal: Floats  # probability to mark, or to drop early where flows have no ECN
+    marked: Floats  # share of the packets sent now that it marks
+    dropped: Floats  # share that it drops: queue law and overflow
+    offered: Floats  # packet/s that sources send now
+    utilization: Floats  # share of the link rate in use
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowsRun:
+    """A group of flows over time, shape (T, m) each: m distinct round trips."""
+
+    window: Floats  # packet
+    rate: Floats  # packet/s, of one flow
+    rtt: Floats  # s
+    mark: Floats  # probability that a packet sent now is marked, over the links of the route
+    loss: Floats  # probability that it is lost
+    n: Floats  # (m,) how many flows
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended."""
+
+    time: Floats
+    links: dict[str, LinkRun]
+    flows: dict[str, FlowsRun]
+    status: Status
+    status_time: float
+    breaking_points: Floats
+    net: Network
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trajectory as plain lists: time, links and flows by name."""
+        links = {
+            name: {f.name: getattr(run, f.name).tolist() for f in dataclasses.fields(run)}
+            for name, run in self.links.items()
+        }
+        flows = {
+            name: {
+                key: getattr(run, key).T.tolist()
+                for key in ("window", "rate", "rtt", "mark", "loss")
+            }
+            for name, run in self.flows.items()
+        }
+        return {
+            "time": self.time.tolist(),
+            "links": links,
+            "flows": flows,
+            "status": self.status.name,
+            "message": self.status.advice,
+        }
+
+    def to_dataset(self) -> xr.Dataset:
+        """The trajectory as a labelled dataset with units."""
+        data: dict[str, Any] = {}
+        for name, run in self.links.items():
+            for key, unit in _LINK_UNITS.items():
+                data[f"{name}.{key}"] = ("time", getattr(run, key), {"units": unit})
+        coords: dict[str, Any] = {"time": ("time", self.time, {"units": "s"})}
+        for name, run in self.flows.items():
+            dim = f"{name}.class"
+            coords[f"{name}.propagation"] = (dim, _propagation(self.net, name), {"units": "s"})
+            for key, unit in _FLOW_UNITS.items():
+                data[f"{name}.{key}"] = (("time", dim), getattr(run, key), {"units": unit})
+        attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
+        return xr.Dataset(data, coords, attrs)
+
+    def __repr__(self) -> str:
+        lines = [f"Trajectory to {self.time[-1]:g} s, {self.status.name}"]
+        for name, run in self.links.items():
+            q = run.queue
+            span = f"range {q.min():.4g} to {q.max():.4g}"
+            lines.append(f"  link {name}: queue {q[-1]:.4g} packets ({span})")
+        for name, flow in self.flows.items():
+            w = flow.window
+            span = f"range {w.min():.4g} to {w.max():.4g}"
+            lines.append(f"  flows {name}: window {w[-1].mean():.4g} packets ({span})")
+        return "\n".join(lines)
+
+
+_LINK_UNITS = {
+    "queue": "packet",
+    "average": "packet",
+    "signal": "1",
+    "marked": "1",
+    "dropped": "1",
+    "offered": "packet/s",
+    "utilization": "1",
+}
+_FLOW_UNITS = {"window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1"}
+
+
+def _propagation(net: Network, name: str) -> Floats:
+    return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
+
+
+@jax.jit
+def _shapes(net: Network) -> tuple[Any, Any]:
+    """A state and a wire of the network, whose structure flat vectors are read back into."""
+    y = initial_state(net)
+    return y, initial_wire(net, y)
+
+
+def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
+    """What a run reports of link k, in the order of LinkRun."""
+    link, q, said = net.links[k], y.queues[k], wire.signals[k]
+    offered, marked, dropped = (jnp.asarray(0.0) for _ in range(3))
+    for flows, rate in zip(net.flows, wire.rates, strict=True):
+        if k in flows.route:
+            own, sent = heard(flows, (said,)), flows.n * rate
+            offered = offered + jnp.sum(sent)
+            marked = marked + jnp.sum(sent * own.mark)
+            dropped = dropped + jnp.sum(sent * own.drop)
+    some = jnp.maximum(offered, 1e-9)
+    share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
+    used = jnp.where(q > 0, 1.0, share)
+    average = link.queue.average(y.laws[k], q)
+    return q, average, said.mark, marked / some, dropped / some, offered, used
+
+
+def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
+    """What a run reports of group i, in the order of FlowsRun."""
+    flows, rate = net.flows[i], wire.rates[i]
+    said = heard(flows, tuple(wire.signals[k] for k in flows.route))
+    each = jnp.ones_like(rate)
+    rtt = round_trip(net, flows, y.queues)
+    return flows.window.window(y.senders[i]), rate, rtt, said.mark * each, said.drop * each
+
+
+@jax.jit
+def _report(net: Network, states: jax.Array, records: jax.Array) -> tuple[list, list]:
+    y, wire = _shapes(net)
+    to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(wire)[1]
+    width = ravel_pytree(wire)[0].size
+
+    def one(state: jax.Array, record: jax.Array) -> tuple[list, list]:
+        now = (to_state(state), to_wire(record[:width]))
+        links = [_link_seen(net, k, *now) for k in range(len(net.links))]
+        return links, [_flows_seen(net, i, *now) for i in range(len(net.flows))]
+
+    return jax.vmap(one)(states, records)
+
+
+def uniform_mesh(net: Network) -> Uniform:
+    """Uniform steps for a network: a small share of its round trips, below its shortest delay."""
+    empty = tuple(0.0 for _ in net.links)
+    trips = [explicit_way(net, flows, empty) for flows in net.flows]
+    seen = [
+        np.min(np.asarray(age)) for age in jax.tree.leaves(ages_on(net, trips)._replace(paces=()))
+    ]
+    shortest = min(age for age in seen if age > 0)
+    rtt = min(float(np.min(np.asarray(f.rtt))) for f in net.flows)
+    step = min(rtt / _STEPS_PER_DELAY, 0.9 * float(shortest))
+    full = max(
+        float(np.max(np.asarray(f.rtt)))
+        + sum(float(net.links[k].buffer) / float(net.links[k].capacity) for k in f.route)
+        for f in net.flows
+    )
+    return Uniform(step) if math.isinf(full) else Uniform(step, slots=math.ceil(full / step) + 4)
+
+
+def simulate(
+    net: Network,
+    *,
+    until: float,
+    points: ArrayLike | None = None,
+    mesh: Uniform | Located | MethodOfSteps | None = None,
+) -> Trajectory:
+    """Integrate the fluid model of a network from its initial history.
+
+    Parameters
+    ----------
+    net
+        The network; `initial` of links and flows is its constant history.
+    until
+        End of the run [s].
+    points
+        Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
+    mesh
+        How the delay equation is stepped; see `solve_dde`. By default `Located(rtol=1e-6)` for up
+        to four distinct round trips, and `uniform_mesh(net)` for more.
+
+    Returns
+    -------
+    Trajectory
+        Its `status` says how the run ended; a failed run holds what was reached.
+
+    Raises
+    ------
+    ValueError
+        If `until` is not positive or `points` lie outside the run.
+    """
+    if not until > 0:
+        raise ValueError(f"until: expected a positive time in s, got {until!r}")
+    times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
+    if times.ndim != 1 or times.size == 0 or times[0] < 0 or times[-1] > until:
+        raise ValueError(f"points: expected times within 0 and {until!r} s")
+    system, y0, args = network_system(net)
+    if mesh is None:
+        few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
+        mesh = Located(rtol=1e-6) if few else uniform_mesh(net)
+    run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)
+    links, groups = _report(args.net, run.y, run.record)
+    breaks = np.asarray(run.breaking_points, float)
+    return Trajectory(
+        time=times,
+        links={
+            name: LinkRun(*(np.asarray(v) for v in values))
+            for name, values in zip(net.link_names, links, strict=True)
+        },
+        flows={
+            name: FlowsRun(*(np.asarray(v) for v in values), n=np.asarray(flows.n, float))
+            for name, values, flows in zip(net.flow_names, groups, net.flows, strict=True)
+        },
+        status=Status(int(run.status)),
+        status_time=float(run.status_time),
+        breaking_points=breaks[np.isfinite(breaks)],
+        net=net,
+    )

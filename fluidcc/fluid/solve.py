@@ -1,0 +1,127 @@
+"""`solve_dde`: any delay equation with constant, time- and state-dependent lags."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.fluid import cpu, equation
+from fluidcc.fluid.integrate import integrate, known
+from fluidcc.fluid.meshes import Located, MethodOfSteps, Modes, Sampled, Uniform
+from fluidcc.fluid.solution import Solution
+
+
+def solve_dde(
+    field: Callable[..., Any],
+    history: Callable[..., Any],
+    t0: Any,
+    t1: Any,
+    *,
+    lags: Sequence[Callable[..., Any]],
+    params: Any = None,
+    y0: Any = None,
+    ts: Any = None,
+    inputs: Sampled | None = None,
+    modes: Modes | None = None,
+    mesh: Uniform | Located | MethodOfSteps | None = None,
+    batched: bool = False,
+) -> Solution:
+    """Solve y'(t) = field(t, y, z, params), z[i] = y(t - lags[i](t, y, params)), from t0 to t1.
+
+    Everything but the functions may change without compiling anew: `params` (delays included),
+    t0, t1, steps, tolerances. It can be differentiated in forward mode, and vmapped, in `params`
+    and `y0`, with `Uniform` and `Located`. A run that fails says so in its `status`.
+
+    Parameters
+    ----------
+    field
+        field(t, y, z, params) -> dy/dt with the structure of y, an array or PyTree of floats. With
+        `inputs` a function u follows, u(t') the input at any time t' up to t; with `modes` the
+        present mode follows.
+    history
+        history(t, params) -> y for t <= t0.
+    t0, t1
+        Start and end.
+    lags
+        Functions (t, y, params) -> lag >= 0. An empty list makes an ordinary equation.
+    params
+        Any PyTree, handed to all functions.
+    y0
+        State at t0 where it differs from history(t0): a jump.
+    ts
+        Increasing times to save, in [t0, t1]. Left out: the nodes of the mesh (in traced code the
+        last one is repeated to a fixed number).
+    inputs
+        Held inputs. Their edges, direct and delayed, are breaking points.
+    modes
+        Events that change a discrete mode.
+    mesh
+        `Located(rtol=1e-6)` by default; `Uniform` for batches; `MethodOfSteps` as a check.
+    batched
+        Solve for every index along the leading axis of all leaves of `params`, in blocks that
+        suit the processor's cache. All arrays of the solution get that axis first.
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes, times that are not increasing, or a mesh that cannot do what is asked.
+    """
+    mesh = Located() if mesh is None else mesh
+    cpu.from_environment()
+    lags = tuple(lags)
+    t0, t1 = jnp.asarray(t0, float), jnp.asarray(t1, float)
+    if known(t0, t1) and not t0 < t1:
+        raise ValueError(f"solve_dde needs t0 < t1, got {t0} and {t1}")
+    if ts is not None:
+        ts = _checked_times(jnp.asarray(ts, float), t0, t1)
+    one = jax.tree.map(lambda leaf: leaf[0], params) if batched else params
+    jump = y0 is not None
+    start = equation.as_state(y0) if jump else equation.as_state(history(t0, one))
+    args = equation.Arguments(one, inputs)
+    system = equation.build(field, history, lags, modes, start, t0, args)
+
+    def begin(params: Any) -> Array:
+        return ravel_pytree(start if jump else equation.as_state(history(t0, params)))[0]
+
+    path = integrate(
+        system,
+        jax.vmap(begin)(params) if batched else begin(params),
+        t0,
+        t1,
+        equation.Arguments(params, inputs),
+        mesh=mesh,
+        ts=ts,
+        jump=jump,
+        batched=batched,
+    )
+    unravel = equation.unraveler(equation.shapes_of(start))
+    tree = unravel
+    for _ in range(path.y.ndim - 1):
+        tree = jax.vmap(tree)
+    return Solution(
+        t=path.t,
+        y=tree(path.y),
+        status=path.status,
+        status_time=path.status_time,
+        steps=path.steps,
+        breaking_points=path.breaking_points,
+        _evaluate=path.evaluate,
+        _unravel=unravel,
+    )
+
+
+def _checked_times(ts: Array, t0: Array, t1: Array) -> Array:
+    """`ts`, or ValueError where they are not increasing times in [t0, t1]."""
+    if ts.ndim != 1 or not ts.size:
+        raise ValueError(f"ts must be a list of times, got shape {ts.shape}")
+    if known(ts, t0, t1):
+        slack = 1e-9 * float(t1 - t0)
+        if np.any(np.diff(ts) < 0) or ts[0] < t0 - slack or ts[-1] > t1 + slack:
+            raise ValueError(
+                f"ts must increase within [t0, t1] = [{t0}, {t1}], got {ts[0]} ... {ts[-1]}"
+            )
+    return ts

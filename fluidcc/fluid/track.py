@@ -1,0 +1,119 @@
+"""The whole past of one trajectory on an irregular mesh: one cubic per step, with breaking points.
+
+A step is an interval that owns both its ends: the values and slopes just after its start and just
+before its end. A jump or a kink at a node is then no special case. What is read at a lag stays
+between the two breaking points around its argument until the mesh has landed on the next one, so
+that the side is chosen by the direction of approach and never by comparing times.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from fluidcc.fluid import hermite
+
+
+class Track(NamedTuple):
+    """Intervals 0..N-1, the latest of them provisional, and the breaking points that are read.
+
+    steps: (N, 2 + 4 V): start of the interval (infinite where there is none yet), its length, then
+        value and slope * length just after its start, and the same just before its end.
+    breaks: (N, 3): time of a breaking point that makes new ones, the number of the interval that
+        starts there, the derivative that jumps there (0 for the value itself); in order of time.
+    known: () how many breaking points there are.
+    """
+
+    steps: Array
+    breaks: Array
+    known: Array
+
+
+def empty(capacity: int, width: int, t0: Array, order: int) -> Track:
+    """A track without intervals whose only breaking point is t0."""
+    steps = jnp.zeros((capacity, 2 + 4 * width), t0.dtype)
+    steps = steps.at[:, 0].set(jnp.inf).at[:, 1].set(1.0)
+    breaks = jnp.zeros((capacity, 3), t0.dtype).at[:, 0].set(jnp.inf)
+    first = jnp.stack([t0, jnp.zeros_like(t0), jnp.full_like(t0, order)])
+    return Track(steps.at[0, 0].set(t0), breaks.at[0].set(first), jnp.int32(1))
+
+
+def width(track: Track) -> int:
+    """Number of columns V that are remembered."""
+    return track.steps.shape[1] // 4
+
+
+def at(array: Array, *index: Array) -> Array:
+    """Entries of an array at indices known to be inside it."""
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def search(track: Track, time: Array) -> Array:
+    """Index of the last interval that starts at or before each time; 0 if none does.
+
+    The capacity of the track is a power of two.
+    """
+    index = jnp.zeros(time.shape, jnp.int32)
+    stride = track.steps.shape[0] // 2
+    while stride:
+        ahead = index + stride
+        index = jnp.where(at(track.steps, ahead, jnp.int32(0)) <= time, ahead, index)
+        stride //= 2
+    return index
+
+
+def walk(track: Track, index: Array, time: Array, low: Array, high: Array) -> Array:
+    """Interval of each time (M,) within [low, high], found step by step from a near one."""
+    index = jnp.clip(index, low, high)
+    start = lambda i: at(track.steps, i, jnp.int32(0))  # noqa: E731
+    back = lambda i: (i > low) & (start(i) > time)  # noqa: E731
+    on = lambda i: (i < high) & (start(i + 1) <= time)  # noqa: E731
+    index = lax.while_loop(lambda i: jnp.any(back(i)), lambda i: i - back(i).astype(i.dtype), index)
+    return lax.while_loop(lambda i: jnp.any(on(i)), lambda i: i + on(i).astype(i.dtype), index)
+
+
+def break_time(track: Track, index: Array) -> Array:
+    """Time of a breaking point, infinite where there is none yet."""
+    return jnp.where(index < track.known, at(track.breaks, index, jnp.int32(0)), jnp.inf)
+
+
+def break_node(track: Track, index: Array) -> Array:
+    """Number of the interval that starts at a breaking point."""
+    return at(track.breaks, index, jnp.int32(1)).astype(jnp.int32)
+
+
+def break_order(track: Track, index: Array) -> Array:
+    """Derivative that jumps at a breaking point."""
+    return at(track.breaks, index, jnp.int32(2)).astype(jnp.int32)
+
+
+def read_rows(track: Track, index: Array, time: Array) -> Array:
+    """All columns at each time (M,), from the intervals given: (M, V)."""
+    row, v = at(track.steps, index), width(track)
+    theta = (time - row[..., 0]) / row[..., 1]
+    parts = [row[..., 2 + i * v : 2 + (i + 1) * v] for i in range(4)]
+    return hermite.interpolate(theta[..., None], *parts)
+
+
+def read_columns(track: Track, index: Array, time: Array, column: Array) -> Array:
+    """One column at each time (P,), from the intervals given: (P,)."""
+    theta = (time - at(track.steps, index, jnp.int32(0))) / at(track.steps, index, jnp.int32(1))
+    v = width(track)
+    parts = [at(track.steps, index, 2 + i * v + column) for i in range(4)]
+    return hermite.interpolate(theta, *parts)
+
+
+def write(track: Track, node: Array, steps: Array) -> Track:
+    """Put the intervals `node` and `node + 1`, rows of shape (2, 2 + 4 V)."""
+    place = (node, jnp.zeros_like(node))
+    return track._replace(steps=lax.dynamic_update_slice(track.steps, steps, place))
+
+
+def add_break(track: Track, new: Array, time: Array, node: Array, order: Array) -> Track:
+    """Append a breaking point if `new`."""
+    row = jnp.stack([time, node.astype(time.dtype), order.astype(time.dtype)])
+    place = (track.known, jnp.zeros_like(track.known))
+    return track._replace(
+        breaks=lax.dynamic_update_slice(track.breaks, row[None], place),
+        known=track.known + new.astype(jnp.int32),
+    )

@@ -1,0 +1,1 @@
+"""Packet-level simulation of the same laws: one event at a time, compiled once."""

@@ -1,0 +1,85 @@
+"""The event loop: who acts next, and where packets go from there."""
+
+from fluidcc.packets.pointer import compiled
+from fluidcc.packets.ports import account, arrive, depart
+from fluidcc.packets.queues import arrived, travel
+from fluidcc.packets.receivers import receive
+from fluidcc.packets.records import (
+    FINISHED,
+    MORE,
+    PORT,
+    RETURN,
+    ROUTE_ENDED,
+    SENDER,
+    WIRE,
+    entity_at,
+    flow_at,
+    group_at,
+    index_at,
+    node_at,
+    packet_at,
+    port_at,
+    simulation_at,
+)
+from fluidcc.packets.senders import acknowledge, quenched, wake
+from fluidcc.packets.windows import hold
+
+
+@compiled
+def _forward(s, index):
+    """Bring a data packet to the next entity of its route, or to the receiver."""
+    packet = packet_at(s.packets, index)
+    if packet.hop >= s.hops:
+        s.status = ROUTE_ENDED
+        return
+    entity = index_at(s.routes, packet.flow * s.hops + packet.hop).value
+    packet.hop += 1
+    if entity < 0:
+        receive(s, index)
+    elif entity_at(s.entities, entity).kind == PORT:
+        arrive(s, entity, index)
+    else:
+        travel(s, entity, index)
+
+
+@compiled
+def advance(address, stop, budget):
+    """Perform events up to and including time `stop`, at most `budget` of them.
+
+    Returns FINISHED, MORE, or the number of what went wrong.
+    """
+    s = simulation_at(address, 0)
+    for _ in range(budget):
+        node = node_at(s.heap, 0)
+        if node.time > stop:
+            return FINISHED
+        entity = node.entity
+        s.now = node.time
+        s.events += 1
+        kind = entity_at(s.entities, entity).kind
+        if kind == SENDER:
+            wake(s, entity)
+        elif kind == PORT:
+            _forward(s, depart(s, entity))
+        elif kind == WIRE:
+            _forward(s, arrived(s, entity))
+        elif kind == RETURN:
+            acknowledge(s, arrived(s, entity))
+        else:
+            quenched(s, arrived(s, entity))
+        if s.status != 0:
+            return s.status
+    return MORE
+
+
+@compiled
+def settle(address, time):
+    """Bring all accounts up to `time`, which no event has passed."""
+    s = simulation_at(address, 0)
+    s.now = time
+    for k in range(s.port_count):
+        account(s, port_at(s.ports, k))
+    for k in range(s.flow_count):
+        flow = flow_at(s.flows, k)
+        if flow.started == 1:
+            hold(s, flow, group_at(s.groups, flow.group))

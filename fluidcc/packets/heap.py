@@ -1,0 +1,58 @@
+"""The calendar: an indexed binary heap of entities by next event time.
+
+Every entity is in the heap all the time, idle ones with the time NEVER, so nothing is allocated
+or cancelled. Equal times are ordered by entity number: results do not depend on the heap's shape.
+"""
+
+from fluidcc.packets.pointer import compiled
+from fluidcc.packets.records import entity_at, node_at
+
+
+@compiled
+def _place(s, slot, time, entity):
+    node = node_at(s.heap, slot)
+    node.time = time
+    node.entity = entity
+    entity_at(s.entities, entity).slot = slot
+
+
+@compiled
+def _earlier(time, entity, node):
+    return time < node.time or (time == node.time and entity < node.entity)
+
+
+@compiled
+def next_time(s, entity):
+    """Time of the next event of an entity."""
+    return node_at(s.heap, entity_at(s.entities, entity).slot).time
+
+
+@compiled
+def schedule(s, entity, time):
+    """Move the next event of an entity to `time`."""
+    slot = entity_at(s.entities, entity).slot
+    if time < node_at(s.heap, slot).time:
+        while slot > 0:
+            above = (slot - 1) >> 1
+            node = node_at(s.heap, above)
+            if not _earlier(time, entity, node):
+                break
+            _place(s, slot, node.time, node.entity)
+            slot = above
+    else:
+        last = s.entity_count - 1
+        while True:
+            below = 2 * slot + 1
+            if below > last:
+                break
+            node = node_at(s.heap, below)
+            if below < last:
+                other = node_at(s.heap, below + 1)
+                if _earlier(other.time, other.entity, node):
+                    below += 1
+                    node = other
+            if _earlier(time, entity, node):
+                break
+            _place(s, slot, node.time, node.entity)
+            slot = below
+    _place(s, slot, time, entity)

@@ -1,0 +1,61 @@
+"""Receivers: reassembly, the echo of marks, one ACK for each packet."""
+
+from fluidcc.packets.pointer import compiled
+from fluidcc.packets.queues import post
+from fluidcc.packets.records import (
+    CONFIRM,
+    ECHO,
+    MARKABLE,
+    MARKED,
+    SETUP,
+    WINDOW_BEYOND_RING,
+    byte_at,
+    flow_at,
+    group_at,
+    packet_at,
+    receiver_at,
+)
+
+
+@compiled
+def _reassemble(s, receiver, flow, sequence):
+    ring = s.ring + flow * (s.ring_mask + 1)
+    if sequence == receiver.expected:
+        receiver.expected += 1
+        while byte_at(ring, receiver.expected & s.ring_mask).value != 0:
+            byte_at(ring, receiver.expected & s.ring_mask).value = 0
+            receiver.expected += 1
+    elif sequence > receiver.expected:
+        if sequence - receiver.expected >= s.ring_mask:
+            s.status = WINDOW_BEYOND_RING
+        else:
+            byte_at(ring, sequence & s.ring_mask).value = 1
+
+
+@compiled
+def _echo(receiver, group, flags):
+    """Echo of a packet's mark; sticky ones last until the sender confirms. RFC 3168, 6.1.3."""
+    if flags & SETUP:
+        return group.echoes
+    if group.sticky == 0:
+        return 1 if flags & MARKED else 0
+    if flags & CONFIRM:
+        receiver.echo = 0
+    if flags & MARKED:
+        receiver.echo = 1
+    return receiver.echo if flags & MARKABLE else 0
+
+
+@compiled
+def receive(s, index):
+    """Take a data packet in and send its ACK on the way back."""
+    packet = packet_at(s.packets, index)
+    flow = flow_at(s.flows, packet.flow)
+    receiver = receiver_at(s.receivers, packet.flow)
+    group = group_at(s.groups, flow.group)
+    flow.received += 1
+    _reassemble(s, receiver, packet.flow, packet.sequence)
+    echo = _echo(receiver, group, packet.flags)
+    packet.flags = ECHO if echo == 1 and group.echoes == 1 else 0
+    packet.sequence = receiver.expected - 1
+    post(s, flow.return_wire, index, (s.now + flow.tail_delay) + flow.return_delay)

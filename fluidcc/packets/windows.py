@@ -1,0 +1,124 @@
+"""Windows of senders: growth and cuts by the hooks of the window law and its reaction."""
+
+from fluidcc.packets.pointer import call, compiled
+from fluidcc.packets.records import (
+    NOT_A_NUMBER,
+    R_MARKED,
+    R_RESULT,
+    R_ROUND_TRIP,
+    R_TIME,
+    R_WINDOW,
+    SIGNAL,
+    TIMEOUT,
+    W_ELAPSED,
+    W_RTT,
+    W_WINDOW,
+    number_at,
+)
+from fluidcc.packets.timers import back_off
+
+
+@compiled
+def hold(s, flow, group):
+    """Bring the integral of the window up to now; call before it changes."""
+    flow.window_time += (s.now - flow.changed) * min(flow.window, group.receiver_window)
+    flow.changed = s.now
+
+
+@compiled
+def allowed(flow, group):
+    """Packets that may be in flight."""
+    return min(int(flow.window) + flow.inflation, int(group.receiver_window))
+
+
+@compiled
+def _rule(s, flow, group, hook, window):
+    """Window after a rule of the window law."""
+    block = group.law_block
+    number_at(block, W_WINDOW).value = window
+    number_at(block, W_ELAPSED).value = s.now - flow.acked_at
+    number_at(block, W_RTT).value = flow.rtt
+    call(hook, block)
+    after = number_at(block, W_WINDOW).value
+    if after != after:
+        s.status = NOT_A_NUMBER
+        return 1.0
+    return after
+
+
+@compiled
+def _asked(s, flow, group, hook, after_reaction, marked):
+    """Answer of a rule of the reaction."""
+    block = group.reaction_block
+    number_at(block, R_TIME).value = s.now - flow.reacted_at
+    number_at(block, R_ROUND_TRIP).value = flow.rtt
+    number_at(block, R_WINDOW).value = after_reaction
+    number_at(block, R_MARKED).value = marked
+    call(hook, block)
+    return number_at(block, R_RESULT).value
+
+
+@compiled
+def cut(s, flow, group, hook):
+    """Window after a cut, from what may be in flight now."""
+    window = flow.window
+    if group.each_mark == 0:
+        window += flow.inflation
+    window = min(window, group.receiver_window)
+    if group.integer_windows == 1:
+        return float(int(_rule(s, flow, group, hook, float(int(window)))))
+    return _rule(s, flow, group, hook, window)
+
+
+@compiled
+def threshold_after(target):
+    """Slow-start threshold after a cut to `target`: whole packets, at least 2. ns-2.35."""
+    return max(float(int(target)), 2.0)
+
+
+@compiled
+def grow(s, flow, group, sequence, echo):
+    """Grow on an ACK of new data: by slow start or by the law, where the reaction permits."""
+    if echo == 1 and flow.capable == 1 and group.sticky == 1 and group.grow_on_echo == 0:
+        return
+    after = 1.0 if sequence > flow.recover else 0.0
+    heard = float(echo) if flow.capable == 1 else 0.0
+    if not _asked(s, flow, group, group.growing, after, heard) > 0:
+        return
+    window = flow.window
+    if window < flow.threshold:
+        window += 1.0
+    else:
+        window = _rule(s, flow, group, group.on_ack, window)
+    flow.window = min(window, group.receiver_window)
+
+
+@compiled
+def hear(s, flow, group, sequence):
+    """React to a mark or quench, if the reaction lets it count.
+
+    A reaction that counts once per window or round trip also sets the point up to which losses
+    are not answered by a second cut. ns-2.35.
+    """
+    after = 1.0 if sequence > flow.recover or flow.action == TIMEOUT else 0.0
+    if not _asked(s, flow, group, group.ready, after, 1.0) > 0:
+        return
+    flow.reacted_at = s.now
+    flow.reactions += 1
+    if group.each_mark == 1:
+        target = cut(s, flow, group, group.on_mark)
+        flow.window = max(target, group.floor)
+        flow.threshold = flow.window
+        return
+    flow.recover = flow.highest_sent
+    flow.action = SIGNAL
+    if flow.window <= 1:
+        if flow.at_one == 1:
+            back_off(flow, group)
+        flow.at_one = 1
+    else:
+        flow.at_one = 0
+    target = cut(s, flow, group, group.on_mark)
+    flow.threshold = threshold_after(target)
+    flow.window = max(target, group.floor)
+    flow.confirm = 1

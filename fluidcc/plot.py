@@ -1,0 +1,271 @@
+"""Pictures of results, in the house style."""
+
+import itertools
+import math
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from fluidcc.results import scaled
+from fluidcc.summary import SUMMARIES, Quantity
+
+_WIDTH = 7.0  # inch
+_PALE = 0.18  # opacity of bands
+
+
+def plot(*results: Any) -> Figure:
+    """Draw results below each other.
+
+    Parameters
+    ----------
+    results
+        What the verbs return, or a sweep of it.
+
+    Raises
+    ------
+    TypeError
+        For something that has no picture.
+    """
+    if not results:
+        raise TypeError("plot: expected at least one result, got none")
+    drawn = [_drawing(result) for result in results]
+    with _house_style():
+        height = sum(height for _, height in drawn)
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        ratios = [height for _, height in drawn]
+        parts = figure.subfigures(len(drawn), 1, squeeze=False, height_ratios=ratios)[:, 0]
+        for part, (draw, _), result in zip(parts, drawn, results, strict=True):
+            draw(part, result)
+    return figure
+
+
+def save(result: Any, path: Path) -> None:
+    """Draw a result into a file: png, pdf or svg, by its ending."""
+    figure = plot(result)
+    with _house_style():
+        figure.savefig(path)
+
+
+def _house_style() -> Any:
+    with as_file(files("fluidcc") / "fluidcc.mplstyle") as style:
+        return rc_context(fname=style)
+
+
+def _label(name: str, unit: str) -> str:
+    return name if unit in ("", "1") else f"{name} [{unit}]"
+
+
+def _from_zero(*axes: Axes) -> None:
+    """Let the vertical axis begin at 0 and leave room for a legend above the data."""
+    for ax in axes:
+        top = ax.dataLim.y1
+        ax.set_ylim(0, 1.25 * top if top > 0 else None)
+
+
+def _fit_scale(ax: Axes, low: Any, high: Any) -> None:
+    """A logarithmic axis where the values span more than a decade or so."""
+    numbers = all(isinstance(v, int | float) for v in (low, high))
+    if numbers and low > 0 and high > 30 * low:
+        ax.set_xscale("log")
+
+
+def _trajectory(figure: SubFigure, run: Any) -> None:
+    """Queue and windows over time."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    for name, link in run.links.items():
+        (line,) = above.plot(run.time, link.queue, label=f"{name}: queue")
+        above.plot(run.time, link.average, "--", color=line.get_color(), label=f"{name}: average")
+    for k, (name, group) in enumerate(run.flows.items()):
+        low, high = group.window.min(axis=1), group.window.max(axis=1)
+        mean = np.average(group.window, axis=1, weights=group.n)
+        below.plot(run.time, mean, color=f"C{k}", label=name)
+        below.fill_between(run.time, low, high, color=f"C{k}", alpha=_PALE, linewidth=0)
+    above.set(title=run.net.title, ylabel="queue [packet]")
+    below.set(xlabel="time [s]", ylabel="window [packet]")
+    above.legend(ncols=2)
+    below.legend(ncols=3)
+
+
+def _equilibrium(figure: SubFigure, rest: Any) -> None:
+    """Rates and windows over round trips."""
+    axes = figure.subplots(1, 2)
+    for name, group in rest.flows.items():
+        for ax, key in zip(axes, ("rate", "window"), strict=True):
+            ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), "o", label=name)
+    queues = ", ".join(f"{name} {v.queue:.4g}" for name, v in rest.links.items())
+    figure.suptitle(f"{rest.status}; queue [packet]: {queues}", fontsize=8)
+    for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
+        ax.set(xlabel="round trip [ms]", ylabel=label)
+    _from_zero(*axes)
+    axes[0].legend()
+
+
+def _stability(figure: SubFigure, found: Any) -> None:
+    """The rightmost roots in the complex plane."""
+    ax = figure.subplots()
+    ax.axvline(0, color="0.4", linewidth=0.8)
+    roots = np.asarray(found.roots, complex)
+    ax.plot(roots.real, roots.imag, "x")
+    unstable = roots[roots.real > 0]
+    ax.plot(unstable.real, unstable.imag, "x", color="C1")
+    verdict = "stable" if found.stable else f"not stable ({found.status})"
+    ax.set(title=verdict, xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
+
+
+def _crossings(figure: SubFigure, found: Any) -> None:
+    """Stable and unstable parts of the range, and the frequencies at its changes."""
+    ax = figure.subplots()
+    edges = [found.low, *(c.value for c in found.crossings), found.high]
+    stable = found.stable_at_low
+    for low, high in itertools.pairwise(edges):
+        word, colour = ("stable", "C2") if stable else ("unstable", "C1")
+        ax.axvspan(low, high, color=colour, alpha=_PALE, linewidth=0, label=word)
+        stable = not stable
+    for gap in found.gaps:
+        ax.axvspan(gap.low, gap.high, color="0.8", label=gap.status)
+    values = [c.value for c in found.crossings]
+    ax.plot(values, [c.frequency for c in found.crossings], "ko")
+    _fit_scale(ax, found.low, found.high)
+    if values:
+        _from_zero(ax)
+    ax.set_xlim(found.low, found.high)
+    ax.set(xlabel=_label(found.path, found.unit), ylabel="frequency [rad/s]")
+    known = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    ax.legend(known.values(), known.keys())
+
+
+def _packets(figure: SubFigure, runs: Any) -> None:
+    """Goodput of each group, and queue of each link, with intervals."""
+    left, right = figure.subplots(1, 2)
+    for ax, kind, metric, unit in (
+        (left, "flows", "goodput", "bit/s"),
+        (right, "links", "system_mean", "packet"),
+    ):
+        names = list(runs.mean[kind])
+        pairs = [(runs.mean[kind][n][metric], runs.ci95[kind][n][metric]) for n in names]
+        scale, unit = scaled([value for value, _ in pairs], unit)
+        values, halves = np.array(pairs, float).T / scale
+        ax.errorbar(names, values, yerr=np.nan_to_num(halves), fmt="o")
+        ax.set(ylabel=_label(metric.replace("_", " "), unit))
+        ax.margins(x=0.3)
+    _from_zero(left, right)
+    left.set_title(runs.message)
+
+
+def _comparison(figure: SubFigure, both: Any) -> None:
+    """The fluid queue with the packets' mean, goodputs, and all relative differences."""
+    grid = figure.add_gridspec(2, 2)
+    _queues(figure.add_subplot(grid[0, :]), both)
+    _goodputs(figure.add_subplot(grid[1, 0]), both)
+    _differences(figure.add_subplot(grid[1, 1]), both)
+
+
+def _queues(ax: Axes, both: Any) -> None:
+    rows = {row.name: row for row in both.rows}
+    for k, (name, link) in enumerate(both.fluid.links.items()):
+        ax.plot(both.fluid.time, link.queue, color=f"C{2 * k}", label=f"{name}: fluid")
+        row, colour = rows[f"links.{name}.queue"], f"C{2 * k + 1}"
+        if row.packets is not None:
+            half = row.ci95 or 0.0
+            ax.axhspan(row.packets - half, row.packets + half, color=colour, alpha=2 * _PALE)
+            ax.axhline(row.packets, color=colour, label=f"{name}: packets, mean and 95 %")
+        if row.equilibrium is not None:
+            ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
+    ax.set(title=both.fluid.net.title, xlabel="time [s]", ylabel="queue [packet]")
+    _from_zero(ax)
+    ax.legend(ncols=3)
+
+
+def _goodputs(ax: Axes, both: Any) -> None:
+    rows = [row for row in both.rows if row.name.endswith(".goodput")]
+    scale, unit = scaled([row.packets for row in rows], "bit/s")
+    places = np.arange(len(rows))
+    fluid = [np.nan if row.fluid is None else row.fluid / scale for row in rows]
+    packets = [np.nan if row.packets is None else row.packets / scale for row in rows]
+    halves = [(row.ci95 or 0.0) / scale for row in rows]
+    ax.bar(places - 0.2, fluid, 0.38, label="fluid", color="C0")
+    ax.bar(places + 0.2, packets, 0.38, yerr=halves, label="packets", color="C1")
+    ax.set_xticks(places, [row.name.split(".")[1] for row in rows])
+    ax.set(ylabel=f"goodput of a flow [{unit}]")
+    ax.grid(visible=False, axis="x")
+    _from_zero(ax)
+    ax.legend(ncols=2)
+
+
+def _differences(ax: Axes, both: Any) -> None:
+    rows = [row for row in reversed(both.rows) if row.difference is not None]
+    places = np.arange(len(rows))
+    # the fluid is exact here: the interval of the ratio is that of the packets
+    halves = [100 * (row.ci95 or 0.0) / row.packets * (1 + row.difference) for row in rows]
+    ax.axvline(0, color="0.4", linewidth=0.8)
+    ax.errorbar([100 * row.difference for row in rows], places, xerr=halves, fmt="o")
+    ax.set_yticks(places, [" ".join(row.name.split(".")[1:]) for row in rows])
+    ax.set(xlabel="fluid relative to packets [%]")
+    ax.margins(y=0.15)
+
+
+def _panels(sweep: Any) -> dict[str, list[Quantity | None]]:
+    """Quantities of each panel, one per point of the sweep."""
+    results = [p.result for p in sweep.points]
+    kind = next(type(r).__name__ for r in results if r is not None)
+    summaries = [None if r is None else SUMMARIES[kind](r.to_dict()) for r in results]
+    names = dict.fromkeys(name for s in summaries if s is not None for name in s)
+    return {name: [None if s is None else s.get(name) for s in summaries] for name in names}
+
+
+def _sweep(figure: SubFigure, sweep: Any) -> None:
+    """Each quantity over the last axis; one line for each value of the others."""
+    panels = _panels(sweep)
+    *others, along = sweep.axes
+    x = sweep.axes[along]
+    axes = figure.subplots(math.ceil(len(panels) / 2), 2, squeeze=False, sharex=True).ravel()
+    for ax, (name, quantities) in zip(axes, panels.items(), strict=False):
+        known = [q for q in quantities if q is not None]
+        scale, unit = scaled([q.value for q in known], known[0].unit)
+        values = _grid(sweep, [None if q is None else q.value for q in quantities]) / scale
+        halves = _grid(sweep, [None if q is None else q.half for q in quantities]) / scale
+        for k, (line, half) in enumerate(zip(values, halves, strict=True)):
+            point = sweep.points[k * len(x)].set
+            label = ", ".join(f"{path.split('.')[-1]} = {point[path]}" for path in others)
+            ax.errorbar(x, line, yerr=np.nan_to_num(half), fmt="o-", label=label or None)
+        ax.set(ylabel=_label(name, unit))
+        _fit_scale(ax, x[0], x[-1])
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for ax in axes[max(len(panels) - 2, 0) : len(panels)]:
+        ax.set(xlabel=_label(along, sweep.units[along]))
+        ax.xaxis.set_tick_params(labelbottom=True)
+    if others:
+        axes[0].legend()
+
+
+def _grid(sweep: Any, values: list[float | None]) -> np.ndarray:
+    """Numbers of all points, one row for each line of the picture."""
+    flat = np.array([np.nan if v is None else v for v in values], float)
+    return flat.reshape(-1, len(list(sweep.axes.values())[-1]))
+
+
+_DRAWINGS: dict[str, tuple[Callable[[SubFigure, Any], None], float]] = {
+    "Trajectory": (_trajectory, 4.0),
+    "Equilibrium": (_equilibrium, 2.6),
+    "Stability": (_stability, 3.0),
+    "Crossings": (_crossings, 3.0),
+    "PacketRuns": (_packets, 2.6),
+    "Comparison": (_comparison, 5.0),
+}
+
+
+def _drawing(result: Any) -> tuple[Callable[[SubFigure, Any], None], float]:
+    """How a result is drawn, and the height of its picture [inch]."""
+    name = type(result).__name__
+    if name == "Sweep":
+        return _sweep, 1.7 * math.ceil(len(_panels(result)) / 2) + 0.3
+    if name not in _DRAWINGS:
+        raise TypeError(f"plot: expected a result or a sweep, got {name}")
+    return _DRAWINGS[name]

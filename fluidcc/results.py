@@ -1,0 +1,115 @@
+"""Results out: JSON at full precision, netCDF and CSV with units, and where they come from."""
+
+import csv
+import itertools
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+    from fluidcc.network import Network
+
+_SCALES = {"bit/s": ((1e6, "Mbit/s"), (1e3, "kbit/s")), "s": ((1.0, "s"), (1e-3, "ms"))}
+
+ROWS = ("time", "quantity", "crossing", "seed")
+"""Dimensions of results that run over the lines of a CSV file."""
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and dictionaries for JSON; None for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__"):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, list | tuple | range):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def scaled(values: Sequence[float | None], unit: str) -> tuple[float, str]:
+    """The factor and the unit in which these numbers read best: ``Mbit/s``, ``ms``."""
+    sizes = [abs(v) for v in values if v is not None and math.isfinite(v)]
+    largest = max(sizes, default=0.0)
+    for factor, name in _SCALES.get(unit, ()):
+        if largest >= factor:
+            return factor, name
+    return 1.0, unit
+
+
+def to_json(value: Any) -> str:
+    """One JSON object, numbers at full precision."""
+    return json.dumps(plain(value), allow_nan=False, ensure_ascii=False)
+
+
+def provenance(net: "Network", command: str) -> dict[str, str]:
+    """What a result file says about its origin: scenario text, command and versions."""
+    from fluidcc.scenario import dumps
+
+    return {
+        "scenario": dumps(net),
+        "command": command,
+        "fluidcc": version("fluidcc"),
+        "jax": version("jax"),
+        "python": platform.python_version(),
+    }
+
+
+def write(
+    dataset: "xarray.Dataset", path: Path, rows: Sequence[str], attributes: Mapping[str, str]
+) -> None:
+    """Write a dataset as netCDF or CSV, by the ending of `path`.
+
+    In CSV the dimensions `rows` run over lines, all others over columns; the attributes come first,
+    in lines that start with #.
+    """
+    dataset = dataset.assign_attrs({**dataset.attrs, **attributes})
+    if path.suffix == ".nc":
+        dataset.to_netcdf(path, engine="h5netcdf", invalid_netcdf=False)
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        for name, value in dataset.attrs.items():
+            file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
+        writer = csv.writer(file)
+        columns = _columns(dataset, [d for d in rows if d in dataset.dims])
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _columns(dataset: "xarray.Dataset", rows: list[str]) -> dict[str, list[Any]]:
+    """Columns by heading ``name[label] (unit)``, all of one length."""
+    shape = [dataset.sizes[d] for d in rows]
+    columns: dict[str, list[Any]] = {}
+    for k, dim in enumerate(rows):
+        labels = dataset[dim].values
+        spread = labels.reshape([-1 if j == k else 1 for j in range(len(rows))])
+        heading = _heading(dim, dataset[dim].attrs)
+        columns[heading] = np.broadcast_to(spread, shape).ravel().tolist()
+    for name, variable in dataset.variables.items():
+        if name in dataset.dims:
+            continue
+        others = [str(d) for d in variable.dims if d not in rows]
+        for index in itertools.product(*(range(dataset.sizes[d]) for d in others)):
+            part = variable.isel(dict(zip(others, index, strict=True)))
+            label = "".join(
+                f"[{dataset[d].values[i] if d in dataset.coords else i}]"
+                for d, i in zip(others, index, strict=True)
+            )
+            filled = part.set_dims(dict(zip(rows, shape, strict=True))) if rows else part
+            values = filled.values.ravel().tolist()
+            columns[_heading(f"{name}{label}", variable.attrs)] = values
+    return columns
+
+
+def _heading(name: str, attributes: Mapping[str, Any]) -> str:
+    unit = attributes.get("units", "1")
+    return name if unit in ("", "1") else f"{name} ({unit})"

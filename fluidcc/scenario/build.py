@@ -1,0 +1,148 @@
+"""Tables of a scenario to a network: everything that must fit together is checked here."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.parameters import infos
+from fluidcc.laws.registry import LAWS
+from fluidcc.laws.window.polynomial import AbstractPolynomial
+from fluidcc.network import Flows, Link, LinkInitial, Network
+from fluidcc.scenario.flows import read_flows
+from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law
+from fluidcc.scenario.reader import FAULTY, Reader, got, sound
+
+_NAME = re.compile(r"^[A-Za-z0-9_-]+$")
+
+
+def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> tuple[Any, float | None]:
+    """The link `name` (or FAULTY), and its packet size as far as it is known [B]."""
+    key = f"links.{name}"
+    table = reader.table(raw, key)
+    if not table:
+        return FAULTY, None
+    before = len(reader.faults)
+    described = infos(Link)
+    reader.unknown(table, key, [*described, "queue", "initial"], PLANNED_KEYS["links"])
+    size = Link.packet_size
+    if "packet_size" in table:
+        size = reader.number(table["packet_size"], f"{key}.packet_size", described["packet_size"])
+    known = None if size is FAULTY else float(size)
+    values: dict[str, Any] = {"packet_size": size}
+    for entry in ("capacity", "delay", "buffer"):
+        if entry in table:
+            values[entry] = reader.number(table[entry], f"{key}.{entry}", described[entry], known)
+    if "capacity" not in table:
+        reader.missing(f"{key}.capacity", described["capacity"])
+    if "queue" in table:
+        raw_queue = table["queue"]
+        values["queue"] = read_law(
+            reader, raw_queue, f"{key}.queue", "queue", packet_size=known, laws=laws
+        )
+    else:
+        reader.fault(f"{key}.queue", 'a table such as { law = "droptail" }', "nothing")
+    if "initial" in table:
+        initial = reader.table(table["initial"], f"{key}.initial")
+        given = reader.numbers(initial, f"{key}.initial", infos(LinkInitial), known)
+        values["initial"] = reader.made(LinkInitial, f"{key}.initial", given)
+    if len(reader.faults) > before:
+        return FAULTY, known
+    return reader.made(Link, key, values), known
+
+
+def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The tables of links or of flows, by name."""
+    if key not in raw:
+        reader.fault(key, f"at least one table [{key}.NAME]", "nothing")
+        return {}
+    tables = reader.table(raw[key], key)
+    if not tables and isinstance(raw[key], dict):
+        reader.fault(key, f"at least one table [{key}.NAME]", "none")
+    for name in tables:
+        if not _NAME.match(name):
+            reader.fault(key, "names of letters, digits, _ and -", got(name))
+    return tables
+
+
+def _check_laws(reader: Reader, name: str, flows: Flows) -> None:
+    key = f"flows.{name}"
+    if isinstance(flows.marking, EqualWindow) and not isinstance(flows.window, AbstractPolynomial):
+        reader.fault(
+            f"{key}.marking", '"plain", as equal_window needs a polynomial window law',
+            f'"equal_window" with {flows.window.name}',
+        )  # fmt: skip
+    growth = getattr(flows.reaction, "growth", "all")
+    if flows.feedback.quench and growth != "all":
+        reader.fault(
+            f"{key}.window.growth", f'"all", as {flows.feedback.name} marks no acknowledgement',
+            f'"{growth}"',
+        )  # fmt: skip
+
+
+def _check_way(reader: Reader, name: str, flows: Flows, links: Mapping[str, Link]) -> None:
+    """The way there must be shorter than the round trip, and links on the way need a delay."""
+    names = list(links)
+    for k, after in zip(flows.route[:-1], flows.route[1:], strict=True):
+        if float(links[names[k]].delay) <= 0:
+            reader.fault(
+                f"links.{names[k]}.delay",
+                f"a delay above 0 s, as {names[after]} follows on the route of flows.{name}",
+                f"{float(links[names[k]].delay)!r} s",
+            )
+    access = 0.0 if flows.access_delay is None else float(flows.access_delay)
+    way = access + sum(float(links[names[k]].delay) for k in flows.route)
+    shortest = float(np.min(flows.rtt))
+    if way >= shortest:
+        reader.fault(
+            f"flows.{name}.rtt",
+            f"more than the way there, {way!r} s (access_delay and the delays of the route)",
+            f"{shortest!r} s",
+        )
+
+
+def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
+    """The network of a scenario's tables.
+
+    Parameters
+    ----------
+    raw
+        Tables as TOML gives them.
+    where
+        File, or what else stands in for it in messages.
+    laws
+        Laws by kind and name.
+
+    Raises
+    ------
+    ScenarioError
+        With every fault there is.
+    """
+    reader = Reader(where)
+    reader.unknown(raw, "", ["title", "source", "model", "links", "flows"])
+    texts = {name: reader.text(raw.get(name, ""), name) for name in ("title", "source")}
+    model = reader.table(raw.get("model", {}), "model")
+    choices = reader.numbers(model, "model", infos(Network))
+    tables = _named(reader, raw, "links")
+    read = {name: _read_link(reader, name, table, laws) for name, table in tables.items()}
+    links = sound({name: link for name, (link, _) in read.items()})
+    sizes = {name: size for name, (_, size) in read.items() if size is not None}
+    groups = {
+        name: read_flows(reader, name, table, tables, sizes, laws)
+        for name, table in _named(reader, raw, "flows").items()
+    }
+    for name, flows in sound(groups).items():
+        _check_laws(reader, name, flows)
+        if len(links) == len(tables):
+            _check_way(reader, name, flows, links)
+    reader.finish()
+    return Network(
+        links=tuple(links.values()),
+        flows=tuple(groups.values()),
+        link_names=tuple(links),
+        flow_names=tuple(groups),
+        **choices,
+        **texts,
+    )

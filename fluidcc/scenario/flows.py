@@ -1,0 +1,164 @@
+"""Groups of flows in a scenario."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fluidcc.laws.parameters import Info, Interval, infos
+from fluidcc.network import Flows, FlowsInitial, Start
+from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law, read_name, read_reaction
+from fluidcc.scenario.reader import FAULTY, Reader, got, sound
+from fluidcc.scenario.sender import read_sender
+
+_KEYS = (
+    "n", "rtt", "access_delay", "reverse_delay", "route", "window", "marking", "feedback", "start",
+    "initial", "access_capacity", "sender",
+)  # fmt: skip
+_START = Info("", "s", "start of a flow", Interval("[0, inf)"))
+
+
+def _is_list(raw: Any) -> bool:
+    return isinstance(raw, list)
+
+
+def _vector(reader: Reader, raw: Any, key: str, info: Info) -> Any:
+    """A number, or a list of numbers, as a vector."""
+    if _is_list(raw):
+        if not raw:
+            return reader.fault(key, "at least one number", "an empty list")
+        values = [reader.number(v, f"{key}[{k}]", info) for k, v in enumerate(raw)]
+    else:
+        values = [reader.number(raw, key, info)]
+    return FAULTY if any(v is FAULTY for v in values) else np.asarray(values, float)
+
+
+def _spread(reader: Reader, key: str, n: Any, rtt: dict[str, Any], info: Info) -> Any:
+    """Round trips spaced evenly from min to max, one flow each."""
+    ends = reader.numbers(rtt, f"{key}.rtt", {"min": info, "max": info})
+    for name in ("min", "max"):
+        if name not in rtt:
+            reader.fault(f"{key}.rtt.{name}", "a round trip [s]", "nothing")
+    whole = not _is_list(n) and isinstance(n, int | float) and float(n).is_integer() and n >= 2
+    if not whole or isinstance(n, bool):
+        reader.fault(f"{key}.n", "a whole number of at least 2, as rtt has min and max", got(n))
+        return FAULTY
+    if len(ends) < 2:
+        return FAULTY
+    if ends["min"] >= ends["max"]:
+        return reader.fault(f"{key}.rtt", "min < max", f"{ends['min']!r} and {ends['max']!r} s")
+    return np.ones(int(n)), np.linspace(ends["min"], ends["max"], int(n))
+
+
+def _classes(reader: Reader, key: str, raw: Mapping[str, Any]) -> Any:
+    """How many flows, and their round trips: two vectors of one length."""
+    described = infos(Flows)
+    absent = [name for name in ("n", "rtt") if name not in raw]
+    for name in absent:
+        reader.missing(f"{key}.{name}", described[name])
+    if isinstance(raw.get("rtt"), dict) and "n" in raw:
+        return _spread(reader, key, raw["n"], raw["rtt"], described["rtt"])
+    n, rtt = (
+        FAULTY if name in absent else _vector(reader, raw[name], f"{key}.{name}", described[name])
+        for name in ("n", "rtt")
+    )
+    if n is FAULTY or rtt is FAULTY:
+        return FAULTY
+    if _is_list(raw["n"]) != _is_list(raw["rtt"]) or len(n) != len(rtt):
+        size = f"a list of {len(rtt)}" if _is_list(raw["rtt"]) else "a number"
+        return reader.fault(f"{key}.n", f"{size}, as rtt is", got(raw["n"]))
+    return n, rtt
+
+
+def _start(reader: Reader, raw: Any, key: str) -> Any:
+    if not isinstance(raw, dict):
+        at = reader.number(raw, key, _START)
+        return FAULTY if at is FAULTY else Start(at, at)
+    reader.unknown(raw, key, ["uniform"])
+    ends = raw.get("uniform")
+    if not isinstance(ends, list) or len(ends) != 2:
+        return reader.fault(f"{key}.uniform", "two times, [first, last]", got(ends))
+    low, high = (reader.number(v, f"{key}.uniform[{k}]", _START) for k, v in enumerate(ends))
+    if low is FAULTY or high is FAULTY:
+        return FAULTY
+    if low > high:
+        return reader.fault(f"{key}.uniform", "first <= last", f"{low!r} and {high!r} s")
+    return Start(low, high)
+
+
+def _route(reader: Reader, raw: Mapping[str, Any], key: str, links: list[str]) -> Any:
+    """Indices of the links of the route; the only link where there is one and none is named."""
+    if "route" not in raw:
+        if len(links) == 1:
+            return (0,)
+        return reader.fault(f"{key}.route", f"a list of links out of {', '.join(links)}", "nothing")
+    route = raw["route"]
+    if not isinstance(route, list) or not route:
+        return reader.fault(f"{key}.route", "a list of names of links", got(route))
+    names = [reader.word(name, f"{key}.route[{k}]", links) for k, name in enumerate(route)]
+    if any(name is FAULTY for name in names):
+        return FAULTY
+    if len(set(names)) < len(names):
+        return reader.fault(f"{key}.route", "each link once", got(route))
+    return tuple(links.index(name) for name in names)
+
+
+def _quantities(
+    reader: Reader, raw: Mapping[str, Any], key: str, packet_size: float | None
+) -> dict[str, Any]:
+    """Delays and the rate of the access link; an access delay of 0 is none."""
+    described = infos(Flows)
+    names = ("access_delay", "reverse_delay", "access_capacity")
+    out = {
+        name: reader.number(raw[name], f"{key}.{name}", described[name], packet_size)
+        for name in names
+        if name in raw
+    }
+    if out.get("access_delay") == 0:
+        del out["access_delay"]
+    return sound(out)
+
+
+def read_flows(
+    reader: Reader, name: str, raw: Any, links: Mapping[str, Any], sizes: Mapping[str, float],
+    laws: Laws,
+) -> Any:  # fmt: skip
+    """The group of flows `name` of a scenario.
+
+    `links` holds the raw tables of links by name, `sizes` their packet sizes [B].
+    """
+    key = f"flows.{name}"
+    table = reader.table(raw, key)
+    if not table:
+        return FAULTY
+    before = len(reader.faults)
+    reader.unknown(table, key, _KEYS, PLANNED_KEYS["flows"])
+    route = _route(reader, table, key, list(links))
+    size = None if route is FAULTY else sizes.get(list(links)[route[0]])
+    values: dict[str, Any] = {"route": route, **_quantities(reader, table, key, size)}
+    if "window" in table:
+        besides = ("reaction", "growth")
+        window = read_law(
+            reader, table["window"], f"{key}.window", "window",
+            packet_size=size, laws=laws, besides=besides,
+        )  # fmt: skip
+        values["window"] = window
+        values["reaction"] = read_reaction(reader, table["window"], f"{key}.window", window, laws)
+    else:
+        reader.fault(f"{key}.window", 'a table such as { law = "newreno" }', "nothing")
+    for kind in ("marking", "feedback"):
+        if kind in table:
+            values[kind] = read_name(reader, table[kind], f"{key}.{kind}", kind, laws)
+    if "start" in table:
+        values["start"] = _start(reader, table["start"], f"{key}.start")
+    if "initial" in table:
+        initial = reader.table(table["initial"], f"{key}.initial")
+        given = reader.numbers(initial, f"{key}.initial", infos(FlowsInitial), size)
+        values["initial"] = reader.made(FlowsInitial, f"{key}.initial", given)
+    if "sender" in table:
+        values["sender"] = read_sender(reader, table["sender"], f"{key}.sender")
+    classes = _classes(reader, key, table)
+    if len(reader.faults) > before:
+        return FAULTY
+    n, rtt = classes
+    return reader.made(Flows, key, {"n": n, "rtt": rtt, **values})

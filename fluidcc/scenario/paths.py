@@ -1,0 +1,238 @@
+"""Parameters of a network by path, such as ``links.bottleneck.queue.w_q``: listed, read, set."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.laws.parameters import Info, infos
+from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario import units
+from fluidcc.scenario.build import build
+from fluidcc.scenario.sender import SENDER_FIELDS
+from fluidcc.scenario.tables import Tables, laws_of, tables
+
+_OPTIONAL = ("access_delay", "reverse_delay")
+_RESETTING = (".law", ".reaction")
+
+
+def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def paths(net: Network) -> tuple[str, ...]:
+    """Every path that can be set, links first."""
+    values = tables(net)
+    found = [*_leaves({"links": values["links"]}, ""), *_leaves({"flows": values["flows"]}, "")]
+    found += _leaves({"model": values["model"]}, "")
+    for name, table in values["flows"].items():
+        found += [f"flows.{name}.{key}" for key in _OPTIONAL if key not in table]
+    return tuple(found)
+
+
+def full_path(net: Network, path: str) -> str:
+    """The path with ``link.`` and ``flow.`` replaced by the name of the only link or group."""
+    short, *rest = path.split(".")
+    names = {"link": net.link_names, "flow": net.flow_names}.get(short, ())
+    return ".".join([f"{short}s", names[0], *rest]) if len(names) == 1 else path
+
+
+def _settable(net: Network, values: Tables, path: str) -> bool:
+    """Whether a path leads to a value or a table of a scenario, or to a sender's rule."""
+    parts = path.split(".")
+    if path in paths(net):
+        return True
+    if parts[0] == "flows" and len(parts) == 4 and parts[2] == "sender":
+        return parts[1] in net.flow_names and parts[3] in SENDER_FIELDS
+    here: Any = values
+    for part in parts:
+        if not isinstance(here, Mapping) or part not in here:
+            return False
+        here = here[part]
+    return len(parts) > 2
+
+
+def _wrong_path(net: Network, path: str, where: str) -> Fault:
+    known = list(paths(net))
+    known += [p for p in (_short(net, known_path) for known_path in paths(net)) if p]
+    close = nearest(full_path(net, path), known) or nearest(path, known)
+    if not close:
+        last = path.split(".")[-1]
+        close = tuple(p for p in known if p.split(".")[-1] in nearest(last, _lasts(known), 1))[:3]
+    return Fault(where, path, "a path of the scenario", "no such path", close)
+
+
+def _lasts(known: list[str]) -> list[str]:
+    return sorted({p.split(".")[-1] for p in known})
+
+
+def _short(net: Network, path: str) -> str:
+    kind, *rest = path.split(".")
+    names = {"links": net.link_names, "flows": net.flow_names}.get(kind, ())
+    return ".".join([kind[:-1], *rest[1:]]) if len(names) == 1 else ""
+
+
+def _traced(value: Any) -> bool:
+    return isinstance(value, Tracer)
+
+
+def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace") -> Network:
+    """The network with some parameters changed.
+
+    Numbers stand for SI with packets, text for quantities with units; the whole scenario is
+    checked again. A rate given in bit/s at loading is kept in packet/s. Where a value is traced by
+    JAX the network is changed in place of the number and nothing is checked; `n` then scales the
+    flows of a group in proportion. The structure of the network stays, so nothing is compiled
+    anew, unless the change is one of structure: a law, a choice, a number of round trips.
+
+    Parameters
+    ----------
+    net
+        The network.
+    changes
+        Values by path, such as ``{"flows.mod.n": 40, "links.bottleneck.delay": "5 ms"}``.
+    where
+        What to call the changes in messages.
+
+    Raises
+    ------
+    ScenarioError
+        For wrong paths, with the nearest valid ones, and for every value that does not fit.
+    """
+    values = tables(net) if not _any_traced(net, changes) else None
+    full = {full_path(net, path): value for path, value in changes.items()}
+    if values is None:
+        return _replace_traced(net, full)
+    check_paths(net, changes, where=where)
+    for path in sorted(full, key=lambda p: not p.endswith(_RESETTING)):  # those that reset first
+        _put(values, path.split("."), _as_plain(full[path]))
+    return build(values, where, laws_of(net))
+
+
+def check_paths(net: Network, wanted: Iterable[str], *, where: str = "") -> None:
+    """Raise ScenarioError, with the nearest valid paths, for each path that cannot be set."""
+    values = tables(net)
+    wrong = [p for p in wanted if not _settable(net, values, full_path(net, p))]
+    if wrong:
+        raise ScenarioError(_wrong_path(net, path, where) for path in wrong)
+
+
+def _any_traced(net: Network, changes: Mapping[str, Any]) -> bool:
+    return any(map(_traced, changes.values())) or any(map(_traced, jax.tree.leaves(net)))
+
+
+def _as_plain(value: Any) -> Any:
+    """Arrays and NumPy scalars as TOML would have them."""
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return np.asarray(value).tolist()
+    if isinstance(value, tuple | range):
+        return list(value)
+    return value
+
+
+def _put(values: Tables, parts: list[str], value: Any) -> None:
+    """Set a value; a new law or reaction starts from its own defaults."""
+    here = values
+    for part in parts[:-1]:
+        here = here.setdefault(part, {})
+    if parts[-1] == "law":
+        here.clear()
+    elif parts[-1] == "reaction":
+        here.pop("growth", None)
+    here[parts[-1]] = value
+
+
+def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str]:
+    """Steps from the network to the module that owns a value, and the name of its field."""
+    kind, name, *inner = path.split(".")
+    names = {"links": net.link_names, "flows": net.flow_names}.get(kind, ())
+    if name not in names or not inner:
+        raise ScenarioError([_wrong_path(net, path, "")])
+    return (kind, names.index(name), *inner[:-1]), inner[-1]
+
+
+def _walk(net: Network, steps: tuple[str | int, ...]) -> Any:
+    here: Any = net
+    for step in steps:
+        here = here[step] if isinstance(step, int) else getattr(here, step, None)
+    return here
+
+
+def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
+    for path, value in changes.items():
+        steps, field = _owner(net, path)
+        present: Any = getattr(_walk(net, steps), field, None)
+        if not eqx.is_array_like(present) or isinstance(present, bool):
+            expected = "the path of a number that the scenario has, as the value is traced"
+            raise ScenarioError([Fault("", path, expected, f"{present!r}")])
+        if field == "n" and jnp.ndim(value) == 0:
+            present = jnp.asarray(present, float)
+            value = present * (value / jnp.sum(present))
+        elif jnp.ndim(present) == 1 and jnp.ndim(value) == 0 and jnp.size(present) == 1:
+            value = jnp.reshape(value, (1,))
+        net = eqx.tree_at(lambda tree, s=steps, f=field: getattr(_walk(tree, s), f), net, value)
+    return net
+
+
+def number_at(net: Network, path: str) -> float:
+    """The number at a path; the total for the `n` of a group.
+
+    Raises ScenarioError where there is no number.
+    """
+    here: Any = tables(net)
+    full = full_path(net, path)
+    for part in full.split("."):
+        here = here.get(part) if isinstance(here, Mapping) else None
+    if isinstance(here, list) and full.endswith(".n"):
+        here = sum(here)
+    if isinstance(here, bool) or not isinstance(here, int | float):
+        if not _settable(net, tables(net), full):
+            raise ScenarioError([_wrong_path(net, path, "")])
+        raise ScenarioError([Fault("", path, "the path of a number", f"{here!r}")])
+    return float(here)
+
+
+def info_at(net: Network, path: str) -> Info | None:
+    """Symbol, unit, meaning and range of the parameter at a path; None where it is no parameter."""
+    parts = re.sub(r"\.rtt\.(min|max)$", ".rtt", full_path(net, path)).split(".")
+    if parts[0] not in ("links", "flows") or len(parts) < 3:
+        return None
+    owner: Any = Link if parts[0] == "links" else Flows
+    if len(parts) == 4:
+        names = net.link_names if parts[0] == "links" else net.flow_names
+        group = (net.links if parts[0] == "links" else net.flows)[names.index(parts[1])]
+        owner = getattr(group, parts[2], None)
+    return infos(owner).get(parts[-1]) if dataclasses.is_dataclass(owner) else None
+
+
+def value_at(net: Network, path: str, value: Any, *, where: str = "") -> Any:
+    """A value for the parameter at a path: numbers and quantities in its unit, words as they are.
+
+    Raises ScenarioError if the text is no quantity of that unit.
+    """
+    info = info_at(net, path)
+    if info is None or info.within is None or not isinstance(value, str):
+        return _as_plain(value)
+    try:
+        return units.read(value, info.unit, _packet_size(net, path))
+    except units.UnitError as error:
+        raise ScenarioError([Fault(where, path, str(error), f'"{value}"', error.nearest)]) from None
+
+
+def _packet_size(net: Network, path: str) -> float:
+    """Packet size on the link, or on the first link of the group, that a path belongs to [B]."""
+    kind, name, *_ = full_path(net, path).split(".")
+    if kind == "links":
+        return float(net.links[net.link_names.index(name)].packet_size)
+    return float(net.links[net.flows[net.flow_names.index(name)].route[0]].packet_size)

@@ -1,0 +1,125 @@
+"""A network as tables of plain values, complete with every default, and those as TOML."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fluidcc.laws.law import Law
+from fluidcc.laws.registry import LAWS
+from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.laws import Laws
+from fluidcc.scenario.reader import described_fields
+
+Tables = dict[str, Any]
+
+
+def _plain(value: Any) -> Any:
+    """A number as TOML would give it back."""
+    if isinstance(value, str | bool):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _fields(thing: Any) -> Tables:
+    """The described fields of a law, link or group; laws within it by name."""
+    out = {}
+    for name in described_fields(type(thing)):
+        value = getattr(thing, name)
+        if value is not None:
+            out[name] = value.name if isinstance(value, Law) else _plain(value)
+    return out
+
+
+def _link(link: Link) -> Tables:
+    table = _fields(link)
+    table["queue"] = {"law": link.queue.name, **_fields(link.queue)}
+    table["initial"] = _fields(link.initial)
+    return table
+
+
+def _round_trips(flows: Flows) -> Tables:
+    """`n` and `rtt`: numbers, evenly spread round trips, or lists."""
+    n, rtt = np.asarray(flows.n, float), np.asarray(flows.rtt, float)
+    if len(n) == 1:
+        return {"n": _plain(n[0]), "rtt": _plain(rtt[0])}
+    even = np.linspace(rtt[0], rtt[-1], len(rtt))
+    if np.all(n == 1) and rtt[0] < rtt[-1] and np.array_equal(rtt, even):
+        return {"n": len(n), "rtt": {"min": _plain(rtt[0]), "max": _plain(rtt[-1])}}
+    return {"n": [_plain(v) for v in n], "rtt": [_plain(v) for v in rtt]}
+
+
+def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
+    table: Tables = _round_trips(flows)
+    for name in described_fields(Flows):
+        value = getattr(flows, name)
+        if name not in table and value is not None:
+            table[name] = _plain(value)
+    table["route"] = [link_names[k] for k in flows.route]
+    window = {"law": flows.window.name, **_fields(flows.window)}
+    window["reaction"] = flows.reaction.name
+    table["window"] = {**window, **_fields(flows.reaction)}
+    table["marking"] = flows.marking.name
+    table["feedback"] = flows.feedback.name
+    low, high = (_plain(t) for t in flows.start)
+    table["start"] = low if low == high else {"uniform": [low, high]}
+    table["initial"] = _fields(flows.initial)
+    if flows.sender:
+        table["sender"] = dict(flows.sender)
+    return table
+
+
+def tables(net: Network) -> Tables:
+    """The scenario of a network, every value explicit: SI with packets, laws by name."""
+    groups = zip(net.flow_names, net.flows, strict=True)
+    return {
+        "title": net.title,
+        "source": net.source,
+        "model": {"rates": net.rates, "delay": net.delay},
+        "links": {name: _link(v) for name, v in zip(net.link_names, net.links, strict=True)},
+        "flows": {name: _group(v, net.link_names) for name, v in groups},
+    }
+
+
+def laws_of(net: Network) -> Laws:
+    """The registered laws, and those of the network that are not registered."""
+    used: dict[str, dict[str, type[Law]]] = {kind: dict(known) for kind, known in LAWS.items()}
+    parts = [("queue", link.queue) for link in net.links]
+    for flows in net.flows:
+        parts += [(kind, getattr(flows, kind)) for kind in _LAWS_OF_FLOWS]
+    for kind, law in parts:
+        used[kind].setdefault(law.name, type(law))
+    return used
+
+
+_LAWS_OF_FLOWS = tuple(f.name for f in dataclasses.fields(Flows) if f.name in LAWS)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{key} = {_value(v)}" for key, v in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return repr(value)
+
+
+def to_toml(values: Tables) -> str:
+    """Tables of a scenario as TOML text."""
+    lines = [f"{key} = {_value(v)}" for key, v in values.items() if isinstance(v, str)]
+    sections = {"model": values["model"]}
+    for kind in ("links", "flows"):
+        sections.update({f"{kind}.{name}": table for name, table in values[kind].items()})
+    for name, table in sections.items():
+        lines += ["", f"[{name}]", *(f"{key} = {_value(v)}" for key, v in table.items())]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,121 @@
+"""Numbers with units in text, and back: SI with packets inside, any usual unit at the edge."""
+
+import math
+import re
+from fractions import Fraction
+from typing import Any
+
+from fluidcc.errors import nearest
+
+_TEXT = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?)\s*$")
+
+_TIMES = {
+    "s": Fraction(1),
+    "ms": Fraction(1, 1000),
+    "us": Fraction(1, 10**6),
+    "\N{MICRO SIGN}s": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+}
+_SIZES = {
+    "B": Fraction(1),
+    "byte": Fraction(1),
+    "bytes": Fraction(1),
+    "kB": Fraction(10**3),
+    "MB": Fraction(10**6),
+    "GB": Fraction(10**9),
+    "KiB": Fraction(2**10),
+    "MiB": Fraction(2**20),
+    "GiB": Fraction(2**30),
+    "bit": Fraction(1, 8),
+    "kbit": Fraction(10**3, 8),
+    "Mbit": Fraction(10**6, 8),
+    "Gbit": Fraction(10**9, 8),
+}
+_PACKETS = {name: Fraction(1) for name in ("packet", "packets", "pkt", "pkts")}
+_BIT_RATES = {
+    "bps": Fraction(1, 8),
+    "kbps": Fraction(10**3, 8),
+    "Mbps": Fraction(10**6, 8),
+    "Gbps": Fraction(10**9, 8),
+}
+_UNITS: dict[str, tuple[str, Fraction]] = {
+    **{name: ("s", factor) for name, factor in _TIMES.items()},
+    **{name: ("B", factor) for name, factor in _SIZES.items()},
+    **{name: ("packet", factor) for name, factor in _PACKETS.items()},
+    **{f"{name}/s": ("B/s", factor) for name, factor in _SIZES.items()},
+    **{f"{name}/s": ("packet/s", factor) for name, factor in _PACKETS.items()},
+    **{name: ("B/s", factor) for name, factor in _BIT_RATES.items()},
+    "%": ("1", Fraction(1, 100)),
+}
+_PER_PACKET = {"packet": "B", "packet/s": "B/s"}
+_EXAMPLES = {
+    "s": '"88 ms"',
+    "B": '"1000 B"',
+    "packet": '"150 packet" or "90 kB"',
+    "packet/s": '"1250 packet/s" or "10 Mbit/s"',
+    "1": '"10 %"',
+}
+
+
+class UnitError(ValueError):
+    """Text that is no quantity of the unit asked for; the message is what was expected."""
+
+    def __init__(self, expected: str, close: tuple[str, ...] = ()) -> None:
+        super().__init__(expected)
+        self.nearest = close
+
+
+def kind(unit: str) -> str:
+    """How a quantity of this unit is written, for messages."""
+    plain = "a number" if unit in ("", "1") else f"a number in {unit}"
+    return f"{plain}, or text such as {_EXAMPLES[unit]}" if unit in _EXAMPLES else plain
+
+
+def read(value: Any, unit: str, packet_size: float | None = None) -> float:
+    """A quantity in `unit` from a plain number, or from text such as ``"10 Mbit/s"`` or ``"inf"``.
+
+    Parameters
+    ----------
+    value
+        Number in `unit`, or text with a unit.
+    unit
+        ``s``, ``B``, ``packet``, ``packet/s`` or ``1``.
+    packet_size
+        Bytes in a packet, by which sizes and bit rates become packets.
+
+    Raises
+    ------
+    UnitError
+        If it is neither, or its unit does not fit.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if math.isnan(value):
+            raise UnitError(kind(unit))
+        return float(value)
+    if not isinstance(value, str):
+        raise UnitError(kind(unit))
+    if value.strip() in ("inf", "+inf"):
+        return math.inf
+    match = _TEXT.match(value)
+    if not match:
+        raise UnitError(kind(unit))
+    number, name = Fraction(match[1]), match[2]
+    if name not in _UNITS:
+        fitting = [u for u, (base, _) in _UNITS.items() if base in (unit, _PER_PACKET.get(unit))]
+        raise UnitError(kind(unit), nearest(name, fitting, 1))
+    base, factor = _UNITS[name]
+    if base == unit:
+        return float(number * factor)
+    if base == _PER_PACKET.get(unit) and packet_size is not None:
+        return float(number * factor / Fraction(packet_size))
+    raise UnitError(kind(unit))
+
+
+def spell(value: float, unit: str, digits: int = 6) -> str:
+    """A quantity for people: ``0.088, "s"`` is ``88 ms``."""
+    if unit == "s" and 0 < abs(value) < 1:
+        value, unit = value * 1000, "ms"
+    text = f"{value:.{digits}g}"
+    return text if unit in ("", "1") else f"{text} {unit}"

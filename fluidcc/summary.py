@@ -1,0 +1,89 @@
+"""The few numbers of a result that stand for it in the table or the picture of a sweep."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+Result = Mapping[str, Any]
+"""A result as its `to_dict` gives it."""
+
+
+class Quantity(NamedTuple):
+    """A number (None where there is none), its unit and the half width of its interval."""
+
+    value: float | None
+    unit: str = "1"
+    half: float | None = None
+
+
+def _mean(values: Any) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None
+
+
+def equilibrium(result: Result) -> dict[str, Quantity]:
+    """Queue, signal and utilization of each link, mean window of each group."""
+    out = {}
+    for name, link in result["links"].items():
+        out[f"{name}: queue"] = Quantity(link["queue"], "packet")
+        out[f"{name}: signal"] = Quantity(link["signal"])
+        out[f"{name}: utilization"] = Quantity(link["utilization"])
+    for name, group in result["flows"].items():
+        out[f"{name}: window"] = Quantity(_mean(group["window"]), "packet")
+    return out
+
+
+def stability(result: Result) -> dict[str, Quantity]:
+    """Count of unstable roots, the rightmost root, and margins."""
+    real, imaginary = result["rightmost"] or (None, None)
+    return {
+        "unstable roots": Quantity(result["unstable"]),
+        "growth rate": Quantity(real, "1/s"),
+        "frequency": Quantity(None if imaginary is None else abs(imaginary), "rad/s"),
+        "gain margin": Quantity(result["gain_margin"]),
+        "phase margin": Quantity(result["phase_margin"], "deg"),
+        "delay margin": Quantity(result["delay_margin"], "s"),
+    }
+
+
+def simulation(result: Result) -> dict[str, Quantity]:
+    """Mean, least and greatest queue of each link over the run."""
+    out = {}
+    for name, link in result["links"].items():
+        known = [v for v in link["queue"] if v is not None and v == v]
+        for what, value in (("mean", _mean), ("least", min), ("greatest", max)):
+            out[f"{name}: {what} queue"] = Quantity(value(known) if known else None, "packet")
+    return out
+
+
+def packets(result: Result) -> dict[str, Quantity]:
+    """Utilization and queue of each link, goodput of each group, with intervals."""
+    out = {}
+    wanted = (
+        ("links", "utilization", "1"),
+        ("links", "queue_mean", "packet"),
+        ("flows", "goodput", "bit/s"),
+    )
+    for kind, metric, unit in wanted:
+        for name, values in result["mean"][kind].items():
+            half = result["ci95"][kind][name][metric]
+            out[f"{name}: {metric}"] = Quantity(values[metric], unit, half)
+    return out
+
+
+def comparison(result: Result) -> dict[str, Quantity]:
+    """Each quantity in the fluid model and in packets."""
+    out = {}
+    for row in result["rows"]:
+        out[f"{row['name']} (fluid)"] = Quantity(row["fluid"], row["unit"])
+        out[f"{row['name']} (packets)"] = Quantity(row["packets"], row["unit"], row["ci95"])
+    return out
+
+
+SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
+    "Equilibrium": equilibrium,
+    "Stability": stability,
+    "Trajectory": simulation,
+    "PacketRuns": packets,
+    "Comparison": comparison,
+}
+"""The summary for each class of results, by its name."""

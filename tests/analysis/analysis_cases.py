@@ -1,0 +1,44 @@
+"""Networks that the tests of the analysis share; few structures, so that little is compiled."""
+
+import numpy as np
+
+from fluidcc.laws.feedback.mark_front import MarkFront
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.marking import EqualWindow, Plain
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, Link, Network
+
+CAPACITY, PROPAGATION = 3750.0, 0.2
+
+
+def hollot(*, n=60.0, w_q=0.005, p_max=0.1, rates="mgt", feedback=None, buffer=1e4):
+    """TCP with RED: Misra, Gong and Towsley (2000) as in Hollot et al. (2001)."""
+    red = RED(min_th=150.0, max_th=700.0, p_max=p_max, w_q=w_q)
+    flows = Flows(
+        Reno(), n=np.array([n]), rtt=np.array([PROPAGATION]), reaction=PerMark(),
+        feedback=MarkTail() if feedback is None else feedback,
+    )  # fmt: skip
+    return Network((Link(red, capacity=CAPACITY, buffer=buffer),), (flows,), rates=rates)
+
+
+def ecn_mod(*, c1=0.0625, c2=0.125, n=(60.0,), rtt=(0.1,), rates="ack", marking=None, **red):
+    """Misra and Ott's queue: gentle RED 25/75 at 1250 packet/s, ECN-mod flows."""
+    values = {"min_th": 25.0, "max_th": 75.0, "p_max": 0.2, "w_q": 0.002, "gentle": True, **red}
+    flows = Flows(
+        ECNMod(c1=c1, c2=c2), n=np.array(n), rtt=np.array(rtt), reaction=PerMark(),
+        marking=EqualWindow() if marking is None else marking,
+    )  # fmt: skip
+    return Network((Link(RED(**values), capacity=1250.0, buffer=150.0),), (flows,), rates=rates)
+
+
+def front():
+    """The feedback that marks at departure."""
+    return MarkFront()
+
+
+def plain():
+    """Marking by the link's own probability."""
+    return Plain()

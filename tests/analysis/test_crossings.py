@@ -1,0 +1,156 @@
+"""Changes of stability along a parameter, against closed forms and fine scans."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.optimize
+from analysis_cases import CAPACITY, ecn_mod, hollot
+
+from fluidcc.analysis.crossings import crossings
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.linearize import linearize
+from fluidcc.analysis.stability import stability
+from fluidcc.errors import ScenarioError
+from fluidcc.scenario.paths import replace
+
+
+def test_hopf_point_along_the_filter():
+    found = crossings(hollot(), "link.queue.w_q", 1e-7, 0.9)
+    assert found.stable_at_low and found.certified
+    assert len(found.crossings) == 1 and not found.further and not found.gaps
+    hopf = found.crossings[0]
+    assert hopf.value == pytest.approx(1.048513e-4, rel=5e-7)
+    assert hopf.frequency == pytest.approx(1.341540, abs=1e-6)
+    assert (hopf.becomes, hopf.below, hopf.above) == ("unstable", 0, 2)
+    root = stability(hollot(w_q=hopf.value)).rightmost
+    assert abs(root.real) < 1e-10 and root.imag == pytest.approx(hopf.frequency, rel=1e-10)
+
+
+def static_boundary(net):
+    """All (K, w) with 1 + L(i w) = 0 for L = c a/(s+a) K/(s+K) e^(-sR): self-clocked, one class.
+
+    On the axis the phase gives K(w) and the gain a scalar equation in w.
+    """
+    eq = equilibrium(net)
+    flows, p = eq.flows["flows"], eq.links["bottleneck"].signal
+    W, R, red = flows.window[0], flows.rtt[0], net.links[0].queue
+    a, c = p * W / R, 60 / (W * p**2) * red.p_max / 550
+
+    def filter_phase(w):  # of K/(K + i w), in (-pi/2, 0)
+        return -math.pi + math.atan(w / a) + w * R
+
+    def excess(w):
+        return c * math.cos(math.atan(w / a)) * math.cos(filter_phase(w)) - 1
+
+    w = np.linspace(1e-3, (math.pi / 2) / R, 4000)
+    w = w[[-math.pi / 2 < filter_phase(x) < 0 for x in w]]
+    values = [excess(x) for x in w]
+    out = []
+    for low, high, y0, y1 in zip(w, w[1:], values, values[1:], strict=False):
+        if y0 * y1 < 0:
+            omega = scipy.optimize.brentq(excess, low, high, xtol=1e-15)
+            K = omega / math.tan(-filter_phase(omega))
+            out.append((-math.expm1(-K / CAPACITY), omega))
+    return sorted(out)
+
+
+def test_stability_is_not_monotone_in_the_filter():
+    """Self-clocked: a slow filter is stable, a middle one not, a fast one again. Theory, 6."""
+    net = hollot(rates="self_clocked")
+    exact = static_boundary(net)
+    found = crossings(net, "link.queue.w_q", 1e-6, 0.3)
+    assert len(exact) == 2
+    assert [c.becomes for c in found.crossings] == ["unstable", "stable"]
+    np.testing.assert_allclose(
+        [(c.value, c.frequency) for c in found.crossings], exact, rtol=1e-9
+    )
+    assert found.stable_at_low
+
+
+def test_two_crossings_within_one_cell_are_found():
+    """Five points: stable at all of them, unstable only between two."""
+    net = hollot(rates="self_clocked")
+    low, high = 1e-6, 0.3
+    exact = [value for value, _ in static_boundary(net)]
+    grid = np.geomspace(low, high, 4)
+    assert sum(exact[0] < g < exact[1] for g in grid) == 0
+    found = crossings(net, "link.queue.w_q", low, high, points=4)
+    np.testing.assert_allclose([c.value for c in found.crossings], exact, rtol=1e-9)
+
+
+def test_saturation_ends_the_scan_but_not_the_search():
+    """More flows: stable from some N on; beyond another the marking needed exceeds p_max."""
+    net = hollot()
+    found = crossings(net, "flow.n", 20.0, 1000.0)
+    assert found.stable_at_low is False
+    (crossing,) = found.crossings
+    assert crossing.becomes == "stable"
+    root = stability(replace(net, {"flow.n": crossing.value})).rightmost
+    assert abs(root.real) < 1e-9
+    (gap,) = found.gaps
+    window = math.sqrt(2 / 0.1)
+    limit = CAPACITY * (0.2 + 700 / CAPACITY) / window
+    assert gap.status == "saturated" and gap.high == 1000.0
+    assert gap.low == pytest.approx(limit, rel=1e-9)
+
+
+def test_starting_without_an_equilibrium():
+    """From the saturated end: no verdict there, the crossing is still found."""
+    found = crossings(hollot(n=400.0, w_q=2e-4), "link.queue.p_max", 0.01, 1.0)
+    assert found.stable_at_low is None and found.gaps[0].low == 0.01
+    for c in found.crossings:
+        root = stability(replace(hollot(n=400.0, w_q=2e-4), {"link.queue.p_max": c.value})).rightmost
+        assert abs(root.real) < 1e-9
+
+
+def test_a_jump_at_a_kink_is_a_change_of_stability():
+    """Where the queue passes max_th of a gentle RED the slope of p jumps, and with it the roots."""
+    net = ecn_mod(p_max=0.02, w_q=1e-3, n=(20.0,), rtt=(0.2,))
+    path = "flow.n"
+    found = crossings(net, path, 5.0, 60.0, points=12)
+    counts = {
+        n: stability(replace(net, {path: float(n)})).unstable for n in np.linspace(5.5, 59.5, 28)
+    }
+    for n, count in counts.items():
+        passed = [c for c in (*found.crossings, *found.further) if c.value < n]
+        expected = max(passed, key=lambda c: c.value).above if passed else (
+            0 if found.stable_at_low else counts[min(counts)])  # fmt: skip
+        assert count == expected
+    jumps = [c for c in found.crossings if c.jump]
+    assert jumps
+    for c in jumps:
+        at = equilibrium(replace(net, {path: c.value})).links["bottleneck"].queue
+        assert min(abs(at - corner) for corner in (25, 75, 150)) < 1e-6
+
+
+def test_every_count_between_crossings_agrees():
+    """Three round trips and a steep RED: the verdict between crossings is that of the roots."""
+    net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), p_max=1.0)
+    found = crossings(net, "link.queue.w_q", 1e-6, 0.5)
+    edges = [1e-6, *(c.value for c in found.crossings), 0.5]
+    verdict = found.stable_at_low
+    for low, high in zip(edges, edges[1:], strict=False):
+        middle = math.sqrt(low * high)
+        assert stability(replace(net, {"link.queue.w_q": middle})).stable == verdict
+        verdict = not verdict
+    for c in found.crossings:
+        system = linearize(replace(net, {"link.queue.w_q": c.value}))
+        assert system.size[0] == 5
+
+
+def test_faults_name_the_path():
+    with pytest.raises(ScenarioError, match=r"queue.w_q"):
+        crossings(hollot(), "link.queue.wq", 1e-6, 0.1)
+    with pytest.raises(ScenarioError, match="low < high"):
+        crossings(hollot(), "link.queue.w_q", 0.1, 1e-6)
+
+
+def test_results_as_json_dataset_and_text():
+    found = crossings(hollot(), "link.queue.w_q", 1e-5, 1e-3, points=5)
+    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert set(out["crossings"][0]) == {"value", "frequency", "becomes"}
+    assert out["stable_at_low"] is True
+    assert found.to_dataset()["frequency"].attrs["units"] == "rad/s"
+    assert "unstable" in repr(found)

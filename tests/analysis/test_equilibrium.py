@@ -1,0 +1,274 @@
+"""Equilibria against closed forms, worked examples and an independent solver."""
+
+import dataclasses
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain
+
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.rest import find_rest, traced
+from fluidcc.fluid.delays import State, Wire, picks
+from fluidcc.fluid.rates import flux
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, Link, Network
+
+
+def test_worked_example():
+    """Theory, section 5; the digits are those of another solver."""
+    eq = equilibrium(hollot())
+    link, flows = eq.links["bottleneck"], eq.flows["flows"]
+    assert eq.status == "interior" and eq.message == ""
+    assert link.queue == pytest.approx(194.400024202818, rel=1e-11)
+    assert link.average == pytest.approx(link.queue, rel=1e-12)
+    assert link.signal == pytest.approx(8.072731673240e-03, rel=1e-11)
+    assert flows.window[0] == pytest.approx(15.740000403380, rel=1e-11)
+    assert flows.rtt[0] == pytest.approx(0.251840006454, rel=1e-11)
+    assert flows.rate[0] == pytest.approx(CAPACITY / 60, rel=1e-11)
+    assert link.utilization == 1.0
+
+
+@pytest.mark.parametrize(("n", "p_max"), [(5.0, 0.1), (60.0, 0.03), (200.0, 0.1)])
+def test_cubic_of_the_queue(n, p_max):
+    """(q - min_th)(CT + q)^2 = 2 N^2 (max_th - min_th)/p_max under mgt."""
+    queue = equilibrium(hollot(n=n, p_max=p_max)).links["bottleneck"].queue
+    left = (queue - 150) * (CAPACITY * PROPAGATION + queue) ** 2
+    assert left == pytest.approx(2 * n**2 * 550 / p_max, rel=1e-10)
+
+
+def test_nothing_compiles_anew_for_a_new_number():
+    equilibrium(hollot(n=10.0))
+    before = find_rest._cache_size()
+    equilibrium(hollot(n=11.0, p_max=0.2, w_q=0.5, buffer=5e3))
+    assert find_rest._cache_size() == before
+
+
+def marked(*, reaction=None, n=40.0, at=30.0, width=60.0, buffer=400.0, queue=None, feedback=None,
+           max_window=math.inf):  # fmt: skip
+    law = Threshold(at=at, width=width) if queue is None else queue
+    parts = {} if feedback is None else {"feedback": feedback}
+    flows = Flows(
+        Reno(max_window=max_window), n=np.array([n]), rtt=np.array([0.1]),
+        reaction=PerMark() if reaction is None else reaction, **parts,
+    )  # fmt: skip
+    return Network((Link(law, capacity=1250.0, buffer=buffer),), (flows,))
+
+
+@pytest.mark.parametrize(
+    ("reaction", "window"),
+    [
+        (PerMark(), lambda p: math.sqrt(2 * (1 - p) / p)),
+        (Refractory(), lambda p: 1 + math.sqrt(1 + 2 / p)),
+        (
+            OncePerRTT(),
+            lambda p: scipy.optimize.brentq(lambda w: w * (1 - (1 - p) ** w) - 2, 1, 1e4, xtol=1e-13),
+        ),
+    ],
+)
+def test_windows_of_the_reactions(reaction, window):
+    """Closed forms of theory, section 2, and the queue that the ramp's inverse gives."""
+    eq = equilibrium(marked(reaction=reaction))
+    link, flows = eq.links["bottleneck"], eq.flows["flows"]
+    assert eq.status == "interior"
+    assert link.signal == pytest.approx((link.queue - 30) / 60, rel=1e-11)
+    assert flows.window[0] == pytest.approx(window(link.signal), rel=1e-10)
+    assert 40 * flows.window[0] / (0.1 + link.queue / 1250) == pytest.approx(1250, rel=1e-10)
+
+
+def test_ecn_mod_window_by_its_two_markings():
+    """Equation 4 under plain marking, TCP's window under eq. 7."""
+    for marking, window in (
+        (plain(), lambda p: 0.5 * (1 - p) / p),
+        (None, lambda p: math.sqrt(2 * (1 - p) / p)),
+    ):
+        eq = equilibrium(ecn_mod(n=(20.0,), marking=marking))
+        p = eq.links["bottleneck"].signal
+        assert eq.flows["flows"].window[0] == pytest.approx(window(p), rel=1e-10)
+
+
+def test_three_round_trips_by_another_solver():
+    n, rtt = (10.0, 20.0, 5.0), (0.03, 0.1, 0.25)
+    eq = equilibrium(ecn_mod(n=n, rtt=rtt))
+    red = ecn_mod().links[0].queue
+
+    def excess(q):
+        p = float(red.base(q))
+        return sum(a * math.sqrt(2 * (1 - p) / p) / (t + q / 1250) for a, t in zip(n, rtt)) - 1250
+
+    queue = scipy.optimize.brentq(excess, 25.1, 149, xtol=1e-13)
+    assert eq.links["bottleneck"].queue == pytest.approx(queue, rel=1e-11)
+    rates = eq.flows["flows"].rate
+    np.testing.assert_allclose(rates * eq.flows["flows"].rtt, eq.flows["flows"].window, rtol=1e-12)
+    np.testing.assert_allclose(np.dot(n, rates), 1250, rtol=1e-11)
+
+
+def test_two_hundred_round_trips():
+    n, rtt = np.full(200, 0.3), np.linspace(0.025, 0.25, 200)
+    eq = equilibrium(ecn_mod(n=n, rtt=rtt))
+    flows = eq.flows["flows"]
+    assert np.sum(n * flows.rate) == pytest.approx(1250, rel=1e-10)
+    np.testing.assert_allclose(flows.window, flows.window[0], rtol=1e-10)
+    assert len(repr(eq)) < 400
+
+
+def test_mgt_counts_no_clean_share():
+    """mgt grows on all of x(t): W = sqrt(2/p)."""
+    eq = equilibrium(hollot(rates="mgt"))
+    assert eq.flows["flows"].window[0] == pytest.approx(
+        math.sqrt(2 / eq.links["bottleneck"].signal), rel=1e-11
+    )
+
+
+def test_saturated_names_the_marking_needed():
+    """600 flows need W = 2.4167 at q = 700: p = 2/W^2 (mgt) is above p_max = 0.1."""
+    eq = equilibrium(hollot(n=600.0))
+    window = 3750 / 600 * (0.2 + 700 / 3750)
+    assert eq.status == "saturated"
+    assert eq.links["bottleneck"].queue == pytest.approx(700, rel=1e-12)
+    assert eq.links["bottleneck"].signal == pytest.approx(2 / window**2, rel=1e-10)
+    assert eq.flows["flows"].window[0] == pytest.approx(window, rel=1e-10)
+    assert "marking needed (0.342)" in eq.message and "0.1" in eq.message
+
+
+def test_none_has_no_numbers():
+    eq = equilibrium(hollot(n=3000.0))
+    assert eq.status == "none" and "no equilibrium" in eq.message
+    assert math.isnan(eq.links["bottleneck"].queue)
+    text = json.dumps(eq.to_dict(), allow_nan=False)
+    assert json.loads(text)["links"]["bottleneck"]["queue"] is None
+
+
+def test_refractory_cannot_go_below_its_smallest_window():
+    """W(1) = 1 + sqrt 3: no equilibrium if C R(B)/N is below it. Theory, 2.2."""
+    room = 1250 * (0.1 + 400 / 1250) / (1 + math.sqrt(3))
+    assert equilibrium(marked(reaction=Refractory(), n=1.01 * room)).status == "none"
+    assert equilibrium(marked(reaction=Refractory(), n=0.99 * room)).status != "none"
+
+
+def test_step_marking_slides_on_its_step():
+    eq = equilibrium(marked(width=0.0, at=50.0))
+    window = 1250 / 40 * (0.1 + 50 / 1250)
+    assert eq.status == "saturated"
+    assert eq.links["bottleneck"].queue == pytest.approx(50, rel=1e-12)
+    assert eq.links["bottleneck"].signal == pytest.approx(2 / (2 + window**2), rel=1e-10)
+
+
+def test_below_one_packet_per_window_is_said():
+    eq = equilibrium(marked(n=400.0))
+    assert eq.status == "interior"
+    assert eq.flows["flows"].window[0] < 1
+    assert "below one packet per window" in eq.message
+
+
+@pytest.mark.parametrize(("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "interior", 25.0)])
+def test_capped_windows(cap, status, queue):
+    """A cap holds the queue at N W_max - CT where nothing is marked, or leaves the link empty."""
+    eq = equilibrium(marked(max_window=cap))
+    link = eq.links["bottleneck"]
+    assert eq.status == status
+    assert link.queue == pytest.approx(queue, abs=1e-9)
+    assert link.signal == 0.0
+    assert link.utilization == pytest.approx(min(1, 40 * cap / 125), rel=1e-12)
+    assert eq.flows["flows"].window[0] == cap
+
+
+def test_droptail_rests_at_its_full_buffer():
+    """Loss l once per round trip: (1-p) clean growth is all, W (1 - (1-l)^W) = 2, N x (1-l) = C."""
+    eq = equilibrium(marked(queue=Droptail(), buffer=100.0, n=10.0, reaction=OncePerRTT()))
+    link, flows = eq.links["bottleneck"], eq.flows["flows"]
+    assert eq.status == "saturated" and "full" in eq.message
+    assert link.queue == pytest.approx(100, rel=1e-12)
+    loss, window = link.signal, flows.window[0]
+    assert window * (1 - (1 - loss) ** window) == pytest.approx(2, rel=1e-9)
+    assert 10 * flows.rate[0] * (1 - loss) == pytest.approx(1250, rel=1e-9)
+
+
+def test_loss_feedback_turns_marks_into_losses():
+    red = RED(min_th=25.0, max_th=75.0, p_max=0.1, w_q=0.002)
+    eq = equilibrium(marked(queue=red, feedback=Loss(), n=10.0, reaction=OncePerRTT()))
+    p, flows = eq.links["bottleneck"].signal, eq.flows["flows"]
+    assert eq.status == "interior"
+    assert p == pytest.approx(0.1 * (eq.links["bottleneck"].queue - 25) / 50, rel=1e-11)
+    assert flows.window[0] * (1 - (1 - p) ** flows.window[0]) == pytest.approx(2, rel=1e-9)
+    assert 10 * flows.rate[0] * (1 - p) == pytest.approx(1250, rel=1e-9)
+
+
+def two_links(first=1250.0, second=1000.0):
+    """Long flows cross both links, short ones one of them each."""
+    links = tuple(
+        Link(Threshold(at=20.0, width=80.0), capacity=c, buffer=300.0, delay=0.01)
+        for c in (first, second)
+    )
+    routes = {"long": (0, 1), "one": (0,), "two": (1,)}
+    flows = tuple(
+        Flows(Reno(), n=np.array([n]), rtt=np.array([0.1]), reaction=PerMark(), route=route)
+        for n, route in zip((20.0, 15.0, 10.0), routes.values(), strict=True)
+    )
+    return Network(links, flows, link_names=("west", "east"), flow_names=tuple(routes))
+
+
+def test_two_links_rest_together():
+    """The rates fill both links, and each window answers the marks of its own way."""
+    eq = equilibrium(two_links())
+    west, east = eq.links["west"], eq.links["east"]
+    long, one, two = (eq.flows[name] for name in ("long", "one", "two"))
+    assert eq.status == "interior" and "not unique" not in eq.message
+    assert 20 * long.rate[0] + 15 * one.rate[0] == pytest.approx(1250, rel=1e-9)
+    assert 20 * long.rate[0] + 10 * two.rate[0] == pytest.approx(1000, rel=1e-9)
+    assert long.signal[0] == pytest.approx(1 - (1 - west.signal) * (1 - east.signal), rel=1e-12)
+    for group, wait in ((long, west.queue / 1250 + east.queue / 1000), (one, west.queue / 1250)):
+        p = group.signal[0]
+        assert group.window[0] == pytest.approx(math.sqrt(2 * (1 - p) / p), rel=1e-9)
+        assert group.rtt[0] == pytest.approx(0.1 + wait, rel=1e-12)
+
+
+def test_a_wide_second_link_stays_empty():
+    """Without flows of its own the second link only sees what the first one lets through."""
+    net = two_links(second=5000.0)
+    eq = equilibrium(dataclasses.replace(net, flows=net.flows[:2], flow_names=net.flow_names[:2]))
+    assert eq.status == "interior"
+    assert eq.links["east"].queue == 0.0
+    assert eq.links["east"].utilization < 1
+    assert 20 * eq.flows["long"].rate[0] + 15 * eq.flows["one"].rate[0] == pytest.approx(1250)
+
+
+@pytest.mark.parametrize("net", [hollot(), ecn_mod(n=(10.0, 20.0), rtt=(0.03, 0.1)), two_links()])
+def test_the_fluid_model_rests_there(net):
+    """The right-hand side of the simulation vanishes at the equilibrium, to rounding."""
+    eq, arrays = equilibrium(net), traced(net)
+    rates = tuple(jnp.asarray(eq.flows[name].rate) for name in net.flow_names)
+    wire = Wire(rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links))
+    flat = jnp.concatenate([jnp.ravel(v) for part in wire for v in jax.tree.leaves(part)])
+    queues = tuple(jnp.asarray(link.queue) for link in eq.links.values())
+    laws = tuple(
+        jnp.asarray(link.average) if link_data.queue.start(0.0) != () else ()
+        for link, link_data in zip(eq.links.values(), net.links, strict=True)
+    )
+    y = State(tuple(jnp.asarray(f.window) for f in eq.flows.values()), queues, laws)
+    past = jax.tree.map(lambda index: flat[index], picks(net))
+    drift = flux(arrays, y, past).drift
+    for f, rate in zip(drift.senders, rates, strict=True):
+        np.testing.assert_allclose(f / rate, 0, atol=1e-10)
+    np.testing.assert_allclose(drift.queues, 0, atol=1e-7)
+
+
+def test_results_are_immutable_labelled_and_readable():
+    eq = equilibrium(two_links())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        eq.status = "none"
+    data = eq.to_dataset()
+    assert data["queue"].attrs["units"] == "packet"
+    assert list(data["group"].values) == ["long", "one", "two"]
+    assert data["rate"].sel(flow=0).item() == eq.flows["long"].rate[0]
+    assert "packet/s" in repr(eq) and "link west" in repr(eq)
+    assert set(eq.to_dict()) == {"status", "message", "links", "flows"}

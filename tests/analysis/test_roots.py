@@ -1,0 +1,193 @@
+"""Characteristic roots against Lambert's function, published values and another discretisation."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.collocation import approximate_roots
+from fluidcc.analysis.linear import LINK, Linear, cluster
+from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.winding import count_roots
+
+
+def scalar(a0, a1, tau):
+    return Linear.retarded([[a0]], [[[a1]]], [tau])
+
+
+def lambert(a0, a1, tau, branches=8):
+    """Roots of s = a0 + a1 e^(-s tau) in the upper half plane, from the right."""
+    z = a1 * tau * math.exp(-a0 * tau)
+    s = np.array([scipy.special.lambertw(z, k) for k in range(-branches, branches + 1)]) / tau + a0
+    s = s[s.imag >= -1e-12]
+    return s[np.argsort(-s.real)]
+
+
+@pytest.mark.parametrize(
+    ("a0", "a1", "tau"),
+    [(0, -1, 1), (-1, -2, 1.5), (0, -1.5, 1), (0, -1.6, 1), (0, -10, 1), (1, 0.5, 0.3), (-3, 1, 2)],
+)
+def test_scalar_roots_are_lambert_values(a0, a1, tau):
+    found = rightmost_roots(scalar(a0, a1, tau))
+    exact = lambert(a0, a1, tau)
+    upper = found.values[found.values.imag >= 0][:4]
+    np.testing.assert_allclose(upper, exact[: len(upper)], rtol=0, atol=1e-12)
+    assert len(upper) >= 2
+    assert found.certified and found.proven >= 1
+    assert found.unstable == sum(2 if s.imag > 0 else 1 for s in exact if s.real > 0)
+
+
+@pytest.mark.parametrize(
+    ("a0", "a1", "tau", "roots"),
+    [
+        (0, -1, 1, (-0.318131505204764 + 1.337235701430689j, -2.062277729598284 + 7.588631178472513j)),
+        (-1, -2, 1.5, (0.065617711050712 + 1.466186852107398j, -0.648693170201645 + 5.280277079502152j)),
+    ],
+)  # fmt: skip
+def test_published_roots(a0, a1, tau, roots):
+    """The first two pairs of -x(t - 1) and of Hayes's equation, from another solver."""
+    found = rightmost_roots(scalar(a0, a1, tau)).values
+    np.testing.assert_allclose(found[[0, 2]], roots, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("omega", [0.5, 1.0, 2.5])
+def test_hayes_boundary_separates_counts(omega):
+    """On the boundary a root is i omega and the count is refused; beside it, it differs by 2."""
+    a0, a1 = omega / math.tan(omega), -omega / math.sin(omega)
+    on = rightmost_roots(scalar(a0, a1, 1.0))
+    assert not on.certified and "too near" in on.reason
+    assert abs(on.rightmost - 1j * omega) < 1e-12
+    counts = [count_roots(Characteristic(scalar(a0, f * a1, 1.0))).number for f in (1.001, 0.999)]
+    assert counts[0] - counts[1] == 2
+
+
+def test_count_right_of_other_lines():
+    """Lines between the real parts of -x(t - 1): -0.318, -2.06, -2.65."""
+    characteristic = Characteristic(scalar(0, -1, 1))
+    counts = [count_roots(characteristic, real).number for real in (0.5, -0.3, -0.4, -2.0, -2.4)]
+    assert counts == [0, 0, 2, 2, 4]
+
+
+def test_without_delay_roots_are_eigenvalues():
+    A = np.array([[0.0, 1.0, 0.0], [-4.0, 0.5, 0.2], [0.0, 0.0, -1.0]])
+    found = rightmost_roots(Linear.retarded(A, [], []))
+    expected = np.linalg.eigvals(A)
+    np.testing.assert_allclose(np.sort_complex(found.values), np.sort_complex(expected), atol=1e-12)
+    assert found.unstable == 2 and found.certified
+
+
+def random_system(draw_size, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(draw_size, draw_size))
+    delayed = [2 * rng.normal(size=(draw_size, draw_size)) for _ in range(2)]
+    return Linear.retarded(A, delayed, [0.7, 1.3])
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 3), st.integers(0, 10**6))
+def test_count_agrees_with_fine_collocation(size, seed):
+    system = random_system(size, seed)
+    eigenvalues = approximate_roots(system, 60)
+    near = eigenvalues[np.abs(eigenvalues.imag) < 25]  # collocation has those to many digits
+    assume(np.abs(near.real).min() > 1e-3)
+    found = rightmost_roots(system)
+    assert count_roots(Characteristic(system)).number == np.sum(near.real > 0)
+    assert found.unstable == np.sum(near.real > 0) and found.certified
+    for s in found.values[: found.proven]:
+        assert np.abs(eigenvalues - s).min() < 1e-6 * (1 + abs(s))
+
+
+def test_roots_have_no_residual():
+    system = random_system(4, 3)
+    for s in rightmost_roots(system).values:
+        E = [np.exp(-s * tau) for tau in (0.7, 1.3)]
+        M = s * np.eye(4) - system.A - sum(e * b for e, b in zip(E, np.split(system.B, 2, axis=1)))
+        values = np.linalg.svd(M, compute_uv=False)
+        assert values[-1] < 1e-12 * values[0]
+
+
+def many_classes(count):
+    """w_i' = -a_i w_i - b x(t - tau_i), x' = sum g_i w_i(t - tau_i) - x: an arrow."""
+    rng = np.random.default_rng(5)
+    a, tau = np.linspace(0.5, 3.0, count), np.linspace(0.1, 1.0, count)
+    gain = rng.uniform(0.5, 1.5, count) * 9 / count
+    n = count + 1
+    A = np.diag(np.append(-a, -1.0))
+    B = np.zeros((n, 2 * count))
+    B[np.arange(count), np.arange(count)] = -1.0  # x, looked up by class i
+    B[count, count + np.arange(count)] = gain  # w_i, looked up by x
+    return Linear(
+        A=A, B=B, C=np.eye(n), D=np.zeros((n, 2 * count)),
+        pick=np.concatenate([np.full(count, count), np.arange(count)]),
+        lag=np.concatenate([tau, tau]),
+        state_owner=np.append(np.arange(count), LINK),
+        wire_owner=np.append(np.arange(count), LINK),
+    )  # fmt: skip
+
+
+def whole(system):
+    """The same system without the knowledge which class owns what."""
+    plain = {"state_owner": np.full(len(system.A), LINK), "wire_owner": np.full(len(system.C), LINK)}
+    return Linear(**{**vars(system), **plain})
+
+
+def test_elimination_of_classes_changes_nothing():
+    system = many_classes(12)
+    s = np.array([0.1 + 0.3j, -0.4 + 2j, 1.0 + 0j])
+    arrow, full = Characteristic(system), Characteristic(whole(system))
+    assert arrow.layout.classes == 12 and full.layout.classes == 0
+    np.testing.assert_allclose(np.exp(arrow.log_det(s)), np.exp(full.log_det(s)), rtol=1e-12)
+    np.testing.assert_allclose(arrow.log_slope(s), full.log_slope(s), rtol=1e-12)
+    assert count_roots(arrow).number == count_roots(full).number
+    unit = system.size[0] + 12
+    np.testing.assert_allclose(arrow.response(s, unit), full.response(s, unit), rtol=1e-11, atol=1e-13)
+
+
+def test_slope_is_the_derivative():
+    arrow = Characteristic(many_classes(12))
+    s, h = np.array([0.2 + 1.0j]), 1e-6
+    numeric = (arrow.log_det(s + h) - arrow.log_det(s - h)) / (2 * h)
+    np.testing.assert_allclose(arrow.log_slope(s), numeric, rtol=1e-8)
+
+
+def test_rightmost_roots_of_many_classes():
+    """Roots from few clustered classes, polished, are those of the whole collocated system."""
+    system = many_classes(12)
+    found = rightmost_roots(system)
+    eigenvalues = approximate_roots(system, 24)
+    expected = eigenvalues[np.argsort(-eigenvalues.real)][: found.proven]
+    assert found.proven >= 3
+    np.testing.assert_allclose(found.values[: found.proven].real, expected.real, atol=1e-8)
+
+
+def test_cluster_keeps_what_links_feel():
+    """At s = 0 the loop through the classes weighs the same if all classes are alike."""
+    system = many_classes(12)
+    alike = Linear(**{**vars(system), "A": np.diag(np.append(np.full(12, -1.0), -1.0))})
+    small = cluster(alike, 4)
+    assert small.size == (5, 5)
+    full, few = (Characteristic(x).log_det(np.array([1e-9 + 0j])) for x in (alike, small))
+    np.testing.assert_allclose(full, few, atol=1e-7)  # det = product of a_i times (1 + loop)
+
+
+def test_two_classes_must_not_touch():
+    system = many_classes(12)
+    A = system.A.copy()
+    A[0, 1] = 1.0
+    with pytest.raises(ValueError, match="through links only"):
+        Characteristic(Linear(**{**vars(system), "A": A}))
+
+
+def test_neutral_systems_are_refused():
+    """x' = -x + 0.9 x'(t - 1), written with x' on the wire."""
+    system = Linear(
+        A=np.array([[-1.0]]), B=np.array([[0.9]]), C=np.array([[-1.0]]), D=np.array([[0.9]]),
+        pick=np.array([0]), lag=np.array([1.0]),
+        state_owner=np.array([LINK]), wire_owner=np.array([LINK]),
+    )  # fmt: skip
+    count = count_roots(Characteristic(system))
+    assert count.number is None and "neutral" in count.reason

@@ -1,0 +1,201 @@
+"""Roots, counts and margins of networks: closed forms, other discretisations, published points."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from analysis_cases import CAPACITY, ecn_mod, front, hollot
+
+from fluidcc.analysis.collocation import approximate_roots
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.linear import LINK, Linear
+from fluidcc.analysis.linearize import at_kink, linearize
+from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.stability import stability
+
+
+def test_hopf_point_of_hollot():
+    """Theory, section 6: the full mgt linearisation loses stability at w_q = 1.048513e-4."""
+    w_q, omega = 1.048513e-4, 1.341540
+    at = stability(hollot(w_q=w_q)).rightmost
+    assert abs(at.real) < 2e-7 and at.imag == pytest.approx(omega, abs=1e-6)
+    below, above = (stability(hollot(w_q=f * w_q)) for f in (0.999, 1.001))
+    assert (below.stable, below.unstable, below.certified) == (True, 0, True)
+    assert (above.stable, above.unstable, above.certified) == (False, 2, True)
+
+
+def characteristic_ack(net, s):
+    """1 + L(s) of theory, section 6, for one class of Reno flows per mark and f = 0."""
+    eq = equilibrium(net)
+    link, flows = eq.links["bottleneck"], eq.flows["flows"]
+    p, W, R = link.signal, flows.window[0], flows.rtt[0]
+    red, n = net.links[0].queue, net.flows[0].n[0]
+    slope = red.p_max / (red.max_th - red.min_th)
+    a, gain = 2 * p * W / 2 / R, 1 / (W * p**2)
+    K = -CAPACITY * math.log1p(-red.w_q)
+    tail = type(net.flows[0].feedback).__name__ == "MarkTail"
+    age = R if tail else R - link.queue / CAPACITY
+    loop = n * gain * slope * a / (s + a) * K / (s + K) * np.exp(-s * age)
+    return 1 + (loop if net.rates == "self_clocked" else loop / (1 + s * R))
+
+
+@pytest.mark.parametrize("feedback", [None, front()])
+@pytest.mark.parametrize("w_q", [2e-5, 1e-3])
+def test_roots_satisfy_the_formula(feedback, w_q):
+    """To 1e-10 in the root: the formula's own Newton step from there is that small."""
+    net = hollot(rates="ack", w_q=w_q, feedback=feedback)
+    _check_newton_steps(net, stability(net).roots[:5])
+
+
+@pytest.mark.parametrize("w_q", [2e-5, 1e-3])
+def test_self_clocked_roots_satisfy_the_static_form(w_q):
+    """One class: the factor 1/(1 + s R) is gone, and the root at s = 0 is no root of the model."""
+    net = hollot(rates="self_clocked", w_q=w_q)
+    found = stability(net)
+    assert found.certified
+    assert np.all(np.abs(found.roots) > 1e-6)
+    _check_newton_steps(net, found.roots[:2])
+
+
+def _check_newton_steps(net, roots):
+    for s in roots:
+        h = 1e-6 * abs(s)
+        slope = (characteristic_ack(net, s + h) - characteristic_ack(net, s - h)) / (2 * h)
+        assert abs(characteristic_ack(net, s) / slope) < 1e-10 * abs(s)
+
+
+def test_conserved_root_is_exactly_one():
+    """Self-clocked: M(0) is singular once for each class, and the linear system says so."""
+    one = linearize(hollot(rates="self_clocked"))
+    assert one.conserved == 1
+    eigenvalues = approximate_roots(one, 30)
+    assert np.sum(np.abs(eigenvalues) < 1e-6) == 1
+
+
+@pytest.mark.parametrize("rates", ["ack", "mgt"])
+def test_count_agrees_with_collocation(rates):
+    """Three round trips, over the range in which stability changes."""
+    for w_q in (1e-5, 3e-4, 3e-3, 0.1):
+        net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), w_q=w_q, p_max=1.0, rates=rates)
+        found, system = stability(net), linearize(net)
+        eigenvalues = approximate_roots(system, 40)
+        assert found.certified and found.unstable == np.sum(eigenvalues.real > 0)
+        near = eigenvalues[np.abs(eigenvalues) < 20]
+        assert np.abs(near - found.rightmost).min() < 1e-7
+
+
+def test_classes_of_one_round_trip_are_one_class():
+    """Splitting a group in equal parts adds roots at -a only, where the parts differ."""
+    whole = linearize(ecn_mod(n=(60.0,), rtt=(0.1,)))
+    parts = linearize(ecn_mod(n=(20.0, 30.0, 10.0), rtt=(0.1, 0.1, 0.1)))
+    few, many = rightmost_roots(whole).values, rightmost_roots(parts).values
+    for s in few[:3]:
+        assert np.abs(many - s).min() < 1e-10
+
+
+def test_two_hundred_classes_are_certified():
+    """The arrow of 200 round trips: the rightmost roots are those of the system taken whole."""
+    net = ecn_mod(n=np.full(200, 0.3), rtt=np.linspace(0.025, 0.25, 200))
+    found = stability(net)
+    assert found.certified and found.unstable == 0
+    system = linearize(net)
+    whole = Linear(**{
+        **vars(system),
+        "state_owner": np.full(len(system.A), LINK), "wire_owner": np.full(len(system.C), LINK),
+    })  # fmt: skip
+    first = found.rightmost
+    smallest = np.linalg.svd(_matrix(whole, first), compute_uv=False)
+    assert smallest[-1] < 1e-12 * smallest[0]
+    assert found.margins is not None and found.phase_margin > 0
+
+
+def _matrix(system, s):
+    m = len(system.C)
+    late = np.zeros((len(system.pick), m), complex)
+    late[np.arange(len(system.pick)), system.pick] = np.exp(-s * system.lag)
+    top = np.hstack([s * np.eye(len(system.A)) - system.A, -system.B @ late])
+    return np.vstack([top, np.hstack([-system.C, np.eye(m) - system.D @ late])])
+
+
+def test_linearisation_is_the_derivative_of_the_formula():
+    """ack: dW' = -a (dW - g' dp), dq' = N dW/R - N W dq/(R^2 C); theory, section 6."""
+    net = hollot(rates="ack")
+    eq = equilibrium(net)
+    p, W, R = eq.links["bottleneck"].signal, *(eq.flows["flows"].window, eq.flows["flows"].rtt)
+    system = linearize(net, eq)
+    W, R = W[0], R[0]
+    a = p * W / R
+    assert system.A[0, 0] == pytest.approx(-a, rel=1e-9)
+    heard = system.B[0][system.pick == system.signals[0][0]].sum()  # the mark
+    assert heard == pytest.approx(-a / (W * p**2), rel=1e-9)
+    assert system.A[1, 0] == pytest.approx(60 / R, rel=1e-12)
+    assert system.A[1, 1] == pytest.approx(-60 * W / (R**2 * CAPACITY), rel=1e-12)
+    acked = system.B[0][system.pick == 0].sum()
+    assert acked == pytest.approx(0, abs=1e-12)  # dx_d cancels
+
+
+def test_capped_windows_and_empty_queues_are_held():
+    """What a bound holds is no state; only RED's average is left and decays with its own pole."""
+    net = hollot(n=1.0, rates="ack")
+    capped = hollot_with_cap(net, 600.0)
+    found = stability(capped)
+    K = -CAPACITY * math.log1p(-0.005)
+    assert found.status == "empty" and found.stable
+    np.testing.assert_allclose(found.roots, [-K], rtol=1e-10)
+    assert found.gain_margin is None and found.phase_margin is None
+
+
+def hollot_with_cap(net, cap):
+    import equinox as eqx
+
+    return eqx.tree_at(lambda n: n.flows[0].window.max_window, net, cap)
+
+
+def kinked():
+    """Gentle RED whose equilibrium sits on max_th: p_max is the marking needed there."""
+    window = 1250 / 60 * (0.1 + 75 / 1250)
+    return ecn_mod(p_max=2 / (2 + window**2))
+
+
+def test_a_kink_has_two_linearisations():
+    net = kinked()
+    eq = equilibrium(net)
+    assert eq.links["bottleneck"].queue == pytest.approx(75, abs=1e-9)
+    assert at_kink(net, eq) and not at_kink(ecn_mod(), equilibrium(ecn_mod()))
+    slopes = []
+    for side in (-1, 1):
+        system = linearize(net, eq, side=side)
+        slopes.append(system.C[system.signals[0][0], 2])
+    p_max = net.links[0].queue.p_max
+    np.testing.assert_allclose(slopes, [p_max / 50, (1 - p_max) / 75], rtol=1e-9)
+    found = stability(net)
+    assert "kink" in found.message
+    worse = max((rightmost_roots(linearize(net, eq, side=s)) for s in (-1, 1)),
+                key=lambda r: r.rightmost.real)  # fmt: skip
+    assert found.rightmost == worse.rightmost
+
+
+def test_no_verdict_without_a_smooth_equilibrium():
+    found = stability(hollot(n=600.0))
+    assert found.status == "saturated"
+    assert found.stable is None and found.unstable is None and not found.certified
+    with pytest.raises(ValueError, match="saturated"):
+        linearize(hollot(n=600.0))
+
+
+def test_results_as_json_dataset_and_text():
+    found = stability(hollot(w_q=1e-4))
+    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert set(out) == {
+        "status", "message", "stable", "unstable", "certified", "rightmost", "roots", "gain_margin",
+        "gain_crossover", "phase_margin", "delay_margin", "phase_crossover", "equilibrium",
+    }  # fmt: skip
+    assert out["rightmost"] == out["roots"][0]
+    assert out["delay_margin"] == pytest.approx(
+        math.radians(out["phase_margin"]) / out["gain_crossover"], rel=1e-12
+    )
+    data = found.to_dataset()
+    assert data["delay_margin"].attrs["units"] == "s"
+    assert data["root_imag"].values[0] == out["rightmost"][1]
+    assert "deg" in repr(found) and "certified" in repr(found)

@@ -1,0 +1,221 @@
+"""Fluid runs of networks against closed forms, reference values, and other meshes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
+from fluidcc.fluid.simulate import simulate
+from fluidcc.fluid.status import Status
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_front import MarkFront
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, FlowsInitial, Link, LinkInitial, Network
+
+# A published value of the RED average's pole, 0.005 1/s, as a weight per arrival at 3750 packet/s.
+SLOW = 1 - math.exp(-0.005 / 3750)
+
+
+def hollot(
+    mesh_history: tuple[float, float, float] = (15.0, 190.0, 195.0), w_q: float = SLOW
+) -> Network:
+    window, queue, average = mesh_history
+    red = RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=w_q)
+    link = Link(red, capacity=3750.0, initial=LinkInitial(queue=queue, average=average))
+    flows = Flows(
+        Reno(), n=np.array([60.0]), rtt=np.array([0.2]), initial=FlowsInitial(window=window)
+    )
+    return Network((link,), (flows,), rates="mgt")
+
+
+# Two independent solvers agree on these (validation/dde_problems.py, TCP_state_dependent).
+REFERENCE = {
+    1.0: (15.288674004, 164.707085366, 194.855395747),
+    10.0: (15.717437595, 192.966264729, 194.471300594),
+    100.0: (15.739972975, 194.398349485, 194.400155542),
+}
+
+
+@pytest.mark.parametrize("mesh", [Located(step=0.01), Uniform(0.002)], ids=["located", "uniform"])
+def test_the_network_is_the_published_model(mesh):
+    run = simulate(hollot(), until=100.0, points=list(REFERENCE), mesh=mesh)
+    got = np.column_stack(
+        [
+            run.flows["flows"].window[:, 0],
+            run.links["bottleneck"].queue,
+            run.links["bottleneck"].average,
+        ]
+    )
+    assert run.status is Status.ok
+    np.testing.assert_allclose(got, list(REFERENCE.values()), rtol=2e-8)
+
+
+def relay(feedback, *, at=60.0, n=20.0, capacity=1000.0, rtt=0.1, c1=0.0625) -> Network:
+    """One class under step marking: theory of the relay cycle, exact when self-clocked."""
+    link = Link(Threshold(at=at), capacity=capacity, initial=LinkInitial(queue=40.0))
+    window = (capacity * rtt + 40.0) / n
+    flows = Flows(
+        ECNMod(c1=c1),
+        n=np.array([n]),
+        rtt=np.array([rtt]),
+        feedback=feedback,
+        initial=FlowsInitial(window=window),
+    )
+    return Network((link,), (flows,), rates="self_clocked", delay="fifo")
+
+
+@pytest.mark.parametrize("feedback", [MarkTail(), MarkFront()], ids=["tail", "front"])
+def test_relay_cycle_has_its_closed_form(feedback):
+    net = relay(feedback)
+    capacity, rtt, n, at, c1, c2 = 1000.0, 0.1, 20.0, 60.0, 0.0625, 0.125
+    k = capacity / n
+    tau = rtt + at / capacity if isinstance(feedback, MarkTail) else rtt
+    middle = (capacity * rtt + at) / n
+    highest = middle + k * c1 * tau
+    lowest = middle * math.exp(-k * c2 * tau)
+    period = 2 * tau + math.log(highest / middle) / (k * c2) + (middle - lowest) / (k * c1)
+    assert n * lowest > capacity * rtt  # the queue stays busy, where the closed form holds
+
+    points = np.linspace(4.0, 8.0, 8001)
+    run = simulate(net, until=8.0, points=points, mesh=Located(step=0.01))
+    assert run.status is Status.ok
+    window, queue = run.flows["flows"].window[:, 0], run.links["bottleneck"].queue
+    rising = points[:-1][(queue[:-1] < at) & (queue[1:] >= at)]
+    assert np.diff(rising).mean() == pytest.approx(period, abs=6e-4)  # one sample
+    assert window.max() == pytest.approx(highest, rel=1e-6)
+    assert window.min() == pytest.approx(lowest, rel=1e-5)
+    assert queue.max() == pytest.approx(n * highest - capacity * rtt, rel=1e-5)
+    assert queue.min() == pytest.approx(n * lowest - capacity * rtt, rel=1e-4)
+
+
+def test_self_clocking_keeps_what_is_in_flight():
+    """While the link is busy the queue is what the windows hold beyond the pipe, exactly."""
+    red = RED(min_th=20.0, max_th=120.0, p_max=0.4, w_q=0.01)
+    link = Link(red, capacity=1000.0, initial=LinkInitial(queue=60.0, average=60.0))
+    flows = Flows(
+        ECNMod(),
+        n=np.array([20.0]),
+        rtt=np.array([0.1]),
+        access_delay=0.01,
+        initial=FlowsInitial(window=8.0),
+    )
+    net = Network((link,), (flows,), rates="self_clocked", delay="fifo")
+    points = np.linspace(1.0, 6.0, 501)
+    run = simulate(net, until=6.0, points=points, mesh=Located(step=0.005))
+    ahead = simulate(net, until=6.0, points=points - 0.01, mesh=Located(step=0.005))
+    queue = run.links["bottleneck"].queue
+    assert queue.min() > 0
+    np.testing.assert_allclose(queue, 20.0 * ahead.flows["flows"].window[:, 0] - 100.0, atol=1e-5)
+
+
+def mixed(rates: str = "ack", delay: str = "explicit") -> Network:
+    """The mix of ECN-mod and ECN-NewReno of Misra and Ott (2003), section 5, from a start."""
+    red = RED(min_th=20.0, max_th=60.0, p_max=0.2, w_q=0.002)
+    link = Link(red, capacity=1250.0, buffer=120.0, delay=0.04)
+    common = {"n": np.array([10.0]), "rtt": np.array([0.088]), "access_delay": 0.002}
+    mod = Flows(ECNMod(), marking=EqualWindow(), reaction=PerMark(), **common)
+    newreno = Flows(NewReno(), reaction=OncePerRTT(), **common)
+    return Network((link,), (mod, newreno), rates=rates, delay=delay, flow_names=("mod", "newreno"))
+
+
+def test_three_meshes_agree_on_the_start_of_the_mix():
+    points = np.linspace(0.2, 2.0, 10)
+    meshes = [Located(rtol=1e-8), Uniform(0.0005), MethodOfSteps(rtol=1e-9, atol=1e-9)]
+    runs = [simulate(mixed(), until=2.0, points=points, mesh=m) for m in meshes]
+    located, uniform, steps = (
+        np.column_stack([r.flows["mod"].window, r.flows["newreno"].window]) for r in runs
+    )
+    np.testing.assert_allclose(located, steps, rtol=1e-5)
+    np.testing.assert_allclose(uniform, located, rtol=1e-3)
+
+
+def test_both_delays_settle_at_the_same_point():
+    runs = [
+        simulate(mixed(delay=d), until=60.0, points=[60.0], mesh=Uniform(0.004))
+        for d in ("explicit", "fifo")
+    ]
+    queues = [r.links["bottleneck"].queue[-1] for r in runs]
+    assert queues[0] == pytest.approx(queues[1], rel=1e-6)
+
+
+def test_a_full_buffer_stays_full_and_says_what_it_drops():
+    link = Link(Droptail(), capacity=1000.0, buffer=50.0, delay=0.01)
+    flows = Flows(
+        NewReno(),
+        n=np.array([20.0]),
+        rtt=np.array([0.1]),
+        access_delay=0.005,
+        reaction=OncePerRTT(),
+        feedback=Loss(),
+        initial=FlowsInitial(window=6.0),
+    )
+    run = simulate(Network((link,), (flows,)), until=20.0, mesh=Located(step=0.005))
+    seen = run.links["bottleneck"]
+    assert run.status is Status.ok
+    assert seen.queue.max() == 50.0 and seen.queue.min() >= 0.0
+    dropping = seen.dropped > 0
+    assert dropping.any()
+    assert (seen.queue[dropping] == 50.0).all()
+
+
+def test_two_links_in_series_hold_back_the_flow_that_crosses_both():
+    links = tuple(
+        Link(RED(min_th=10.0, max_th=60.0, p_max=0.5, w_q=0.01), capacity=c, delay=0.02)
+        for c in (1000.0, 800.0)
+    )
+    rtt, n = np.array([0.1]), np.array([10.0])
+    both = Flows(Reno(), n=n, rtt=rtt, route=(0, 1), access_delay=0.005)
+    second = Flows(Reno(), n=n, rtt=rtt, route=(1,), access_delay=0.005)
+    first = Flows(Reno(), n=n, rtt=rtt, route=(0,), access_delay=0.005)
+    net = Network(
+        links,
+        (both, first, second),
+        link_names=("one", "two"),
+        flow_names=("both", "first", "second"),
+    )
+    run = simulate(net, until=40.0, points=np.linspace(30.0, 40.0, 101), mesh=Uniform(0.004))
+    load = {name: 10.0 * flow.rate[:, 0].mean() for name, flow in run.flows.items()}
+    assert load["both"] + load["first"] == pytest.approx(1000.0, rel=2e-3)
+    assert load["both"] + load["second"] == pytest.approx(800.0, rel=2e-3)
+    assert load["both"] < load["second"] < load["first"]
+
+
+def test_an_explicit_delay_that_turns_back_is_reported():
+    """A start that more than doubles the link's rate makes t - R(t) run backwards."""
+    link = Link(Droptail(), capacity=100.0, initial=LinkInitial(queue=0.0))
+    flows = Flows(Reno(), n=np.array([50.0]), rtt=np.array([0.1]), initial=FlowsInitial(window=2.0))
+    run = simulate(Network((link,), (flows,)), until=2.0, mesh=Located(step=0.005))
+    assert run.status is Status.nonmonotone_argument
+    assert "fifo" in run.status.advice
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"until": 0.0}, "until: expected a positive time"),
+        ({"until": 1.0, "points": [0.5, 2.0]}, "points: expected times within"),
+    ],
+)
+def test_bad_times_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(mixed(), **arguments)
+
+
+def test_results_carry_names_and_units():
+    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.004))
+    data = run.to_dataset()
+    assert data["bottleneck.queue"].attrs["units"] == "packet"
+    assert data["mod.rate"].shape == (2, 1)
+    table = run.to_dict()
+    assert table["time"] == [0.5, 1.0]
+    assert len(table["flows"]["newreno"]["window"]) == 1
+    assert "queue" in repr(run)

@@ -1,0 +1,307 @@
+"""What every law must satisfy, found by itself: a new law is tested by being registered.
+
+Reference: the laws module's own statement. A rule is one function for JAX, SymPy and compiled
+Python; it returns a change; it never branches on the state in Python.
+"""
+
+import dataclasses
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from law_cases import CASES, RULES, Case, concrete_laws, numbers_of, registered_laws
+
+from fluidcc import ops, symbolic
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Arrival
+from fluidcc.laws.parameters import infos
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.window.reno import Reno
+
+BIBLIOGRAPHY = Path(__file__).parents[2] / "models" / "bibliography.toml"
+
+each_rule = pytest.mark.parametrize("case", CASES, ids=str)
+each_law = pytest.mark.parametrize("law", registered_laws(), ids=lambda law: law.name)
+some_draws = settings(max_examples=25)
+
+
+def as_floats(results) -> np.ndarray:
+    return np.array([float(r) for r in results])
+
+
+def test_every_concrete_law_is_registered():
+    assert concrete_laws() == set(registered_laws())
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.__name__)
+def test_every_abstract_rule_is_examined(kind):
+    assert kind.__abstractmethods__ <= set(RULES[kind])
+
+
+def test_names_are_unique_within_a_kind():
+    laws = registered_laws()
+    kinds = {(next(k for k in law.__mro__ if k.__name__.startswith("Abstract")), law.name)
+             for law in laws}  # fmt: skip
+    assert len(kinds) == len(laws)
+
+
+# -- one definition, three engines ------------------------------------------------------------
+
+
+@each_rule
+@some_draws
+@given(data=st.data())
+def test_jax_sympy_and_numba_agree(case: Case, data: st.DataObject):
+    numbers = data.draw(numbers_of(case))
+    by_jax = np.asarray(case.jax(np.array(numbers)))
+    floor = 1e-12 * case.scale(numbers)
+    for other in (case.sympy, case.numba, case):  # the last: the law itself on plain floats
+        np.testing.assert_allclose(as_floats(other(*numbers)), by_jax, rtol=1e-12, atol=floor)
+
+
+@each_rule
+@some_draws
+@given(data=st.data())
+def test_derivatives_by_jax_and_sympy_agree(case: Case, data: st.DataObject):
+    # At a corner of min or max, JAX may give anything between the slopes of both sides.
+    numbers = data.draw(numbers_of(case))
+    by_jax = np.asarray(case.jacobian(np.array(numbers))).ravel()
+    by_sympy = np.array([case.sympy_slopes(tie, *numbers) for tie in (0.0, 0.5, 1.0)])
+    assert np.isfinite(by_jax).all()
+    margin = 1e-10 * (np.abs(by_sympy) + max(case.scale(numbers), np.abs(by_sympy).max()))
+    assert (by_jax >= (by_sympy - margin).min(axis=0)).all()
+    assert (by_jax <= (by_sympy + margin).max(axis=0)).all()
+
+
+CORNERED = [Threshold(width=8.0)] + [
+    c.law for c in CASES if c.method == "signal" and c.law.kinks(30.0, 30.0)
+]
+
+
+@pytest.mark.parametrize("law", CORNERED, ids=str)
+def test_corners_of_marking_are_those_that_the_law_names(law):
+    @jax.jit
+    @jax.vmap
+    @jax.grad
+    def slope(v):  # of the marking probability where queue and average are both v
+        return law.signal(v, Arrival(1.0, 0.0, v, 1000.0)).mark + 0.0 * v
+
+    grid = np.arange(0.5, 200.0)  # between the integers where the corners are
+    signs = np.sign([law.kinks(v, v) for v in grid])
+    corner = np.any(signs[1:] != signs[:-1], axis=1)
+    assert corner.any()
+    slopes = slope(grid)
+    bends = np.abs(np.diff(slopes)) > 0.5 * np.abs(slopes).max()
+    assert not (bends & ~corner).any()
+    corners = np.resize(grid[:-1][corner] + 0.5, grid.shape)  # of one shape: one compilation
+    left, at, right = (np.asarray(slope(corners + d)) for d in (-1e-9, 0.0, 1e-9))
+    assert (at >= np.minimum(left, right) - 1e-12).all()
+    assert (at <= np.maximum(left, right) + 1e-12).all()
+
+
+@each_rule
+def test_rules_batch_and_have_finite_gradients(case: Case):
+    def total(numbers):
+        results = case.jax(numbers)
+        return jnp.sum(results), results
+
+    rows = np.array([_plain_numbers(case, p) for p in (0.0, 1e-9, 0.3, 1.0)])
+    gradients, batched = jax.jit(jax.vmap(jax.grad(total, has_aux=True)))(rows)
+    assert np.isfinite(gradients).all()
+    for row, result in zip(rows, batched, strict=True):
+        np.testing.assert_allclose(result, case.jax(row), rtol=1e-13)
+
+
+def _plain_numbers(case: Case, p: float) -> list[float]:
+    """The law's own parameters, probability `p` and moderate numbers elsewhere."""
+    usual = {"W": 8.0, "n": 1.0, "R": 0.1, "v": 30.0, "q": 40.0, "C": 1250.0, "s": 1.0, "j": 2.0}
+    event = [
+        p if s.name in ("p", "l") else usual.get(s.name, 0.0)
+        for s in (*case.rule.state, *case.rule.event)
+    ]
+    finite = [min(v, 1e6) for v in symbolic.parameter_values(case.owner)]
+    return [*event, *finite]
+
+
+# -- what a rule must be ----------------------------------------------------------------------
+
+
+def branches_in_python(case: Case) -> str | None:
+    """Name of the rule if it decides in Python on a number that an engine traces."""
+    try:
+        jax.eval_shape(lambda x: [jnp.asarray(r) for r in case(*x)], np.ones(len(case.symbols)))
+        case.rule  # noqa: B018
+    except (jax.errors.TracerBoolConversionError, TypeError) as error:
+        return f"{case} branches on a traced number: {error}"
+    return None
+
+
+@each_rule
+def test_no_python_branch_on_numbers(case: Case):
+    fault = branches_in_python(case)
+    assert fault is None, fault
+
+
+class Branching(Reno):
+    name: ClassVar[str] = "branching"
+
+    def on_mark(self, s, ack):
+        return -s / 2 if s > 2 else 0.0 * s
+
+
+def test_a_branching_rule_is_named():
+    fault = branches_in_python(Case(Branching(), "on_mark"))
+    assert fault is not None and fault.startswith("branching.on_mark")
+    assert branches_in_python(Case(Branching(), "on_ack")) is None
+
+
+REGULAR = [c for c in CASES if c.method in ("on_ack", "on_arrival")]
+
+
+@pytest.mark.parametrize("case", REGULAR, ids=str)
+def test_nothing_changes_without_packets_and_time(case: Case):
+    zero = {s: 0 for s in case.rule.event if s.name in ("n", "e")}
+    assert [sp.simplify(r.subs(zero)) for r in case.rule.results] == [0] * len(case.rule.results)
+
+
+@pytest.mark.parametrize("case", [c for c in REGULAR if c.method == "on_arrival"], ids=str)
+def test_arrivals_add_up(case: Case):
+    (change,), (v,) = case.rule.results, case.rule.state
+    n = next(s for s in case.rule.event if s.name == "n")
+    a, b = sp.symbols("a b", positive=True)
+    first = change.subs(n, a)
+    then = change.subs({n: b, v: v + first}, simultaneous=True)
+    assert sp.simplify(first + then - change.subs(n, a + b)) == 0
+
+
+PROBABILITIES = [
+    c for c in CASES if not isinstance(c.law, AbstractWindowLaw) and c.method != "on_arrival"
+]
+
+
+@pytest.mark.parametrize("case", PROBABILITIES, ids=str)
+@some_draws
+@given(data=st.data())
+def test_probabilities_lie_in_the_unit_interval(case: Case, data: st.DataObject):
+    numbers = data.draw(numbers_of(case))
+    assume(case.method != "shares" or numbers[1] >= 1)  # a block has at least one ACK
+    results = as_floats(case.sympy(*numbers))
+    assert ((results >= 0) & (results <= 1 + 1e-12)).all()
+
+
+# -- parameters -------------------------------------------------------------------------------
+
+
+@each_law
+def test_parameters_are_described(law):
+    for name, info in infos(law).items():
+        assert info.doc and info.doc == info.doc.strip(), name
+        if info.within is not None:
+            assert info.symbol and info.unit, name
+            default = getattr(law(), name)
+            assert default in info.within, f"{name}: default {default} outside {info.within}"
+
+
+@each_rule
+def test_symbols_are_unique(case: Case):
+    names = [s.name for s in case.symbols]
+    assert len(set(names)) == len(names)
+
+
+def _bounds() -> list:
+    return [
+        pytest.param(law, name, side, id=f"{law.name}.{name}-{('low', 'high')[side]}")
+        for law in registered_laws()
+        for name, info in infos(law).items()
+        if info.within is not None
+        for side in (0, 1)
+        if math.isfinite(info.within.ends[side]) or info.within.ends[side] not in info.within
+    ]
+
+
+@pytest.mark.parametrize(("law", "name", "side"), _bounds())
+def test_out_of_range_raises_and_names_the_key(law, name: str, side: int):
+    within = infos(law)[name].within
+    end = within.ends[side]
+    outward = math.copysign(math.inf, (-1, 1)[side])
+    key = re.escape(f"{law.name}.{name}: expected a number in {within}")
+    beyond = [math.nextafter(end, outward)] if math.isfinite(end) else []
+    for bad in [*beyond, math.nan] + ([] if end in within else [end]):
+        with pytest.raises(ValueError, match=key):
+            law(**{name: bad})
+    if end in within:
+        try:
+            law(**{name: end})
+        except ValueError as error:  # refused only for its relation to another parameter
+            assert f"{law.name} needs" in str(error)
+
+
+@each_law
+def test_unknown_choices_raise_and_name_the_key(law):
+    for name in (n for n, i in infos(law).items() if i.choices):
+        with pytest.raises(ValueError, match=rf"{law.name}\.{name}: expected one of .*'nonsense'"):
+            law(**{name: "nonsense"})
+
+
+@each_law
+def test_laws_are_immutable(law):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        law().name = "other"
+
+
+@each_law
+def test_source_is_in_the_bibliography(law):
+    known = tomllib.loads(BIBLIOGRAPHY.read_text(encoding="utf-8"))
+    for source in law.source.split("; "):
+        assert source.split(",")[0] in known, f"{law.name}: {source}"
+
+
+# -- formulas ---------------------------------------------------------------------------------
+
+_HALF = r"\Delta W = - \frac{W}{2}"
+_RAMP = r"\min\left(1, \max\left(0, \frac{- q_{\min} + v}{q_{\max} - q_{\min}}\right)\right)"
+EQUATIONS = {
+    "polynomial": [r"\Delta W = W^{\alpha} c_{1} n", r"\Delta W = - W^{\beta} c_{2}", _HALF],
+    "reno": [r"\Delta W = \frac{n}{W}", _HALF, _HALF],
+    "newreno": [r"\Delta W = \frac{n}{W}", _HALF, _HALF],
+    "ecn_mod": [r"\Delta W = c_{1} n", r"\Delta W = - W c_{2}", _HALF],
+    "binomial": [r"\Delta W = W^{- k - 1} a n", r"\Delta W = - W^{l} b", _HALF],
+    "droptail": ["p = 0", "l = 0"],
+    "threshold": [
+        r"p = \begin{cases} \min\left(1, \max\left(0, \left(- T + q\right) \left(\begin{cases} "
+        r"\frac{1}{\Delta} & \text{for}\: \Delta > 0 \\1 & \text{otherwise} \end{cases}\right)"
+        r"\right)\right) & \text{for}\: \Delta > 0 \\\begin{cases} 1 & \text{for}\: T < q \\0 & "
+        r"\text{otherwise} \end{cases} & \text{otherwise} \end{cases}",
+        "l = 0",
+    ],
+    "red": [
+        r"\Delta v = \left(1 - \left(1 - w_{q}\right)^{n}\right) \left(q - v\right)",
+        rf"p = p_{{\max}} {_RAMP}",
+        r"l = \begin{cases} 1 & \text{for}\: q_{\max} < v \\0 & \text{otherwise} \end{cases}",
+    ],
+}
+"""LaTeX of the rules of each law that has states or signals, with default choices."""
+
+
+def test_equations_are_as_published():
+    laws = [k() for k in registered_laws() if issubclass(k, AbstractWindowLaw | AbstractQueueLaw)]
+    assert symbolic.equations(laws) == EQUATIONS
+
+
+def test_the_arithmetic_takes_symbols_arrays_and_floats():
+    x = sp.Symbol("x")
+    for value, kind in ((0.5, float), (jnp.asarray(0.5), jax.Array), (x, sp.Basic)):
+        for result in (ops.exp(value), ops.sqrt(value), ops.clip(value, 0.0, 0.25)):
+            assert isinstance(result, kind)
+    assert ops.slope(lambda k: (k**2 + 3 * k, 1.0), 1.0) == (3.0, 0.0)
+    assert ops.slope(lambda k: x * ops.exp(k), x) == x
+    assert Droptail().start(3.0) == ()

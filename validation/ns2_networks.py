@@ -1,0 +1,172 @@
+"""The ns-2 records' scenarios as fluidcc networks.
+
+ns-2 has links where a fluidcc network has constants: the receiver's access link and the links that
+ACKs cross. Nothing queues there, so their transmission times are added to the round trip.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT
+from fluidcc.laws.spreading import Uniform, Wait
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, Link, Network, Start
+
+ACK = 320.0  # bit
+MARK_P = 0.1  # ns-2 marks where RED's base probability is below this, and drops above
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A network and the times of its statistics [s]."""
+
+    net: Network
+    warmup: float
+    until: float
+
+
+def _mark_below(base: float) -> float:
+    return float(Wait().rate(base))
+
+
+def _becn(params: dict[str, Any]) -> Scenario:
+    """Family A: 10 Mbit/s, RED in byte mode, access links of 100 Mbit/s and 2 ms."""
+    delay, size, n, ecn = params["delay_ms"] / 1000, 1000.0, params["n"], params["necn"]
+    gentle = bool(params.get("gentle", 0))
+    queue = RED(
+        min_th=15.0, max_th=45.0, p_max=0.1, w_q=0.002, gentle=gentle, bytes=True,
+        spreading=Wait() if params.get("wait", 1) else Uniform(),
+    )  # fmt: skip
+    sender: dict[str, Any] = {
+        "tick": 0.1,
+        "min_rto": params.get("minrto", 1.0),
+        "limited_transmit": bool(params.get("singledup", 0)),
+    }
+    if gentle:
+        sender["mark_below"] = _mark_below(MARK_P)
+    rtt = 2 * (0.004 + delay) + 8 * size / 1e8 + 2 * ACK / 1e8 + ACK / 1e7
+    groups = {}
+    for name, count, feedback in (("plain", n - ecn, Loss()), ("ecn", ecn, MarkTail())):
+        if count > 0:
+            groups[name] = Flows(
+                window=NewReno(max_window=100.0),
+                n=np.array([float(count)]),
+                rtt=np.array([rtt]),
+                reaction=OncePerRTT(),
+                feedback=feedback,
+                access_delay=0.002,
+                access_capacity=12500.0,
+                start=Start(0.0, 5.0),
+                sender=tuple(sender.items()),
+            )
+    link = Link(queue=queue, capacity=1250.0, packet_size=size, delay=delay, buffer=90.0)
+    net = Network(
+        links=(link,), flows=tuple(groups.values()), flow_names=tuple(groups)
+    )
+    return Scenario(net, params["warm_s"], params["T_s"])
+
+
+def _mark_front(params: dict[str, Any], second_half: bool) -> Scenario:
+    """Family C: one Reno flow over two slow links, marked where T packets wait.
+
+    ns-2's RED never marks while fewer than two packets wait. The data start at 10 s with a
+    window of 1; here a connection request that is answered at 10 s does the same.
+    """
+    rate, access = params.get("bw_mbps", 1.5) * 1e6, params.get("acc_mbps", 10) * 1e6
+    satellite, base = params["TS_ms"] / 1000, 10.0
+    way = 0.002 + 2 * satellite + 0.004
+    back = 2 * ACK / rate + 2 * ACK / access
+    rtt = 2 * way + 8000 / access + back
+    request = 2 * way + 2 * ACK / access + 2 * ACK / rate + back
+    # the receiver's link is in rtt with a full packet; the request is only 40 bytes long
+    start = base - (request - ACK / access + 8000 / access)
+    links = (
+        Link(
+            queue=Threshold(at=float(max(params["T"], 2)), when="reaches", counts="waiting"),
+            capacity=rate / 8000, packet_size=1000.0, delay=satellite,
+        ),
+        Link(queue=Droptail(), capacity=rate / 8000, packet_size=1000.0, delay=satellite),
+    )  # fmt: skip
+    flows = Flows(
+        window=Reno(max_window=20000.0),
+        n=np.array([1.0]),
+        rtt=np.array([rtt]),
+        reaction=OncePerRTT(),
+        route=(0, 1),
+        access_delay=0.002,
+        access_capacity=access / 8000,
+        start=Start(start, start),
+        sender=(("initial_window", 1.0),),
+    )
+    net = Network(
+        links=links, flows=(flows,), link_names=("first", "second"), flow_names=("ecn",)
+    )
+    duration = params["dur"]
+    return Scenario(net, base + (duration / 2 if second_half else 0.0), base + duration)
+
+
+def _ecn_mod(params: dict[str, Any]) -> Scenario:
+    """Family D: NewReno with ECN over gentle RED, round trips spread over 25 to 250 ms.
+
+    The ns-2 script puts each flow's distance into its source link; here it is on the way back,
+    which only shifts the sender's clock.
+    """
+    n, size = params["n"], float(params.get("pkt", 1000))
+    capacity = 5.04e6 / (8 * size)
+    rtt = 0.025 + 0.225 * np.arange(n) / (n - 1)
+    rtt += 8 * size / 1e8 + 2 * ACK / 1e8 + ACK / 1e7
+    sender = ()
+    if params.get("markp"):
+        sender = (("mark_below", _mark_below(params.get("markpv", MARK_P))),)
+    queue = RED(
+        min_th=25.0, max_th=75.0, p_max=params["pmax"], w_q=0.002, gentle=True, spreading=Wait()
+    )
+    flows = Flows(
+        window=NewReno(max_window=1000.0),
+        n=np.ones(n),
+        rtt=rtt,
+        reaction=OncePerRTT(),
+        access_capacity=1e8 / (8 * size),
+        start=Start(0.0, 5.0),
+        sender=sender,
+    )
+    link = Link(queue=queue, capacity=capacity, packet_size=size, delay=0.005, buffer=150.0)
+    net = Network(links=(link,), flows=(flows,), flow_names=("ecn",))
+    return Scenario(net, params["warm"], params["T"])
+
+
+def _slow_red(params: dict[str, Any]) -> Scenario:
+    """Family F: 60 Reno flows with ECN, 15 Mbit/s, 200 ms, a RED filter of 200 s."""
+    rtt = params["rtt_prop_s"]
+    queue = RED(
+        min_th=150.0, max_th=200.0, p_max=0.1, w_q=1.33e-6, gentle=False, spreading=Wait()
+    )
+    flows = Flows(
+        window=Reno(max_window=10000.0),
+        n=np.array([float(params["n"])]),
+        rtt=np.array([rtt + 4000 / 1e8 + 2 * ACK / 1e8 + ACK / 15e6]),
+        reaction=OncePerRTT(),
+        access_delay=0.01,
+        access_capacity=25000.0,
+        start=Start(0.0, 10.0),
+    )
+    link = Link(queue=queue, capacity=3750.0, packet_size=500.0, delay=rtt / 2 - 0.02, buffer=800.0)
+    net = Network(links=(link,), flows=(flows,), flow_names=("ecn",))
+    return Scenario(net, params["warm_s"], params["T_s"])
+
+
+def scenario(family: str, params: dict[str, Any]) -> Scenario:
+    """Scenario of a record of one of the files in `ns2/`."""
+    if family.startswith("a_"):
+        return _becn(params)
+    if family.startswith("c_"):
+        return _mark_front(params, second_half=family == "c_ca")
+    return _ecn_mod(params) if family.startswith("d_") else _slow_red(params)
