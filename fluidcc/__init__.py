@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(_HOMES)
 
 
 class _Package(types.ModuleType):

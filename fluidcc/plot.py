@@ -110,10 +110,9 @@ def _stability(figure: SubFigure, found: Any) -> None:
     """The rightmost roots in the complex plane."""
     ax = figure.subplots()
     ax.axvline(0, color="0.4", linewidth=0.8)
-    roots = np.asarray(found.roots, complex)
-    ax.plot(roots.real, roots.imag, "x")
-    unstable = roots[roots.real > 0]
-    ax.plot(unstable.real, unstable.imag, "x", color="C1")
+    for colour, unstable in (("C0", False), ("C1", True)):
+        roots = [complex(s) for s in found.roots if (s.real > 0) == unstable]
+        ax.plot([s.real for s in roots], [s.imag for s in roots], "x", color=colour)
     verdict = "stable" if found.stable else f"not stable ({found.status})"
     ax.set(title=verdict, xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from fluidcc.network import Network
 
-_SCALES = {"bit/s": ((1e6, "Mbit/s"), (1e3, "kbit/s")), "s": ((1.0, "s"), (1e-3, "ms"))}
+_SCALES = {
+    "bit/s": ((1e6, "Mbit/s"), (1e3, "kbit/s")),
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "\N{MICRO SIGN}s")),
+}
 
 ROWS = ("time", "quantity", "crossing", "seed")
 """Dimensions of results that run over the lines of a CSV file."""

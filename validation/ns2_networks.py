@@ -68,9 +68,7 @@ def _becn(params: dict[str, Any]) -> Scenario:
                 sender=tuple(sender.items()),
             )
     link = Link(queue=queue, capacity=1250.0, packet_size=size, delay=delay, buffer=90.0)
-    net = Network(
-        links=(link,), flows=tuple(groups.values()), flow_names=tuple(groups)
-    )
+    net = Network(links=(link,), flows=tuple(groups.values()), flow_names=tuple(groups))
     return Scenario(net, params["warm_s"], params["T_s"])
 
 
@@ -106,9 +104,7 @@ def _mark_front(params: dict[str, Any], second_half: bool) -> Scenario:
         start=Start(start, start),
         sender=(("initial_window", 1.0),),
     )
-    net = Network(
-        links=links, flows=(flows,), link_names=("first", "second"), flow_names=("ecn",)
-    )
+    net = Network(links=links, flows=(flows,), link_names=("first", "second"), flow_names=("ecn",))
     duration = params["dur"]
     return Scenario(net, base + (duration / 2 if second_half else 0.0), base + duration)
 
@@ -146,9 +142,7 @@ def _ecn_mod(params: dict[str, Any]) -> Scenario:
 def _slow_red(params: dict[str, Any]) -> Scenario:
     """Family F: 60 Reno flows with ECN, 15 Mbit/s, 200 ms, a RED filter of 200 s."""
     rtt = params["rtt_prop_s"]
-    queue = RED(
-        min_th=150.0, max_th=200.0, p_max=0.1, w_q=1.33e-6, gentle=False, spreading=Wait()
-    )
+    queue = RED(min_th=150.0, max_th=200.0, p_max=0.1, w_q=1.33e-6, gentle=False, spreading=Wait())
     flows = Flows(
         window=Reno(max_window=10000.0),
         n=np.array([float(params["n"])]),

@@ -64,7 +64,7 @@ class Crossings:
 
     `further` are crossings of more roots while others are unstable; `gaps` the parts of the range
     without a smooth equilibrium; `stable_at_low` is None where the range begins with one.
-    `certified` says that every count on the grid was proven.
+    `certified` says that every count was proven and that the crossings account for all of them.
     """
 
     path: str
@@ -142,20 +142,22 @@ def crossings(net: Network, path: str, low: float, high: float, *, points: int =
     scan = Scan(lambda value: replace(net, {path: value}, where="crossings"), scale)
     places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
     pieces = _pieces(scan, places)
-    found: list[Crossing] = []
     sampled = [(piece, _samples(scan, piece)) for piece in pieces]
+    found: list[Crossing] = []
+    sound = True
     for k, (piece, samples) in enumerate(sampled):
         if k and sampled[k - 1][1] and samples:
             found += _jump(scale, piece[0].t, sampled[k - 1][1][-1], samples[0])
         for a, b in itertools.pairwise(samples):
-            found += _cell(scan, a, b, _DEEPEST)
+            inside, followed = _cell(scan, a, b, _DEEPEST)
+            found += inside
+            sound &= followed and None not in (a.unstable, b.unstable)
     first, info = sampled[0][1], info_at(net, path)
     changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
     return Crossings(
         path, info.unit if info else "1", float(low), float(high), changes,
         tuple(c for c in found if c not in changes), _gaps(scale, pieces),
-        first[0].number == 0 if first else None,
-        all(s.unstable is not None for _, samples in sampled for s in samples),
+        first[0].number == 0 if first else None, sound,
     )  # fmt: skip
 
 
@@ -208,24 +210,28 @@ def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossin
     return [Crossing(scale.value(t), float(abs(first.imag)), becomes, below, above, jump=True)]
 
 
-def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> list[Crossing]:
-    """The crossings between two samples of one regime; splits until the roots are followed."""
+def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> tuple[list[Crossing], bool]:
+    """The crossings between two samples of one regime, and whether they account for the counts.
+
+    Cells are split until every root near the axis is followed from one end to the other.
+    """
     pairs = _matched(a, b)
     turning = None if pairs is None else _turning_point(a, b, pairs)
     brackets = [] if pairs is None else [(i, j) for i, j in pairs if _changes_side(a, b, i, j)]
     change = sum(_weight(a, i) * (1 if b.roots[j].real > 0 else -1) for i, j in brackets)
-    sound = pairs is not None and turning is None and change == b.number - a.number
-    if not sound and depth > 0 and b.t - a.t > 1e-12:
+    followed = pairs is not None and change == b.number - a.number
+    if (not followed or turning is not None) and depth > 0 and b.t - a.t > 1e-12:
         middle = turning if turning is not None else (a.t + b.t) / 2
         new = scan.sample(scan.place(middle), b.t)
-        return _cell(scan, a, new, depth - 1) + _cell(scan, new, b, depth - 1)
+        left, right = _cell(scan, a, new, depth - 1), _cell(scan, new, b, depth - 1)
+        return left[0] + right[0], left[1] and right[1]
     found = sorted(_solved(scan, a, b, i, j) for i, j in brackets)
     out, below = [], a.number
     for t, frequency, step in found:
         becomes = "unstable" if step > 0 else "stable"
         out.append(Crossing(scan.scale.value(t), frequency, becomes, below, below + step))
         below += step
-    return out
+    return out, followed
 
 
 def _weight(sample: Sample, i: int) -> int:

@@ -186,10 +186,12 @@ def find_rest(net: Network, first: Num) -> Rest:
     def unrested(carry: tuple) -> Num:
         return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
 
-    carry = turn((0, jnp.ones(()), [jnp.zeros((), int)] * len(queues), queues, signals))
+    carry = (0, jnp.ones(()), [jnp.zeros((), int) for _ in links], queues, signals)
     if len(queues) > 1:
         carry = jax.lax.while_loop(unrested, turn, carry)
-    moved = carry[1] if len(queues) > 1 else jnp.zeros(())
+    else:
+        carry = (1, jnp.zeros(()), *turn(carry)[2:])
+    moved = carry[1]
     codes, queues, signals = carry[2:]
     windows = _windows(net, queues, signals)
     accepted = [_accepted(net, k, queues, signals, windows) for k in links]

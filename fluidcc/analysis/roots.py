@@ -11,11 +11,10 @@ from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linear import Array, Linear, cluster
 from fluidcc.analysis.winding import count_roots
 
-_ORDERS = (16, 32, 64)
-_CLASSES = 6  # of the clustered system that gives the first approximations
-_STEPS = 40
-_ABERTH = 12
-_REAL_AXIS = 500  # points at which the sign is taken
+_ORDERS = (12, 24, 48)
+_CLASSES = 4  # of the clustered system that gives the first approximations
+_ABERTH, _NEWTON = 14, 8  # iterations
+_REAL_AXIS, _CLOSE = 250, 500  # points at which the sign is taken
 _BRIEF = 3000  # evaluations spent on one line
 _NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
 _DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
@@ -53,19 +52,24 @@ def polish(characteristic: Characteristic, seeds: Array) -> Array:
     if not s.size:
         return s
     scale = max(1e-12, float(np.max(np.abs(s))))
-    step = np.full(len(s), np.inf, complex)
-    for turn in range(_STEPS):
+    deepest = -_NOISE / max(float(characteristic.system.lag.max(initial=0.0)), 1e-12)
+    error = np.full(len(s), np.inf)
+    active = np.ones(len(s), bool)
+    for turn in range(_ABERTH + _NEWTON):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = characteristic.log_slope(s)
-            step = 1 / (slope - _others(s) if turn < _ABERTH else slope)
-        step = np.where(np.isfinite(step), step, 0.0)  # a seed that is a root already
-        step /= np.maximum(1.0, np.abs(step) / (0.5 * (np.abs(s) + 1e-3 * scale)))
-        s = s - step
-        if turn >= _ABERTH and np.all(np.abs(step) <= 1e-14 * np.abs(s)):
+            slope = characteristic.log_slope(s[active])
+            step = 1 / (slope - _others(s)[active] if turn < _ABERTH else slope)
+        size = np.abs(s[active]) + 1e-3 * scale
+        known = np.isfinite(step)
+        step = np.where(known, step, 0.0)
+        step /= np.maximum(1.0, 2 * np.abs(step) / size)
+        s[active] -= step
+        found = known | ~np.isfinite(slope)  # the slope is infinite at a root itself
+        error[active] = np.where(found, np.abs(step) / size, np.inf)
+        active &= (error > 1e-14) & (np.real(s) > 2 * deepest)
+        if not active.any():
             break
-    good = np.isfinite(s) & (np.abs(step) <= 1e-10 * (np.abs(s) + 1e-3 * scale))
-    longest = float(characteristic.system.lag.max(initial=0.0))
-    good &= (np.imag(s) > -1e-9 * scale) & (np.real(s) * longest > -_NOISE)
+    good = (error <= 1e-10) & (np.imag(s) > -1e-9 * scale) & (np.real(s) > deepest)
     return distinct(s[good])
 
 
@@ -102,7 +106,9 @@ def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
     count = count_roots(characteristic)
     found = np.zeros(0, complex)
     for order in _ORDERS:
-        fresh = polish(characteristic, first_approximations(characteristic, order, keep))
+        seeds = first_approximations(characteristic, order, keep)
+        seeds = np.concatenate([seeds, _chain(characteristic, seeds, keep)])
+        fresh = polish(characteristic, seeds)
         found = without_conserved(distinct(np.concatenate([found, fresh])), system.conserved)
         unstable = located(found)
         proven = _proven(characteristic, found[:keep])
@@ -118,18 +124,24 @@ def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
 
 
 def first_approximations(characteristic: Characteristic, order: int, keep: int) -> Array:
-    """First approximations in the upper half plane, including the real axis."""
+    """Starting values in the upper half plane and on the real axis."""
     system = characteristic.system
+    deepest = _NOISE / max(float(system.lag.max(initial=0.0)), 1e-12)
     seeds = approximate_roots(cluster(system, _CLASSES), order)
-    seeds = seeds[np.isfinite(seeds) & (np.imag(seeds) >= 0)]
+    seeds = seeds[np.isfinite(seeds) & (np.imag(seeds) >= 0) & (np.real(seeds) > -deepest)]
     seeds = seeds[np.argsort(-np.real(seeds))][: 3 * keep + 6]
-    size = float(np.max(np.abs(seeds), initial=1.0))
-    real = _sign_changes(characteristic, -np.geomspace(1e-7 * size, size, _REAL_AXIS))[:keep]
-    if real.size:  # classes make chains of real roots: look closely at the end of the first
-        real = np.append(
-            _sign_changes(characteristic, real[0] * np.linspace(0.95, 1.3, _REAL_AXIS))[:keep], real
-        )
-    return np.concatenate([seeds, real])
+    size = min(deepest, float(np.max(np.abs(seeds), initial=1.0)))
+    real = _sign_changes(characteristic, -np.geomspace(1e-7 * size, size, _REAL_AXIS))
+    return np.concatenate([seeds, real[:keep]])
+
+
+def _chain(characteristic: Characteristic, seeds: Array, keep: int) -> Array:
+    """Starting values at the end of the chain of real roots that many classes make."""
+    real = np.real(seeds[np.imag(seeds) == 0])
+    if not characteristic.layout.classes or not np.any(real < 0):
+        return seeds[:0]
+    first = np.max(real[real < 0])
+    return _sign_changes(characteristic, first * np.linspace(0.95, 1.3, _CLOSE))[:keep]
 
 
 def _sign_changes(characteristic: Characteristic, real: Array) -> Array:

@@ -24,7 +24,7 @@ from fluidcc.network import Network
 _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60
 _MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
-_ORDERS = (16, 32)
+_ORDERS = (12, 24)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -107,7 +107,8 @@ class Stability:
         unstable = ((), -1 if self.unstable is None else self.unstable, {"units": "1"})
         out = xr.Dataset({**scalars, **roots, "unstable": unstable})
         out = out.merge(self.equilibrium.to_dataset())
-        flags = {"stable": int(self.stable), "certified": int(self.certified)}
+        stable = -1 if self.stable is None else int(self.stable)
+        flags = {"stable": stable, "certified": int(self.certified)}
         return out.assign_attrs(status=self.status, message=self.message, **flags)
 
     def __repr__(self) -> str:

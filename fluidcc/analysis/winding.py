@@ -145,9 +145,7 @@ def frequency_bound(characteristic: Characteristic, real: float = 0.0) -> float 
     return 1 / float(_step(bound)) if len(bound) else 0.0
 
 
-def count_roots(
-    characteristic: Characteristic, real: float = 0.0, *, nodes: int = 50_000
-) -> Count:
+def count_roots(characteristic: Characteristic, real: float = 0.0, *, nodes: int = 50_000) -> Count:
     """Number of roots with real part above `real` [1/s], from up to `nodes` evaluations.
 
     Roots at s = 0 that the system declares as conserved quantities are left out of the count.

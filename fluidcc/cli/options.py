@@ -76,8 +76,14 @@ def prepare(
 
         switch_on()
     typed = {path: value_of(text) for path, text in _split("--set", changes or (), faults).items()}
-    net = _network(scenario, typed, faults)
-    axes = _grid(over or (), net, faults)
+    from fluidcc.scenario.files import load
+    from fluidcc.scenario.paths import replace
+
+    loaded = faults.catch(load, scenario)
+    net = loaded
+    if loaded is not None and typed:
+        net = faults.catch(replace, loaded, typed, where="--set")
+    axes = _grid(over or (), net or loaded, faults)
     _check_files(out, plot, faults)
     return Task(net, typed, axes, json, out, plot)
 
@@ -115,17 +121,6 @@ def _split(option: str, texts: Iterable[str], faults: Faults) -> dict[str, str]:
         else:
             out[path] = value
     return out
-
-
-def _network(scenario: str, typed: Mapping[str, Any], faults: Faults) -> "Network | None":
-    """The scenario with the changes of ``--set``; None where something is faulty."""
-    from fluidcc.scenario.files import load
-    from fluidcc.scenario.paths import replace
-
-    net = faults.catch(load, scenario)
-    if net is None or not typed:
-        return net
-    return faults.catch(replace, net, typed, where="--set")
 
 
 def _grid(over: Sequence[str], net: "Network | None", faults: Faults) -> dict[str, list[Any]]:

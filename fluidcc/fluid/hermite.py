@@ -1,5 +1,7 @@
 """Cubic Hermite interpolation between two nodes."""
 
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 
@@ -19,3 +21,14 @@ def interpolate(
     """Value at `theta` of the cubic through two values and two slopes (times the distance)."""
     a, b, c, d = weights(theta)
     return a * older + b * older_slope + c * newer + d * newer_slope
+
+
+def extended(theta: Array, *ends: Array) -> Array:
+    """The cubic between its ends and its tangents beyond them.
+
+    Steps that are tried and then shortened read past the end of an interval, which may be far
+    shorter than they are: a cubic would explode there.
+    """
+    inside = jnp.clip(theta, 0.0, 1.0)
+    value, rise = jax.jvp(lambda x: interpolate(x, *ends), (inside,), (jnp.ones_like(inside),))
+    return value + rise * (theta - inside)

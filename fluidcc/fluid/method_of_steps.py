@@ -5,7 +5,6 @@ ordinary one with a smooth right-hand side, for which diffrax's solvers have a p
 control. The segment ends at the first event, found on the dense output.
 """
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from fluidcc.fluid.system import Args, System
 
 DEGREE = 8
 """Degree of the polynomial that keeps one step of the solver."""
-MAX_STEPS = 128
+MAX_STEPS = 32
 """Steps of the solver in one segment; a longer stretch becomes several segments."""
 LAST_ORDER = 8
 """Jumps in this derivative and higher ones are left to the step-size control."""
@@ -194,44 +193,41 @@ def _segment(field: _Field, solver: Any, t: Array, until: Array, y: Array, toler
     return Segment(high, end_y, steps, starts, lengths, powers, hit, high - lags, z, lags, good)
 
 
-@dataclasses.dataclass
 class _Past:
     """Pieces and breaking points so far, on the host."""
 
-    t0: float
-    size: int
-    starts: list[float] = dataclasses.field(default_factory=list)
-    lengths: list[float] = dataclasses.field(default_factory=list)
-    powers: list[np.ndarray] = dataclasses.field(default_factory=list)
-    times: list[float] = dataclasses.field(default_factory=list)
-    nodes: list[int] = dataclasses.field(default_factory=list)
-    orders: list[int] = dataclasses.field(default_factory=list)
+    def __init__(self, t0: float, size: int) -> None:
+        self.t0, self.count = t0, 0
+        self.starts = np.full(1024, np.inf)
+        self.lengths = np.ones(1024)
+        self.powers = np.zeros((1024, DEGREE + 1, size))
+        self.times: list[float] = []
+        self.nodes: list[int] = []
+        self.orders: list[int] = []
 
     def add_break(self, time: float, order: int) -> None:
         """A breaking point at the start of the next piece."""
         if order < LAST_ORDER:
             self.times.append(time)
-            self.nodes.append(len(self.starts))
+            self.nodes.append(self.count)
             self.orders.append(order)
 
     def extend(self, segment: Segment) -> None:
-        """The pieces of a segment."""
-        count = int(segment.steps)
-        self.starts += np.asarray(segment.starts)[:count].tolist()
-        self.lengths += np.asarray(segment.lengths)[:count].tolist()
-        self.powers += list(np.asarray(segment.powers)[:count])
+        """Append the pieces of a segment; room is doubled so that few shapes are compiled."""
+        old, self.count = self.count, self.count + int(segment.steps)
+        if self.count > self.starts.size:
+            room = self.starts.size
+            self.starts = np.append(self.starts, np.full(room, np.inf))
+            self.lengths = np.append(self.lengths, np.ones(room))
+            self.powers = np.append(self.powers, np.zeros_like(self.powers), axis=0)
+        new = slice(old, self.count)
+        self.starts[new] = segment.starts[: self.count - old]
+        self.lengths[new] = segment.lengths[: self.count - old]
+        self.powers[new] = segment.powers[: self.count - old]
 
     def pieces(self) -> Pieces:
-        """All pieces, filled up to a power of two so that few shapes are compiled."""
-        count = len(self.starts)
-        room = max(1024, 1 << max(0, count - 1).bit_length())
-        starts = np.full(room, np.inf)
-        lengths = np.ones(room)
-        powers = np.zeros((room, DEGREE + 1, self.size))
-        starts[:count], lengths[:count] = self.starts, self.lengths
-        if count:
-            powers[:count] = np.stack(self.powers)
-        return Pieces(jnp.asarray(starts), jnp.asarray(lengths), jnp.asarray(powers))
+        """All pieces, as they are now."""
+        return Pieces(*(jnp.array(part) for part in (self.starts, self.lengths, self.powers)))
 
     def sides(self, passed: np.ndarray, lags: np.ndarray, t: float) -> Sides:
         """What lags read that have passed so many breaking points at time t."""
@@ -239,7 +235,7 @@ class _Past:
         low = [self.nodes[max(p - 1, 0)] for p in passed]
         following = [p < len(self.times) for p in passed]
         high = [
-            self.nodes[p] - 1 if more else len(self.starts) - 1
+            self.nodes[p] - 1 if more else self.count - 1
             for p, more in zip(passed, following, strict=True)
         ]
         ahead = [self.times[p] if more else t for p, more in zip(passed, following, strict=True)]
@@ -296,7 +292,9 @@ def integrate(
         if order <= LAST_ORDER:
             found.append(t)
             past.add_break(t, order)
-    nodes = np.append(past.starts, t)
+    nodes = np.append(past.starts[: past.count], t)
+    if not past.count:  # it failed at once: the state at t0 is the last good one
+        past.starts[0], past.powers[0, 0] = start, y0
     return Run(past.pieces(), nodes, np.asarray(found), status)
 
 

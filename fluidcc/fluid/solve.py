@@ -81,6 +81,7 @@ def solve_dde(
     one = jax.tree.map(lambda leaf: leaf[0], params) if batched else params
     jump = y0 is not None
     start = equation.as_state(y0) if jump else equation.as_state(history(t0, one))
+    inputs = None if inputs is None else jax.tree.map(jnp.asarray, inputs)
     args = equation.Arguments(one, inputs)
     system = equation.build(field, history, lags, modes, start, t0, args)
 

@@ -92,7 +92,7 @@ def read_rows(track: Track, index: Array, time: Array) -> Array:
     row, v = at(track.steps, index), width(track)
     theta = (time - row[..., 0]) / row[..., 1]
     parts = [row[..., 2 + i * v : 2 + (i + 1) * v] for i in range(4)]
-    return hermite.interpolate(theta[..., None], *parts)
+    return hermite.extended(theta[..., None], *parts)
 
 
 def read_columns(track: Track, index: Array, time: Array, column: Array) -> Array:
@@ -100,7 +100,7 @@ def read_columns(track: Track, index: Array, time: Array, column: Array) -> Arra
     theta = (time - at(track.steps, index, jnp.int32(0))) / at(track.steps, index, jnp.int32(1))
     v = width(track)
     parts = [at(track.steps, index, 2 + i * v + column) for i in range(4)]
-    return hermite.interpolate(theta, *parts)
+    return hermite.extended(theta, *parts)
 
 
 def write(track: Track, node: Array, steps: Array) -> Track:

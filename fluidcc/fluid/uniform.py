@@ -204,6 +204,9 @@ class _Problem:
             mode = self.system.events.initial(self.t0, y0, z, self.args).astype(jnp.int32)
             guards = self.system.events.guards(self.t0, y0, z, self.args, mode)
         k, _ = self.slope(ring, n, 0.0, y0, mode)
+        finite = jnp.isfinite(k)
+        status = first(jnp.int32(Status.ok), ~jnp.all(finite), Status.nonfinite)
+        k = jnp.where(finite, k, 0.0)
         row = self.remembered(ring, n, 0.0, y0, k, mode)
         return _Carry(
             n=n,
@@ -216,7 +219,7 @@ class _Problem:
             ring=ring.at[0].set(row),
             mode=mode,
             guards=guards,
-            status=jnp.int32(Status.ok),
+            status=status,
             status_time=self.t0,
         )
 

@@ -212,28 +212,29 @@ class Simulation:
 
     def _simulation(self, scale: int) -> np.ndarray:
         count, (pool, ring) = len(self._kinds), self._sizes(scale)
-        entities = np.zeros(count, r.ENTITY_RECORD)
-        entities["kind"], entities["index"] = np.array(self._kinds).T
         times = np.full(count, r.NEVER)
         times[: len(self.flows)] = self.flows["send_at"]
         order = np.lexsort((np.arange(count), times))  # sorted, so it is a heap
         heap = np.zeros(count, r.NODE_RECORD)
         heap["time"], heap["entity"] = times[order], order
-        entities["slot"][order] = np.arange(count)
-        packets = np.zeros(pool, r.PACKET_RECORD)
-        packets["next"] = np.append(np.arange(1, pool), -1)
-        wires = np.zeros(len(self._wires), r.WIRE_RECORD)
-        wires["delay"], wires["rate"] = np.array(self._wires).T
+        self.entities = np.zeros(count, r.ENTITY_RECORD)
+        self.entities["kind"], self.entities["index"] = np.array(self._kinds).T
+        self.entities["slot"][order] = np.arange(count)
+        self.packets = np.zeros(pool, r.PACKET_RECORD)
+        self.packets["next"] = np.append(np.arange(1, pool), -1)
+        self.wires = np.zeros(len(self._wires), r.WIRE_RECORD)
+        self.wires["delay"], self.wires["rate"] = np.array(self._wires).T
+        self.receivers = np.zeros(len(self.flows), r.RECEIVER_RECORD)
         state = np.zeros(1, r.SIMULATION_RECORD)
         values = {
-            "packets": self._array(packets),
-            "entities": self._array(entities),
+            "packets": self._array(self.packets),
+            "entities": self._array(self.entities),
             "heap": self._array(heap),
-            "wires": self._array(wires),
+            "wires": self._array(self.wires),
             "ports": self.ports.ctypes.data,
             "groups": self.groups.ctypes.data,
             "flows": self.flows.ctypes.data,
-            "receivers": self._array(np.zeros(len(self.flows), r.RECEIVER_RECORD)),
+            "receivers": self._array(self.receivers),
             "routes": self._array(self._routes),
             "quenches": self._array(self._quenches),
             "ring": self._array(np.zeros(len(self.flows) * ring, np.uint8)),

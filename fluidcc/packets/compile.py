@@ -39,7 +39,7 @@ def hook(function: Callable[[Any], None]) -> Hook:
     pointer = numba.types.CPointer(numba.types.float64)
     compiled = numba.cfunc(numba.types.int64(pointer), cache=True)(function)
     _kept.append(compiled)  # its address is only good as long as it lives
-    return compiled.address
+    return int(compiled.address or 0)
 
 
 _kept: list[Any] = []
@@ -53,9 +53,7 @@ def _lines(results: Mapping[int, sp.Expr], slots: Mapping[sp.Symbol, int]) -> li
     used = set().union(*(e.free_symbols for e in expressions))
     lines = [f"{names[s].name} = x[{k}]" for s, k in slots.items() if names[s] in used]
     lines += [f"{name} = {sp.pycode(e)}" for name, e in shared]
-    return lines + [
-        f"x[{k}] = {sp.pycode(e)}" for k, e in zip(results, reduced, strict=True)
-    ]
+    return lines + [f"x[{k}] = {sp.pycode(e)}" for k, e in zip(results, reduced, strict=True)]
 
 
 def _function(name: str, *groups: list[str]) -> str:
@@ -65,6 +63,11 @@ def _function(name: str, *groups: list[str]) -> str:
 
 def _slots(first: int, *symbols: sp.Symbol) -> dict[sp.Symbol, int]:
     return {symbol: first + k for k, symbol in enumerate(symbols)}
+
+
+def _one(expression: sp.Expr, count: sp.Symbol) -> sp.Expr:
+    """The rule for one packet."""
+    return sp.sympify(expression.subs(count, 1))
 
 
 def _block(first: int, *values: float) -> np.ndarray:
@@ -107,11 +110,10 @@ def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool, bool]:
     slots |= _slots(r.Q_CHANCE + 1, *update.state, *update.parameters)
     state = range(r.Q_CHANCE + 1, r.Q_CHANCE + 1 + len(update.state))
     after = [s + e for s, e in zip(update.state, update.results, strict=True)]
-    one = {update.event[0]: sp.Integer(1)}
     changed = _lines(dict(zip(state, after, strict=True)), slots)
-    single = _lines(dict(zip(state, (e.subs(one) for e in after), strict=True)), slots)
+    single = _lines(dict(zip(state, (_one(e, update.event[0]) for e in after), strict=True)), slots)
     told = {r.Q_MARK: signal.results[0], r.Q_DROP: signal.results[1], r.Q_CHANCE: chance.results[0]}
-    said = _lines({k: e.subs(one) for k, e in told.items()}, slots)
+    said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
     text = _function("update", changed) + _function("arrive", single, said)
     silent = not update.state and all(e == 0 for e in told.values())
     return text + _function("say", said), bool(update.state), silent
@@ -147,7 +149,7 @@ def _window_text(law: AbstractWindowLaw) -> str:
         count, elapsed, rtt = told.event
         slots = {told.state[0]: records.W_WINDOW, elapsed: records.W_ELAPSED, rtt: records.W_RTT}
         slots |= _slots(records.W_RTT + 1, *told.parameters)
-        after = (told.state[0] + told.results[0]).subs({count: sp.Integer(1)})
+        after = _one(sp.sympify(told.state[0] + told.results[0]), count)
         text += _function(method, _lines({records.W_WINDOW: after}, slots))
     return text
 

@@ -137,7 +137,5 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
         links[name] = _link(before.ports[k], after.ports[k], span, (largest[0], largest[1]))
     for k, name in enumerate(plan.net.flow_names):
         members = plan.members(k)
-        flows[name] = _flows(
-            before.flows[members], after.flows[members], span, plan.groups[k].size
-        )
+        flows[name] = _flows(before.flows[members], after.flows[members], span, plan.groups[k].size)
     return {"links": links, "flows": flows}

@@ -33,9 +33,7 @@ class SenderOptions:
     The receiver's window is `max_window` of the window law.
     """
 
-    profile: str = _rule(
-        "ns-2.35", "", "set of defaults", choices=("ns-2.35", "ns-2.1b8a")
-    )
+    profile: str = _rule("ns-2.35", "", "set of defaults", choices=("ns-2.35", "ns-2.1b8a"))
     tick: float = _rule(0.01, "s", "clock of the round-trip timer", (1e-6, 10.0))
     min_rto: float = _rule(0.2, "s", "smallest retransmission timeout", (0.0, 60.0))
     max_rto: float = _rule(60.0, "s", "largest retransmission timeout", (0.1, 1e6))
@@ -58,9 +56,7 @@ class SenderOptions:
     partial_timer_once: bool = _rule(
         True, "", "only the first partial ACK of a recovery restarts the timer"
     )
-    recovery: str = _rule(
-        "law", "", "how losses are repaired", choices=("law", "reno", "newreno")
-    )
+    recovery: str = _rule("law", "", "how losses are repaired", choices=("law", "reno", "newreno"))
     echo: str = _rule(
         "law", "", "receiver's echo of marks: of each packet, or until the sender confirms",
         choices=("law", "packet", "sticky"),
@@ -77,7 +73,7 @@ class SenderOptions:
         True, "", "the first packet after the average crosses the threshold is never chosen"
     )
     mark_below: float = _rule(
-        INF, "1", "packets chosen at a long-run probability of this or more are dropped, not marked",
+        INF, "1", "packets chosen at this long-run probability or above are dropped, not marked",
         (0.0, INF),
     )  # fmt: skip
 
@@ -108,7 +104,8 @@ def _checked(field: dataclasses.Field, value: Any) -> Any:
     meta, name = field.metadata, f"sender.{field.name}"
     if meta["choices"]:
         if value not in meta["choices"]:
-            raise SenderError(f"{name}: expected one of {', '.join(meta['choices'])}, got {value!r}")
+            known = ", ".join(meta["choices"])
+            raise SenderError(f"{name}: expected one of {known}, got {value!r}")
         return value
     if field.type is bool:
         if not isinstance(value, bool):

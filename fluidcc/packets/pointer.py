@@ -16,19 +16,23 @@ from numba import types
 from numba.core import config
 from numba.extending import intrinsic
 
-INTERPRETED = bool(config.DISABLE_JIT)
+INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether the engine runs as plain Python: for debugging, and to prove that both agree."""
 
+# no way in from Python or C: only the entry points are called from outside
+_jit: Any = numba.njit(  # pyright: ignore[reportCallIssue]
+    error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 _INT64 = ir.IntType(64)
 _hooks: dict[int, Callable[[Any], None]] = {}
 
 
 def compiled(function: Callable) -> Callable:
     """Compile a function of the engine when something compiled first calls it."""
-    return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return _jit(function)
 
 
-def record_at(dtype: np.dtype) -> Callable[[int, int], Any]:
+def record_at(dtype: np.dtype) -> Any:
     """Accessor (address, index) -> record number `index` of an array of `dtype`."""
     size = dtype.itemsize
     if INTERPRETED:
@@ -41,8 +45,8 @@ def record_at(dtype: np.dtype) -> Callable[[int, int], Any]:
     record = numba.from_dtype(dtype)
 
     @intrinsic
-    def access(typing_context, address, index):  # noqa: ANN001, ANN202
-        def generate(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+    def access(typing_context, address, index):
+        def generate(context, builder, signature, arguments):
             wide = context.cast(builder, arguments[1], signature.args[1], types.int64)
             offset = builder.mul(wide, ir.Constant(_INT64, size))
             where = builder.add(arguments[0], offset)
@@ -59,15 +63,15 @@ def _call_interpreted(hook: int, address: int) -> int:
 
 
 @intrinsic
-def _call_compiled(typing_context, hook, address):  # noqa: ANN001, ANN202
-    def generate(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+def _call_compiled(typing_context, hook, address):
+    def generate(context, builder, signature, arguments):
         kind = ir.FunctionType(_INT64, [_INT64])
         return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
 
     return types.int64(types.int64, types.int64), generate
 
 
-call = _call_interpreted if INTERPRETED else _call_compiled
+call: Any = _call_interpreted if INTERPRETED else _call_compiled
 """Call the hook at an address with the address of its block of numbers."""
 
 

@@ -52,8 +52,7 @@ PORT_RECORD = _record(
     i8="bytes gap gap_bytes arrivals departures drops marks delivered draws update arrive say "
     "block",
     u8="key",
-    i4="head tail count serving busy armed by_bytes averages counts_system largest "
-    "largest_system",
+    i4="head tail count serving busy armed by_bytes averages counts_system largest largest_system",
 )
 
 GROUP_RECORD = _record(

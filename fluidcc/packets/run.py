@@ -149,8 +149,7 @@ def simulate_packets(
     workers = min(threads or os.cpu_count() or 1, len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(_run, layout, seed, times, elide, watch, k)
-            for k, seed in enumerate(chosen)
+            pool.submit(_run, layout, seed, times, elide, watch, k) for k, seed in enumerate(chosen)
         ]
         try:
             _wait(jobs, watch, progress)
@@ -165,9 +164,7 @@ def simulate_packets(
 def _wait(jobs: list, watch: _Watch, progress: Progress | None) -> None:
     waiting = set(jobs)
     while waiting:
-        _, waiting = concurrent.futures.wait(
-            waiting, _POLL, concurrent.futures.FIRST_EXCEPTION
-        )
+        _, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
         for job in set(jobs) - waiting:
             job.result()
         if progress is not None:

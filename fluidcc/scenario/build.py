@@ -18,19 +18,19 @@ from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 _NAME = re.compile(r"^[A-Za-z0-9_-]+$")
 
 
-def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> tuple[Any, float | None]:
-    """The link `name` (or FAULTY), and its packet size as far as it is known [B]."""
+def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> tuple[Any, float]:
+    """The link `name` (or FAULTY), and its packet size, by default where that is faulty [B]."""
     key = f"links.{name}"
     table = reader.table(raw, key)
-    if not table:
-        return FAULTY, None
+    if table is FAULTY:
+        return FAULTY, Link.packet_size
     before = len(reader.faults)
     described = infos(Link)
     reader.unknown(table, key, [*described, "queue", "initial"], PLANNED_KEYS["links"])
     size = Link.packet_size
     if "packet_size" in table:
         size = reader.number(table["packet_size"], f"{key}.packet_size", described["packet_size"])
-    known = None if size is FAULTY else float(size)
+    known = Link.packet_size if size is FAULTY else size
     values: dict[str, Any] = {"packet_size": size}
     for entry in ("capacity", "delay", "buffer"):
         if entry in table:
@@ -45,8 +45,7 @@ def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> tuple[Any, fl
     else:
         reader.fault(f"{key}.queue", 'a table such as { law = "droptail" }', "nothing")
     if "initial" in table:
-        initial = reader.table(table["initial"], f"{key}.initial")
-        given = reader.numbers(initial, f"{key}.initial", infos(LinkInitial), known)
+        given = reader.numbers(table["initial"], f"{key}.initial", infos(LinkInitial), known)
         values["initial"] = reader.made(LinkInitial, f"{key}.initial", given)
     if len(reader.faults) > before:
         return FAULTY, known
@@ -59,7 +58,9 @@ def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
         reader.fault(key, f"at least one table [{key}.NAME]", "nothing")
         return {}
     tables = reader.table(raw[key], key)
-    if not tables and isinstance(raw[key], dict):
+    if tables is FAULTY:
+        return {}
+    if not tables:
         reader.fault(key, f"at least one table [{key}.NAME]", "none")
     for name in tables:
         if not _NAME.match(name):
@@ -123,14 +124,13 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     reader = Reader(where)
     reader.unknown(raw, "", ["title", "source", "model", "links", "flows"])
     texts = {name: reader.text(raw.get(name, ""), name) for name in ("title", "source")}
-    model = reader.table(raw.get("model", {}), "model")
-    choices = reader.numbers(model, "model", infos(Network))
+    choices = reader.numbers(raw.get("model", {}), "model", infos(Network))
     tables = _named(reader, raw, "links")
     read = {name: _read_link(reader, name, table, laws) for name, table in tables.items()}
     links = sound({name: link for name, (link, _) in read.items()})
-    sizes = {name: size for name, (_, size) in read.items() if size is not None}
+    sizes = {name: size for name, (_, size) in read.items()}
     groups = {
-        name: read_flows(reader, name, table, tables, sizes, laws)
+        name: read_flows(reader, name, table, sizes, laws)
         for name, table in _named(reader, raw, "flows").items()
     }
     for name, flows in sound(groups).items():

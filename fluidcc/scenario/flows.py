@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.laws.parameters import Info, Interval, infos
-from fluidcc.network import Flows, FlowsInitial, Start
+from fluidcc.network import Flows, FlowsInitial, Link, Start
 from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law, read_name, read_reaction
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 from fluidcc.scenario.sender import read_sender
@@ -15,21 +15,18 @@ _KEYS = (
     "n", "rtt", "access_delay", "reverse_delay", "route", "window", "marking", "feedback", "start",
     "initial", "access_capacity", "sender",
 )  # fmt: skip
+_MOST = 10_000  # round trips of one group
 _START = Info("", "s", "start of a flow", Interval("[0, inf)"))
-
-
-def _is_list(raw: Any) -> bool:
-    return isinstance(raw, list)
 
 
 def _vector(reader: Reader, raw: Any, key: str, info: Info) -> Any:
     """A number, or a list of numbers, as a vector."""
-    if _is_list(raw):
-        if not raw:
-            return reader.fault(key, "at least one number", "an empty list")
+    if not isinstance(raw, list):
+        values = [reader.number(raw, key, info)]
+    elif raw:
         values = [reader.number(v, f"{key}[{k}]", info) for k, v in enumerate(raw)]
     else:
-        values = [reader.number(raw, key, info)]
+        return reader.fault(key, "at least one number", "an empty list")
     return FAULTY if any(v is FAULTY for v in values) else np.asarray(values, float)
 
 
@@ -39,10 +36,10 @@ def _spread(reader: Reader, key: str, n: Any, rtt: dict[str, Any], info: Info) -
     for name in ("min", "max"):
         if name not in rtt:
             reader.fault(f"{key}.rtt.{name}", "a round trip [s]", "nothing")
-    whole = not _is_list(n) and isinstance(n, int | float) and float(n).is_integer() and n >= 2
-    if not whole or isinstance(n, bool):
-        reader.fault(f"{key}.n", "a whole number of at least 2, as rtt has min and max", got(n))
-        return FAULTY
+    whole = isinstance(n, int | float) and not isinstance(n, bool) and n == n // 1
+    if not whole or not 2 <= n <= _MOST:
+        expected = f"a whole number from 2 to {_MOST}, as rtt has min and max"
+        return reader.fault(f"{key}.n", expected, got(n))
     if len(ends) < 2:
         return FAULTY
     if ends["min"] >= ends["max"]:
@@ -53,19 +50,21 @@ def _spread(reader: Reader, key: str, n: Any, rtt: dict[str, Any], info: Info) -
 def _classes(reader: Reader, key: str, raw: Mapping[str, Any]) -> Any:
     """How many flows, and their round trips: two vectors of one length."""
     described = infos(Flows)
-    absent = [name for name in ("n", "rtt") if name not in raw]
-    for name in absent:
-        reader.missing(f"{key}.{name}", described[name])
-    if isinstance(raw.get("rtt"), dict) and "n" in raw:
+    for name in ("n", "rtt"):
+        if name not in raw:
+            reader.missing(f"{key}.{name}", described[name])
+    if "n" in raw and isinstance(raw.get("rtt"), dict):
         return _spread(reader, key, raw["n"], raw["rtt"], described["rtt"])
     n, rtt = (
-        FAULTY if name in absent else _vector(reader, raw[name], f"{key}.{name}", described[name])
+        _vector(reader, raw[name], f"{key}.{name}", described[name])
+        if name in raw and not (name == "rtt" and isinstance(raw[name], dict))
+        else FAULTY
         for name in ("n", "rtt")
     )
     if n is FAULTY or rtt is FAULTY:
         return FAULTY
-    if _is_list(raw["n"]) != _is_list(raw["rtt"]) or len(n) != len(rtt):
-        size = f"a list of {len(rtt)}" if _is_list(raw["rtt"]) else "a number"
+    if isinstance(raw["n"], list) != isinstance(raw["rtt"], list) or len(n) != len(rtt):
+        size = f"a list of {len(rtt)}" if isinstance(raw["rtt"], list) else "a number"
         return reader.fault(f"{key}.n", f"{size}, as rtt is", got(raw["n"]))
     return n, rtt
 
@@ -88,6 +87,8 @@ def _start(reader: Reader, raw: Any, key: str) -> Any:
 
 def _route(reader: Reader, raw: Mapping[str, Any], key: str, links: list[str]) -> Any:
     """Indices of the links of the route; the only link where there is one and none is named."""
+    if not links:
+        return FAULTY  # which is told already
     if "route" not in raw:
         if len(links) == 1:
             return (0,)
@@ -119,22 +120,16 @@ def _quantities(
     return sound(out)
 
 
-def read_flows(
-    reader: Reader, name: str, raw: Any, links: Mapping[str, Any], sizes: Mapping[str, float],
-    laws: Laws,
-) -> Any:  # fmt: skip
-    """The group of flows `name` of a scenario.
-
-    `links` holds the raw tables of links by name, `sizes` their packet sizes [B].
-    """
+def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], laws: Laws) -> Any:
+    """The group of flows `name` of a scenario; `sizes` are the links' packet sizes by name [B]."""
     key = f"flows.{name}"
     table = reader.table(raw, key)
-    if not table:
+    if table is FAULTY:
         return FAULTY
     before = len(reader.faults)
     reader.unknown(table, key, _KEYS, PLANNED_KEYS["flows"])
-    route = _route(reader, table, key, list(links))
-    size = None if route is FAULTY else sizes.get(list(links)[route[0]])
+    route = _route(reader, table, key, list(sizes))
+    size = Link.packet_size if route is FAULTY else list(sizes.values())[route[0]]
     values: dict[str, Any] = {"route": route, **_quantities(reader, table, key, size)}
     if "window" in table:
         besides = ("reaction", "growth")
@@ -152,13 +147,12 @@ def read_flows(
     if "start" in table:
         values["start"] = _start(reader, table["start"], f"{key}.start")
     if "initial" in table:
-        initial = reader.table(table["initial"], f"{key}.initial")
-        given = reader.numbers(initial, f"{key}.initial", infos(FlowsInitial), size)
+        given = reader.numbers(table["initial"], f"{key}.initial", infos(FlowsInitial), size)
         values["initial"] = reader.made(FlowsInitial, f"{key}.initial", given)
     if "sender" in table:
         values["sender"] = read_sender(reader, table["sender"], f"{key}.sender")
     classes = _classes(reader, key, table)
-    if len(reader.faults) > before:
+    if len(reader.faults) > before or route is FAULTY:
         return FAULTY
     n, rtt = classes
     return reader.made(Flows, key, {"n": n, "rtt": rtt, **values})

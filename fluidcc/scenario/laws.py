@@ -20,7 +20,7 @@ PLANNED_KEYS: Mapping[str, tuple[str, ...]] = {
     "window": (
         "block", "loss", "pause", "phi", "md", "rtt", "fallback", "needs_mark", "persistence",
     ),
-    "queue": ("target", "trigger", "gamma", "hash", "stamp", "counts"),
+    "queue": ("target", "trigger", "gamma", "hash", "stamp"),
     "links": (),
     "flows": ("estimator",),
 }  # fmt: skip

@@ -66,7 +66,7 @@ def _settable(net: Network, values: Tables, path: str) -> bool:
 def _wrong_path(net: Network, path: str, where: str) -> Fault:
     known = list(paths(net))
     known += [p for p in (_short(net, known_path) for known_path in paths(net)) if p]
-    close = nearest(full_path(net, path), known) or nearest(path, known)
+    close = nearest(path, known) or nearest(full_path(net, path), known)
     if not close:
         last = path.split(".")[-1]
         close = tuple(p for p in known if p.split(".")[-1] in nearest(last, _lasts(known), 1))[:3]
@@ -114,7 +114,10 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     full = {full_path(net, path): value for path, value in changes.items()}
     if values is None:
         return _replace_traced(net, full)
-    check_paths(net, changes, where=where)
+    anew = [path.removesuffix("law") for path in full if path.endswith(".law")]
+    check_paths(
+        net, [p for p in changes if not full_path(net, p).startswith(tuple(anew))], where=where
+    )
     for path in sorted(full, key=lambda p: not p.endswith(_RESETTING)):  # those that reset first
         _put(values, path.split("."), _as_plain(full[path]))
     return build(values, where, laws_of(net))

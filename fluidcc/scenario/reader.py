@@ -49,12 +49,9 @@ class Reader:
         if self.faults:
             raise ScenarioError(self.faults)
 
-    def table(self, raw: Any, key: str) -> dict[str, Any]:
-        """A table; an empty one, and a fault, for anything else."""
-        if isinstance(raw, dict):
-            return raw
-        self.fault(key, "a table", got(raw))
-        return {}
+    def table(self, raw: Any, key: str) -> Any:
+        """A table."""
+        return raw if isinstance(raw, dict) else self.fault(key, "a table", got(raw))
 
     def unknown(
         self, raw: Mapping[str, Any], key: str, known: Iterable[str], reserved: Iterable[str] = ()
@@ -112,18 +109,17 @@ class Reader:
         return ""
 
     def numbers(
-        self,
-        raw: Mapping[str, Any],
-        key: str,
-        infos: Mapping[str, Info],
-        packet_size: float | None = None,
+        self, raw: Any, key: str, infos: Mapping[str, Info], packet_size: float | None = None
     ) -> dict[str, Any]:
         """The values of a table of described fields; faulty ones and unknown keys are left out."""
+        if self.table(raw, key) is FAULTY:
+            return {}
         self.unknown(raw, key, infos)
-        out: dict[str, Any] = {}
-        for name, info in infos.items():
-            if name in raw:
-                out[name] = self.described(raw[name], f"{key}.{name}", info, packet_size)
+        out = {
+            name: self.described(raw[name], f"{key}.{name}", info, packet_size)
+            for name, info in infos.items()
+            if name in raw
+        }
         return sound(out)
 
     def described(self, raw: Any, key: str, info: Info, packet_size: float | None) -> Any:

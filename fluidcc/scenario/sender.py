@@ -30,6 +30,8 @@ def _option(reader: Reader, raw: Any, key: str, field: dataclasses.Field) -> Any
 def read_sender(reader: Reader, raw: Any, key: str) -> tuple[tuple[str, Any], ...]:
     """Rules of the packet sender, as pairs of name and value in the order of their names."""
     table = reader.table(raw, key)
+    if table is FAULTY:
+        return ()
     reader.unknown(table, key, SENDER_FIELDS)
     values = {
         name: _option(reader, table[name], f"{key}.{name}", field)

@@ -55,7 +55,6 @@ _EXAMPLES = {
     "B": '"1000 B"',
     "packet": '"150 packet" or "90 kB"',
     "packet/s": '"1250 packet/s" or "10 Mbit/s"',
-    "1": '"10 %"',
 }
 
 
@@ -111,11 +110,3 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     if base == _PER_PACKET.get(unit) and packet_size is not None:
         return float(number * factor / Fraction(packet_size))
     raise UnitError(kind(unit))
-
-
-def spell(value: float, unit: str, digits: int = 6) -> str:
-    """A quantity for people: ``0.088, "s"`` is ``88 ms``."""
-    if unit == "s" and 0 < abs(value) < 1:
-        value, unit = value * 1000, "ms"
-    text = f"{value:.{digits}g}"
-    return text if unit in ("", "1") else f"{text} {unit}"

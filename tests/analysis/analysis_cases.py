@@ -6,6 +6,7 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.marking import EqualWindow, Plain
 from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.reno import Reno
@@ -42,3 +43,17 @@ def front():
 def plain():
     """Marking by the link's own probability."""
     return Plain()
+
+
+def two_links(first=1250.0, second=1000.0):
+    """Long flows cross both links, short ones one of them each."""
+    links = tuple(
+        Link(Threshold(at=20.0, width=80.0), capacity=c, buffer=300.0, delay=0.01)
+        for c in (first, second)
+    )
+    routes = {"long": (0, 1), "one": (0,), "two": (1,)}
+    flows = tuple(
+        Flows(Reno(), n=np.array([n]), rtt=np.array([0.1]), reaction=PerMark(), route=route)
+        for n, route in zip((20.0, 15.0, 10.0), routes.values(), strict=True)
+    )
+    return Network(links, flows, link_names=("west", "east"), flow_names=tuple(routes))

@@ -1,5 +1,6 @@
 """Changes of stability along a parameter, against closed forms and fine scans."""
 
+import itertools
 import json
 import math
 
@@ -48,7 +49,7 @@ def static_boundary(net):
     w = w[[-math.pi / 2 < filter_phase(x) < 0 for x in w]]
     values = [excess(x) for x in w]
     out = []
-    for low, high, y0, y1 in zip(w, w[1:], values, values[1:], strict=False):
+    for (low, y0), (high, y1) in itertools.pairwise(zip(w, values, strict=True)):
         if y0 * y1 < 0:
             omega = scipy.optimize.brentq(excess, low, high, xtol=1e-15)
             K = omega / math.tan(-filter_phase(omega))
@@ -63,9 +64,7 @@ def test_stability_is_not_monotone_in_the_filter():
     found = crossings(net, "link.queue.w_q", 1e-6, 0.3)
     assert len(exact) == 2
     assert [c.becomes for c in found.crossings] == ["unstable", "stable"]
-    np.testing.assert_allclose(
-        [(c.value, c.frequency) for c in found.crossings], exact, rtol=1e-9
-    )
+    np.testing.assert_allclose([(c.value, c.frequency) for c in found.crossings], exact, rtol=1e-9)
     assert found.stable_at_low
 
 
@@ -101,7 +100,8 @@ def test_starting_without_an_equilibrium():
     found = crossings(hollot(n=400.0, w_q=2e-4), "link.queue.p_max", 0.01, 1.0)
     assert found.stable_at_low is None and found.gaps[0].low == 0.01
     for c in found.crossings:
-        root = stability(replace(hollot(n=400.0, w_q=2e-4), {"link.queue.p_max": c.value})).rightmost
+        there = replace(hollot(n=400.0, w_q=2e-4), {"link.queue.p_max": c.value})
+        root = stability(there).rightmost
         assert abs(root.real) < 1e-9
 
 
@@ -131,7 +131,7 @@ def test_every_count_between_crossings_agrees():
     found = crossings(net, "link.queue.w_q", 1e-6, 0.5)
     edges = [1e-6, *(c.value for c in found.crossings), 0.5]
     verdict = found.stable_at_low
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in itertools.pairwise(edges):
         middle = math.sqrt(low * high)
         assert stability(replace(net, {"link.queue.w_q": middle})).stable == verdict
         verdict = not verdict

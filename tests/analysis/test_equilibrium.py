@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
-from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain
+from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain, two_links
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import find_rest, traced
@@ -53,6 +53,17 @@ def test_nothing_compiles_anew_for_a_new_number():
     assert find_rest._cache_size() == before
 
 
+def test_many_networks_at_once():
+    """The compiled search is batched over parameters by vmap."""
+    nets = [traced(hollot(n=n, p_max=p)) for n, p in ((30.0, 0.1), (60.0, 0.05), (600.0, 0.1))]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
+    together = jax.vmap(find_rest, in_axes=(0, None))(stacked, jnp.zeros(1))
+    for k, net in enumerate(nets):
+        alone = find_rest(net, jnp.zeros(1))
+        assert together.codes[k] == alone.codes
+        np.testing.assert_allclose(together.queues[k], alone.queues, rtol=1e-12)
+
+
 def marked(*, reaction=None, n=40.0, at=30.0, width=60.0, buffer=400.0, queue=None, feedback=None,
            max_window=math.inf):  # fmt: skip
     law = Threshold(at=at, width=width) if queue is None else queue
@@ -71,7 +82,7 @@ def marked(*, reaction=None, n=40.0, at=30.0, width=60.0, buffer=400.0, queue=No
         (Refractory(), lambda p: 1 + math.sqrt(1 + 2 / p)),
         (
             OncePerRTT(),
-            lambda p: scipy.optimize.brentq(lambda w: w * (1 - (1 - p) ** w) - 2, 1, 1e4, xtol=1e-13),
+            lambda p: scipy.optimize.brentq(lambda w: w * (1 - (1 - p) ** w) - 2, 1, 1e4),
         ),
     ],
 )
@@ -99,11 +110,11 @@ def test_ecn_mod_window_by_its_two_markings():
 def test_three_round_trips_by_another_solver():
     n, rtt = (10.0, 20.0, 5.0), (0.03, 0.1, 0.25)
     eq = equilibrium(ecn_mod(n=n, rtt=rtt))
-    red = ecn_mod().links[0].queue
+    red, pairs = ecn_mod().links[0].queue, list(zip(n, rtt, strict=True))
 
     def excess(q):
         p = float(red.base(q))
-        return sum(a * math.sqrt(2 * (1 - p) / p) / (t + q / 1250) for a, t in zip(n, rtt)) - 1250
+        return sum(a * math.sqrt(2 * (1 - p) / p) / (t + q / 1250) for a, t in pairs) - 1250
 
     queue = scipy.optimize.brentq(excess, 25.1, 149, xtol=1e-13)
     assert eq.links["bottleneck"].queue == pytest.approx(queue, rel=1e-11)
@@ -170,7 +181,9 @@ def test_below_one_packet_per_window_is_said():
     assert "below one packet per window" in eq.message
 
 
-@pytest.mark.parametrize(("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "interior", 25.0)])
+@pytest.mark.parametrize(
+    ("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "interior", 25.0)]
+)
 def test_capped_windows(cap, status, queue):
     """A cap holds the queue at N W_max - CT where nothing is marked, or leaves the link empty."""
     eq = equilibrium(marked(max_window=cap))
@@ -201,20 +214,6 @@ def test_loss_feedback_turns_marks_into_losses():
     assert p == pytest.approx(0.1 * (eq.links["bottleneck"].queue - 25) / 50, rel=1e-11)
     assert flows.window[0] * (1 - (1 - p) ** flows.window[0]) == pytest.approx(2, rel=1e-9)
     assert 10 * flows.rate[0] * (1 - p) == pytest.approx(1250, rel=1e-9)
-
-
-def two_links(first=1250.0, second=1000.0):
-    """Long flows cross both links, short ones one of them each."""
-    links = tuple(
-        Link(Threshold(at=20.0, width=80.0), capacity=c, buffer=300.0, delay=0.01)
-        for c in (first, second)
-    )
-    routes = {"long": (0, 1), "one": (0,), "two": (1,)}
-    flows = tuple(
-        Flows(Reno(), n=np.array([n]), rtt=np.array([0.1]), reaction=PerMark(), route=route)
-        for n, route in zip((20.0, 15.0, 10.0), routes.values(), strict=True)
-    )
-    return Network(links, flows, link_names=("west", "east"), flow_names=tuple(routes))
 
 
 def test_two_links_rest_together():

@@ -59,7 +59,8 @@ def test_phase_is_unwrapped_over_many_turns():
     found = margins(lambda w: 20 * np.exp(-3j * w) / (1 + 1j * w))
     w = math.sqrt(399)
     phase = -3 * w - math.atan(w)
-    assert found.gain_crossovers[0].phase_margin == pytest.approx(180 + math.degrees(phase), rel=1e-9)
+    margin = 180 + math.degrees(phase)
+    assert found.gain_crossovers[0].phase_margin == pytest.approx(margin, rel=1e-9)
     assert found.phase_margin < -180
 
 

@@ -1,5 +1,6 @@
 """Characteristic roots against Lambert's function, published values and another discretisation."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -44,14 +45,15 @@ def test_scalar_roots_are_lambert_values(a0, a1, tau):
 @pytest.mark.parametrize(
     ("a0", "a1", "tau", "roots"),
     [
-        (0, -1, 1, (-0.318131505204764 + 1.337235701430689j, -2.062277729598284 + 7.588631178472513j)),
-        (-1, -2, 1.5, (0.065617711050712 + 1.466186852107398j, -0.648693170201645 + 5.280277079502152j)),
+        (0, -1, 1, [-0.318131505204764, 1.337235701430689, -2.062277729598284, 7.588631178472513]),
+        (-1, -2, 1.5, [0.065617711050712, 1.466186852107398, -0.648693170201645, 5.2802770795022]),
     ],
 )  # fmt: skip
 def test_published_roots(a0, a1, tau, roots):
     """The first two pairs of -x(t - 1) and of Hayes's equation, from another solver."""
     found = rightmost_roots(scalar(a0, a1, tau)).values
-    np.testing.assert_allclose(found[[0, 2]], roots, rtol=0, atol=1e-12)
+    pairs = [part for s in found[[0, 2]] for part in (s.real, s.imag)]
+    np.testing.assert_allclose(pairs, roots, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("omega", [0.5, 1.0, 2.5])
@@ -91,8 +93,8 @@ def random_system(draw_size, seed):
 @given(st.integers(1, 3), st.integers(0, 10**6))
 def test_count_agrees_with_fine_collocation(size, seed):
     system = random_system(size, seed)
-    eigenvalues = approximate_roots(system, 60)
-    near = eigenvalues[np.abs(eigenvalues.imag) < 25]  # collocation has those to many digits
+    eigenvalues = approximate_roots(system, 40)
+    near = eigenvalues[np.abs(eigenvalues.imag) < 15]  # collocation has those to many digits
     assume(np.abs(near.real).min() > 1e-3)
     found = rightmost_roots(system)
     assert count_roots(Characteristic(system)).number == np.sum(near.real > 0)
@@ -105,7 +107,8 @@ def test_roots_have_no_residual():
     system = random_system(4, 3)
     for s in rightmost_roots(system).values:
         E = [np.exp(-s * tau) for tau in (0.7, 1.3)]
-        M = s * np.eye(4) - system.A - sum(e * b for e, b in zip(E, np.split(system.B, 2, axis=1)))
+        late = sum(e * b for e, b in zip(E, np.split(system.B, 2, axis=1), strict=True))
+        M = s * np.eye(4) - system.A - late
         values = np.linalg.svd(M, compute_uv=False)
         assert values[-1] < 1e-12 * values[0]
 
@@ -131,8 +134,8 @@ def many_classes(count):
 
 def whole(system):
     """The same system without the knowledge which class owns what."""
-    plain = {"state_owner": np.full(len(system.A), LINK), "wire_owner": np.full(len(system.C), LINK)}
-    return Linear(**{**vars(system), **plain})
+    n, m = system.size
+    return dataclasses.replace(system, state_owner=np.full(n, LINK), wire_owner=np.full(m, LINK))
 
 
 def test_elimination_of_classes_changes_nothing():
@@ -144,7 +147,8 @@ def test_elimination_of_classes_changes_nothing():
     np.testing.assert_allclose(arrow.log_slope(s), full.log_slope(s), rtol=1e-12)
     assert count_roots(arrow).number == count_roots(full).number
     unit = system.size[0] + 12
-    np.testing.assert_allclose(arrow.response(s, unit), full.response(s, unit), rtol=1e-11, atol=1e-13)
+    one, other = arrow.response(s, unit), full.response(s, unit)
+    np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
 
 
 def test_slope_is_the_derivative():
@@ -167,7 +171,7 @@ def test_rightmost_roots_of_many_classes():
 def test_cluster_keeps_what_links_feel():
     """At s = 0 the loop through the classes weighs the same if all classes are alike."""
     system = many_classes(12)
-    alike = Linear(**{**vars(system), "A": np.diag(np.append(np.full(12, -1.0), -1.0))})
+    alike = dataclasses.replace(system, A=-np.eye(13))
     small = cluster(alike, 4)
     assert small.size == (5, 5)
     full, few = (Characteristic(x).log_det(np.array([1e-9 + 0j])) for x in (alike, small))
@@ -179,7 +183,7 @@ def test_two_classes_must_not_touch():
     A = system.A.copy()
     A[0, 1] = 1.0
     with pytest.raises(ValueError, match="through links only"):
-        Characteristic(Linear(**{**vars(system), "A": A}))
+        Characteristic(dataclasses.replace(system, A=A))
 
 
 def test_neutral_systems_are_refused():

@@ -1,0 +1,123 @@
+"""Small networks for the packet engine, and queue laws whose marks are known."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.laws.feedback.backward import Backward
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_front import MarkFront
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.parameters import param
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
+from fluidcc.laws.spreading import Wait
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.entry import entry_points
+from fluidcc.packets.plan import plan
+
+
+class RandomMarks(AbstractQueueLaw):
+    """Marks every packet with the same probability, whatever the queue."""
+
+    name: ClassVar[str] = "random_marks"
+    source: ClassVar[str] = "test"
+    p: float = param(0.01, "p", unit="1", doc="probability", within="[0, 1]")
+
+    def signal(self, x, seen):
+        return Signal(mark=self.p)
+
+
+class EveryNth(AbstractQueueLaw):
+    """Marks every n-th packet."""
+
+    name: ClassVar[str] = "every_nth"
+    source: ClassVar[str] = "test"
+    n: float = param(100.0, "n", unit="packet", doc="packets from mark to mark", within="[1, inf)")
+
+    def signal(self, x, seen):
+        return Signal(mark=1 / self.n)
+
+    def chance(self, x, seen, gap):
+        return ops.where(gap >= self.n, 1.0, 0.0)
+
+
+def red(**changes: Any) -> RED:
+    given = {"min_th": 5.0, "max_th": 15.0, "p_max": 0.1, "w_q": 0.002, "spreading": Wait()}
+    return RED(**(given | changes))
+
+
+def flows(count: int, **changes: Any) -> Flows:
+    given = {
+        "window": NewReno(max_window=100.0),
+        "n": np.array([float(count)]),
+        "rtt": np.array([0.0831]),
+        "reaction": OncePerRTT(),
+        "feedback": MarkTail(),
+        "access_delay": 0.0021,
+        "access_capacity": 12500.0,
+        "start": Start(0.0, 2.0),
+    }
+    return Flows(**(given | changes))
+
+
+def dumbbell(group: Flows, queue: AbstractQueueLaw, **changes: Any) -> Network:
+    given = {"capacity": 1250.0, "packet_size": 1000.0, "delay": 0.0213, "buffer": 60.0}
+    return Network(links=(Link(queue=queue, **(given | changes)),), flows=(group,))
+
+
+def chain(**changes: Any) -> Network:
+    """Two slow links in series: one group crosses both, one each of them."""
+    first = Link(queue=red(), capacity=1250.0, packet_size=1000.0, delay=0.0113, buffer=60.0)
+    second = dataclasses.replace(first, queue=Droptail(), capacity=1000.0, buffer=30.0)
+    spread = {"n": np.array([2.0, 1.0]), "rtt": np.array([0.0931, 0.1217])}
+    groups = (
+        flows(3, route=(0, 1), **spread, **changes),
+        flows(3, route=(0,)),
+        flows(2, route=(1,), feedback=Loss(), window=Reno(max_window=60.0)),
+    )
+    return Network(
+        links=(first, second),
+        flows=groups,
+        link_names=("first", "second"),
+        flow_names=("both", "one", "two"),
+    )
+
+
+def known_marks(queue: AbstractQueueLaw, window: Any, **changes: Any) -> Network:
+    """One flow that never fills its fast link, under marks that do not depend on it."""
+    given = {"access_capacity": float("inf"), "rtt": np.array([0.1]), "start": Start()}
+    group = flows(1, window=window, **(given | changes))
+    return dumbbell(group, queue, capacity=1e6, delay=0.01, buffer=float("inf"))
+
+
+CASES = {
+    "ecn": dumbbell(flows(5), red()),
+    "loss": dumbbell(flows(5, feedback=Loss()), red()),
+    "bytes": dumbbell(flows(5), red(bytes=True)),
+    "reno": dumbbell(flows(4, feedback=Loss(), window=Reno(max_window=100.0)), Droptail()),
+    "refractory": dumbbell(flows(4, reaction=Refractory()), Threshold(at=10.0)),
+    "front": dumbbell(flows(4, feedback=MarkFront()), Threshold(at=10.0)),
+    "red_front": dumbbell(flows(4, feedback=MarkFront()), red()),
+    "backward": dumbbell(flows(4, feedback=Backward(), reaction=PerMark(growth="all")), red()),
+    "ecn_mod": dumbbell(flows(4, window=ECNMod(max_window=100.0), reaction=PerMark()), red()),
+    "chain": chain(),
+}
+
+
+def finished(net: Network, until: float, *, seed: int = 1, elide: bool = True) -> Simulation:
+    """The state of the engine after a run."""
+    advance, settle = entry_points()
+    simulation = Simulation(plan(net), seed, elide, scale=8)
+    assert advance(simulation.address, until, 1 << 40) == 0
+    settle(simulation.address, until)
+    return simulation

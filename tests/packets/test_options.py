@@ -1,0 +1,106 @@
+"""Sender options: profiles, faults, and that every one of them does something."""
+
+import subprocess
+import sys
+
+import pytest
+from packet_cases import dumbbell, flows, red
+
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.packets.options import PROFILES, SenderError, SenderOptions, fields, sender_options
+from fluidcc.packets.run import simulate_packets
+
+# a value other than the default, and whether losses or marks show its effect
+EFFECTS = {
+    "tick": (0.1, "loss"),
+    "min_rto": (1.0, "loss"),
+    "max_rto": (0.25, "loss"),
+    "initial_rto": (0.03, "loss"),
+    "initial_window": (10.0, "ecn"),
+    "initial_ssthresh": (4.0, "ecn"),
+    "syn": (False, "ecn"),
+    "syn_size": (900.0, "ecn"),
+    "dup_acks": (2, "loss"),
+    "limited_transmit": (False, "loss"),
+    "one_fast_retransmit": (False, "loss"),
+    "integer_windows": (True, "ecn"),
+    "partial_deflation": (False, "loss"),
+    "partial_timer_once": (False, "loss"),
+    "recovery": ("reno", "loss"),
+    "echo": ("packet", "ecn"),
+    "grow_on_echo": (True, "ecn"),
+    "overhead": (0.001, "ecn"),
+    "choice_waiting": (8, "ecn"),
+    "choice_arms": (False, "ecn"),
+    "mark_below": (0.02, "ecn"),
+}
+
+
+def _runs(kind, **options):
+    feedback = {"feedback": Loss()} if kind == "loss" else {}
+    group = flows(12, sender=tuple(options.items()), **feedback)
+    return simulate_packets(dumbbell(group, red(), buffer=20.0), until=30.0).runs
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return {kind: _runs(kind) for kind in ("loss", "ecn")}
+
+
+def test_every_option_is_tried():
+    assert set(EFFECTS) == set(fields()) - {"profile"}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_option_does_something(name, plain):
+    value, kind = EFFECTS[name]
+    assert getattr(SenderOptions(), name) != value
+    assert _runs(kind, **{name: value}) != plain[kind]
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_default_given_by_name_changes_nothing(name, plain):
+    kind = EFFECTS[name][1]
+    assert _runs(kind, **{name: getattr(SenderOptions(), name)}) == plain[kind]
+
+
+def test_a_profile_is_its_options():
+    older = sender_options({"profile": "ns-2.1b8a"})
+    changed = PROFILES["ns-2.1b8a"]
+    assert all(getattr(older, k) == v for k, v in changed.items())
+    assert sender_options({"profile": "ns-2.1b8a", "min_rto": 0.5}).min_rto == 0.5
+    assert _runs("loss", profile="ns-2.1b8a") == _runs("loss", **changed)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"min_rtt": 1.0}, "did you mean 'min_rto'"),
+        ({"tick": 0.0}, r"sender.tick: expected a number in \[1e-06, 10\] s, got 0.0"),
+        ({"syn": 1}, "sender.syn: expected true or false, got 1"),
+        ({"dup_acks": 2.5}, "sender.dup_acks: expected a whole number, got 2.5"),
+        ({"profile": "ns-3"}, "sender.profile: expected one of ns-2.35, ns-2.1b8a, got 'ns-3'"),
+        ({"tick": True}, "sender.tick: expected a number"),
+    ],
+)
+def test_faults_are_named(given, said):
+    with pytest.raises(SenderError, match=said):
+        sender_options(given)
+
+
+def test_options_are_described():
+    for field in fields().values():
+        meta = field.metadata
+        assert meta["doc"]
+        assert meta["bounds"] or meta["choices"] or field.type is bool
+
+
+def test_options_need_neither_jax_nor_numba():
+    script = (
+        "import sys; import fluidcc.packets.options as o; o.sender_options({'tick': 0.1}); "
+        "print([m for m in ('jax', 'numba', 'sympy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
