@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.fluid.simulate import FlowsRun, LinkRun, Trajectory, simulate, uniform_mesh
+from fluidcc.fluid.rates import heard
+from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.network import Network
 from fluidcc.packets.run import PacketRuns, simulate_packets
 
@@ -115,72 +116,71 @@ def compare(
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
     rest = equilibrium(net)
-    points = np.linspace(warmup, until, _POINTS)
+    points = np.linspace(0.0, until, _POINTS)
     fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
     packets = simulate_packets(net, until=until, warmup=warmup, seeds=seeds, progress=progress)
-    rows = [*_link_rows(net, rest, fluid, packets), *_flow_rows(net, rest, fluid, packets)]
-    return Comparison(tuple(rows), rest, fluid, packets, until, warmup)
+    late = points >= warmup
+    results = (net, rest, fluid, packets, late)
+    rows = (*_link_rows(*results), *_flow_rows(*results))
+    return Comparison(rows, rest, fluid, packets, until, warmup)
 
 
-def _mean(values: Any, weights: Any = None) -> float | None:
-    """Mean over time, None where the fluid run has no numbers."""
-    if not np.all(np.isfinite(values)):
-        return None
-    return float(np.average(values, weights=weights))
+def _packets(runs: PacketRuns, kind: str, name: str, metric: str) -> tuple[Any, Any]:
+    """Mean over seeds and half width of its interval, None where there are none."""
+    table = runs.to_dict()
+    mean, half = ((table[part] or {}).get(kind, {}).get(name, {}) for part in ("mean", "ci95"))
+    return mean.get(metric), half.get(metric)
 
 
-def _at_rest(rest: Equilibrium, *keys: str) -> Any:
-    """A number of the equilibrium, None where there is none."""
-    here: Any = rest.to_dict()
-    for key in keys:
-        here = here.get(key) if isinstance(here, dict) else None
-    return here
+def _number(value: Any) -> float | None:
+    """A plain number, None where an engine has none."""
+    return float(value) if np.isfinite(value) else None
 
 
-def _packet_row(packets: PacketRuns, kind: str, name: str, metric: str) -> tuple[Any, Any]:
-    table = packets.to_dict()
-    return tuple(
-        (table[part] or {}).get(kind, {}).get(name, {}).get(metric) for part in ("mean", "ci95")
-    )  # type: ignore[return-value]
+def _shares_at_rest(net: Network, rest: Equilibrium, k: int) -> tuple[float, float]:
+    """Shares of the packets sent to link k that it marks and drops at rest."""
+    sent = marked = dropped = 0.0
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if k in flows.route:
+            own = heard(flows, (rest.rest.signals[k],))
+            load = float(np.sum(np.asarray(flows.n) * rest.flows[name].rate))
+            sent += load
+            marked += load * float(own.mark)
+            dropped += load * float(own.drop)
+    return marked / sent, dropped / sent
 
 
 def _link_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory, packets: PacketRuns
+    net: Network, rest: Equilibrium, fluid: Trajectory, runs: PacketRuns, late: Any
 ) -> list[Row]:
     rows = []
-    for name in net.link_names:
-        run: LinkRun = fluid.links[name]
+    for k, name in enumerate(net.link_names):
+        run, still = fluid.links[name], rest.links[name]
+        marked, dropped = _shares_at_rest(net, rest, k)
+        offered = run.offered[late]
         quantities = (
-            ("utilization", "1", _at_rest(rest, "links", name, "utilization"), _mean(run.utilization), "utilization"),
-            ("queue", "packet", _at_rest(rest, "links", name, "queue"), _mean(run.queue), "system_mean"),
-            ("marked", "1", None, _mean(run.marked, run.offered), "mark_fraction"),
-            ("dropped", "1", None, _mean(run.dropped, run.offered), "drop_fraction"),
-        )  # fmt: skip
-        for quantity, unit, still, moving, metric in quantities:
-            row = _packet_row(packets, "links", name, metric)
-            rows.append(Row(f"links.{name}.{quantity}", unit, still, moving, *row))
+            ("utilization", "1", still.utilization, run.utilization, None, "utilization"),
+            ("queue", "packet", still.queue, run.queue, None, "system_mean"),
+            ("marked", "1", marked, run.marked, offered, "mark_fraction"),
+            ("dropped", "1", dropped, run.dropped, offered, "drop_fraction"),
+        )
+        for quantity, unit, at_rest, moving, weights, metric in quantities:
+            mean = np.average(moving[late], weights=weights)
+            seen = _packets(runs, "links", name, metric)
+            rows.append(
+                Row(f"links.{name}.{quantity}", unit, _number(at_rest), _number(mean), *seen)
+            )
     return rows
 
 
 def _flow_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory, packets: PacketRuns
+    net: Network, rest: Equilibrium, fluid: Trajectory, runs: PacketRuns, late: Any
 ) -> list[Row]:
     rows = []
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        run: FlowsRun = fluid.flows[name]
-        size = 8.0 * float(net.links[flows.route[0]].packet_size)
-        arriving = np.average(run.rate * (1 - run.loss), axis=1, weights=run.n)
-        rates = _at_rest(rest, "flows", name, "rate")
-        still = None if rates is None else size * float(np.average(rates, weights=run.n))
-        moving = _mean(arriving)
-        row = _packet_row(packets, "flows", name, "goodput")
-        rows.append(
-            Row(
-                f"flows.{name}.goodput",
-                "bit/s",
-                still,
-                None if moving is None else size * moving,
-                *row,
-            )
-        )
+        run, bits = fluid.flows[name], 8.0 * float(net.links[flows.route[0]].packet_size)
+        still = bits * np.average(rest.flows[name].rate, weights=run.n)
+        moving = bits * np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n).mean()
+        seen = _packets(runs, "flows", name, "goodput")
+        rows.append(Row(f"flows.{name}.goodput", "bit/s", _number(still), _number(moving), *seen))
     return rows

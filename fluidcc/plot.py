@@ -172,8 +172,9 @@ def _queues(ax: Axes, both: Any) -> None:
         row, colour = rows[f"links.{name}.queue"], f"C{2 * k + 1}"
         if row.packets is not None:
             half = row.ci95 or 0.0
-            ax.axhspan(row.packets - half, row.packets + half, color=colour, alpha=2 * _PALE)
-            ax.axhline(row.packets, color=colour, label=f"{name}: packets, mean and 95 %")
+            span, mean = [both.warmup, both.until], row.packets
+            ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * _PALE)
+            ax.plot(span, [mean, mean], color=colour, label=f"{name}: packets, mean and 95 %")
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
     ax.set(title=both.fluid.net.title, xlabel="time [s]", ylabel="queue [packet]")

@@ -1,5 +1,6 @@
 """The public names of the package."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,8 @@ def test_every_public_name_has_its_docstring(name):
 
 
 def test_functions_are_not_hidden_by_their_modules():
-    import fluidcc.compare
-    import fluidcc.plot
-    import fluidcc.sweep
-
+    for name in ("compare", "plot", "sweep"):
+        importlib.import_module(f"fluidcc.{name}")
     assert callable(fc.compare) and callable(fc.plot) and callable(fc.sweep)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 import scipy.optimize
 
@@ -20,7 +22,7 @@ from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
 from fluidcc.results import plain
-from fluidcc.scenario.paths import info_at, replace
+from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
 
 if TYPE_CHECKING:
     import xarray
@@ -117,7 +119,9 @@ class Crossings:
         return "\n".join(lines)
 
 
-def crossings(net: Network, path: str, low: float, high: float, *, points: int = 33) -> Crossings:
+def crossings(
+    net: Network, path: str, low: float | str, high: float | str, *, points: int = 33
+) -> Crossings:
     """Every change of stability along one parameter of a network.
 
     Parameters
@@ -127,19 +131,19 @@ def crossings(net: Network, path: str, low: float, high: float, *, points: int =
     path
         Path of the parameter, such as ``link.queue.w_q``.
     low, high
-        The range. It is scanned logarithmically if it spans more than one decade.
+        The range; text is read with its unit. It is scanned logarithmically if it spans more than
+        one decade.
     points
         Values at which the number of unstable roots is certified before anything is refined.
 
     Raises
     ------
     ScenarioError
-        For a path that does not exist, or a range that is none.
+        For a path that does not exist or has no number, and for ends out of range.
     """
-    if not low < high:
-        raise ScenarioError([Fault("crossings", path, "low < high", f"{low!r} and {high!r}")])
-    scale = Scale(float(low), float(high), low > 0 and high / low > _DECADES)
-    scan = Scan(lambda value: replace(net, {path: value}, where="crossings"), scale)
+    ends = _range(net, path, low, high)
+    scale = Scale(*ends, ends[0] > 0 and ends[1] / ends[0] > _DECADES)
+    scan = Scan(_family(net, path), scale)
     places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
     pieces = _pieces(scan, places)
     sampled = [(piece, _samples(scan, piece)) for piece in pieces]
@@ -151,14 +155,43 @@ def crossings(net: Network, path: str, low: float, high: float, *, points: int =
         for a, b in itertools.pairwise(samples):
             inside, followed = _cell(scan, a, b, _DEEPEST)
             found += inside
-            sound &= followed and None not in (a.unstable, b.unstable)
+            sound &= followed and a.certified and b.certified
     first, info = sampled[0][1], info_at(net, path)
     changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
     return Crossings(
-        path, info.unit if info else "1", float(low), float(high), changes,
+        path, info.unit if info else "1", *ends, changes,
         tuple(c for c in found if c not in changes), _gaps(scale, pieces),
-        first[0].number == 0 if first else None, sound,
+        first[0].unstable == 0 if first else None, sound,
     )  # fmt: skip
+
+
+def _range(net: Network, path: str, low: float | str, high: float | str) -> tuple[float, float]:
+    """Both ends as numbers; raises ScenarioError with all that is wrong."""
+    check_paths(net, [path], where="crossings")
+    info = info_at(net, path)
+    if info is None or info.within is None:
+        raise ScenarioError([Fault("crossings", path, "the path of a number", "another value")])
+    ends = [value_at(net, path, end, where="crossings") for end in (low, high)]
+    faults = [
+        Fault("crossings", path, f"a number in {info.within}", repr(end))
+        for end in ends
+        if not isinstance(end, int | float) or float(end) not in info.within
+    ]
+    if not faults and not ends[0] < ends[1]:
+        faults = [Fault("crossings", path, "low < high", f"{low!r} and {high!r}")]
+    if faults:
+        raise ScenarioError(faults)
+    return float(ends[0]), float(ends[1])
+
+
+def _family(net: Network, path: str) -> Callable[[float], Network]:
+    """The network as a function of the parameter.
+
+    The number of flows is any positive number here, in proportion over the round trips of a group.
+    """
+    if path.endswith(".n"):
+        return jax.jit(lambda value: replace(net, {path: value}, where="crossings"))
+    return lambda value: replace(net, {path: value}, where="crossings")
 
 
 def _pieces(scan: Scan, places: list[Place]) -> list[list[Place]]:
@@ -201,7 +234,7 @@ def _verdict(piece: list[Place]) -> tuple[bool, str]:
 
 def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossing]:
     """A change in the number of unstable roots at a change of regime."""
-    below, above = before.number, after.number
+    below, above = before.unstable, after.unstable
     if below == above:
         return []
     worse = before if below > above else after
@@ -219,14 +252,14 @@ def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> tuple[list[Crossing],
     turning = None if pairs is None else _turning_point(a, b, pairs)
     brackets = [] if pairs is None else [(i, j) for i, j in pairs if _changes_side(a, b, i, j)]
     change = sum(_weight(a, i) * (1 if b.roots[j].real > 0 else -1) for i, j in brackets)
-    followed = pairs is not None and change == b.number - a.number
+    followed = pairs is not None and change == b.unstable - a.unstable
     if (not followed or turning is not None) and depth > 0 and b.t - a.t > 1e-12:
         middle = turning if turning is not None else (a.t + b.t) / 2
         new = scan.sample(scan.place(middle), b.t)
         left, right = _cell(scan, a, new, depth - 1), _cell(scan, new, b, depth - 1)
         return left[0] + right[0], left[1] and right[1]
     found = sorted(_solved(scan, a, b, i, j) for i, j in brackets)
-    out, below = [], a.number
+    out, below = [], a.unstable
     for t, frequency, step in found:
         becomes = "unstable" if step > 0 else "stable"
         out.append(Crossing(scan.scale.value(t), frequency, becomes, below, below + step))

@@ -69,6 +69,24 @@ def at_kink(net: Network, eq: Equilibrium) -> bool:
     return False
 
 
+def regime(eq: Equilibrium) -> tuple[Any, ...]:
+    """What stays the same along a family of equilibria as long as their linearisation is smooth.
+
+    Status, the bound that each link rests at, the side of every kink, and the windows at their cap.
+    """
+    y = state_at_rest(traced(eq.net), eq.rest)
+    sides = tuple(
+        bool(distance > 0)
+        for k, link in enumerate(eq.net.links)
+        for distance in link.queue.kinks(y.laws[k], y.queues[k])
+    )
+    capped = tuple(
+        tuple((np.asarray(w) >= f.window.max_window).tolist())
+        for f, w in zip(eq.net.flows, eq.rest.windows, strict=True)
+    )
+    return (eq.status, tuple(int(c) for c in eq.rest.codes), sides, capped)
+
+
 def _owners(net: Network, rest: Rest) -> tuple[np.ndarray, np.ndarray]:
     """Class of flows that each state and each component of the wire belongs to."""
     y = state_at_rest(net, rest)
@@ -148,21 +166,3 @@ def _jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
     n = len(v)
     lag = ravel_pytree(ages(net, y))[0]
     return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag, _frozen(net, y, modes)
-
-
-def regime(eq: Equilibrium) -> tuple[Any, ...]:
-    """What stays the same along a family of equilibria as long as their linearisation is smooth.
-
-    Status, the bound that each link rests at, the side of every kink, and the windows at their cap.
-    """
-    y = state_at_rest(traced(eq.net), eq.rest)
-    sides = tuple(
-        bool(distance > 0)
-        for k, link in enumerate(eq.net.links)
-        for distance in link.queue.kinks(y.laws[k], y.queues[k])
-    )
-    capped = tuple(
-        tuple((np.asarray(w) >= f.window.max_window).tolist())
-        for f, w in zip(eq.net.flows, eq.rest.windows, strict=True)
-    )
-    return (eq.status, tuple(int(c) for c in eq.rest.codes), sides, capped)

@@ -62,19 +62,16 @@ class Place:
 class Sample:
     """Roots at one value of the parameter.
 
-    `roots` (upper half plane, the rightmost complex and real ones) have velocities ds/dt;
-    `unstable` is the certified count of roots with positive real part, None where unknown.
+    `roots` (upper half plane, the complex and the real ones nearest to the imaginary axis) have
+    velocities ds/dt; `unstable` is the number of roots with positive real part, `certified` if the
+    argument principle proves it.
     """
 
     t: float
     roots: Array
     velocity: Array
-    unstable: int | None
-
-    @property
-    def number(self) -> int:
-        """Roots with positive real part: certified, or as located."""
-        return located(self.roots) if self.unstable is None else self.unstable
+    unstable: int
+    certified: bool
 
 
 class Scan:
@@ -105,12 +102,14 @@ class Scan:
             found = without_conserved(polish(characteristic, seeds), system.conserved)
             if count is None or count == located(found):
                 break
-        waves, real = found[np.imag(found) > 0][: self.keep], found[np.imag(found) == 0][:2]
+        near = found[np.argsort(np.abs(np.real(found)))]
+        waves, real = near[np.imag(near) > 0][: self.keep], near[np.imag(near) == 0][:2]
         roots = np.concatenate([waves, real])
         step = math.copysign(min(_NEARBY, abs(towards - place.t) / 2), towards - place.t)
         ahead = Characteristic(self.system(place.t + step))
         moved = np.array([nearby_root(ahead, s) for s in roots], complex)
-        return Sample(place.t, roots, (moved - roots) / step, count)
+        unstable = located(found) if count is None else count
+        return Sample(place.t, roots, (moved - roots) / step, unstable, count is not None)
 
     def breaks(self, a: Place, b: Place) -> list[tuple[Place, Place]]:
         """Changes of regime between two places, each as the two places on its sides."""

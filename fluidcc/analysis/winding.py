@@ -27,6 +27,8 @@ _TURN = 0.9 * np.pi
 _MOST_ENTRIES = 3e7  # of all matrices together
 _PATIENCE = 40  # halvings of a step
 _LARGEST_COFACTOR = 6
+_LEAST = 1e-9  # of the bound: the first node above the real axis
+_FAR = 1e300  # a step without an end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,11 +127,11 @@ def _reach(characteristic: Characteristic, s: Array, real: float) -> tuple[Array
     inverse, right, left, corner = (np.abs(p) for p in parts[:4])
     P, Q, R, S = (b[0] for b in characteristic.rate_bound(real))
     own = inverse @ P
-    reach = np.min(_step(own), axis=1, initial=1e300)
-    reach_each = reach[:, None, None, None]
+    reach = np.min(_step(own), axis=1, initial=_FAR)
+    each = reach[:, None, None, None]
     with np.errstate(invalid="ignore", over="ignore"):
-        damped = np.linalg.inv(np.eye(own.shape[-1]) - np.minimum(reach_each * own, 1e3))
-        reached = damped @ (right + reach_each * (inverse @ Q))  # bounds P^-1 Q along the step
+        growth = np.linalg.inv(np.eye(own.shape[-1]) - each * own)
+        reached = growth @ (right + each * (inverse @ Q))  # bounds P^-1 Q along the step
         change = S + np.sum(R @ reached + left @ Q + left @ P @ reached, axis=1)
         return parts.logs, np.minimum(reach, _step(corner @ change))
 
@@ -156,8 +158,8 @@ def count_roots(characteristic: Characteristic, real: float = 0.0, *, nodes: int
     if top is None:
         return Count(None, "the system is neutral: its roots have no bound")
     if top == 0.0:
-        return Count(int(np.sum(real < 0)) * n, bound=0.0)
-    low = top * 1e-9 if zeros and real == 0.0 else 0.0
+        return Count(n if real < 0 else 0, bound=0.0)  # all roots are zero
+    low = top * _LEAST if zeros and real == 0.0 else 0.0  # all roots within are the conserved ones
     try:
         turn, first, last, used = _follow(characteristic, real, low, top, nodes)
     except ArithmeticError as fault:
@@ -185,16 +187,17 @@ def _follow(
 
     Raises ArithmeticError where a root is too near the line.
     """
-    start = max(low, top * 1e-9)
+    start = top * _LEAST
     most = min(nodes, _MOST_ENTRIES / max(1, characteristic.layout.total))
     height = np.concatenate([[low] if low < start else [], np.geomspace(start, top, 64)])
     logs, reach = _reach(characteristic, real + 1j * height, real)
     for _ in range(_PATIENCE):
-        wide = np.flatnonzero(np.diff(height) > reach[:-1] + reach[1:])
+        gap, allowed = np.diff(height), reach[:-1] + reach[1:]
+        wide = np.flatnonzero(gap > allowed)
         if not wide.size:
             turns = np.angle(np.exp(1j * np.diff(np.imag(logs), axis=0)))
             return float(turns.sum()), logs[0].sum(), logs[-1].sum(), len(height)
-        if len(height) + wide.size > most:
+        if len(height) + np.sum(gap[wide] / np.maximum(allowed[wide], 1e-16 * top)) > most:
             break
         middle = (height[wide] + height[wide + 1]) / 2
         new_logs, new_reach = _reach(characteristic, real + 1j * middle, real)

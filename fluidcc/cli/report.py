@@ -40,15 +40,15 @@ def table(title: str, *columns: str) -> Table:
     """An empty table; all columns but the first are aligned to the right."""
     out = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for k, column in enumerate(columns):
-        out.add_column(column, justify="left" if k == 0 else "right")
+        out.add_column(column, justify="left" if k == 0 else "right", overflow="fold")
     return out
 
 
 def console() -> Console:
-    """Where results are printed; wide enough for tables when it is no terminal."""
+    """Where results are printed; wide where it is no terminal."""
     out = Console(highlight=False, markup=False)
     if not out.is_terminal:
-        out.width = max(out.width, 140)
+        out.width = 400  # nothing is cut in a file or a pipe
     return out
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from fluidcc.fluid import located, method_of_steps, refine, uniform
 from fluidcc.fluid.batches import over_batch, sequential
@@ -40,12 +41,17 @@ class Trajectory(NamedTuple):
 
 def known(*values: Any) -> bool:
     """Whether all values are numbers now, not tracers."""
-    return not any(isinstance(value, jax.core.Tracer) for value in jax.tree.leaves(values))
+    return not any(isinstance(value, Tracer) for value in jax.tree.leaves(values))
 
 
-def power_of_two(number: float) -> int:
-    """The smallest power of two that is at least `number`."""
-    return 1 << max(0, int(np.ceil(number)) - 1).bit_length()
+def number(value: Any) -> Any:
+    """Floats that stay numbers in traced code, where room is chosen, unless they are traced."""
+    return value if isinstance(value, jax.Array) else np.asarray(value, float)
+
+
+def power_of_two(least: float) -> int:
+    """The smallest power of two that is at least `least`."""
+    return 1 << max(0, int(np.ceil(least)) - 1).bit_length()
 
 
 def integrate(
@@ -79,8 +85,7 @@ def integrate(
     ValueError
         For what the mesh cannot do.
     """
-    t0, t1 = jnp.asarray(t0, float), jnp.asarray(t1, float)
-    ts = None if ts is None else jnp.asarray(ts, float)
+    t0, t1, ts = number(t0), number(t1), None if ts is None else number(ts)
     if isinstance(mesh, Uniform):
         return _on_uniform(system, y0, t0, t1, args, mesh, ts, batched)
     if isinstance(mesh, Located):
@@ -129,7 +134,7 @@ def _on_uniform(
     batched: bool,
 ) -> Trajectory:
     """On a uniform mesh; the ring grows until it suffices, where that can be seen."""
-    step, every = jnp.asarray(mesh.step, float), ts is None
+    step, every = number(mesh.step), ts is None
     if ts is None:
         if not known(step, t0, t1):
             raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
@@ -227,9 +232,9 @@ def _on_located(
     if refined:
         step = _first_step(_first_lags(system, y0, t0, args, batched), t1 - t0)
     else:
-        step = jnp.asarray(mesh.step, float)
+        step = number(mesh.step)
     atol = mesh.rtol if mesh.atol is None else mesh.atol
-    settings = (step, jnp.asarray(mesh.rtol, float), jnp.asarray(atol, float))
+    settings = (step, number(mesh.rtol), number(atol))
     now = known(t0, t1, settings, args, y0)
     dense = not batched and (ts is None or now)
     capacity = 1 << 12 if now else TRACED_STEPS

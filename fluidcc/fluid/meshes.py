@@ -9,6 +9,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+import fluidcc.ops  # noqa: F401 - switches JAX to double precision
+
 
 def _positive(name: str, value: Any) -> None:
     """Raise ValueError unless a plain number is positive; traced values pass."""

@@ -1,11 +1,10 @@
-"""The method of steps: adaptive solvers for ordinary equations from breaking point to breaking point.
+"""The method of steps: adaptive solvers of ordinary equations between breaking points.
 
 Within a segment no lag reaches the segment itself and no mode changes, so the equation is an
 ordinary one with a smooth right-hand side, for which diffrax's solvers have a proven error
 control. The segment ends at the first event, found on the dense output.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import diffrax
@@ -119,7 +118,7 @@ class _Field(eqx.Module):
         past = self.system.history(jnp.minimum(time, self.t0)[each], columns, self.args)
         return jnp.where(sides.before[each], past, values), lags
 
-    def __call__(self, t: Array, y: Array, _: Any) -> Array:
+    def __call__(self, t: Any, y: Array, _: Any) -> Array:
         """dy/dt, for the solver."""
         return self.system.slope(t, y, self.delayed(t, y)[0], self.args, self.mode)
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from fluidcc.fluid.status import Status
 
@@ -47,7 +48,7 @@ class Solution(eqx.Module):
         return Status(int(self.status)).advice
 
     def __repr__(self) -> str:
-        if isinstance(self.status, jax.core.Tracer):
+        if isinstance(self.status, Tracer):
             return "Solution(traced)"
         codes = np.asarray(self.status)
         names = ", ".join(

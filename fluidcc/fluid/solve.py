@@ -10,7 +10,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid import cpu, equation
-from fluidcc.fluid.integrate import integrate, known
+from fluidcc.fluid.integrate import integrate, known, number
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Modes, Sampled, Uniform
 from fluidcc.fluid.solution import Solution
 
@@ -73,11 +73,11 @@ def solve_dde(
     mesh = Located() if mesh is None else mesh
     cpu.from_environment()
     lags = tuple(lags)
-    t0, t1 = jnp.asarray(t0, float), jnp.asarray(t1, float)
+    t0, t1 = number(t0), number(t1)
     if known(t0, t1) and not t0 < t1:
         raise ValueError(f"solve_dde needs t0 < t1, got {t0} and {t1}")
     if ts is not None:
-        ts = _checked_times(jnp.asarray(ts, float), t0, t1)
+        ts = _checked_times(number(ts), t0, t1)
     one = jax.tree.map(lambda leaf: leaf[0], params) if batched else params
     jump = y0 is not None
     start = equation.as_state(y0) if jump else equation.as_state(history(t0, one))

@@ -10,6 +10,9 @@ from fluidcc.fluid import hermite
 from fluidcc.fluid.status import Status, first
 from fluidcc.fluid.system import Args, System
 
+MOST_PARTS = 16
+"""States up to this size are stepped number by number."""
+
 
 class Saved(NamedTuple):
     """What a run on a uniform mesh leaves: values at the saved times, and how it ended."""
@@ -24,17 +27,24 @@ class Saved(NamedTuple):
 
 class _Carry(NamedTuple):
     n: Array  # number of the latest node
-    y: Array  # state there
-    k: Array  # step times its slope
-    y_before: Array  # the same at the node before, for saving between the two
-    k_before: Array
-    row: Array  # record and step times its slope at the latest node
-    row_before: Array
+    y: tuple[Array, ...]  # state there, in parts
+    k: tuple[Array, ...]  # step times its slope
+    before: tuple[Array, Array] | None  # both at the node before, where the ring lacks them
     ring: Array  # (slots, 2 U)
     mode: Array
     guards: Array  # at the latest node
     status: Array
     status_time: Array
+
+
+def _split(y: Array) -> tuple[Array, ...]:
+    """A state in its numbers: in a batch each is an array over the lanes, which vectorises."""
+    return tuple(y) if y.size <= MOST_PARTS else (y,)
+
+
+def _join(parts: tuple[Array, ...]) -> Array:
+    """The state that has been split."""
+    return parts[0] if parts[0].ndim else jnp.stack(parts)
 
 
 def _rows(ring: Array, index: Array) -> Array:
@@ -90,7 +100,8 @@ class _Problem:
             older, newer = _rows(ring, n - whole - 1), _rows(ring, n - whole)
             u = self.width
             parts = (older[:, :u], older[:, u:], newer[:, :u], newer[:, u:])
-            z = sum(w[:, None] * part for w, part in zip(weight, parts, strict=True)).reshape(-1)
+            terms = [w[:, None] * part for w, part in zip(weight, parts, strict=True)]
+            z = (terms[0] + terms[1] + terms[2] + terms[3]).reshape(-1)
         else:
             flat, mask = ring.reshape(-1), ring.shape[0] - 1
             whole = whole[self.lag_of]
@@ -164,29 +175,40 @@ class _Problem:
 
     def advance(self, carry: _Carry) -> _Carry:
         """One Runge-Kutta step; a trajectory that fails stays where it was."""
-        n, ring, mode, y, k1 = carry.n, carry.ring, carry.mode, carry.y, carry.k
-        k2, lag2 = self.slope(ring, n, 0.5, y + 0.5 * k1, mode)
-        k3, lag3 = self.slope(ring, n, 0.5, y + 0.5 * k2, mode)
-        k4, lag4 = self.slope(ring, n, 1.0, y + k3, mode)
-        new = y + (k1 + 2.0 * (k2 + k3) + k4) / 6.0
+        n, ring, mode = carry.n, carry.ring, carry.mode
+        add = lambda f, *parts: tuple(map(f, carry.y, *parts))  # noqa: E731
+
+        def slope(c: float, y: tuple[Array, ...]) -> tuple[tuple[Array, ...], Array]:
+            k, lags = self.slope(ring, n, c, _join(y), mode)
+            return _split(k), lags
+
+        k1 = carry.k
+        k2, lag2 = slope(0.5, add(lambda y, a: y + 0.5 * a, k1))
+        k3, lag3 = slope(0.5, add(lambda y, a: y + 0.5 * a, k2))
+        k4, lag4 = slope(1.0, add(lambda y, a: y + a, k3))
+        new = _join(add(lambda y, a, b, c, d: y + (a + 2.0 * (b + c) + d) / 6.0, k1, k2, k3, k4))
         if self.system.limit is not None:
             new = self.system.limit(new, mode, self.args)
         new, new_mode, guards = self.switched(carry, new)
         k, lag5 = self.slope(ring, n, 1.0, new, new_mode)
-        row = self.remembered(ring, n, 1.0, new, k, new_mode)
 
+        row = self.remembered(ring, n, 1.0, new, k, new_mode)
         status = self.judge(carry, row, k, [lag2, lag3, lag4, lag5])
         ok = status == Status.ok
-        row = jnp.where(ok, row, carry.row * self.values_only)
+        y = tuple(jnp.where(ok, a, b) for a, b in zip(_split(new), carry.y, strict=True))
+        k = tuple(jnp.where(ok, a, 0.0) for a in _split(k))
+        before = None
+        if self.system.record is None:
+            row = jnp.concatenate([_join(y), _join(k)])
+        else:
+            row = jnp.where(ok, row, _rows(ring, n) * self.values_only)
+            before = (_join(carry.y), _join(k1))
         slot = jnp.bitwise_and(n + 1, ring.shape[0] - 1)
         return _Carry(
             n=n + 1,
-            y=jnp.where(ok, new, y),
-            k=jnp.where(ok, k, 0.0),
-            y_before=y,
-            k_before=k1,
-            row=row,
-            row_before=carry.row,
+            y=y,
+            k=k,
+            before=before,
             ring=lax.dynamic_update_slice(ring, row[None], (slot, jnp.zeros_like(slot))),
             mode=jnp.where(ok, new_mode, mode),
             guards=guards,
@@ -210,18 +232,24 @@ class _Problem:
         row = self.remembered(ring, n, 0.0, y0, k, mode)
         return _Carry(
             n=n,
-            y=y0,
-            k=k,
-            y_before=y0,
-            k_before=k,
-            row=row,
-            row_before=row,
+            y=_split(y0),
+            k=_split(k),
+            before=None if self.system.record is None else (y0, k),
             ring=ring.at[0].set(row),
             mode=mode,
             guards=guards,
             status=status,
             status_time=self.t0,
         )
+
+    def around(self, carry: _Carry) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Values and slopes of state and record at the last two nodes, for saving in between."""
+        u, n = self.width, carry.n
+        older, newer = _rows(carry.ring, jnp.maximum(n - 1, 0)), _rows(carry.ring, n)
+        record = (older[:u], older[u:], newer[:u], newer[u:])
+        if carry.before is None:
+            return record, record
+        return (*carry.before, _join(carry.y), _join(carry.k)), record
 
     def run(self, carry: _Carry, until: Array) -> _Carry:
         """Steps up to the first node that is not before `until`."""
@@ -233,7 +261,7 @@ class _Problem:
         lost = jnp.zeros((), bool)
         if self.system.columns:
             look = lambda s, j: self.look(carry.ring, carry.n, s, j)  # noqa: E731
-            lags = self.system.lags(carry.status_time, carry.y, self.args, look)
+            lags = self.system.lags(carry.status_time, _join(carry.y), self.args, look)
             times = (carry.status_time - lags)[self.lag_of]
             past = self.system.history(jnp.minimum(times, self.t0), self.column_of, self.args)
             lost = jnp.any((times < self.t0) & ~jnp.isfinite(past))
@@ -255,10 +283,9 @@ def integrate(
     def save(carry: _Carry, t: Array) -> tuple[_Carry, tuple[Array, Array, Array]]:
         carry = problem.run(carry, t)
         theta = (t - problem.time(carry.n, -1.0)) / step
-        at = (carry.y_before, carry.k_before, carry.y, carry.k)
+        at, record = problem.around(carry)
         y, slope = jax.jvp(lambda s: hermite.interpolate(s, *at), (theta,), (jnp.ones_like(theta),))
-        old, new = carry.row_before, carry.row
-        record = hermite.interpolate(theta, old[:width], old[width:], new[:width], new[width:])
+        record = hermite.interpolate(theta, *record)
         return carry, (y, slope / step, record)
 
     carry, (ys, slopes, records) = lax.scan(save, problem.start(y0, slots), ts)

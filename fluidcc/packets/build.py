@@ -71,10 +71,9 @@ class Simulation:
         return self._add(r.PORT, len(self._ports) - 1)
 
     def _route(self) -> None:
-        """Entities by kind, so that ties are broken alike with and without elision."""
+        """Entities by kind, in an order that elision does not change."""
         flows, links = self.plan.flows, self.plan.net.links
         shared = self.elide
-        # departures come before arrivals of the same instant, as they mostly do in ns-2
         ports = [self._link_port(k) for k in range(len(links))]
         self.link_ports = list(range(len(links)))
         access: list[list[int]] = [[] for _ in flows]
@@ -87,7 +86,6 @@ class Simulation:
                 rate = flow.access_rate if shared else 0.0
                 access[k].append(self._wire(flow.access_delay, rate))
         wires = [self._wire(float(link.delay)) for link in links]
-        folded = [shared for _ in flows]
         self._hops = 2 + max(len(f.route) * 2 + len(a) for f, a in zip(flows, access, strict=True))
         routes = np.full((len(flows), self._hops), -1, np.int32)
         quenches = np.full((len(flows), self._hops), -1, np.int32)
@@ -102,8 +100,8 @@ class Simulation:
                         backs[delay] = self._wire(delay, kind=r.QUENCH)
                     quenches[k, len(way)] = backs[delay]
                 way += [ports[link], wires[link]]
-            tail = float(links[flow.route[-1]].delay) if folded[k] else 0.0
-            way = way[:-1] if folded[k] else way
+            tail = float(links[flow.route[-1]].delay) if shared else 0.0
+            way = way[:-1] if shared else way
             routes[k, : len(way)] = way
             key = (flow.return_delay, tail) if shared else k
             if key not in returns:
@@ -147,7 +145,8 @@ class Simulation:
                 "choice_arms")  # fmt: skip
         return {name: getattr(options, name) for name in same} | {
             "receiver_window": min(group.max_window, 1e9),
-            "floor": float(law.min_window) if float(law.min_window) > 1 else 0.0,
+            # a law that reacts to every mark has no slow start to lift a window below its floor
+            "floor": float(law.min_window) if reaction.each_mark or law.min_window > 1 else 0.0,
             "size": group.size,
             "newreno": recovery == "newreno",
             "echoes": group.echoes,

@@ -26,8 +26,11 @@ from fluidcc.packets.windows import hold
 
 
 @compiled
-def _forward(s, index):
-    """Bring a data packet to the next entity of its route, or to the receiver."""
+def _forward(s, index, start, spent):
+    """Bring a data packet to the next entity of its route, or to the receiver.
+
+    It comes from a transmission of `spent` seconds that began at `start`, or from a wire.
+    """
     packet = packet_at(s.packets, index)
     if packet.hop >= s.hops:
         s.status = ROUTE_ENDED
@@ -35,11 +38,11 @@ def _forward(s, index):
     entity = index_at(s.routes, packet.flow * s.hops + packet.hop).value
     packet.hop += 1
     if entity < 0:
-        receive(s, index)
+        receive(s, index, start, spent)
     elif entity_at(s.entities, entity).kind == PORT:
         arrive(s, entity, index)
     else:
-        travel(s, entity, index)
+        travel(s, entity, index, start, spent)
 
 
 @compiled
@@ -60,9 +63,10 @@ def advance(address, stop, budget):
         if kind == SENDER:
             wake(s, entity)
         elif kind == PORT:
-            _forward(s, depart(s, entity))
+            index, start, spent = depart(s, entity)
+            _forward(s, index, start, spent)
         elif kind == WIRE:
-            _forward(s, arrived(s, entity))
+            _forward(s, arrived(s, entity), s.now, 0.0)
         elif kind == RETURN:
             acknowledge(s, arrived(s, entity))
         else:

@@ -1,7 +1,9 @@
 """The calendar: an indexed binary heap of entities by next event time.
 
 Every entity is in the heap all the time, idle ones with the time NEVER, so nothing is allocated
-or cancelled. Equal times are ordered by entity number: results do not depend on the heap's shape.
+or cancelled. Events of the same instant come in the order in which they were set off (a packet's
+arrival when its transmission began), then by entity number: results do not depend on the heap's
+shape, and equal round trips on a lattice of packet times resolve as in ns-2.
 """
 
 from fluidcc.packets.pointer import compiled
@@ -9,16 +11,21 @@ from fluidcc.packets.records import entity_at, node_at
 
 
 @compiled
-def _place(s, slot, time, entity):
+def _place(s, slot, time, since, entity):
     node = node_at(s.heap, slot)
     node.time = time
+    node.since = since
     node.entity = entity
     entity_at(s.entities, entity).slot = slot
 
 
 @compiled
-def _earlier(time, entity, node):
-    return time < node.time or (time == node.time and entity < node.entity)
+def _earlier(time, since, entity, node):
+    if time != node.time:
+        return time < node.time
+    if since != node.since:
+        return since < node.since
+    return entity < node.entity
 
 
 @compiled
@@ -28,16 +35,16 @@ def next_time(s, entity):
 
 
 @compiled
-def schedule(s, entity, time):
-    """Move the next event of an entity to `time`."""
+def schedule(s, entity, time, since):
+    """Move the next event of an entity, set off at `since`, to `time`."""
     slot = entity_at(s.entities, entity).slot
-    if time < node_at(s.heap, slot).time:
+    if _earlier(time, since, entity, node_at(s.heap, slot)):
         while slot > 0:
             above = (slot - 1) >> 1
             node = node_at(s.heap, above)
-            if not _earlier(time, entity, node):
+            if not _earlier(time, since, entity, node):
                 break
-            _place(s, slot, node.time, node.entity)
+            _place(s, slot, node.time, node.since, node.entity)
             slot = above
     else:
         last = s.entity_count - 1
@@ -48,11 +55,11 @@ def schedule(s, entity, time):
             node = node_at(s.heap, below)
             if below < last:
                 other = node_at(s.heap, below + 1)
-                if _earlier(other.time, other.entity, node):
+                if _earlier(other.time, other.since, other.entity, node):
                     below += 1
                     node = other
-            if _earlier(time, entity, node):
+            if _earlier(time, since, entity, node):
                 break
-            _place(s, slot, node.time, node.entity)
+            _place(s, slot, node.time, node.since, node.entity)
             slot = below
-    _place(s, slot, time, entity)
+    _place(s, slot, time, since, entity)

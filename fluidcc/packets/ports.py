@@ -79,7 +79,7 @@ def _quench(s, flow, packet):
     message.flow = packet.flow
     message.sequence = packet.sequence
     flow.quenches += 1
-    travel(s, index_at(s.quenches, packet.flow * s.hops + packet.hop - 1).value, index)
+    travel(s, index_at(s.quenches, packet.flow * s.hops + packet.hop - 1).value, index, s.now, 0.0)
 
 
 @compiled
@@ -175,7 +175,7 @@ def _serve(s, entity, port):
     if port.count == 0:
         port.busy = 0
         port.idle_since = s.now
-        schedule(s, entity, NEVER)
+        schedule(s, entity, NEVER, s.now)
         return
     index = take(s, port)
     packet = packet_at(s.packets, index)
@@ -184,7 +184,8 @@ def _serve(s, entity, port):
     port.serving = index
     if port.say != 0:
         _mark_front(s, port, packet)
-    schedule(s, entity, s.now + packet.size / port.rate)
+    port.started = s.now
+    schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
 
 @compiled
@@ -214,11 +215,12 @@ def arrive(s, entity, index):
 
 @compiled
 def depart(s, entity):
-    """End the transmission of the packet in service and hand it on."""
+    """End a transmission: the packet, when it began, and how long it took."""
     port = port_at(s.ports, entity_at(s.entities, entity).index)
     account(s, port)
     index = port.serving
+    size = packet_at(s.packets, index).size
+    start = port.started
     port.departures += 1
-    port.delivered += packet_at(s.packets, index).size
     _serve(s, entity, port)
-    return index
+    return index, start, size / port.rate

@@ -51,24 +51,32 @@ def take(s, queue):
 
 
 @compiled
-def post(s, entity, index, time):
-    """Put a packet on a wire from which it comes at `time`, never before the one ahead."""
+def post(s, entity, index, time, since):
+    """Put a packet, under way since `since`, on a wire from which it comes at `time`.
+
+    Packets leave a wire in the order in which they enter it.
+    """
     wire = wire_at(s.wires, entity_at(s.entities, entity).index)
-    packet_at(s.packets, index).arrives = time
+    packet = packet_at(s.packets, index)
+    packet.arrives = time
+    packet.since = since
     append(s, wire, index)
     if wire.count == 1:
-        schedule(s, entity, time)
+        schedule(s, entity, time, since)
 
 
 @compiled
-def travel(s, entity, index):
-    """Send a packet over a wire, behind what a link at its entrance still has to transmit."""
+def travel(s, entity, index, start, spent):
+    """Send a packet over a wire, after a transmission of `spent` seconds that began at `start`.
+
+    A wire with a rate has the transmitter at its entrance, with a queue that never drops.
+    """
     wire = wire_at(s.wires, entity_at(s.entities, entity).index)
-    time = s.now
     if wire.rate > 0:
-        time = max(time, wire.free) + packet_at(s.packets, index).size / wire.rate
-        wire.free = time
-    post(s, entity, index, time + wire.delay)
+        start = max(start, wire.free)
+        spent = packet_at(s.packets, index).size / wire.rate
+        wire.free = start + spent
+    post(s, entity, index, start + (spent + wire.delay), start)
 
 
 @compiled
@@ -77,7 +85,8 @@ def arrived(s, entity):
     wire = wire_at(s.wires, entity_at(s.entities, entity).index)
     index = take(s, wire)
     if wire.count > 0:
-        schedule(s, entity, packet_at(s.packets, wire.head).arrives)
+        head = packet_at(s.packets, wire.head)
+        schedule(s, entity, head.arrives, head.since)
     else:
-        schedule(s, entity, NEVER)
+        schedule(s, entity, NEVER, s.now)
     return index

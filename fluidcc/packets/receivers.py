@@ -47,8 +47,11 @@ def _echo(receiver, group, flags):
 
 
 @compiled
-def receive(s, index):
-    """Take a data packet in and send its ACK on the way back."""
+def receive(s, index, start, spent):
+    """Take a data packet in, and send its ACK on the way back.
+
+    Its last transmission took `spent` from `start`; what is left of its way is `tail_delay`.
+    """
     packet = packet_at(s.packets, index)
     flow = flow_at(s.flows, packet.flow)
     receiver = receiver_at(s.receivers, packet.flow)
@@ -58,4 +61,5 @@ def receive(s, index):
     echo = _echo(receiver, group, packet.flags)
     packet.flags = ECHO if echo == 1 and group.echoes == 1 else 0
     packet.sequence = receiver.expected - 1
-    post(s, flow.return_wire, index, (s.now + flow.tail_delay) + flow.return_delay)
+    time = start + (spent + flow.tail_delay)
+    post(s, flow.return_wire, index, time + flow.return_delay, time)

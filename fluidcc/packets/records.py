@@ -16,8 +16,8 @@ SENDER, WIRE, PORT, RETURN, QUENCH = 0, 1, 2, 3, 4
 # flags of packets
 MARKABLE, MARKED, ECHO, CONFIRM, SETUP = 1, 2, 4, 8, 16
 
-# last reaction of a sender
-NOTHING, FAST, TIMEOUT, SIGNAL, LEFT = 0, 1, 2, 3, 4
+# last reaction of a sender; 0 before the first
+FAST, TIMEOUT, SIGNAL, LEFT = 1, 2, 3, 4
 
 # why the engine came back
 MORE, FINISHED = -1, 0
@@ -37,10 +37,10 @@ def _record(**fields: str) -> np.dtype:
     return np.dtype(pairs, align=True)
 
 
-PACKET_RECORD = _record(f8="arrives sent", i4="flow sequence next size flags hop")
+PACKET_RECORD = _record(f8="arrives since sent", i4="flow sequence next size flags hop")
 
 ENTITY_RECORD = _record(i4="kind index slot")
-NODE_RECORD = _record(f8="time", i4="entity")
+NODE_RECORD = _record(f8="time since", i4="entity")
 INDEX_RECORD = _record(i4="value")
 BYTE_RECORD = _record(u1="value")
 NUMBER_RECORD = _record(f8="value")
@@ -48,9 +48,8 @@ NUMBER_RECORD = _record(f8="value")
 WIRE_RECORD = _record(f8="delay rate free", i4="head tail count")
 
 PORT_RECORD = _record(
-    f8="rate capacity limit unit idle_since seen_at changed area squares bytes_area idle",
-    i8="bytes gap gap_bytes arrivals departures drops marks delivered draws update arrive say "
-    "block",
+    f8="rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
+    i8="bytes gap gap_bytes arrivals departures drops marks draws update arrive say block",
     u8="key",
     i4="head tail count serving busy armed by_bytes averages counts_system largest largest_system",
 )

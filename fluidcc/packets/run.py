@@ -68,7 +68,7 @@ def _perform(
             if watch.stop.is_set():
                 raise _Stopped
             status = advance(simulation.address, time, _SLICE)
-            watch.done[job] = min(float(simulation.state["now"][0]) / times[-1], 1.0)
+            watch.done[job] = float(simulation.state["now"][0] / times[-1])
         if status != FINISHED:
             return status, taken
         settle(simulation.address, time)
@@ -90,6 +90,7 @@ def _run(
         if status not in (POOL_EXHAUSTED, WINDOW_BEYOND_RING) or scale >= _LARGEST:
             raise PacketError(f"seed {seed}: {_ADVICE[status]}")
         scale *= 8
+    watch.done[job] = 1.0
     parts = [metrics(layout, taken[k : k + 2]) for k in range(len(taken) - 1)]
     return metrics(layout, taken), parts
 

@@ -65,7 +65,7 @@ def _send(s, f, flow, group, sequence):
     if entity_at(s.entities, first).kind == PORT:
         arrive(s, first, index)
     else:
-        travel(s, first, index)
+        travel(s, first, index, s.now, 0.0)
 
 
 @compiled

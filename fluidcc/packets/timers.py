@@ -17,7 +17,7 @@ def set_timer(s, f, flow, group):
     """Restart the timer; the calendar is only touched when it must fire earlier."""
     flow.deadline = s.now + timeout_after(flow, group)
     if next_time(s, f) > flow.deadline:
-        schedule(s, f, flow.deadline)
+        schedule(s, f, flow.deadline, s.now)
 
 
 @compiled
@@ -32,7 +32,7 @@ def reschedule(s, f, flow):
     time = flow.deadline
     if flow.sending == 1 and flow.send_at < time:
         time = flow.send_at
-    schedule(s, f, time)
+    schedule(s, f, time, s.now)
 
 
 @compiled

@@ -1,6 +1,7 @@
 """Reading tables of a scenario: values that fit are kept, everything else becomes a fault."""
 
 import dataclasses
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -24,7 +25,7 @@ FAULTY: Final[Any] = Faulty()
 def got(value: Any) -> str:
     """The user's value as it would stand in the file."""
     if isinstance(value, str):
-        return f'"{value}"'
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

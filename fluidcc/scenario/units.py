@@ -7,7 +7,7 @@ from typing import Any
 
 from fluidcc.errors import nearest
 
-_TEXT = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?)\s*$")
+_TEXT = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(\S.*?)\s*$")
 
 _TIMES = {
     "s": Fraction(1),
@@ -72,6 +72,13 @@ def kind(unit: str) -> str:
     return f"{plain}, or text such as {_EXAMPLES[unit]}" if unit in _EXAMPLES else plain
 
 
+def _float(value: float | Fraction, unit: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise UnitError(kind(unit)) from None
+
+
 def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     """A quantity in `unit` from a plain number, or from text such as ``"10 Mbit/s"`` or ``"inf"``.
 
@@ -89,10 +96,8 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     UnitError
         If it is neither, or its unit does not fit.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if math.isnan(value):
-            raise UnitError(kind(unit))
-        return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        return _float(value, unit)
     if not isinstance(value, str):
         raise UnitError(kind(unit))
     if value.strip() in ("inf", "+inf"):
@@ -106,7 +111,7 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
         raise UnitError(kind(unit), nearest(name, fitting, 1))
     base, factor = _UNITS[name]
     if base == unit:
-        return float(number * factor)
+        return _float(number * factor, unit)
     if base == _PER_PACKET.get(unit) and packet_size is not None:
-        return float(number * factor / Fraction(packet_size))
+        return _float(number * factor / Fraction(packet_size), unit)
     raise UnitError(kind(unit))

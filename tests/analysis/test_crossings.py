@@ -9,9 +9,11 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, ecn_mod, hollot
 
+from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.crossings import crossings
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import linearize
+from fluidcc.analysis.roots import polish
 from fluidcc.analysis.stability import stability
 from fluidcc.errors import ScenarioError
 from fluidcc.scenario.paths import replace
@@ -77,6 +79,19 @@ def test_two_crossings_within_one_cell_are_found():
     assert sum(exact[0] < g < exact[1] for g in grid) == 0
     found = crossings(net, "link.queue.w_q", low, high, points=4)
     np.testing.assert_allclose([c.value for c in found.crossings], exact, rtol=1e-9)
+
+
+def test_further_roots_that_cross_are_kept_apart():
+    """A fast filter and a steep RED: more pairs follow the first; the verdict changes no more."""
+    net = hollot(n=20.0, p_max=1.0, w_q=0.1, rates="self_clocked")
+    found = crossings(net, "flow.rtt", 0.04, 0.12, points=7)
+    assert found.stable_at_low is False and not found.crossings
+    assert len(found.further) >= 1
+    for c in found.further:
+        assert c.above == c.below + 2
+        system = linearize(replace(net, {"flow.rtt": c.value}))
+        on_axis = polish(Characteristic(system), np.array([1j * c.frequency]))
+        assert abs(on_axis[0] - 1j * c.frequency) < 1e-9 * c.frequency
 
 
 def test_saturation_ends_the_scan_but_not_the_search():
@@ -145,6 +160,31 @@ def test_faults_name_the_path():
         crossings(hollot(), "link.queue.wq", 1e-6, 0.1)
     with pytest.raises(ScenarioError, match="low < high"):
         crossings(hollot(), "link.queue.w_q", 0.1, 1e-6)
+    with pytest.raises(ScenarioError, match=r"in \(0, 1\)") as fault:
+        crossings(hollot(), "link.queue.w_q", 0.0, 2.0)
+    assert len(fault.value.faults) == 2
+    with pytest.raises(ScenarioError, match="path of a number"):
+        crossings(hollot(), "link.queue.law", 1.0, 2.0)
+
+
+def test_delays_are_parameters_and_text_has_units():
+    """A longer way destabilises; the crossing is where the rightmost root is imaginary."""
+    found = crossings(hollot(w_q=8e-5), "flow.rtt", "150 ms", "400 ms", points=6)
+    (crossing,) = found.crossings
+    assert (found.low, found.high, found.unit) == (0.15, 0.4, "s")
+    there = replace(hollot(w_q=8e-5), {"flow.rtt": crossing.value})
+    root = stability(there).rightmost
+    assert abs(root.real) < 1e-10 and root.imag == pytest.approx(crossing.frequency, rel=1e-9)
+
+
+def test_groups_of_many_round_trips_are_scaled():
+    """A scan over n keeps the round trips of the group and takes any positive number of flows."""
+    net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), p_max=1.0)
+    (crossing,) = crossings(net, "flow.n", 5.0, 60.0, points=12).crossings
+    share = crossing.value / 10
+    there = ecn_mod(n=(4 * share, 3 * share, 3 * share), rtt=(0.05, 0.12, 0.25), p_max=1.0)
+    assert crossing.becomes == "stable"
+    assert abs(stability(there).rightmost.real) < 1e-9
 
 
 def test_results_as_json_dataset_and_text():

@@ -24,9 +24,7 @@ def field(t, y, z, p, mode):
     marked = jnp.where(mode[1] == SLOPE, ramp, jnp.where(mode[1] == ABOVE, 1.0, 0.0))
     cut = window * old_window / (2.0 * round_trip(old_queue, p)) * marked
     filling = jnp.where(mode[0] == BUSY, growth(y, p), 0.0)
-    return jnp.stack(
-        [1.0 / round_trip(queue, p) - cut, filling, p["filter"] * (queue - average)]
-    )
+    return jnp.stack([1.0 / round_trip(queue, p) - cut, filling, p["filter"] * (queue - average)])
 
 
 def start(t, y, z, p):
@@ -106,6 +104,14 @@ def case(name):
 
 def run(p, mesh, *, end=END, ts=None, batched=False):
     return fc.solve_dde(
-        field, history, 0.0, end, lags=LAGS, params=p, modes=MODES, ts=ts, mesh=mesh,
+        field,
+        history,
+        0.0,
+        end,
+        lags=LAGS,
+        params=p,
+        modes=MODES,
+        ts=ts,
+        mesh=mesh,
         batched=batched,
     )

@@ -36,9 +36,7 @@ SPREAD = jnp.linspace(0.9, 1.1, 5)[:, None] * THETA[None]
 def test_batch_is_the_single_run(mesh):
     single = np.stack([states(theta, mesh).y for theta in SPREAD])
     mapped = jax.jit(jax.vmap(lambda theta: states(theta, mesh)))(SPREAD)
-    blocks = hybrid.run(
-        jax.vmap(parameters)(SPREAD), mesh, end=END, ts=TIMES, batched=True
-    )
+    blocks = hybrid.run(jax.vmap(parameters)(SPREAD), mesh, end=END, ts=TIMES, batched=True)
     for many in (mapped, blocks):
         np.testing.assert_allclose(many.y, single, rtol=1e-11, atol=1e-11)
         assert np.all(np.asarray(many.status) == fc.Status.ok)

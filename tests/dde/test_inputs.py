@@ -1,4 +1,4 @@
-"""Held inputs: their edges, direct and delayed, are breaking points; closed forms and derivatives."""
+"""Held inputs: their edges, direct and delayed, are breaking points."""
 
 import jax
 import jax.numpy as jnp

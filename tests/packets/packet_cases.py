@@ -110,6 +110,7 @@ CASES = {
     "red_front": dumbbell(flows(4, feedback=MarkFront()), red()),
     "backward": dumbbell(flows(4, feedback=Backward(), reaction=PerMark(growth="all")), red()),
     "ecn_mod": dumbbell(flows(4, window=ECNMod(max_window=100.0), reaction=PerMark()), red()),
+    "direct": dumbbell(flows(4, access_delay=None, access_capacity=float("inf")), red()),
     "chain": chain(),
 }
 

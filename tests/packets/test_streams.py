@@ -41,28 +41,28 @@ def test_streams_differ_by_seed_purpose_and_index():
 
 
 @numba.njit
-def _replay(address, entities, times):
+def _replay(address, entities, times, sinces):
     s = simulation_at(address, 0)
     for k in range(len(entities)):
-        schedule(s, entities[k], times[k])
+        schedule(s, entities[k], times[k], sinces[k])
     out = np.empty(s.entity_count, np.int64)
     for k in range(s.entity_count):  # empty it, earliest first
         out[k] = node_at(s.heap, 0).entity
-        schedule(s, out[k], np.inf)
+        schedule(s, out[k], np.inf, 0.0)
     return out
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5).map(float)), min_size=1, max_size=60)
+    st.lists(
+        st.tuples(st.integers(0, 8), *[st.integers(0, 3).map(float)] * 2), min_size=1, max_size=60
+    )
 )
-def test_calendar_orders_by_time_then_number(changes):
+def test_calendar_orders_by_time_then_cause_then_number(changes):
     heap, entities = np.zeros(9, r.NODE_RECORD), np.zeros(9, r.ENTITY_RECORD)
     heap["time"], heap["entity"], entities["slot"] = r.NEVER, range(9), range(9)
     state = np.zeros(1, r.SIMULATION_RECORD)
     state["heap"], state["entities"] = heap.ctypes.data, entities.ctypes.data
     state["entity_count"] = 9
-    order = _replay(
-        state.ctypes.data, np.array([e for e, _ in changes]), np.array([t for _, t in changes])
-    )
-    times = dict.fromkeys(range(9), r.NEVER) | dict(changes)
-    assert order.tolist() == sorted(times, key=lambda e: (times[e], e))
+    order = _replay(state.ctypes.data, *map(np.array, zip(*changes, strict=True)))
+    keys = dict.fromkeys(range(9), (r.NEVER, 0.0)) | {e: (t, since) for e, t, since in changes}
+    assert order.tolist() == sorted(keys, key=lambda e: (*keys[e], e))

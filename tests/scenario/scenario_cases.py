@@ -41,11 +41,11 @@ initial = { window = 5 }
 REMOVED = object()
 
 
-def spoiled(**changes):
-    """The base scenario with values by path (``a__b`` is ``a.b``) changed, or REMOVED."""
+def spoiled(changes):
+    """The base scenario with values by path changed, or REMOVED."""
     raw = copy.deepcopy(tomllib.loads(BASE))
     for path, value in changes.items():
-        *inner, last = path.split("__")
+        *inner, last = path.split(".")
         here = raw
         for part in inner:
             here = here.setdefault(part, {})

@@ -91,7 +91,9 @@ def test_wrong_paths_are_told_with_the_nearest(path, close):
 
 def test_all_wrong_values_are_told_at_once():
     with pytest.raises(ScenarioError) as error:
-        replace(NET, {"links.near.delay": "1 kB", "flows.tcp.n": 0, "model.rates": "x"}, where="here")
+        replace(
+            NET, {"links.near.delay": "1 kB", "flows.tcp.n": 0, "model.rates": "x"}, where="here"
+        )
     keys = {f.key for f in error.value.faults}
     assert keys == {"links.near.delay", "flows.tcp.n", "model.rates"}
     assert all(f.where == "here" for f in error.value.faults)
@@ -125,5 +127,5 @@ def test_parameters_have_units():
 
 
 def test_words_are_no_numbers():
-    with pytest.raises(ScenarioError, match="the path of a number, got 'near'|got \\['near'\\]"):
+    with pytest.raises(ScenarioError, match=r"the path of a number, got \['near'\]"):
         number_at(NET, "flows.tcp.route")

@@ -48,12 +48,12 @@ def test_reactions_follow_the_law_unless_given():
     net = loads(BASE)
     reactions = [(f.reaction.name, f.reaction.growth) for f in net.flows]
     assert reactions == [("per_mark", "clean"), ("once_per_rtt", "all")]
-    other = build(spoiled(flows__mod__window__reaction="refractory"), "x")
+    other = build(spoiled({"flows.mod.window.reaction": "refractory"}), "x")
     assert (other.flows[0].reaction.name, other.flows[0].reaction.growth) == ("refractory", "all")
 
 
 def test_an_access_delay_of_zero_is_none():
-    assert build(spoiled(flows__mod__access_delay=0), "x").flows[0].access_delay is None
+    assert build(spoiled({"flows.mod.access_delay": 0}), "x").flows[0].access_delay is None
 
 
 def test_every_path_has_its_value_in_the_text():
@@ -72,11 +72,13 @@ def test_every_path_has_its_value_in_the_text():
     rtt=st.lists(st.floats(0.04, 10.0), min_size=1, max_size=4),
 )
 def test_any_numbers_come_back_exactly(capacity, delay, buffer, p_max, rtt):
-    net = build(
-        spoiled(
-            links__near__capacity=capacity, links__near__delay=delay, links__near__buffer=buffer,
-            links__near__queue__p_max=p_max, flows__mod__rtt=rtt, flows__mod__n=[1.5] * len(rtt),
-        ),
-        "x",
-    )  # fmt: skip
+    changes = {
+        "links.near.capacity": capacity,
+        "links.near.delay": delay,
+        "links.near.buffer": buffer,
+        "links.near.queue.p_max": p_max,
+        "flows.mod.rtt": rtt,
+        "flows.mod.n": [1.5] * len(rtt),
+    }
+    net = build(spoiled(changes), "x")
     assert same(loads(dumps(net)), net)

@@ -59,9 +59,7 @@ def test_the_dataset_has_the_axes_as_dimensions_and_nan_where_a_point_failed():
     data = fc.sweep(NET, OVER, read).to_dataset()
     assert data["delay"].dims == ("flows.tcp.n", "links.near.delay")
     assert data["links.near.delay"].attrs["units"] == "s"
-    assert np.array_equal(
-        data["delay"].values, [[0.005, np.nan, 0.001]] * 2, equal_nan=True
-    )
+    assert np.array_equal(data["delay"].values, [[0.005, np.nan, 0.001]] * 2, equal_nan=True)
     assert data["rtt"].sel({"flows.tcp.n": 2}).isel({"links.near.delay": 0}).values[2:] != 0
     assert np.isnan(data["rtt"].values[0, 0, 2]) and data["rtt"].values[1, 0, 2] == 0.1
     assert data["status"].values.tolist() == [["seen", "failed", "seen"]] * 2
@@ -99,7 +97,9 @@ def test_files_give_back_what_was_written(tmp_path):
 
 def test_json_is_at_full_precision_with_null_for_what_is_not_finite():
     value = {"a": np.float64(0.1), "b": [np.nan, np.inf, 1], "c": np.array([1 / 3]), "d": None}
-    assert to_json(value) == '{"a": 0.1, "b": [null, null, 1], "c": [0.3333333333333333], "d": null}'
+    assert (
+        to_json(value) == '{"a": 0.1, "b": [null, null, 1], "c": [0.3333333333333333], "d": null}'
+    )
     assert plain((np.int64(2), np.bool_(True))) == [2, True]
 
 

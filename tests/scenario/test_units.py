@@ -46,6 +46,9 @@ def test_reads_the_exact_value(text, unit, value):
         (True, "s", ()),
         (None, "s", ()),
         (math.nan, "s", ()),
+        (10**400, "s", ()),
+        ("1e400 s", "s", ()),
+        ("1e999999999 s", "s", ()),
     ],
 )
 def test_refuses_other_quantities(value, unit, close):

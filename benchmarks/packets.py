@@ -1,0 +1,124 @@
+"""The packet engine against ns-2.35: CPU time of the same scenario, interleaved.
+
+Run with `uv run python benchmarks/packets.py` after `benchmarks/install_rivals.sh`. The scenario is
+the dumbbell of the BECN paper (`becn.tcl`): 25 NewReno flows with ECN, 10 Mbit/s, 40 ms, 500 s.
+Figures are medians of CPU time (user + system) over interleaved repetitions; ns-2's time for one
+simulated second (reading Tcl, computing routes) is subtracted, and so is nothing of ours: building
+the run is included. Compilation is measured in processes of their own, with an empty cache and
+with the one that this leaves; importing Numba and this package is not part of it.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.reaction import OncePerRTT
+from fluidcc.laws.spreading import Wait
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.plan import plan
+from fluidcc.packets.run import simulate_packets
+
+HERE = Path(__file__).parent
+GOALS = {"elided": 6.0, "every hop": 2.0}
+COMPILE = """
+import time
+import numba
+numba.njit(lambda x: x + 1.0)(1.0)  # Numba loads most of itself when it first compiles
+import benchmarks.packets as b
+net = b.network(25)
+before = time.process_time()
+b.simulate_packets(net, until=0.01)
+print(time.process_time() - before)
+"""
+
+
+def network(count: int) -> Network:
+    """The dumbbell of `becn.tcl`; links that only ACKs or receivers use are constants in rtt."""
+    red = RED(min_th=15.0, max_th=45.0, p_max=0.1, w_q=0.002, bytes=True, spreading=Wait())
+    group = Flows(
+        window=NewReno(max_window=100.0),
+        n=np.array([float(count)]),
+        rtt=np.array([2 * 0.044 + 8000 / 1e8 + 2 * 320 / 1e8 + 320 / 1e7]),
+        reaction=OncePerRTT(),
+        access_delay=0.002,
+        access_capacity=12500.0,
+        start=Start(0.0, 5.0),
+        sender=(("tick", 0.1), ("min_rto", 1.0), ("limited_transmit", False)),
+    )
+    link = Link(queue=red, capacity=1250.0, packet_size=1000.0, delay=0.04, buffer=90.0)
+    return Network(links=(link,), flows=(group,))
+
+
+def child_time(command: list[str], **options: object) -> tuple[float, str]:
+    """CPU time of a child process [s], and what it printed."""
+    before = os.times()
+    done = subprocess.run(command, capture_output=True, text=True, check=True, **options)
+    after = os.times()
+    spent = after.children_user + after.children_system
+    return spent - before.children_user - before.children_system, done.stdout
+
+
+def ns2_time(count: int, seconds: float, seed: int) -> float:
+    """CPU time of ns-2 [s]."""
+    return child_time(["ns", str(HERE / "becn.tcl"), str(count), str(seconds), str(seed)])[0]
+
+
+def our_time(net: Network, seconds: float, seed: int, *, elide: bool) -> float:
+    """CPU time of one run in this process [s]."""
+    before = time.process_time()
+    simulate_packets(net, until=seconds, seeds=(seed,), threads=1, elide=elide)
+    return time.process_time() - before
+
+
+def compile_times() -> tuple[float, float]:
+    """CPU time of the first short run with an empty cache, and with a filled one [s]."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"FLUIDCC_CACHE_DIR": cache}
+        command = [sys.executable, "-c", COMPILE]
+        options = {"env": environment, "cwd": HERE.parent}
+        first, second = (child_time(command, **options)[1] for _ in range(2))
+    return float(first), float(second)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--flows", type=int, default=25)
+    parser.add_argument("--seconds", type=float, default=500.0)
+    parser.add_argument("--repeat", type=int, default=5)
+    given = parser.parse_args()
+    cold, cached = compile_times()
+    print(f"compile, cold                {cold:8.2f} CPU s   goal 10")
+    print(f"compile, cached              {cached:8.2f} CPU s   goal 1")
+    net = network(given.flows)
+    size = Simulation(plan(net), 1, True).nbytes
+    print(f"state of a run               {size / 1e6:8.3f} MB      goal 1")
+    if shutil.which("ns") is None:
+        sys.exit("ns is not installed: see benchmarks/install_rivals.sh")
+    our_time(net, 1.0, 1, elide=True)
+    times: dict[str, list[float]] = {"ns-2.35": [], "elided": [], "every hop": []}
+    for k in range(given.repeat):
+        start = ns2_time(given.flows, 1.0, k + 1)
+        times["ns-2.35"].append(ns2_time(given.flows, given.seconds, k + 1) - start)
+        times["elided"].append(our_time(net, given.seconds, k + 1, elide=True))
+        times["every hop"].append(our_time(net, given.seconds, k + 1, elide=False))
+    rival = statistics.median(times["ns-2.35"])
+    print(f"ns-2.35                      {rival:8.3f} CPU s")
+    for name, goal in GOALS.items():
+        ours = statistics.median(times[name])
+        print(f"{name:28} {ours:8.3f} CPU s   {rival / ours:5.1f}x faster, goal {goal:g}x")
+
+
+if __name__ == "__main__":
+    main()
