@@ -6,6 +6,8 @@ from pathlib import Path
 import jax
 from hypothesis import settings
 
+from fluidcc.fluid.cpu import fast_cpu
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -14,6 +16,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir(), "fluidcc-jax")))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+fast_cpu()
 
 settings.register_profile("shared", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("shared")

@@ -18,10 +18,9 @@ from fluidcc.analysis.rest import (
     Rest,
     find_rest,
     settled,
-    traced,
 )
 from fluidcc.fluid.rates import heard
-from fluidcc.network import Network
+from fluidcc.network import Network, numeric
 from fluidcc.results import plain
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def equilibrium(net: Network) -> Equilibrium:
     falls with the queue (both hold for every law here). For several links uniqueness is not
     known: the search starts from empty and from long queues, and the message says if they differ.
     """
-    arrays = traced(net)
+    arrays = numeric(net)
     rest = find_rest(arrays, np.zeros(len(net.links)))
     notes = []
     if len(net.links) > 1:

@@ -16,11 +16,11 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.rest import EMPTY, Rest, state_at_rest, traced
+from fluidcc.analysis.rest import EMPTY, Rest, state_at_rest
 from fluidcc.fluid.delays import Past, State, Wire, ages, picks, round_trip
 from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network
+from fluidcc.network import Network, numeric
 from fluidcc.ops import Num
 
 _NEAR = 1e-7  # packets: distance at which a kink counts as reached
@@ -36,7 +36,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     eq = equilibrium(net) if eq is None else eq
     if eq.status not in ("interior", "empty"):
         raise ValueError(f"no linearisation where the status is {eq.status}: {eq.message}")
-    arrays = traced(net)
+    arrays = numeric(net)
     A, B, C, D, lag, frozen = map(np.asarray, _jacobians(arrays, eq.rest, jnp.asarray(float(side))))
     free = frozen == 0
     state_owner, wire_owner = _owners(arrays, eq.rest)
@@ -74,7 +74,7 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
 
     Status, the bound that each link rests at, the side of every kink, and the windows at their cap.
     """
-    y = state_at_rest(traced(eq.net), eq.rest)
+    y = state_at_rest(numeric(eq.net), eq.rest)
     sides = tuple(
         bool(distance > 0)
         for k, link in enumerate(eq.net.links)

@@ -210,8 +210,3 @@ def state_at_rest(net: Network, rest: Rest) -> State:
     queues = tuple(rest.queues[k] for k in range(len(net.links)))
     laws = tuple(settled(link, q) for link, q in zip(net.links, queues, strict=True))
     return State(senders, queues, laws)
-
-
-def traced(net: Network) -> Network:
-    """The network with arrays for all numbers, so that a change of one compiles nothing anew."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), net)

@@ -89,13 +89,14 @@ def _flow_lines(out: Table, name: str, group: Mapping[str, Any]) -> None:
 
 def stability(result: Mapping[str, Any]) -> list[Any]:
     """The verdict, margins and rightmost roots."""
-    stable, count = result["stable"], result["unstable"]
+    count, rest = result["unstable"], equilibrium(result["equilibrium"])
+    if count is None:
+        return [*rest, verdict(None, f"Stability: unknown ({result['status']})")]
     proof = "certified by the argument principle" if result["certified"] else "not certified"
-    if stable is None:
-        head = verdict(None, f"Stability: {result['status']}")
-    else:
-        text = "stable" if stable else f"unstable, {count} roots in the right half plane"
-        head = verdict(stable, f"Stability: {text} ({proof})")
+    text = "stable" if result["stable"] else f"unstable, {count} roots in the right half plane"
+    head = verdict(result["stable"], f"Stability: {text} ({proof})")
+    if result["message"]:
+        head.append(f"\n{result['message']}", style="default")
     margins = table("Margins", "margin", "value", "at [rad/s]")
     gain, crossover = result["gain_margin"], result["phase_crossover"]
     margins.add_row("gain", number(gain), number(crossover))
@@ -106,8 +107,7 @@ def stability(result: Mapping[str, Any]) -> list[Any]:
     for real, imaginary in (result["roots"] or [])[:8]:
         period = 2 * math.pi / abs(imaginary) if imaginary else None
         roots.add_row(number(real, 8), number(imaginary, 8), number(period))
-    rest = result["equilibrium"]
-    return [*(equilibrium(rest) if rest else []), head, margins, roots]
+    return [*rest, head, margins, roots]
 
 
 def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:

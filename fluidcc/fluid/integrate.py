@@ -292,14 +292,21 @@ def _on_steps(
     run = method_of_steps.integrate(system, y0, t0, t1, args, mesh, jump)
     nodes = jnp.asarray(run.nodes)
     t = nodes if ts is None else ts
-    y = method_of_steps.evaluate(run.pieces, t)
+    remembered = method_of_steps.evaluate(run.pieces, t)
+    split = remembered.shape[1] - y0.size
+    states = functools.partial(_last_columns, size=y0.size)
     return Trajectory(
         t=t,
-        y=y,
-        record=y,
+        y=remembered[:, split:],
+        record=remembered if system.record is None else remembered[:, :split],
         status=jnp.int32(run.status),
         status_time=nodes[-1],
         steps=jnp.int32(nodes.size - 1),
         breaking_points=jnp.asarray(run.breaking_points),
-        evaluate=jax.tree_util.Partial(method_of_steps.evaluate, run.pieces),
+        evaluate=jax.tree_util.Partial(states, run.pieces),
     )
+
+
+def _last_columns(pieces: method_of_steps.Pieces, t: Array, *, size: int) -> Array:
+    """States at times t (S,), which come last in what the method of steps remembers."""
+    return method_of_steps.evaluate(pieces, t)[:, -size:]

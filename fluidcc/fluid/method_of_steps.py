@@ -2,7 +2,8 @@
 
 Within a segment no lag reaches the segment itself and no mode changes, so the equation is an
 ordinary one with a smooth right-hand side, for which diffrax's solvers have a proven error
-control. The segment ends at the first event, found on the dense output.
+control. The segment ends at the first event, found on the dense output. Kinks of a record that
+change no mode are left to the step-size control.
 """
 
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ class Pieces(NamedTuple):
 
     starts: Array  # (N,), infinite where there is none
     lengths: Array  # (N,)
-    powers: Array  # (N, DEGREE + 1, n)
+    powers: Array  # (N, DEGREE + 1, V): of the record, if there is one, and the state
 
 
 class Sides(NamedTuple):
@@ -75,7 +76,7 @@ class Run(NamedTuple):
 
 
 def _value(pieces: Pieces, index: Array, time: Array) -> Array:
-    """State (n,) at one time from the given piece."""
+    """What is remembered (V,) at one time from the given piece."""
     s = 2.0 * (time - pieces.starts[index]) / pieces.lengths[index] - 1.0
     value = jnp.zeros(pieces.powers.shape[2])
     for i in reversed(range(DEGREE + 1)):
@@ -84,7 +85,7 @@ def _value(pieces: Pieces, index: Array, time: Array) -> Array:
 
 
 def evaluate(pieces: Pieces, t: Array) -> Array:
-    """State at times t (S,): (S, n); at a jump the value after it."""
+    """What is remembered at times t (S,): (S, V); at a jump the value after it."""
     last = jnp.sum(jnp.isfinite(pieces.starts), dtype=jnp.int32) - 1
     time = jnp.minimum(t, pieces.starts[last] + pieces.lengths[last])
     index = jnp.clip(
@@ -111,12 +112,21 @@ class _Field(eqx.Module):
         time, sides = t - lags, self.sides
         index = jnp.searchsorted(self.pieces.starts, time, side="right").astype(jnp.int32) - 1
         index = jnp.clip(index, sides.low, sides.high)
-        values = jax.vmap(_value, in_axes=(None, 0, 0))(self.pieces, index, time)
-        values = jnp.where(sides.present[:, None], y[None], values).reshape(-1)
         each = jnp.array(self.system.lag_of)
         columns = jnp.array(self.system.column_of)
+        values = jax.vmap(_value, in_axes=(None, 0, 0))(self.pieces, index, time)[each, columns]
+        if self.system.record is None:
+            values = jnp.where(sides.present[each], y[columns], values)
         past = self.system.history(jnp.minimum(time, self.t0)[each], columns, self.args)
         return jnp.where(sides.before[each], past, values), lags
+
+    def remembered(self, t: Array, y: Array) -> Array:
+        """What is looked up later, then the state (n,)."""
+        record = self.system.record
+        if record is None:
+            return y
+        z = self.delayed(t, y)[0]
+        return jnp.concatenate([record(t, y, z, self.args, self.mode), y])
 
     def __call__(self, t: Any, y: Array, _: Any) -> Array:
         """dy/dt, for the solver."""
@@ -184,7 +194,8 @@ def _segment(field: _Field, solver: Any, t: Array, until: Array, y: Array, toler
     steps = jnp.sum(starts < high)
     lengths = jnp.minimum(ends, high) - starts
     times = starts[:, None] + lengths[:, None] * (0.5 * (jnp.asarray(_NODES)[None] + 1.0))
-    samples = jax.vmap(jax.vmap(at))(jnp.where(jnp.isfinite(times), times, t))
+    keep = lambda s: field.remembered(s, at(s))  # noqa: E731
+    samples = jax.vmap(jax.vmap(keep))(jnp.where(jnp.isfinite(times), times, t))
     powers = jnp.einsum("ij,sjn->sin", jnp.asarray(_TO_POWERS), samples)
     end_y = at(high)
     z, lags = field.delayed(high, end_y)
@@ -253,7 +264,7 @@ def integrate(
     """Integrate from t0 to t1, segment by segment."""
     lags_at = jax.jit(lambda t, y: system.lags(t, y, args, _no_look))
     start, end = float(t0), float(t1)
-    past = _Past(start, y0.size)
+    past = _Past(start, _width(system, y0, t0, args))
     past.add_break(start, 0 if jump else 1)
     tie = 1e-10 * (end - start)
     t, y = start, y0
@@ -293,8 +304,18 @@ def integrate(
             past.add_break(t, order)
     nodes = np.append(past.starts[: past.count], t)
     if not past.count:  # it failed at once: the state at t0 is the last good one
-        past.starts[0], past.powers[0, 0] = start, y0
+        past.starts[0], past.powers[0, 0, -y0.size :] = start, y0
     return Run(past.pieces(), nodes, np.asarray(found), status)
+
+
+def _width(system: System, y0: Array, t0: Array, args: Args) -> int:
+    """Columns that are remembered: the record if there is one, then the state."""
+    if system.record is None:
+        return y0.size
+    z, mode = jnp.zeros((len(system.lag_of),)), jnp.zeros((0,), jnp.int32)
+    if system.events is not None:
+        mode = system.events.initial(t0, y0, z, args)
+    return jax.eval_shape(system.record, t0, y0, z, args, mode).shape[0] + y0.size
 
 
 def _first_mode(

@@ -12,7 +12,7 @@ import scipy.optimize
 from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain, two_links
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.rest import find_rest, traced
+from fluidcc.analysis.rest import find_rest
 from fluidcc.fluid.delays import State, Wire, picks
 from fluidcc.fluid.rates import flux
 from fluidcc.laws.feedback.loss import Loss
@@ -21,7 +21,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
+from fluidcc.network import Flows, Link, Network, numeric
 
 
 def test_worked_example():
@@ -55,7 +55,7 @@ def test_nothing_compiles_anew_for_a_new_number():
 
 def test_many_networks_at_once():
     """The compiled search is batched over parameters by vmap."""
-    nets = [traced(hollot(n=n, p_max=p)) for n, p in ((30.0, 0.1), (60.0, 0.05), (600.0, 0.1))]
+    nets = [numeric(hollot(n=n, p_max=p)) for n, p in ((30.0, 0.1), (60.0, 0.05), (600.0, 0.1))]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
     together = jax.vmap(find_rest, in_axes=(0, None))(stacked, jnp.zeros(1))
     for k, net in enumerate(nets):
@@ -244,7 +244,7 @@ def test_a_wide_second_link_stays_empty():
 @pytest.mark.parametrize("net", [hollot(), ecn_mod(n=(10.0, 20.0), rtt=(0.03, 0.1)), two_links()])
 def test_the_fluid_model_rests_there(net):
     """The right-hand side of the simulation vanishes at the equilibrium, to rounding."""
-    eq, arrays = equilibrium(net), traced(net)
+    eq, arrays = equilibrium(net), numeric(net)
     rates = tuple(jnp.asarray(eq.flows[name].rate) for name in net.flow_names)
     wire = Wire(rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links))
     flat = jnp.concatenate([jnp.ravel(v) for part in wire for v in jax.tree.leaves(part)])

@@ -1,0 +1,88 @@
+"""Both engines side by side, and the formulas of the model that they share."""
+
+import pytest
+import sympy as sp
+
+import fluidcc as fc
+from fluidcc.latex import queue_equations, window_equation
+
+
+@pytest.fixture(scope="module")
+def both():
+    """The published mix, long enough for both engines to settle."""
+    return fc.compare(fc.load("misra2003/mixed"), until=60.0, warmup=30.0, seeds=(1, 2, 3))
+
+
+def test_every_quantity_is_there_with_its_unit(both):
+    units = {row.name: row.unit for row in both.rows}
+    assert units == {
+        "links.bottleneck.utilization": "1",
+        "links.bottleneck.queue": "packet",
+        "links.bottleneck.marked": "1",
+        "links.bottleneck.dropped": "1",
+        "flows.mod.goodput": "bit/s",
+        "flows.newreno.goodput": "bit/s",
+    }
+    assert all(row.ci95 is not None for row in both.rows)
+
+
+def test_a_stable_trajectory_ends_at_the_equilibrium(both):
+    for row in both.rows:
+        assert row.fluid == pytest.approx(row.equilibrium, rel=2e-3, abs=1e-12)
+
+
+def test_what_capacity_decides_agrees_between_the_engines(both):
+    rows = {row.name: row for row in both.rows}
+    queue = rows["links.bottleneck.queue"]
+    assert abs(queue.fluid - queue.packets) < 0.05 * queue.packets
+    for engine in ("fluid", "packets"):
+        shares = [getattr(rows[f"flows.{name}.goodput"], engine) for name in ("mod", "newreno")]
+        assert 10 * sum(shares) == pytest.approx(10e6, rel=0.01)
+
+
+def test_the_paper_is_right_that_ecn_mod_gets_more_in_packets(both):
+    """Misra and Ott (2003), section 5; the fluid model, which counts no bursts, denies it."""
+    rows = {row.name: row for row in both.rows}
+    mod, newreno = rows["flows.mod.goodput"], rows["flows.newreno.goodput"]
+    assert mod.packets - mod.ci95 > newreno.packets + newreno.ci95
+    assert mod.fluid < newreno.fluid
+
+
+def test_results_as_table_dataset_and_text(both):
+    table = both.to_dict()
+    assert table["rows"][1]["name"] == "links.bottleneck.queue"
+    assert both.to_dataset()["fluid"].sizes == {"quantity": 6}
+    assert "flows.mod.goodput" in repr(both)
+
+
+def test_a_warmup_beyond_the_end_is_refused():
+    with pytest.raises(ValueError, match=r"warmup: expected a time in \[0, 10"):
+        fc.compare(fc.load("misra2003/mixed"), until=10.0, warmup=10.0)
+
+
+def test_window_equations_follow_from_the_rules():
+    net = fc.load("misra2003/mixed")
+    w, x, p, rtt, c1, c2 = (
+        sp.Symbol(s, positive=True) for s in ("W", "x_d", "p_d", "R", "c_1", "c_2")
+    )
+    mod, newreno = net.flows
+    expected = x * ((1 - p) * c1 - p * c2 * w)  # Misra and Ott (2003), eq. 1 times the ACK rate
+    assert sp.simplify(window_equation(mod, "ack") - expected) == 0
+    block = x * (1 / w - (1 - (1 - p) ** w) / 2)  # once per window of data
+    assert sp.simplify(window_equation(newreno, "ack") - block) == 0
+    reno = fc.load("hollot2001/slow").flows[0]
+    mgt = 1 / rtt - x * p * w / 2  # Misra, Gong and Towsley (2000)
+    assert sp.simplify(window_equation(reno, "mgt") - mgt) == 0
+
+
+def test_queue_equations_follow_from_the_rules():
+    link = fc.load("hollot2001/slow").links[0]
+    average = queue_equations(link)[r"\dot v"]
+    q, v, c, w_q = (sp.Symbol(s, positive=True) for s in ("q", "v", "C", "w_q"))
+    assert sp.simplify(average + c * sp.log(1 - w_q) * (q - v)) == 0
+
+
+def test_latex_is_one_aligned_block_with_a_line_per_equation():
+    text = fc.latex(fc.load("misra2003/mixed"))
+    assert text.startswith(r"\begin{align*}") and text.endswith(r"\end{align*}")
+    assert text.count(r"\dot W") == 2 and text.count(r"\dot q") == 1
