@@ -76,12 +76,22 @@ class Run(NamedTuple):
 
 
 def _value(pieces: Pieces, index: Array, time: Array) -> Array:
-    """What is remembered (V,) at one time from the given piece."""
+    """What is remembered (V,) at one time from the given piece; beyond its ends its tangent.
+
+    Steps that are tried and then shortened read past the end of a piece, which may be far shorter
+    than they are: the polynomial would explode there.
+    """
     s = 2.0 * (time - pieces.starts[index]) / pieces.lengths[index] - 1.0
-    value = jnp.zeros(pieces.powers.shape[2])
-    for i in reversed(range(DEGREE + 1)):
-        value = value * s + pieces.powers[index, i]
-    return value
+    inside = jnp.clip(s, -1.0, 1.0)
+
+    def polynomial(s: Array) -> Array:
+        value = jnp.zeros(pieces.powers.shape[2])
+        for i in reversed(range(DEGREE + 1)):
+            value = value * s + pieces.powers[index, i]
+        return value
+
+    value, rise = jax.jvp(polynomial, (inside,), (jnp.ones_like(inside),))
+    return value + rise * (s - inside)
 
 
 def evaluate(pieces: Pieces, t: Array) -> Array:
