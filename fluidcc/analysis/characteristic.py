@@ -182,12 +182,24 @@ class Characteristic:
 
     def log_slope(self, s: Array) -> Array:
         """Derivative of the logarithm of the characteristic function at s (k,)."""
+        return np.sum(self._slopes(s), axis=0)
+
+    def loop_slope(self, s: Array) -> Array:
+        """Derivative of log det T at s (k,): the loop through the links without the classes' poles.
+
+        Far from the classes' own roots det T has the same zeros as the characteristic function, and
+        many classes do not drag Newton's method towards their roots.
+        """
+        return self._slopes(s)[1]
+
+    def _slopes(self, s: Array) -> tuple[Array, Array]:
+        """Derivatives of log det P and of log det T at s (k,)."""
         parts, rate = self.factor(self.matrix(s)), self.derivative(s)
         with np.errstate(invalid="ignore", over="ignore"):
             own = np.einsum("kcij,kcji->k", parts.inverse, rate.P)
             inner = parts.left @ rate.P @ parts.right
             corner = rate.S + np.sum(inner - rate.R @ parts.right - parts.left @ rate.Q, axis=1)
-            return own + np.einsum("kij,kji->k", parts.corner, corner)
+            return own, np.einsum("kij,kji->k", parts.corner, corner)
 
     def response(self, s: Array, unit: int) -> Array:
         """Solution x (k, unknowns) of M(s) x = e for the unit vector of a component of links."""

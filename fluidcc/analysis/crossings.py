@@ -40,11 +40,11 @@ class Crossing:
 
     `jump` says that roots jump across the axis at a change of regime (a kink of the marking
     function, a cap) instead of crossing it; the frequency is then that of the rightmost root on
-    the unstable side.
+    the unstable side, None where that root was not located.
     """
 
     value: float
-    frequency: float
+    frequency: float | None
     becomes: str
     below: int
     above: int
@@ -80,8 +80,8 @@ class Crossings:
     certified: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists."""
-        names = ("value", "frequency", "becomes")
+        """Plain numbers and lists, None for what is not known."""
+        names = ("value", "frequency", "becomes", "jump")
         found = [{name: getattr(c, name) for name in names} for c in self.crossings]
         gaps = [dataclasses.asdict(gap) for gap in self.gaps]
         return plain({
@@ -99,8 +99,9 @@ class Crossings:
         return xr.Dataset(
             {
                 "value": ("crossing", column("value"), {"units": self.unit}),
-                "frequency": ("crossing", column("frequency"), {"units": "rad/s"}),
+                "frequency": ("crossing", np.array(column("frequency"), float), {"units": "rad/s"}),
                 "becomes": ("crossing", column("becomes")),
+                "jump": ("crossing", np.array(column("jump"), bool)),
             },
             attrs={"path": self.path, "low": self.low, "high": self.high},
         )
@@ -113,7 +114,9 @@ class Crossings:
             f"{len(self.crossings)}, {start[self.stable_at_low]} at the low end"
         ]
         for c in self.crossings:
-            lines.append(f"  {c.value:.10g}{unit}: {c.becomes}, {c.frequency:.8g} rad/s")
+            known = "not known" if c.frequency is None else f"{c.frequency:.8g} rad/s"
+            how = " (jump)" if c.jump else ""
+            lines.append(f"  {c.value:.10g}{unit}: {c.becomes}{how}, frequency {known}")
         for gap in self.gaps:
             lines.append(f"  {gap.low:.6g} to {gap.high:.6g}{unit}: {gap.status}, no verdict")
         return "\n".join(lines)
@@ -238,9 +241,11 @@ def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossin
     if below == above:
         return []
     worse = before if below > above else after
-    first = worse.roots[np.argmax(np.real(worse.roots))]
+    located = worse.roots[np.real(worse.roots) > 0]
+    rightmost = np.argmax(np.real(located)) if len(located) else None
+    frequency = None if rightmost is None else float(abs(located[rightmost].imag))
     becomes = "stable" if above < below else "unstable"
-    return [Crossing(scale.value(t), float(abs(first.imag)), becomes, below, above, jump=True)]
+    return [Crossing(scale.value(t), frequency, becomes, below, above, jump=True)]
 
 
 def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> tuple[list[Crossing], bool]:

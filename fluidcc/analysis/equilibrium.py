@@ -14,6 +14,7 @@ from fluidcc.analysis.rest import (
     FULL,
     INTERIOR,
     JUMP,
+    LARGEST_WINDOW,
     NONE,
     Rest,
     find_rest,
@@ -114,7 +115,7 @@ class Equilibrium:
 
 def _span(values: Array) -> str:
     low, high = float(np.min(values)), float(np.max(values))
-    return f"{low:.6g}" if high - low <= 1e-9 * high else f"{low:.6g} to {high:.6g}"
+    return f"{low:.6g} to {high:.6g}" if high - low > 1e-9 * high else f"{low:.6g}"
 
 
 def equilibrium(net: Network) -> Equilibrium:
@@ -150,7 +151,9 @@ def _described(net: Network, rest: Rest, notes: list[str]) -> Equilibrium:
     links = {name: _link(net, rest, k) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(net, rest, i) for i, name in enumerate(net.flow_names)}
     texts = [_advice(net, rest, k) for k in range(len(codes))]
-    texts += [_floor(name, group) for name, group in flows.items()]
+    texts += [_endless(net, name, group) for name, group in flows.items()]
+    if status != "none":
+        texts += [_floor(name, group) for name, group in flows.items()]
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
         links = {name: LinkRest(*4 * (math.nan,)) for name in links}
@@ -205,6 +208,16 @@ def _advice(net: Network, rest: Rest, k: int) -> str:
         used = float(rest.accepted[k]) / float(net.links[k].capacity)
         return f"the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty"
     return ""
+
+
+def _endless(net: Network, name: str, group: FlowsRest) -> str:
+    cap = float(net.flows[net.flow_names.index(name)].window.max_window)
+    if not (np.max(group.window) >= LARGEST_WINDOW < cap):
+        return ""
+    return (
+        f"flows.{name}: the window is not bounded; give max_window "
+        f"(the search ends at {LARGEST_WINDOW:.3g} packets)"
+    )
 
 
 def _floor(name: str, group: FlowsRest) -> str:

@@ -25,7 +25,8 @@ INTERIOR, EMPTY, JUMP, FULL, NONE = range(5)
 """What a link rests in: a root, an empty queue, a jump of its signal, a full buffer, nothing."""
 
 _MANY = 1e12  # packets and seconds after which a queue law's memory is at rest
-_LOG_WINDOWS = (math.log(1e-6), math.log(1e7))
+LARGEST_WINDOW = 1e7  # packets, where the law has no cap
+_LOG_WINDOWS = (math.log(1e-6), math.log(LARGEST_WINDOW))
 _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _HALVINGS = 200
@@ -98,7 +99,7 @@ def window_at_rest(net: Network, flows: Flows, signal: Signal, rtt: Num) -> Num:
     high = jnp.minimum(high, jnp.log(law.max_window))
     capped = growth(high) >= 0
     window = jnp.exp(bisect(growth, low, high)[0])
-    return jnp.where(capped, jnp.minimum(law.max_window, math.exp(_LOG_WINDOWS[1])), window)
+    return jnp.where(capped, jnp.minimum(law.max_window, LARGEST_WINDOW), window)
 
 
 def _windows(net: Network, queues: list, signals: list) -> tuple:

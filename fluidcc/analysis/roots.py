@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,7 +26,9 @@ class Roots:
     """Rightmost characteristic roots [1/s], both of each conjugate pair, from the right.
 
     `unstable` is the number with positive real part, `certified` if the argument principle proves
-    it (else `reason` says why not). The first `proven` values are proven to be the rightmost.
+    it (else `reason` says why not). The first `proven` values are proven to be the rightmost. The
+    rightmost complex pair is the last of the values where real roots alone lie right of it. There
+    are no values where fewer unstable roots than counted were located.
     """
 
     values: Array
@@ -43,12 +46,28 @@ class Roots:
 def polish(characteristic: Characteristic, seeds: Array) -> Array:
     """Characteristic roots near the seeds, each once, to rounding.
 
-    Aberth's iteration (Newton's method on the characteristic function over the factors of all
-    other approximations) keeps two seeds from meeting; Newton's method ends it. Roots below the
-    real axis are left out, and those that decay too fast to be known in double precision.
+    Complex seeds are polished on the loop through the links also, as many classes with roots of
+    their own drag them away otherwise. Roots below the real axis are left out, and those that decay
+    too fast to be known in double precision.
     """
     s = distinct(np.asarray(seeds, complex))
     s = s[np.imag(s) >= 0]
+    found = _aberth(characteristic, characteristic.log_slope, s)
+    if not characteristic.layout.classes:
+        return found
+    waves = _aberth(characteristic, characteristic.loop_slope, s[np.imag(s) > 0])
+    return distinct(np.concatenate([found, waves]))
+
+
+def _aberth(
+    characteristic: Characteristic, log_slope: Callable[[Array], Array], seeds: Array
+) -> Array:
+    """Zeros near the seeds of a function given by the derivative of its logarithm.
+
+    Aberth's iteration (Newton's method on the function over the factors of all other
+    approximations) keeps two seeds from meeting; Newton's method ends it.
+    """
+    s = seeds.copy()
     if not s.size:
         return s
     scale = max(1e-12, float(np.max(np.abs(s))))
@@ -57,7 +76,7 @@ def polish(characteristic: Characteristic, seeds: Array) -> Array:
     active = np.ones(len(s), bool)
     for turn in range(_ABERTH + _NEWTON):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = characteristic.log_slope(s[active])
+            slope = log_slope(s[active])
             step = 1 / (slope - _others(s)[active] if turn < _ABERTH else slope)
         size = np.abs(s[active]) + 1e-3 * scale
         known = np.isfinite(step)
@@ -98,6 +117,8 @@ def distinct(roots: Array) -> Array:
 def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
     """The `keep` rightmost roots of a linear system (a conjugate pair counts once).
 
+    The rightmost complex pair is always among them, after real ones that are more than `keep`.
+
     Starting values come from collocation (of a system with few, clustered classes where there are
     many) and from changes of sign on the real axis; Newton's method on the exact characteristic
     function does the rest.
@@ -114,12 +135,17 @@ def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
         proven = _proven(characteristic, found[:keep])
         if count.number is None or (proven and count.number == unstable):
             break
-    values = _pairs(found[: max(keep, int(np.sum(np.real(found) > 0)))])
+    shown = np.arange(len(found)) < max(keep, int(np.sum(np.real(found) > 0)))
+    shown[np.flatnonzero(np.imag(found) > 0)[:1]] = True  # the pair of the loop
+    values = _pairs(found[shown])
     if count.number is None:
         return Roots(values, unstable, False, proven, count.reason)
     if count.number != unstable:
-        reason = f"{count.number} unstable roots counted, {unstable} located"
-        return Roots(values, count.number, True, 0, reason)
+        reason = (
+            f"{count.number} unstable roots counted, {unstable} located: "
+            "the rightmost root is not known"
+        )
+        return Roots(values[:0], count.number, True, 0, reason)
     return Roots(values, unstable, True, proven)
 
 

@@ -30,7 +30,8 @@ class Stability:
     """Roots and margins of the linearisation at an equilibrium.
 
     `unstable` is the number of roots with positive real part, `certified` if the argument
-    principle proves it. `roots` [1/s] come from the right, conjugates included. `margins` has every
+    principle proves it. `roots` [1/s] come from the right, conjugates included, the rightmost
+    complex pair always; the first `proven` are proven to be the rightmost. `margins` has every
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
     is None where there is no verdict: `message` says why.
     """
@@ -43,10 +44,11 @@ class Stability:
     roots: Array
     margins: Margins | None
     equilibrium: Equilibrium
+    proven: int = 0
 
     @property
     def rightmost(self) -> complex | None:
-        """The root with the largest real part [1/s]; None if there are no roots."""
+        """The root with the largest real part [1/s]; None if there is none or it is not known."""
         return complex(self.roots[0]) if len(self.roots) else None
 
     @property
@@ -84,6 +86,7 @@ class Stability:
         first = self.rightmost
         out["rightmost"] = None if first is None else [first.real, first.imag]
         out["roots"] = [[float(s.real), float(s.imag)] for s in self.roots]
+        out["proven"] = self.proven
         out["equilibrium"] = self.equilibrium.to_dict()
         return out
 
@@ -108,7 +111,7 @@ class Stability:
         out = xr.Dataset({**scalars, **roots, "unstable": unstable})
         out = out.merge(self.equilibrium.to_dataset())
         stable = -1 if self.stable is None else int(self.stable)
-        flags = {"stable": stable, "certified": int(self.certified)}
+        flags = {"stable": stable, "certified": int(self.certified), "proven": self.proven}
         return out.assign_attrs(status=self.status, message=self.message, **flags)
 
     def __repr__(self) -> str:
@@ -153,9 +156,16 @@ def stability(net: Network, *, roots: int = 6) -> Stability:
         for s, at in zip(sides, ("below", "above"), strict=True)
     ]
     message = "; ".join(filter(None, [eq.message, f"at a kink of the marking: {', '.join(words)}"]))
-    worse = max(sides, key=lambda s: s.rightmost.real if s.rightmost is not None else -math.inf)
+    worse = max(sides, key=_growth)
     both = sides[0].certified and sides[1].certified
     return dataclasses.replace(worse, message=message, certified=both)
+
+
+def _growth(side: Stability) -> float:
+    """Real part of the rightmost root [1/s]; endless where unstable roots were not located."""
+    if side.rightmost is None:
+        return math.inf if side.unstable else -math.inf
+    return side.rightmost.real
 
 
 def _judged(system: Linear, eq: Equilibrium, message: str, count: int) -> Stability:
@@ -168,8 +178,9 @@ def _judged(system: Linear, eq: Equilibrium, message: str, count: int) -> Stabil
     message = "; ".join(filter(None, [message, found.reason, reason]))
     stable = None if not found.certified and _critical(found) else found.unstable == 0
     return Stability(
-        eq.status, message, stable, found.unstable, found.certified, found.values, loop, eq
-    )
+        eq.status, message, stable, found.unstable, found.certified, found.values, loop, eq,
+        found.proven,
+    )  # fmt: skip
 
 
 def _critical(found: Roots) -> bool:

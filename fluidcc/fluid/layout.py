@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.fluid.delays import Past, State, Wire, picks, round_trip
 from fluidcc.fluid.rates import flux
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network
+from fluidcc.network import Flows, Network
 
 _SETTLING = 4  # passes; the wire of a constant history depends on itself through few links
 
@@ -28,12 +28,17 @@ def initial_state(net: Network) -> State:
     return State(senders, queues, laws)
 
 
+def starts_late(flows: Flows) -> Array:
+    """Whether flows start at one time after 0. Starts drawn from a range are for packets alone."""
+    return (flows.start.low == flows.start.high) & (flows.start.low > 0)
+
+
 def initial_wire(net: Network, y: State) -> Wire:
     """What travels before the start, when state `y` has lasted for ever: windows over round trips,
     and the signals that follow.
     """
     rates = tuple(
-        f.window.window(s) / round_trip(net, f, y.queues)
+        jnp.where(starts_late(f), 0.0, f.window.window(s) / round_trip(net, f, y.queues))
         for f, s in zip(net.flows, y.senders, strict=True)
     )
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)

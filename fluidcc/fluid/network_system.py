@@ -12,8 +12,8 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way
 from fluidcc.fluid.fifo import fifo_way
-from fluidcc.fluid.layout import Layout, initial_state, initial_wire
-from fluidcc.fluid.rates import FREE, HIGH, LOW, Flux, Modes, flux
+from fluidcc.fluid.layout import Layout, initial_state, initial_wire, starts_late
+from fluidcc.fluid.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux
 from fluidcc.fluid.system import Events, System
 from fluidcc.network import Network, numeric
 
@@ -121,7 +121,7 @@ class NetworkEquation:
         return ravel_pytree(_with_bounded(net, state, values))[0]
 
     def guards(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
-        """Numbers that are positive while no queue or window reaches or leaves a bound."""
+        """Numbers that are positive until a bound is met or left, or flows start."""
         net, now = args.net, self._present(y, z, args.net, mode)
         modes = self._modes(net, mode)
         parts = zip(
@@ -132,6 +132,11 @@ class NetworkEquation:
             strict=True,
         )
         pairs = [_distances(m, raw, low, high, value) for m, raw, value, (low, high) in parts]
+        links = len(net.links)
+        for i, flows in enumerate(net.flows):
+            waiting = modes.windows[i] == WAITING
+            left = flows.start.low - t
+            pairs[links + i] = [jnp.where(waiting, left, d) for d in pairs[links + i]]
         return jnp.concatenate([jnp.ravel(d) for pair in pairs for d in pair])
 
     def switch(
@@ -168,8 +173,10 @@ class NetworkEquation:
         out = []
         for raw, value, (low, high) in parts:
             down, up = (value <= low) & (raw < 0), (value >= high) & (raw > 0)
-            out.append(jnp.ravel(jnp.where(down, LOW, jnp.where(up, HIGH, FREE))))
-        return jnp.concatenate(out)
+            out.append(jnp.where(down, LOW, jnp.where(up, HIGH, FREE)))
+        for i, flows in enumerate(net.flows, start=len(net.links)):
+            out[i] = jnp.where(starts_late(flows), WAITING, out[i])
+        return jnp.concatenate([jnp.ravel(m) for m in out])
 
     def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Distances of the queues to where their signals have kinks or jumps."""

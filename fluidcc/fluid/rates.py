@@ -17,8 +17,9 @@ from fluidcc.laws.law import Ack, Arrival, Signal
 from fluidcc.network import Flows, Link, Network
 from fluidcc.ops import Num
 
-FREE, LOW, HIGH = 0, -1, 1
-"""Modes of a bounded quantity: between its bounds, held at the lower, held at the upper one."""
+FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
+"""Modes of a bounded quantity: between its bounds, held at the lower, held at the upper one; and of
+windows whose flows have not started."""
 
 _SOME_RATE = 1e-9  # packet/s; keeps C/Y finite where nothing arrives
 
@@ -125,7 +126,8 @@ def _senders(net: Network, y: State, past: Past, modes: Modes | None) -> tuple[t
         change = flows.window.with_window(raw, held)
         changes.append(change)
         raws.append(raw_window)
-        rates.append(acks + held if net.rates == "self_clocked" else window / rtt)
+        rate = acks + held if net.rates == "self_clocked" else window / rtt
+        rates.append(rate if mode is None else ops.where(mode == WAITING, 0.0, rate))
     return tuple(changes), tuple(raws), tuple(rates)
 
 

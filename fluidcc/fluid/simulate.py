@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way, round_trip
 from fluidcc.fluid.integrate import integrate
-from fluidcc.fluid.layout import initial_state, initial_wire
+from fluidcc.fluid.layout import initial_state, initial_wire, starts_late
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.rates import heard
@@ -103,13 +103,9 @@ class Trajectory:
     def __repr__(self) -> str:
         lines = [f"Trajectory to {self.time[-1]:g} s, {self.status.name}"]
         for name, run in self.links.items():
-            q = run.queue
-            span = f"range {q.min():.4g} to {q.max():.4g}"
-            lines.append(f"  link {name}: queue {q[-1]:.4g} packets ({span})")
+            lines.append(f"  link {name}: queue {_summary(run.queue)}")
         for name, flow in self.flows.items():
-            w = flow.window
-            span = f"range {w.min():.4g} to {w.max():.4g}"
-            lines.append(f"  flows {name}: window {w[-1].mean():.4g} packets ({span})")
+            lines.append(f"  flows {name}: window {_summary(flow.window)}")
         return "\n".join(lines)
 
 
@@ -123,6 +119,14 @@ _LINK_UNITS = {
     "utilization": "1",
 }
 _FLOW_UNITS = {"window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1"}
+
+
+def _summary(values: Floats) -> str:
+    """The last value (mean over classes) and the range of what was reached."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return "not reached"
+    return f"{values[-1].mean():.4g} packets (range {known.min():.4g} to {known.max():.4g})"
 
 
 def _propagation(net: Network, name: str) -> Floats:
@@ -218,24 +222,40 @@ def simulate(
     Returns
     -------
     Trajectory
-        Its `status` says how the run ended; a failed run holds what was reached.
+        Its `status` says how the run ended; numbers after a failure are NaN.
 
     Raises
     ------
     ValueError
-        If `until` is not positive or `points` lie outside the run.
+        If `until` is not positive, `points` lie outside the run, `mesh` is no mesh, or flows of a
+        self-clocked network start late: nothing would ever clock them.
     """
     if not until > 0:
         raise ValueError(f"until: expected a positive time in s, got {until!r}")
     times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
     if times.ndim != 1 or times.size == 0 or times[0] < 0 or times[-1] > until:
         raise ValueError(f"points: expected times within 0 and {until!r} s")
+    if mesh is not None and not isinstance(mesh, Uniform | Located | MethodOfSteps):
+        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if net.rates == "self_clocked" and bool(starts_late(flows)):
+            raise ValueError(
+                f"flows.{name}.start: a self-clocked fluid needs flows that have always run, got a "
+                f"start at {float(flows.start.low)!r} s; use model.rates = 'ack'"
+            )
     system, y0, args = network_system(net)
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
         mesh = Located(rtol=1e-6) if few else uniform_mesh(net)
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)
+    reached = times <= float(run.status_time) + 1e-12 * until
+    failed = Status(int(run.status)) is not Status.ok
     links, groups = _report(args.net, run.y, run.record)
+    if failed:  # what was not reached has no numbers
+        links, groups = jax.tree.map(
+            lambda v: np.where(reached.reshape(-1, *(1,) * (v.ndim - 1)), v, np.nan),
+            (links, groups),
+        )
     breaks = np.asarray(run.breaking_points, float)
     return Trajectory(
         time=times,

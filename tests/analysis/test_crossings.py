@@ -10,12 +10,15 @@ import scipy.optimize
 from analysis_cases import CAPACITY, ecn_mod, hollot
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.crossings import crossings
+from fluidcc.analysis.collocation import approximate_roots
+from fluidcc.analysis.crossings import Crossings, _jump, crossings
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import polish
+from fluidcc.analysis.scan import Sample, Scale
 from fluidcc.analysis.stability import stability
 from fluidcc.errors import ScenarioError
+from fluidcc.scenario import load
 from fluidcc.scenario.paths import replace
 
 
@@ -108,6 +111,7 @@ def test_saturation_ends_the_scan_but_not_the_search():
     limit = CAPACITY * (0.2 + 700 / CAPACITY) / window
     assert gap.status == "saturated" and gap.high == 1000.0
     assert gap.low == pytest.approx(limit, rel=1e-9)
+    assert found.to_dict()["gaps"] == [{"low": gap.low, "high": 1000.0, "status": "saturated"}]
 
 
 def test_starting_without_an_equilibrium():
@@ -138,6 +142,30 @@ def test_a_jump_at_a_kink_is_a_change_of_stability():
     for c in jumps:
         at = equilibrium(replace(net, {path: c.value})).links["bottleneck"].queue
         assert min(abs(at - corner) for corner in (25, 75, 150)) < 1e-6
+
+
+def test_the_frequency_at_a_jump_is_that_of_the_unstable_side():
+    """20 classes; the queue passes a corner of RED at the marking that the flows need there."""
+    net = load("misra2003/mixed")
+    found = crossings(net, "link.queue.p_max", 0.0222, 0.024, points=3)
+    (jump,) = found.crossings
+    assert jump.jump and (jump.becomes, jump.below, jump.above) == ("stable", 2, 0)
+    before = replace(net, {"link.queue.p_max": jump.value * (1 - 1e-9)})
+    eigenvalues = approximate_roots(linearize(before), 16)
+    rightmost = eigenvalues[np.argmax(eigenvalues.real)]
+    assert jump.frequency == pytest.approx(abs(rightmost.imag), rel=1e-5)
+    assert found.to_dict()["crossings"][0]["jump"] is True
+
+
+def test_the_frequency_at_a_jump_is_null_where_no_unstable_root_is_located():
+    real = np.array([-0.2 + 0j])
+    before, after = (Sample(0.5, real, real, count, True) for count in (2, 0))
+    (jump,) = _jump(Scale(0.0, 1.0, False), 0.5, before, after)
+    assert jump.frequency is None and (jump.below, jump.above) == (2, 0)
+    found = Crossings("link.queue.p_max", "1", 0.0, 1.0, (jump,), (), (), False, True)
+    assert json.loads(json.dumps(found.to_dict()))["crossings"][0]["frequency"] is None
+    assert np.isnan(found.to_dataset()["frequency"].item())
+    assert "not known" in repr(found) and "(jump)" in repr(found)
 
 
 def test_every_count_between_crossings_agrees():
@@ -190,7 +218,7 @@ def test_groups_of_many_round_trips_are_scaled():
 def test_results_as_json_dataset_and_text():
     found = crossings(hollot(), "link.queue.w_q", 1e-5, 1e-3, points=5)
     out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert set(out["crossings"][0]) == {"value", "frequency", "becomes"}
+    assert set(out["crossings"][0]) == {"value", "frequency", "becomes", "jump"}
     assert out["stable_at_low"] is True
     assert found.to_dataset()["frequency"].attrs["units"] == "rad/s"
     assert "unstable" in repr(found)

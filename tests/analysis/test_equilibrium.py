@@ -155,6 +155,8 @@ def test_none_has_no_numbers():
     eq = equilibrium(hollot(n=3000.0))
     assert eq.status == "none" and "no equilibrium" in eq.message
     assert math.isnan(eq.links["bottleneck"].queue)
+    assert "a window of" not in eq.message  # the end of the search is no window
+    assert "nan to nan" not in repr(eq)
     text = json.dumps(eq.to_dict(), allow_nan=False)
     assert json.loads(text)["links"]["bottleneck"]["queue"] is None
 
@@ -193,6 +195,18 @@ def test_capped_windows(cap, status, queue):
     assert link.signal == 0.0
     assert link.utilization == pytest.approx(min(1, 40 * cap / 125), rel=1e-12)
     assert eq.flows["flows"].window[0] == cap
+
+
+@pytest.mark.parametrize(
+    ("cap", "said"), [(math.inf, True), (1e8, True), (1e7, False), (200.0, False)]
+)
+def test_windows_without_bound_are_said(cap, said):
+    """One flow, never marked on a link that 1e7 packets a round trip do not fill."""
+    net = marked(n=1.0, max_window=cap)
+    wide = dataclasses.replace(net, links=(dataclasses.replace(net.links[0], capacity=1e9),))
+    eq = equilibrium(wide)
+    assert eq.status == "empty" and eq.flows["flows"].window[0] == min(cap, 1e7)
+    assert ("flows.flows: the window is not bounded; give max_window" in eq.message) == said
 
 
 def test_droptail_rests_at_its_full_buffer():

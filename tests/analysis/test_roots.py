@@ -9,10 +9,12 @@ import scipy.special
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fluidcc.analysis import roots
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linear import LINK, Linear, cluster
 from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.scan import nearby_root
 from fluidcc.analysis.winding import count_roots
 
 
@@ -156,6 +158,35 @@ def test_slope_is_the_derivative():
     s, h = np.array([0.2 + 1.0j]), 1e-6
     numeric = (arrow.log_det(s + h) - arrow.log_det(s - h)) / (2 * h)
     np.testing.assert_allclose(arrow.log_slope(s), numeric, rtol=1e-8)
+
+
+def test_slope_of_the_loop_leaves_out_the_classes():
+    """A class alone has the factor s + a_i: log_slope - loop_slope = sum 1/(s + a_i)."""
+    arrow, s = Characteristic(many_classes(12)), np.array([0.2 + 1.0j, -0.3 + 4j])
+    own = np.sum(1 / (s + np.linspace(0.5, 3.0, 12)[:, None]), axis=0)
+    np.testing.assert_allclose(arrow.log_slope(s) - arrow.loop_slope(s), own, rtol=1e-10)
+
+
+@pytest.mark.parametrize("slope", ["log_slope", "loop_slope"])
+def test_nearby_root_ends_at_a_root_or_nowhere(slope, monkeypatch):
+    arrow = Characteristic(many_classes(12))
+    root = rightmost_roots(arrow.system).values[0]
+    assert root.imag > 0
+    assert abs(nearby_root(arrow, root * (1 + 1e-3)) - root) < 1e-12 * abs(root)
+    monkeypatch.setattr(arrow, slope, lambda s: np.full(len(s), np.nan + 0j))
+    reached = nearby_root(arrow, root * (1 + 1e-3))
+    assert np.isfinite(reached) and abs(reached - root) < 1e-3 * abs(root)
+
+
+def test_an_unlocated_root_leaves_no_other_as_the_rightmost(monkeypatch):
+    """x' = -5 x(t - 1) has an unstable pair; if the search only brings another, none is shown."""
+    stable = lambert(0, -5, 1)[-1:]
+    assert stable[0].real < 0
+    monkeypatch.setattr(roots, "polish", lambda *_: stable)
+    found = rightmost_roots(scalar(0, -5, 1))
+    assert found.certified and found.unstable == 2 and found.proven == 0
+    assert found.rightmost is None and not len(found.values)
+    assert "2 unstable roots counted, 0 located" in found.reason and "not known" in found.reason
 
 
 def test_rightmost_roots_of_many_classes():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from analysis_cases import CAPACITY, ecn_mod, front, hollot, two_links
 
+from fluidcc.analysis import roots
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
@@ -18,6 +19,8 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario import load
+from fluidcc.scenario.paths import replace
 
 
 def test_hopf_point_of_hollot():
@@ -162,6 +165,40 @@ def test_two_hundred_classes_are_certified():
     assert found.margins is not None and found.phase_margin > 0
 
 
+@pytest.mark.parametrize("p_max", [0.01, 0.015, 0.02, 0.0226, 0.2])
+def test_many_classes_do_not_hide_the_pair_of_the_loop(p_max):
+    """20 classes of two laws; the system taken whole by collocation knows all roots nearby."""
+    net = replace(load("misra2003/mixed"), {"link.queue.p_max": p_max})
+    system = linearize(net)
+    eigenvalues, found = approximate_roots(system, 16), rightmost_roots(system)
+    waves = eigenvalues[eigenvalues.imag > 1e-3]
+    pair = waves[np.argmax(waves.real)]
+    assert found.certified and found.unstable == np.sum(eigenvalues.real > 0)
+    assert np.abs(found.values - pair).min() < 1e-7
+    expected = eigenvalues[np.argsort(-eigenvalues.real)]
+    assert found.proven >= 6
+    np.testing.assert_allclose(
+        found.values[: found.proven].real, expected[: found.proven].real, atol=1e-7
+    )
+
+
+def test_the_pair_of_the_loop_is_listed_after_the_roots_of_the_classes():
+    """At the published values six real roots lie right of the pair that governs."""
+    found = stability(load("misra2003/mixed"))
+    assert found.stable and found.certified and found.proven == 6
+    assert np.all(found.roots[:6].imag == 0) and found.roots[6].imag > 0
+    assert found.to_dict()["proven"] == found.to_dataset().attrs["proven"] == 6
+
+
+def test_where_the_rightmost_root_is_not_known_it_is_null(monkeypatch):
+    monkeypatch.setattr(roots, "polish", lambda *_: np.array([-0.2 + 0j]))
+    found = stability(hollot(w_q=1e-3))
+    assert found.stable is False and found.unstable == 2 and found.certified
+    assert found.rightmost is None and found.to_dict()["rightmost"] is None
+    assert found.to_dict()["roots"] == [] and "rightmost root is not known" in found.message
+    assert "rightmost root:" not in repr(found)
+
+
 def _matrix(system, s):
     m = len(system.C)
     late = np.zeros((len(system.pick), m), complex)
@@ -202,10 +239,10 @@ def hollot_with_cap(net, cap):
     return eqx.tree_at(lambda n: n.flows[0].window.max_window, net, cap)
 
 
-def kinked():
+def kinked(n=60.0, rtt=0.1):
     """Gentle RED whose equilibrium sits on max_th: p_max is the marking needed there."""
-    window = 1250 / 60 * (0.1 + 75 / 1250)
-    return ecn_mod(p_max=2 / (2 + window**2))
+    window = 1250 / n * (rtt + 75 / 1250)
+    return ecn_mod(p_max=2 / (2 + window**2), n=(n,), rtt=(rtt,))
 
 
 def test_a_kink_has_two_linearisations():
@@ -226,6 +263,15 @@ def test_a_kink_has_two_linearisations():
     assert found.rightmost == worse.rightmost
 
 
+def test_at_a_kink_the_side_with_unknown_unstable_roots_is_the_worse(monkeypatch):
+    """Real roots alone are brought: below the kink all is stable, above it a pair is missing."""
+    real = np.array([-0.2 + 0j])
+    monkeypatch.setattr(roots, "polish", lambda *_: real)
+    found = stability(kinked(n=20.0, rtt=0.2))
+    assert "0 unstable roots below it, 2 unstable roots above it" in found.message
+    assert found.unstable == 2 and found.rightmost is None and found.stable is False
+
+
 def test_no_verdict_without_a_smooth_equilibrium():
     found = stability(hollot(n=600.0))
     assert found.status == "saturated"
@@ -240,6 +286,7 @@ def test_results_as_json_dataset_and_text():
     assert set(out) == {
         "status", "message", "stable", "unstable", "certified", "rightmost", "roots", "gain_margin",
         "gain_crossover", "phase_margin", "delay_margin", "phase_crossover", "equilibrium",
+        "proven",
     }  # fmt: skip
     assert out["rightmost"] == out["roots"][0]
     assert out["delay_margin"] == pytest.approx(

@@ -1,5 +1,6 @@
 """Fluid runs of networks against closed forms, reference values, and other meshes."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -19,7 +20,7 @@ from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, FlowsInitial, Link, LinkInitial, Network
+from fluidcc.network import Flows, FlowsInitial, Link, LinkInitial, Network, Start
 
 # A published value of the RED average's pole, 0.005 1/s, as a weight per arrival at 3750 packet/s.
 SLOW = 1 - math.exp(-0.005 / 3750)
@@ -118,9 +119,9 @@ def test_self_clocking_keeps_what_is_in_flight():
     np.testing.assert_allclose(queue, 20.0 * ahead.flows["flows"].window[:, 0] - 100.0, atol=1e-5)
 
 
-def mixed(rates: str = "ack", delay: str = "explicit") -> Network:
+def mixed(rates: str = "ack", delay: str = "explicit", w_q: float = 0.002) -> Network:
     """The mix of ECN-mod and ECN-NewReno of Misra and Ott (2003), section 5, from a start."""
-    red = RED(min_th=20.0, max_th=60.0, p_max=0.2, w_q=0.002)
+    red = RED(min_th=20.0, max_th=60.0, p_max=0.2, w_q=w_q)
     link = Link(red, capacity=1250.0, buffer=120.0, delay=0.04)
     common = {"n": np.array([10.0]), "rtt": np.array([0.088]), "access_delay": 0.002}
     mod = Flows(ECNMod(), marking=EqualWindow(), reaction=PerMark(), **common)
@@ -141,11 +142,47 @@ def test_three_meshes_agree_on_the_start_of_the_mix():
 
 def test_both_delays_settle_at_the_same_point():
     runs = [
-        simulate(mixed(delay=d), until=60.0, points=[60.0], mesh=Uniform(0.004))
+        simulate(mixed(delay=d, w_q=0.0001), until=60.0, points=[60.0], mesh=Uniform(0.0018))
         for d in ("explicit", "fifo")
     ]
+    assert all(r.status is Status.ok for r in runs)
     queues = [r.links["bottleneck"].queue[-1] for r in runs]
     assert queues[0] == pytest.approx(queues[1], rel=1e-6)
+
+
+def test_flows_that_start_late_send_nothing_before():
+    net = mixed()
+    late = dataclasses.replace(net.flows[1], start=Start(1.0, 1.0))
+    net = dataclasses.replace(net, flows=(net.flows[0], late))
+    run = simulate(net, until=1.4, points=np.linspace(0.2, 1.4, 7), mesh=Uniform(0.0005))
+    before = run.time < 1.0 - 1e-9
+    flow = run.flows["newreno"]
+    assert (flow.rate[before] == 0.0).all() and (flow.window[before] == 2.0).all()
+    assert (flow.rate[~before] > 0.0).all() and flow.window[-1, 0] > 2.0
+    alone = simulate(
+        dataclasses.replace(mixed(), flows=(net.flows[0],), flow_names=("mod",)),
+        until=1.4,
+        points=np.linspace(0.2, 1.4, 7),
+        mesh=Uniform(0.0005),
+    )
+    np.testing.assert_allclose(
+        run.flows["mod"].window[before], alone.flows["mod"].window[before], rtol=1e-12
+    )
+
+
+def test_a_self_clocked_fluid_cannot_start_late():
+    net = mixed(rates="self_clocked")
+    late = dataclasses.replace(net.flows[0], start=Start(1.0, 1.0))
+    net = dataclasses.replace(net, flows=(late, net.flows[1]))
+    with pytest.raises(ValueError, match=r"flows.mod.start: a self-clocked fluid"):
+        simulate(net, until=1.0)
+
+
+def test_a_failed_run_has_no_numbers_after_it():
+    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.05))
+    assert run.status is Status.lag_below_step
+    assert np.isnan(run.links["bottleneck"].queue).all()
+    assert np.isnan(run.flows["mod"].rate).all()
 
 
 def test_a_full_buffer_stays_full_and_says_what_it_drops():
@@ -204,7 +241,7 @@ def test_bad_times_are_refused(arguments, message):
 
 
 def test_results_carry_names_and_units():
-    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.004))
+    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.0018))
     data = run.to_dataset()
     assert data["bottleneck.queue"].attrs["units"] == "packet"
     assert data["mod.rate"].shape == (2, 1)

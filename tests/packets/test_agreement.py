@@ -13,6 +13,7 @@ FAST = {
         "A_homog_ecn_40ms_n25",
         "A_homog_plain_40ms_n45",
         "A_homog_ecn_40ms_n45",
+        "A_homog_plain_250ms_n45",
         "A_homog_ecn_250ms_n45",
     ),
     "c_ca": ("C_ca_TS59",),

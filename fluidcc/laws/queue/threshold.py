@@ -11,7 +11,7 @@ from fluidcc.ops import Num
 class Threshold(AbstractQueueLaw):
     """Marks every packet above a queue length, or over a ramp of some width.
 
-    Source: Durresi et al. (2003), section 2. The paper says "exceeds"; whether the packet in
+    Source: Durresi et al. (2001), section 2. The paper says "exceeds"; whether the packet in
     service and the packet judged belong to the queue it leaves open.
     """
 
