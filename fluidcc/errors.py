@@ -29,6 +29,8 @@ class ScenarioError(ValueError):
         super().__init__("\n".join(map(str, self.faults)))
 
 
-def nearest(name: str, names: Sequence[str], count: int = 3) -> tuple[str, ...]:
-    """The names most like `name`, the likest first; empty where none is alike."""
-    return tuple(difflib.get_close_matches(name, names, count, 0.6))
+def nearest(
+    name: str, names: Sequence[str], count: int = 3, *, least: float = 0.6
+) -> tuple[str, ...]:
+    """The names most like `name`, the likest first; empty where none is alike by `least` of 1."""
+    return tuple(difflib.get_close_matches(name, names, count, least))

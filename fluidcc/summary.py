@@ -45,6 +45,18 @@ def stability(result: Result) -> dict[str, Quantity]:
     }
 
 
+def crossings(result: Result) -> dict[str, Quantity]:
+    """How often stability changes, the first change, and how many parts have no verdict."""
+    found = result["crossings"]
+    first = found[0] if found else {"value": None, "frequency": None}
+    return {
+        "changes": Quantity(len(found)),
+        "first at": Quantity(first["value"]),
+        "frequency": Quantity(first["frequency"], "rad/s"),
+        "parts without a verdict": Quantity(len(result["gaps"])),
+    }
+
+
 def simulation(result: Result) -> dict[str, Quantity]:
     """Mean, least and greatest queue of each link over the run."""
     out = {}
@@ -82,6 +94,7 @@ def comparison(result: Result) -> dict[str, Quantity]:
 SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
     "Equilibrium": equilibrium,
     "Stability": stability,
+    "Crossings": crossings,
     "Trajectory": simulation,
     "PacketRuns": packets,
     "Comparison": comparison,

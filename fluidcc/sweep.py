@@ -11,6 +11,7 @@ import xarray as xr
 from fluidcc.fluid.status import Status
 from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
+from fluidcc.scenario.reader import got
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Point:
     set: Mapping[str, Any]
     result: Any = None
     message: str = ""
+
+    def told(self) -> str:
+        """Where the point failed and why, in one line."""
+        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
+        return f"failed at {place}: {'; '.join(self.message.splitlines())}"
 
     def to_dict(self) -> dict[str, Any]:
         """The result's own dictionary with what was set."""
@@ -64,6 +70,8 @@ class Sweep:
             padded, dim="point", data_vars="all", coords="different", compat="equals",
             join="exact", combine_attrs="drop_conflicts",
         )  # fmt: skip
+        for name in ("status", "message"):  # of single points, told by the variables below
+            joined.attrs.pop(name, None)
         joined["status"] = ("point", [_status(p) for p in self.points])
         joined["message"] = ("point", [_message(p) for p in self.points])
         return self._gridded(joined)
@@ -87,7 +95,7 @@ class Sweep:
 
     def __repr__(self) -> str:
         lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]
-        lines += [f"  failed at {dict(p.set)}: {p.message}" for p in self.failed]
+        lines += [f"  {p.told()}" for p in self.failed]
         return "\n".join(lines)
 
 

@@ -13,23 +13,27 @@ if TYPE_CHECKING:
 
     from fluidcc.network import Network
 
-_KINDS = ("scenarios", "laws")
+_KINDS = ("scenarios", "laws", "figures")
 
 
 def listing(what: str, *, json: bool) -> None:
-    """Print the bundled scenarios, or the laws."""
+    """Print the bundled scenarios, the laws, or the figures of papers."""
     from fluidcc.results import to_json
 
     if what not in _KINDS:
         close = nearest(what, list(_KINDS), 1)
         raise ScenarioError([Fault("list", "", " or ".join(_KINDS), f"'{what}'", close)])
-    found: Any = list(bundled.scenarios()) if what == "scenarios" else _laws()
+    found: Any = []  # this version draws no figure of a paper
+    if what != "figures":
+        found = list(bundled.scenarios()) if what == "scenarios" else _laws()
     if json:
         sys.stdout.write(to_json({what: found}) + "\n")
     elif what == "scenarios":
         _print_scenarios()
-    else:
+    elif what == "laws":
         _print_laws(found)
+    else:
+        console().print("This version draws no figure of a paper.")
 
 
 def _print_scenarios() -> None:

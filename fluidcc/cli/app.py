@@ -34,12 +34,37 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write the result: .nc or .csv.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the result: .png, .pdf or .svg.")]
 Until = Annotated[str, typer.Option("--until", metavar="TIME", help="End of the run [s].")]
-Warmup = Annotated[str, typer.Option("--warmup", metavar="TIME", help="Statistics start here [s].")]
+Warmup = Annotated[
+    str,
+    typer.Option(
+        "--warmup", metavar="TIME", help="Statistics start here [s]. [default: --until / 3]"
+    ),
+]
 Seeds = Annotated[str, typer.Option("--seeds", metavar="K", help="Packet runs: seeds 1 to K.")]
 FastCPU = Annotated[
     bool,
     typer.Option("--fast-cpu/--no-fast-cpu", help="Compile integration loops as a whole."),
 ]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"fluidcc {version('fluidcc')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _whole(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself; help text and epilog are those of `app`."""
 
 
 @app.command()
@@ -78,15 +103,15 @@ def stability(
 def crossings(
     scenario: Scenario,
     along: Annotated[str, typer.Argument(metavar="PATH=LO:HI", help="The range to search.")],
-    changes: Changes = None, json: Json = False, out: Out = None, plot: Plot = None,
-    fast_cpu: FastCPU = True,
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Every change of stability along one parameter."""
     if "=" in scenario and "=" not in along:
         scenario, along = along, scenario
     with told():
         faults = Faults()
-        task = prepare(faults, scenario, changes, None, json, out, plot, fast_cpu)
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
         path, low, high = interval(along, task, faults)
         faults.finish()
         from fluidcc.analysis.crossings import crossings as search
@@ -99,7 +124,7 @@ def crossings(
 
 @app.command()
 def simulate(
-    scenario: Scenario, until: Until = "", changes: Changes = None, over: Over = None,
+    scenario: Scenario, until: Until = "60", changes: Changes = None, over: Over = None,
     json: Json = False, out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """A trajectory of the fluid model."""
@@ -116,7 +141,7 @@ def simulate(
 
 @app.command()
 def packets(
-    scenario: Scenario, until: Until = "", warmup: Warmup = "0", seeds: Seeds = "5",
+    scenario: Scenario, until: Until = "60", warmup: Warmup = "", seeds: Seeds = "5",
     changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
@@ -129,12 +154,13 @@ def packets(
         from fluidcc.packets.run import simulate_packets
 
         verb = partial(simulate_packets, **times)
-        deliver(task, evaluate(task, verb, doing="packets", reports=True), "packets")
+        result = evaluate(task, verb, doing="packets", reports=True)
+        deliver(task, result, "packets", warmup=times["warmup"])
 
 
 @app.command()
 def compare(
-    scenario: Scenario, until: Until = "", warmup: Warmup = "0", seeds: Seeds = "5",
+    scenario: Scenario, until: Until = "60", warmup: Warmup = "", seeds: Seeds = "5",
     changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
@@ -153,7 +179,7 @@ def compare(
 def _times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:
     """End, start of the statistics, and seeds."""
     end = seconds("--until", until, faults)
-    begin = seconds("--warmup", warmup, faults, within="[0, inf)")
+    begin = seconds("--warmup", warmup, faults, within="[0, inf)") if warmup else end / 3
     if 0 < end <= begin:
         faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
     return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
@@ -177,10 +203,10 @@ def show(
 
 @app.command(name="list")
 def list_(
-    what: Annotated[str, typer.Argument(help="scenarios or laws")] = "scenarios",
+    what: Annotated[str, typer.Argument(help="scenarios, laws or figures")] = "scenarios",
     json: Json = False,
 ) -> None:
-    """Bundled scenarios, or the laws with their parameters."""
+    """Bundled scenarios, the laws with their parameters, or figures of papers."""
     with told():
         from fluidcc.cli import about
 

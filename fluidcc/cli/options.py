@@ -4,6 +4,7 @@ import dataclasses
 import math
 import os
 import sys
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _DATA = (".nc", ".csv")
 _PICTURES = (".png", ".pdf", ".svg")
+_MOST = 100_000  # points of a grid
 
 
 class Faults:
@@ -128,7 +130,11 @@ def _grid(over: Sequence[str], net: "Network | None", faults: Faults) -> dict[st
     texts = _split("--over", over, faults)
     if net is None:
         return {}
-    return {path: faults.catch(_axis, net, path, text) for path, text in texts.items()}
+    axes = {path: faults.catch(_axis, net, path, text) or [] for path, text in texts.items()}
+    points = math.prod(map(len, axes.values()))
+    if points > _MOST:
+        faults.add("--over", "", f"a grid of at most {_MOST} points", f"{points} points")
+    return axes
 
 
 def _axis(net: "Network", path: str, text: str) -> list[Any]:
@@ -142,16 +148,35 @@ def _axis(net: "Network", path: str, text: str) -> list[Any]:
     separator = ":" if ":" in text else ","
     parts = [value_of(part) for part in text.split(separator) if part.strip()]
     values = [value_at(net, path, part, where="--over") for part in parts]
-    if separator == ",":
+    if separator == "," and values:
+        _judge(net, path, values)
         return values
     if len(values) != 3 or not all(isinstance(v, int | float) for v in values):
         raise fault("A:B:STEP or v1,v2,...")
     low, high, step = values
     if not (0 < step < math.inf and -math.inf < low <= high < math.inf):
         raise fault("A <= B and STEP > 0")
+    _judge(net, path, [low, high])
     first, last, gap = (Fraction(str(v)) for v in values)  # exact, so that no end is lost
-    steps = [first + k * gap for k in range(int((last - first) / gap) + 1)]
+    count = int((last - first) / gap) + 1
+    if count > _MOST:
+        raise fault(f"at most {_MOST} points")
+    steps = [first + k * gap for k in range(count)]
     return [int(v) if v.denominator == 1 else float(v) for v in steps]
+
+
+def _judge(net: "Network", path: str, values: Sequence[Any]) -> None:
+    """Raise ScenarioError with every value that the parameter cannot take by itself."""
+    from fluidcc.scenario.paths import info_at
+    from fluidcc.scenario.reader import Reader
+
+    info = info_at(net, path)
+    reader = Reader("--over")
+    if info is not None and (info.within is not None or info.choices):
+        for value in values:
+            if not isinstance(value, list | dict):  # a list is for a group, judged at its point
+                reader.described(value, path, info, None)
+    reader.finish()
 
 
 def interval(text: str, task: Task, faults: Faults) -> tuple[str, float, float]:
@@ -183,9 +208,6 @@ def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)")
     from fluidcc.laws.parameters import Interval
     from fluidcc.scenario.units import UnitError, read
 
-    if not text:
-        faults.add(option, "", "a time in s", "nothing")
-        return 0.0
     try:
         value = read(value_of(text), "s")
     except UnitError as error:
@@ -206,7 +228,7 @@ def count(option: str, text: str, faults: Faults) -> int:
 
 
 def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
-    """Note endings that are not known and folders that do not exist, before anything runs."""
+    """Note endings that are not known and files that cannot be written, before anything runs."""
     for option, path, endings in (("--out", out, _DATA), ("--plot", plot, _PICTURES)):
         if path is None:
             continue
@@ -214,6 +236,20 @@ def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
             faults.add(option, "", f"a file that ends in {', '.join(endings)}", f"'{path}'")
         if not path.parent.is_dir():
             faults.add(option, "", "a file in a folder that exists", f"'{path}'")
+        elif path.is_dir():
+            faults.add(option, "", "a file", f"the folder '{path}'")
+        elif not _writable(path):
+            faults.add(option, "", "a file that can be written", f"'{path}'")
+
+
+def _writable(path: Path) -> bool:
+    if path.exists():
+        return os.access(path, os.W_OK)
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            return True
+    except OSError:
+        return False
 
 
 def command_line() -> str:

@@ -112,9 +112,10 @@ def stability(result: Mapping[str, Any]) -> list[Any]:
 
 def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:
     """Every change of stability along one parameter."""
-    stable = result["stable_at_low"]
-    known = {True: "stable", False: "unstable", None: "unknown"}[stable]
-    head = verdict(stable, f"At the low end: {known}")
+    stable, gaps = result["stable_at_low"], result["gaps"]
+    known = {True: "stable", False: "unstable", None: "no verdict"}[stable]
+    proof = "certified" if result["certified"] else "not certified: crossings may be missing"
+    head = verdict(stable if result["certified"] else None, f"At the low end: {known} ({proof})")
     heading = path if unit in ("", "1") else f"{path} [{unit}]"
     found = table("Changes of stability", heading, "frequency [rad/s]", "period [s]", "becomes")
     for crossing in result["crossings"]:
@@ -122,7 +123,20 @@ def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:
         period = 2 * math.pi / frequency if frequency else None
         line = (number(crossing["value"], 10), number(frequency, 8), number(period))
         found.add_row(*line, crossing["becomes"])
-    return [head, found if result["crossings"] else Text("No change of stability in this range.")]
+    out: list[Any] = [head]
+    if result["crossings"]:
+        out.append(found)
+    elif not gaps and result["certified"]:
+        out.append(Text("No change of stability in this range."))
+    else:
+        where = "in the rest of the range" if gaps else "by a search that is not certified"
+        out.append(verdict(None, f"Changes of stability: none found {where}."))
+    if gaps:
+        parts = table("Parts without a verdict", f"{heading} from", "to", "equilibrium")
+        for gap in gaps:
+            parts.add_row(number(gap["low"], 6), number(gap["high"], 6), gap["status"])
+        out.append(parts)
+    return out
 
 
 def simulation(result: Mapping[str, Any]) -> list[Any]:
@@ -147,11 +161,12 @@ def _series_line(out: Table, name: str, series: Sequence[Sequence[float]]) -> No
     out.add_row(name, span(ends), *(number(v) for v in (mean, min(values), max(values))))
 
 
-def packets(result: Mapping[str, Any]) -> list[Any]:
-    """Means over seeds with 95 % intervals."""
+def packets(result: Mapping[str, Any], warmup: float) -> list[Any]:
+    """Means over seeds with 95 % intervals; `warmup` is where the statistics start [s]."""
     from fluidcc.packets.measure import FLOW_UNITS, LINK_UNITS
 
-    out: list[Any] = [Text(f"{result['message']}: mean ± half width of the 95 % interval")]
+    head = f"{result['message']}, statistics from {number(warmup)} s"
+    out: list[Any] = [Text(f"{head}: mean ± half width of the 95 % interval")]
     for kind, title, units in (("links", "Links", LINK_UNITS), ("flows", "Flows", FLOW_UNITS)):
         means, halves = result["mean"][kind], result["ci95"][kind]
         found = table(title, "metric", *means)
@@ -166,8 +181,9 @@ def packets(result: Mapping[str, Any]) -> list[Any]:
 
 def comparison(result: Mapping[str, Any]) -> list[Any]:
     """The fluid model beside the packets."""
+    seeds = f"{len(result['packets']['runs'])} seeds"
     out = table(
-        f"Fluid beside packets, {number(result['warmup'])} to {number(result['until'])} s",
+        f"Fluid beside packets, {number(result['warmup'])} to {number(result['until'])} s, {seeds}",
         "quantity", "equilibrium", "fluid", "packets (95 %)", "fluid / packets - 1",
     )  # fmt: skip
     for row in result["rows"]:

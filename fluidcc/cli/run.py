@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fluidcc.cli.options import Task, command_line
-from fluidcc.errors import ScenarioError
+from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
     from fluidcc.sweep import Sweep
@@ -124,16 +125,29 @@ def _save(task: Task, result: Any) -> None:
 
         rows = list(task.axes) if task.axes else list(results.ROWS)
         origin = results.provenance(task.net, command_line())
-        results.write(result.to_dataset(), task.out, rows, origin)
+        with _written("--out", task.out):
+            results.write(result.to_dataset(), task.out, rows, origin)
     if task.plot is not None:
         from fluidcc.plot import save
 
-        save(result, task.plot)
+        with _written("--plot", task.plot):
+            save(result, task.plot)
+
+
+@contextmanager
+def _written(option: str, path: Path) -> Iterator[None]:
+    """What stops a file from being written is a fault of its option."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        expected = "a file that can be written"
+        raise ScenarioError([Fault(option, "", expected, f"'{path}' ({reason})")]) from None
 
 
 def _failures(task: Task, result: Any) -> list[str]:
     from fluidcc.sweep import failure
 
     if task.axes:
-        return [f"failed at {dict(p.set)}: {p.message}" for p in result.failed]
+        return [point.told() for point in result.failed]
     return [f"failed: {failure(result)}"] if failure(result) else []

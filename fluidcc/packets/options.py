@@ -100,27 +100,24 @@ def fields() -> dict[str, dataclasses.Field]:
     return {f.name: f for f in dataclasses.fields(SenderOptions)}
 
 
-def _checked(field: dataclasses.Field, value: Any) -> Any:
-    meta, name = field.metadata, f"sender.{field.name}"
+def expected(field: dataclasses.Field, value: Any) -> str:
+    """What the option needs where the value does not fit; empty where it does."""
+    meta = field.metadata
     if meta["choices"]:
-        if value not in meta["choices"]:
-            known = ", ".join(meta["choices"])
-            raise SenderError(f"{name}: expected one of {known}, got {value!r}")
-        return value
+        return "" if value in meta["choices"] else f"one of {', '.join(meta['choices'])}"
     if field.type is bool:
-        if not isinstance(value, bool):
-            raise SenderError(f"{name}: expected true or false, got {value!r}")
-        return value
+        return "" if isinstance(value, bool) else "true or false"
     low, high = meta["bounds"]
-    unit = "" if meta["unit"] in ("", "1") else f" {meta['unit']}"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not low <= value <= high:
-        raise SenderError(f"{name}: expected a number in [{low:g}, {high:g}]{unit}, got {value!r}")
-    if field.type is int:
-        if value != int(value):
-            raise SenderError(f"{name}: expected a whole number, got {value!r}")
-        return int(value)
-    return float(value)
+        unit = "" if meta["unit"] in ("", "1") else f" {meta['unit']}"
+        return f"a number in [{low:g}, {high:g}]{unit}"
+    return "a whole number" if field.type is int and value != int(value) else ""
+
+
+def as_kept(field: dataclasses.Field, value: Any) -> Any:
+    """A value that fits, in the type of its option."""
+    return field.type(value) if field.type in (int, float) else value
 
 
 def sender_options(pairs: Iterable[tuple[str, Any]] | Mapping[str, Any] = ()) -> SenderOptions:
@@ -134,6 +131,10 @@ def sender_options(pairs: Iterable[tuple[str, Any]] | Mapping[str, Any] = ()) ->
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
             raise SenderError(f"no option {name!r} of a sender{hint}")
-    values = {name: _checked(known[name], value) for name, value in given.items()}
+    for name, value in given.items():
+        needed = expected(known[name], value)
+        if needed:
+            raise SenderError(f"sender.{name}: expected {needed}, got {value!r}")
+    values = {name: as_kept(known[name], value) for name, value in given.items()}
     profile = values.get("profile", "ns-2.35")
     return SenderOptions(**{**PROFILES[profile], **values})

@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.network import Flows, Link, LinkInitial, Network
 from fluidcc.scenario.flows import read_flows
 from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law
@@ -18,12 +16,19 @@ from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 _NAME = re.compile(r"^[A-Za-z0-9_-]+$")
 
 
-def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> tuple[Any, float]:
-    """The link `name` (or FAULTY), and its packet size, by default where that is faulty [B]."""
+class _Read(NamedTuple):
+    """A link (or FAULTY), its packet size, by default where that is faulty [B], and its delay."""
+
+    link: Any
+    packet_size: float
+    delay: Any
+
+
+def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> _Read:
     key = f"links.{name}"
     table = reader.table(raw, key)
     if table is FAULTY:
-        return FAULTY, Link.packet_size
+        return _Read(FAULTY, Link.packet_size, FAULTY)
     before = len(reader.faults)
     described = infos(Link)
     reader.unknown(table, key, [*described, "queue", "initial"], PLANNED_KEYS["links"])
@@ -47,9 +52,20 @@ def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> tuple[Any, fl
     if "initial" in table:
         given = reader.numbers(table["initial"], f"{key}.initial", infos(LinkInitial), known)
         values["initial"] = reader.made(LinkInitial, f"{key}.initial", given)
+        _check_initial(reader, key, sound(values))
+    delay = values.get("delay", Link.delay)
     if len(reader.faults) > before:
-        return FAULTY, known
-    return reader.made(Link, key, values), known
+        return _Read(FAULTY, known, delay)
+    return _Read(reader.made(Link, key, values), known, delay)
+
+
+def _check_initial(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
+    """The queue before the start must fit into the buffer."""
+    queue = values["initial"].queue if "initial" in values else 0.0
+    buffer = values.get("buffer", Link.buffer)
+    if queue > buffer:
+        expected = f"at most {key}.buffer, {buffer!r} packet"
+        reader.fault(f"{key}.initial.queue", expected, f"{queue!r} packet")
 
 
 def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -68,33 +84,20 @@ def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
     return tables
 
 
-def _check_laws(reader: Reader, name: str, flows: Flows) -> None:
-    key = f"flows.{name}"
-    if isinstance(flows.marking, EqualWindow) and not isinstance(flows.window, AbstractPolynomial):
-        reader.fault(
-            f"{key}.marking", '"plain", as equal_window needs a polynomial window law',
-            f'"equal_window" with {flows.window.name}',
-        )  # fmt: skip
-    growth = getattr(flows.reaction, "growth", "all")
-    if flows.feedback.quench and growth != "all":
-        reader.fault(
-            f"{key}.window.growth", f'"all", as {flows.feedback.name} marks no acknowledgement',
-            f'"{growth}"',
-        )  # fmt: skip
-
-
-def _check_way(reader: Reader, name: str, flows: Flows, links: Mapping[str, Link]) -> None:
+def _check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
     """The way there must be shorter than the round trip, and links on the way need a delay."""
-    names = list(links)
+    names = list(delays)
+    if any(delays[names[k]] is FAULTY for k in flows.route):
+        return
     for k, after in zip(flows.route[:-1], flows.route[1:], strict=True):
-        if float(links[names[k]].delay) <= 0:
+        if delays[names[k]] <= 0:
             reader.fault(
                 f"links.{names[k]}.delay",
                 f"a delay above 0 s, as {names[after]} follows on the route of flows.{name}",
-                f"{float(links[names[k]].delay)!r} s",
+                f"{float(delays[names[k]])!r} s",
             )
     access = 0.0 if flows.access_delay is None else float(flows.access_delay)
-    way = access + sum(float(links[names[k]].delay) for k in flows.route)
+    way = access + sum(float(delays[names[k]]) for k in flows.route)
     shortest = float(np.min(flows.rtt))
     if way >= shortest:
         reader.fault(
@@ -127,16 +130,15 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     choices = reader.numbers(raw.get("model", {}), "model", infos(Network))
     tables = _named(reader, raw, "links")
     read = {name: _read_link(reader, name, table, laws) for name, table in tables.items()}
-    links = sound({name: link for name, (link, _) in read.items()})
-    sizes = {name: size for name, (_, size) in read.items()}
+    links = sound({name: one.link for name, one in read.items()})
+    sizes = {name: one.packet_size for name, one in read.items()}
+    delays = {name: one.delay for name, one in read.items()}
     groups = {
         name: read_flows(reader, name, table, sizes, laws)
         for name, table in _named(reader, raw, "flows").items()
     }
     for name, flows in sound(groups).items():
-        _check_laws(reader, name, flows)
-        if len(links) == len(tables):
-            _check_way(reader, name, flows, links)
+        _check_way(reader, name, flows, delays)
     reader.finish()
     return Network(
         links=tuple(links.values()),

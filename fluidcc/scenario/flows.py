@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, Interval, infos
+from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.network import Flows, FlowsInitial, Link, Start
 from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law, read_name, read_reaction
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
@@ -120,6 +122,30 @@ def _quantities(
     return sound(out)
 
 
+def _check_together(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
+    """The laws of a group, and its window before the start, must fit to each other."""
+    window, feedback = values.get("window"), values.get("feedback")
+    if window is not None:
+        if isinstance(values.get("marking"), EqualWindow) and not isinstance(
+            window, AbstractPolynomial
+        ):
+            reader.fault(
+                f"{key}.marking", '"plain", as equal_window needs a polynomial window law',
+                f'"equal_window" with {window.name}',
+            )  # fmt: skip
+        first = values["initial"].window if "initial" in values else FlowsInitial.window
+        # a maximum below the default of the first window must not need another default
+        if first > window.max_window and first != FlowsInitial.window:
+            expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
+            reader.fault(f"{key}.initial.window", expected, f"{first!r} packet")
+    growth = getattr(values.get("reaction"), "growth", "all")
+    if feedback is not None and feedback.quench and growth != "all":
+        reader.fault(
+            f"{key}.window.growth", f'"all", as {feedback.name} marks no acknowledgement',
+            f'"{growth}"',
+        )  # fmt: skip
+
+
 def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], laws: Laws) -> Any:
     """The group of flows `name` of a scenario; `sizes` are the links' packet sizes by name [B]."""
     key = f"flows.{name}"
@@ -151,6 +177,7 @@ def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], 
         values["initial"] = reader.made(FlowsInitial, f"{key}.initial", given)
     if "sender" in table:
         values["sender"] = read_sender(reader, table["sender"], f"{key}.sender")
+    _check_together(reader, key, sound(values))
     classes = _classes(reader, key, table)
     if len(reader.faults) > before or route is FAULTY:
         return FAULTY

@@ -16,6 +16,7 @@ from fluidcc.laws.parameters import Info, infos
 from fluidcc.network import Flows, Link, Network
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
+from fluidcc.scenario.reader import got
 from fluidcc.scenario.sender import SENDER_FIELDS
 from fluidcc.scenario.tables import Tables, laws_of, tables
 
@@ -70,6 +71,7 @@ def _wrong_path(net: Network, path: str, where: str) -> Fault:
     if not close:
         last = path.split(".")[-1]
         close = tuple(p for p in known if p.split(".")[-1] in nearest(last, _lasts(known), 1))[:3]
+    close = close or nearest(path, known, 1, least=0.0)
     return Fault(where, path, "a path of the scenario", "no such path", close)
 
 
@@ -158,7 +160,8 @@ def _put(values: Tables, parts: list[str], value: Any) -> None:
 
 def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str]:
     """Steps from the network to the module that owns a value, and the name of its field."""
-    kind, name, *inner = path.split(".")
+    kind, _, rest = path.partition(".")
+    name, *inner = rest.split(".")
     names = {"links": net.link_names, "flows": net.flow_names}.get(kind, ())
     if name not in names or not inner:
         raise ScenarioError([_wrong_path(net, path, "")])
@@ -178,7 +181,7 @@ def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
         present: Any = getattr(_walk(net, steps), field, None)
         if not eqx.is_array_like(present) or isinstance(present, bool):
             expected = "the path of a number that the scenario has, as the value is traced"
-            raise ScenarioError([Fault("", path, expected, f"{present!r}")])
+            raise ScenarioError([Fault("", path, expected, got(present))])
         if field == "n" and jnp.ndim(value) == 0:
             present = jnp.asarray(present, float)
             value = present * (value / jnp.sum(present))
@@ -202,7 +205,7 @@ def number_at(net: Network, path: str) -> float:
     if isinstance(here, bool) or not isinstance(here, int | float):
         if not _settable(net, tables(net), full):
             raise ScenarioError([_wrong_path(net, path, "")])
-        raise ScenarioError([Fault("", path, "the path of a number", f"{here!r}")])
+        raise ScenarioError([Fault("", path, "the path of a number", got(here))])
     return float(here)
 
 
@@ -230,7 +233,7 @@ def value_at(net: Network, path: str, value: Any, *, where: str = "") -> Any:
     try:
         return units.read(value, info.unit, _packet_size(net, path))
     except units.UnitError as error:
-        raise ScenarioError([Fault(where, path, str(error), f'"{value}"', error.nearest)]) from None
+        raise ScenarioError([Fault(where, path, str(error), got(value), error.nearest)]) from None
 
 
 def _packet_size(net: Network, path: str) -> float:

@@ -1,6 +1,7 @@
 """Reading tables of a scenario: values that fit are kept, everything else becomes a fault."""
 
 import dataclasses
+import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,10 @@ NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
 
 class Faulty:
-    """Stands for a value that could not be read; its fault is in the reader."""
+    """Stands for a value that could not be read; its fault is in the reader.
+
+    Laws let it pass, as they let symbols pass, and judge the values beside it.
+    """
 
 
 FAULTY: Final[Any] = Faulty()
@@ -30,7 +34,11 @@ def got(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, dict):
         return "a table"
-    return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(got, value))}]"
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return "nothing" if value is None else repr(value)
 
 
 class Reader:

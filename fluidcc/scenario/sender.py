@@ -3,28 +3,27 @@
 import dataclasses
 from typing import Any
 
-from fluidcc.laws.parameters import Info, Interval
-from fluidcc.packets.options import SenderOptions
+from fluidcc.errors import nearest
+from fluidcc.packets.options import as_kept, expected, fields
+from fluidcc.scenario import units
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 
-SENDER_FIELDS = {f.name: f for f in dataclasses.fields(SenderOptions)}
+SENDER_FIELDS = fields()
 """The rules by name."""
 
 
-def _info(field: dataclasses.Field) -> Info:
-    meta = field.metadata
-    low, high = meta["bounds"] or (0, 0)
-    within = Interval(f"[{low!r}, {high!r}]") if meta["bounds"] else None
-    return Info("", meta["unit"], meta["doc"], within, meta["choices"])
-
-
 def _option(reader: Reader, raw: Any, key: str, field: dataclasses.Field) -> Any:
-    value = reader.described(raw, key, _info(field), None)
-    if field.type is not int or value is FAULTY:
-        return value
-    if not float(value).is_integer():
-        return reader.fault(key, "a whole number", got(raw))
-    return int(value)
+    value = raw
+    if field.metadata["bounds"]:
+        try:
+            value = units.read(raw, field.metadata["unit"])
+        except units.UnitError as error:
+            return reader.fault(key, str(error), got(raw), error.nearest)
+    needed = expected(field, value)
+    if needed:
+        words = field.metadata["choices"] if isinstance(raw, str) else ()
+        return reader.fault(key, needed, got(raw), nearest(str(raw), words, 1))
+    return as_kept(field, value)
 
 
 def read_sender(reader: Reader, raw: Any, key: str) -> tuple[tuple[str, Any], ...]:

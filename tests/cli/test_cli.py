@@ -1,15 +1,18 @@
 """Commands: their JSON, files, pictures, exit codes, and what they say about wrong use."""
 
 import csv
+import importlib
 import json
 import math
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+from fluidcc.cli import report
 from fluidcc.cli.app import app
 from fluidcc.cli.options import Faults, count, seconds, value_of
 
@@ -80,15 +83,15 @@ def test_equilibrium_prints_one_json_object_at_full_precision(run):
 
 
 def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
-    words = ("equilibrium", SLOW, "--over", "link.queue.p_max=0.1,0.2,3", "--set", "flow.n=50")
+    words = ("equilibrium", SLOW, "--over", "link.queue.min_th=150,160,800", "--set", "flow.n=50")
     code, out, err = run(*words, "--json", "--out", "grid.nc")
     points = json.loads(out)["points"]
     assert code == 3
     assert [p["status"] for p in points] == ["interior", "interior", "failed"]
-    assert points[1]["set"] == {"flow.n": 50, "link.queue.p_max": 0.2}
-    assert err.startswith("failed at {'link.queue.p_max': 3}") and "(0, 1]" in err
+    assert points[1]["set"] == {"flow.n": 50, "link.queue.min_th": 160}
+    assert err.startswith("failed at link.queue.min_th = 800: ") and "min_th < max_th" in err
     with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as data:
-        assert data["queue"].dims == ("link.queue.p_max", "link")
+        assert data["queue"].dims == ("link.queue.min_th", "link")
         assert data["queue"].attrs["units"] == "packet"
         assert math.isnan(data["queue"].values[2, 0])
         assert "[flows.tcp]" in data.attrs["scenario"] and data.attrs["fluidcc"]
@@ -125,6 +128,74 @@ def test_crossings_finds_the_hopf_point(run):
     assert hopf["value"] == pytest.approx(1.048513e-4, rel=1e-6)
     assert hopf["frequency"] == pytest.approx(1.341540, rel=1e-6)
     assert hopf["becomes"] == "unstable"
+
+
+CROSSED = {"crossings": [], "stable_at_low": None, "certified": True, "gaps": []}
+GAP = {"low": 10.0, "high": 194.4, "status": "saturated"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says", "hides"),
+    [
+        ({"stable_at_low": True}, ["stable (certified)", "No change"], ["without a verdict"]),
+        ({"gaps": [GAP]}, ["194.4", "saturated", "x [packet]", "no verdict"], ["No change"]),
+        ({"certified": False}, ["not certified"], ["No change"]),
+    ],
+)
+def test_crossings_shows_what_is_not_known(changes, says, hides, capsys):
+    out = report.console()
+    for part in report.crossings(CROSSED | changes, "x", "packet"):
+        out.print(part)
+    text = capsys.readouterr().out
+    assert all(word in text for word in says), text
+    assert not any(word in text for word in hides), text
+
+
+def test_crossings_over_a_grid_gives_points(run, monkeypatch):
+    from fluidcc.analysis.crossings import Crossings
+
+    def found(net, path, low, high):
+        return Crossings(path, "1", low, high, (), (), (), bool(net.flows[0].n[0] > 50), True)
+
+    monkeypatch.setattr("fluidcc.analysis.crossings.crossings", found)
+    words = ("crossings", SLOW, "link.queue.w_q=5e-5:2e-4")
+    code, out, _ = run(*words, "--over", "flow.n=40,60", "--json")
+    points = json.loads(out)["points"]
+    assert code == 0
+    assert [(p["set"], p["stable_at_low"]) for p in points] == [
+        ({"flow.n": 40}, False), ({"flow.n": 60}, True),
+    ]  # fmt: skip
+    code, out, _ = run(*words, "--over", "flow.n=40,60")
+    assert code == 0 and "parts without a verdict" in out
+    assert set(json.loads(run(*words, "--json")[1])) == set(CROSSED)
+
+
+@pytest.mark.parametrize(
+    ("words", "times"),
+    [((), (60.0, 20.0, 5)), (("--until", "6", "--seeds", "2"), (6.0, 2.0, 2)),
+     (("--warmup", "0"), (60.0, 0.0, 5))],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["compare", "packets"])
+def test_times_and_seeds_have_defaults(run, monkeypatch, verb, words, times):
+    told = []
+
+    def stop(net, *, until, warmup, seeds, progress=None):
+        told.append((until, warmup, len(seeds)))
+        raise ValueError("enough")
+
+    module, name = {
+        "compare": ("fluidcc.compare", "compare"),
+        "packets": ("fluidcc.packets.run", "simulate_packets"),
+    }[verb]
+    monkeypatch.setattr(importlib.import_module(module), name, stop)
+    assert run(verb, SLOW, *words)[0] == 2
+    assert told == [times]
+
+
+def test_version_and_the_list_of_figures(run):
+    code, out, _ = run("--version", heavy=False)
+    assert code == 0 and out == f"fluidcc {version('fluidcc')}\n"
+    assert json.loads(run("list", "figures", "--json", heavy=False)[1]) == {"figures": []}
 
 
 def test_simulate_gives_trajectories(run, tmp_path):
@@ -170,7 +241,7 @@ def test_packets_gives_runs_means_and_intervals(run):
              "--plot", "nodir/x.png"],
             ["--set: flow.m", "--over: link.q: expected a path",
              "--out: expected a file that ends in .nc, .csv, got 'x.txt'",
-             "--plot: expected a file in a folder that exists", "--until: expected a time in s"],
+             "--plot: expected a file in a folder that exists"],
         ),
         (
             ["compare", SLOW, "--until", "5 kB", "--warmup", "-1", "--seeds", "0", "--over", "x"],
@@ -184,6 +255,19 @@ def test_packets_gives_runs_means_and_intervals(run):
         (["equilibrium", SLOW, "--over", "link.delay=1 kB"], ["--over: link.delay: "]),
         (["equilibrium", SLOW, "--set", "flow.n=1", "--set", "flow.n=2"], ["each path once"]),
         (["equilibrium", SLOW, "--set", "link.delay=1 kB"], ["--set: links.bottleneck.delay"]),
+        (["equilibrium", SLOW, "--over", "link.queue.p_max=0.1,7"], ["--over: link.queue.p_max: "]),
+        (["equilibrium", SLOW, "--over", "link.queue.p_max=0.5:2:0.5"], ["(0, 1], got 2"]),
+        (["equilibrium", SLOW, "--over", "flow.n=1:1e12:1"], ["flow.n: expected at most 100000"]),
+        (
+            ["equilibrium", SLOW, "--over", "flow.n=1:1e3:1", "--over", "link.buffer=1:1e3:1"],
+            ["--over: expected a grid of at most 100000 points, got 1000000 points"],
+        ),
+        (["equilibrium", SLOW, "--over", "link.queue.pole=capacty"], ["did you mean 'capacity'?"]),
+        (["equilibrium", SLOW, "--over", "link.delay=,"], ["A:B:STEP or v1,v2"]),
+        (["equilibrium", SLOW, "--set", "title=x"], ["--set: title: ", "did you mean"]),
+        (["crossings", SLOW, "foo=1:2"], ["crossings: foo: ", "did you mean"]),
+        (["equilibrium", SLOW, "--over", "foo=1:2:1"], ["--over: foo: ", "did you mean"]),
+        (["equilibrium", SLOW, "--set", "link.delay=1979-05-27"], ["got 1979-05-27"]),
         (["crossings", SLOW, "link.queue.w_q=1"], ["expected PATH=LO:HI"]),
         (["crossings", SLOW, "link.queue.w_q=2:1"], ["expected LO < HI"]),
         (["crossings", SLOW, "link.queue.law=1:2"], ["the path of a number"]),
@@ -195,6 +279,26 @@ def test_wrong_use_ends_with_2_and_every_fault(run, words, says):
     assert code == 2 and out == ""
     assert all(line.startswith("error: ") for line in err.splitlines())
     assert all(text in err for text in says), err
+
+
+def test_files_that_cannot_be_written_are_told_before_anything_runs(run, tmp_path):
+    (tmp_path / "dir.csv").mkdir()
+    words = ("equilibrium", SLOW, "--out", "dir.csv", "--plot", "/dev/fd/none.png")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "--out: expected a file, got the folder 'dir.csv'" in err
+    assert "--plot: expected a file" in err and len(err.splitlines()) == 2
+
+
+def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fluidcc.results.write", full)
+    code, out, err = run("equilibrium", SLOW, "--json", "--out", "x.csv")
+    assert code == 2 and json.loads(out)["points"]
+    said = "expected a file that can be written, got 'x.csv' (No space left on device)"
+    assert err == f"error: --out: {said}\n"
 
 
 def test_faults_of_a_file_name_it(run, tmp_path):

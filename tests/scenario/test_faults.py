@@ -1,5 +1,7 @@
 """Every kind of fault is told with file, key, what was expected, what was got, nearest name."""
 
+import datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +104,23 @@ CHANGES = [
         '"all", as backward marks no acknowledgement',
     ),
 ]
+CHANGES += [
+    (
+        {"links.near.initial": {"queue": 91}},
+        "links.near.initial.queue",
+        "at most links.near.buffer, 90.0 packet, got 91.0 packet",
+    ),
+    (
+        {"flows.tcp.initial": {"window": "65 kB"}},
+        "flows.tcp.initial.window",
+        "at most flows.tcp.window.max_window, 64.0 packet, got 65.0 packet",
+    ),
+    ({"links.near.delay": datetime.date(1979, 5, 27)}, "links.near.delay", "got 1979-05-27"),
+    ({"flows.mod.start": {}}, "flows.mod.start.uniform", "two times, [first, last], got nothing"),
+    ({"flows.mod.route": [["near"]]}, "flows.mod.route[0]", 'got ["near"]'),
+    ({"flows.mod.sender": {"recovery": "newrno"}}, "flows.mod.sender.recovery", "'newreno'?"),
+    ({"flows.mod.sender": {"min_rto": "61 s"}}, "flows.mod.sender.min_rto", "in [0, 60] s"),
+]
 CASES = [*(({path: value}, path, says) for path, value, says in VALUES), *CHANGES]
 
 
@@ -146,6 +165,27 @@ def test_laws_and_keys_of_later_versions_are_told_apart_from_mistakes(kind):
         with pytest.raises(ScenarioError, match="not available yet") as error:
             build(spoiled({f"{table}.{key}": 1}), "study.toml")
         assert len(error.value.faults) == 1
+
+
+def test_values_that_do_not_fit_together_are_told_beside_values_out_of_range():
+    changes = {
+        "links.near.queue.p_max": 2, "links.near.queue.min_th": 75, "links.near.queue.max_th": 25,
+        "links.near.initial": {"queue": 91}, "links.far.capacity": 0, "flows.mod.n": 0,
+        "flows.mod.feedback": "backward", "flows.tcp.rtt": {"min": 0.005, "max": 0.1},
+    }  # fmt: skip
+    with pytest.raises(ScenarioError) as error:
+        build(spoiled(changes), "study.toml")
+    assert [f.key for f in error.value.faults] == [
+        "links.near.queue.p_max", "links.near.queue", "links.near.initial.queue",
+        "links.far.capacity", "flows.mod.window.growth", "flows.mod.n", "flows.tcp.rtt",
+    ]  # fmt: skip
+    assert "min_th < max_th, got 75.0 and 25.0" in str(error.value)
+
+
+def test_a_window_limited_below_the_default_of_the_first_one_is_no_fault():
+    raw = spoiled({"flows.tcp.window.max_window": 1, "flows.tcp.initial": REMOVED})
+    net = build(raw, "study.toml")
+    assert loads(dumps(net)).flows[1].window.max_window == 1.0
 
 
 def test_all_faults_come_at_once():

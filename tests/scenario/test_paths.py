@@ -81,12 +81,22 @@ def test_the_only_link_and_group_have_short_names():
         ("queue.p_max", "links.near.queue.p_max"),
         ("flows.modd.n", "flows.mod.n"),
         ("model.rate", "model.rates"),
+        ("flows.mod.q", "flows.mod.n"),
     ],
 )
 def test_wrong_paths_are_told_with_the_nearest(path, close):
     with pytest.raises(ScenarioError) as error:
         replace(NET, {path: 1})
     assert close in error.value.faults[0].nearest
+
+
+@pytest.mark.parametrize("path", ["foo", "title", "xyzzy.zzz"])
+def test_a_path_like_no_other_is_told_with_the_closest_too(path):
+    with pytest.raises(ScenarioError) as error:
+        replace(NET, {path: 1})
+    assert error.value.faults[0].nearest
+    with pytest.raises(ScenarioError):
+        jax.jit(lambda x: replace(NET, {path: x}).links[0].capacity)(1.0)
 
 
 def test_all_wrong_values_are_told_at_once():
@@ -127,5 +137,5 @@ def test_parameters_have_units():
 
 
 def test_words_are_no_numbers():
-    with pytest.raises(ScenarioError, match=r"the path of a number, got \['near'\]"):
+    with pytest.raises(ScenarioError, match=r"the path of a number, got \[\"near\"\]"):
         number_at(NET, "flows.tcp.route")

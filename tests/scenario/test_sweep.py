@@ -29,6 +29,7 @@ class Reading:
         return xr.Dataset(
             {"delay": ((), self.delay, {"units": "s"}), "rtt": ("flow", self.rtts, {"units": "s"})},
             {"group": ("flow", ["tcp"] * len(self.rtts))},
+            {"status": self.status, "message": ""},
         )
 
 
@@ -52,7 +53,7 @@ def test_points_come_in_the_order_of_the_grid():
     assert shares == [pytest.approx(k / 6) for k in range(1, 7)]
     assert [p.message for p in grid.failed] == ["too far", "too far"]
     assert grid.to_dict()["points"][1]["status"] == "failed"
-    assert "too far" in repr(grid)
+    assert "failed at flows.tcp.n = 2, links.near.delay = 0.007: too far" in repr(grid)
 
 
 def test_the_dataset_has_the_axes_as_dimensions_and_nan_where_a_point_failed():
@@ -62,6 +63,7 @@ def test_the_dataset_has_the_axes_as_dimensions_and_nan_where_a_point_failed():
     assert np.array_equal(data["delay"].values, [[0.005, np.nan, 0.001]] * 2, equal_nan=True)
     assert data["rtt"].sel({"flows.tcp.n": 2}).isel({"links.near.delay": 0}).values[2:] != 0
     assert np.isnan(data["rtt"].values[0, 0, 2]) and data["rtt"].values[1, 0, 2] == 0.1
+    assert data.attrs == {}  # a status belongs to its point
     assert data["status"].values.tolist() == [["seen", "failed", "seen"]] * 2
 
 
