@@ -12,6 +12,7 @@ from fluidcc.fluid.delays import Past, State, Wire, picks, round_trip
 from fluidcc.fluid.rates import flux
 from fluidcc.laws.law import Signal
 from fluidcc.network import Flows, Network
+from fluidcc.ops import Num
 
 _SETTLING = 4  # passes; the wire of a constant history depends on itself through few links
 
@@ -28,7 +29,7 @@ def initial_state(net: Network) -> State:
     return State(senders, queues, laws)
 
 
-def starts_late(flows: Flows) -> Array:
+def starts_late(flows: Flows) -> Num:
     """Whether flows start at one time after 0. Starts drawn from a range are for packets alone."""
     return (flows.start.low == flows.start.high) & (flows.start.low > 0)
 
