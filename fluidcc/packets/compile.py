@@ -115,7 +115,7 @@ def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool, bool]:
     told = {r.Q_MARK: signal.results[0], r.Q_DROP: signal.results[1], r.Q_CHANCE: chance.results[0]}
     said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
     text = _function("update", changed) + _function("arrive", single, said)
-    silent = not update.state and all(e == 0 for e in told.values())
+    silent = not update.state and all(e.is_zero for e in told.values())
     return text + _function("say", said), bool(update.state), silent
 
 
