@@ -231,10 +231,6 @@ def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
     return tuple(out)
 
 
-def _verdict(piece: list[Place]) -> tuple[bool, str]:
-    return piece[0].smooth, piece[0].equilibrium.status
-
-
 def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossing]:
     """A change in the number of unstable roots at a change of regime."""
     below, above = before.unstable, after.unstable

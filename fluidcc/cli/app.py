@@ -1,6 +1,7 @@
 """The commands. Nothing heavy is imported before a command runs."""
 
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,20 +68,23 @@ def _whole(
     """Options of the program itself; help text and epilog are those of `app`."""
 
 
+def _analysed(name: str, *flags: Any) -> None:
+    """Run the verb `fluidcc.analysis.NAME.NAME` on every point, with the flags of `prepare`."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, *flags)
+        faults.finish()
+        verb = getattr(import_module(f"fluidcc.analysis.{name}"), name)
+        deliver(task, evaluate(task, verb, doing=name), name, listed=True)
+
+
 @app.command()
 def equilibrium(
     scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
     out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Where the network comes to rest."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        faults.finish()
-        from fluidcc.analysis.equilibrium import equilibrium as verb
-
-        result = evaluate(task, verb, doing="equilibrium")
-        deliver(task, result, "equilibrium", listed=True)
+    _analysed("equilibrium", scenario, changes, over, json, out, plot, fast_cpu)
 
 
 @app.command()
@@ -89,14 +93,7 @@ def stability(
     out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Stability of the equilibrium: roots and margins."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        faults.finish()
-        from fluidcc.analysis.stability import stability as verb
-
-        result = evaluate(task, verb, doing="stability")
-        deliver(task, result, "stability", listed=True)
+    _analysed("stability", scenario, changes, over, json, out, plot, fast_cpu)
 
 
 @app.command()

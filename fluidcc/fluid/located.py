@@ -48,7 +48,7 @@ class Machine(Stepper):
     def start(self, y0: Array, capacity: int, order: int) -> Carry:
         """The node at t0, whose breaking point has the given order."""
         system, t0, args = self.system, self.t0, self.args
-        width = self.width(y0)
+        width = system.kept_size(y0, t0, args)
         track = tr.empty(capacity, width, t0, order)
         flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
         h = self.cap(t0)
@@ -115,22 +115,6 @@ class Machine(Stepper):
             behind=jnp.where(passed > 0, tr.break_time(track, last), -jnp.inf),
             ahead=ahead,
         )
-
-    def width(self, y0: Array) -> int:
-        """Columns that are remembered: the record if there is one, then the state."""
-        record = self.system.record
-        if record is None:
-            return y0.size
-        z = jnp.zeros((len(self.system.lag_of),), y0.dtype)
-        events = self.system.events
-
-        def probe() -> Array:
-            mode = jnp.zeros((0,), jnp.int32)
-            if events is not None:
-                mode = events.initial(self.t0, y0, z, self.args)
-            return record(self.t0, y0, z, self.args, mode)
-
-        return jax.eval_shape(probe).shape[0] + y0.size
 
     def failure(self, carry: Carry, trial: Trial, unsettled: Array, accept: Array) -> Array:
         """Status after a trial."""

@@ -274,7 +274,7 @@ def integrate(
     """Integrate from t0 to t1, segment by segment."""
     lags_at = jax.jit(lambda t, y: system.lags(t, y, args, _no_look))
     start, end = float(t0), float(t1)
-    past = _Past(start, _width(system, y0, t0, args))
+    past = _Past(start, system.kept_size(y0, t0, args))
     past.add_break(start, 0 if jump else 1)
     tie = 1e-10 * (end - start)
     t, y = start, y0
@@ -316,16 +316,6 @@ def integrate(
     if not past.count:  # it failed at once: the state at t0 is the last good one
         past.starts[0], past.powers[0, 0, -y0.size :] = start, y0
     return Run(past.pieces(), nodes, np.asarray(found), status)
-
-
-def _width(system: System, y0: Array, t0: Array, args: Args) -> int:
-    """Columns that are remembered: the record if there is one, then the state."""
-    if system.record is None:
-        return y0.size
-    z, mode = jnp.zeros((len(system.lag_of),)), jnp.zeros((0,), jnp.int32)
-    if system.events is not None:
-        mode = system.events.initial(t0, y0, z, args)
-    return jax.eval_shape(system.record, t0, y0, z, args, mode).shape[0] + y0.size
 
 
 def _first_mode(

@@ -198,6 +198,24 @@ def uniform_mesh(net: Network) -> Uniform:
     return Uniform(step) if math.isinf(full) else Uniform(step, slots=math.ceil(full / step) + 4)
 
 
+def _checked(net: Network, until: float, points: ArrayLike | None, mesh: object) -> Floats:
+    """The times to report, (T,); raises ValueError as `simulate` says."""
+    if not until > 0:
+        raise ValueError(f"until: expected a positive time in s, got {until!r}")
+    times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
+    if times.ndim != 1 or times.size == 0 or times[0] < 0 or times[-1] > until:
+        raise ValueError(f"points: expected times within 0 and {until!r} s")
+    if mesh is not None and not isinstance(mesh, Uniform | Located | MethodOfSteps):
+        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if net.rates == "self_clocked" and bool(starts_late(flows)):
+            raise ValueError(
+                f"flows.{name}.start: a self-clocked fluid needs flows that have always run, got a "
+                f"start at {float(flows.start.low)!r} s; use model.rates = 'ack'"
+            )
+    return times
+
+
 def simulate(
     net: Network,
     *,
@@ -230,19 +248,7 @@ def simulate(
         If `until` is not positive, `points` lie outside the run, `mesh` is no mesh, or flows of a
         self-clocked network start late: nothing would ever clock them.
     """
-    if not until > 0:
-        raise ValueError(f"until: expected a positive time in s, got {until!r}")
-    times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
-    if times.ndim != 1 or times.size == 0 or times[0] < 0 or times[-1] > until:
-        raise ValueError(f"points: expected times within 0 and {until!r} s")
-    if mesh is not None and not isinstance(mesh, Uniform | Located | MethodOfSteps):
-        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
-    for name, flows in zip(net.flow_names, net.flows, strict=True):
-        if net.rates == "self_clocked" and bool(starts_late(flows)):
-            raise ValueError(
-                f"flows.{name}.start: a self-clocked fluid needs flows that have always run, got a "
-                f"start at {float(flows.start.low)!r} s; use model.rates = 'ack'"
-            )
+    times = _checked(net, until, points, mesh)
     system, y0, args = network_system(net)
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -63,6 +64,24 @@ class System:
     def column_of(self) -> tuple[int, ...]:
         """The column of the record that belongs to each of the P values in z."""
         return tuple(column for read in self.columns for column in read)
+
+    def record_size(self, y0: Array, t0: Array, args: Args) -> int:
+        """Number U of columns of the record: those of the state (n,) unless it is another."""
+        record = self.record
+        if record is None:
+            return y0.size
+
+        def probe() -> Array:
+            z, mode = jnp.zeros((len(self.lag_of),), y0.dtype), jnp.zeros((0,), jnp.int32)
+            if self.events is not None:
+                mode = self.events.initial(t0, y0, z, args)
+            return record(t0, y0, z, args, mode)
+
+        return jax.eval_shape(probe).shape[0]
+
+    def kept_size(self, y0: Array, t0: Array, args: Args) -> int:
+        """Number V of columns that meshes with dense output keep: the record, and the state."""
+        return (0 if self.record is None else self.record_size(y0, t0, args)) + y0.size
 
     def reads_rows(self, width: int) -> bool:
         """Whether every lag reads the whole record of `width` columns, in order."""

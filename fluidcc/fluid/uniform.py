@@ -277,7 +277,7 @@ def integrate(
     Classical Runge-Kutta method, first same as last; cubic Hermite interpolation of the history.
     `slots` is the static length of the ring, a power of two.
     """
-    width = y0.size if system.record is None else _record_width(system, y0, t0, args)
+    width = system.record_size(y0, t0, args)
     problem = _Problem(system, t0, step, args, width)
 
     def save(carry: _Carry, t: Array) -> tuple[_Carry, tuple[Array, Array, Array]]:
@@ -304,18 +304,3 @@ def evaluate(saved: tuple[Array, Array, Array], t: Array) -> Array:
     return hermite.interpolate(
         theta, y[newer - 1], length * slope[newer - 1], y[newer], length * slope[newer]
     )
-
-
-def _record_width(system: System, y0: Array, t0: Array, args: Args) -> int:
-    """Number of columns of the record of a system that has one."""
-    record = system.record
-    assert record is not None
-
-    def probe() -> Array:
-        z = jnp.zeros((len(system.lag_of),), y0.dtype)
-        mode = jnp.zeros((0,), jnp.int32)
-        if system.events is not None:
-            mode = system.events.initial(t0, y0, z, args)
-        return record(t0, y0, z, args, mode)
-
-    return jax.eval_shape(probe).shape[0]
