@@ -6,17 +6,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fluidcc.laws.estimator import Exact
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
+    AbstractEstimator,
     AbstractFeedback,
+    AbstractLossClosure,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractSource,
     AbstractWindowLaw,
 )
+from fluidcc.laws.loss import Recovery
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.parameters import check_fields, choice, param
 from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.traffic import Bulk
 from fluidcc.ops import Num
 
 
@@ -44,6 +50,7 @@ class FlowsInitial(eqx.Module):
     """The constant history of a group of flows in the fluid model."""
 
     window: Num = param(2.0, "W_0", unit="packet", doc="window before the start", within="(0, inf)")
+    slow_start: bool = choice(False, doc="fluid: begin in slow start, which the first signal ends")
 
     def __check_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
@@ -60,6 +67,10 @@ class Link(eqx.Module):
     buffer: Num = param(
         float("inf"), "B", unit="packet", doc="packets that the queue holds", within="(0, inf]"
     )
+    cross: Num = param(
+        0.0, "A", unit="packet/s", doc="fluid: traffic in the queue that no signal slows",
+        within="[0, inf)",
+    )  # fmt: skip
     initial: LinkInitial = LinkInitial()
 
     def __check_init__(self) -> None:
@@ -82,6 +93,9 @@ class Flows(eqx.Module):
     reaction: AbstractReaction = PerMark()
     feedback: AbstractFeedback = MarkTail()
     marking: AbstractMarking = Plain()
+    loss: AbstractLossClosure = Recovery()
+    estimator: AbstractEstimator = Exact()
+    traffic: AbstractSource = Bulk()
     route: tuple[int, ...] = eqx.field(default=(0,), static=True)
     access_delay: Num | None = param(
         None, "f", unit="s", doc="one way, source to its first link", within="[0, inf)"

@@ -10,6 +10,7 @@ import enum
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 
 from fluidcc.laws.parameters import check_fields, param
 from fluidcc.ops import Num
@@ -19,10 +20,14 @@ State = Any
 
 
 class Signal(NamedTuple):
-    """What a link says to a packet. Over several links each combines as 1 - prod(1 - p)."""
+    """What a link says to a packet.
+
+    Over several links marks and drops combine as 1 - prod(1 - p), loads by the maximum.
+    """
 
     mark: Num = 0.0  # probability to signal congestion
     drop: Num = 0.0  # probability to be lost
+    load: Num = 0.0  # load factor; 0 from links that tell none
 
 
 class Arrival(NamedTuple):
@@ -41,6 +46,8 @@ class Ack(NamedTuple):
     count: Num  # packets
     elapsed: Num  # s
     rtt: Num  # s, measured
+    load: Num = 0.0  # load factor that the sender knows of
+    marked: Num = 0.0  # share of these packets that carried a mark
 
 
 class Since(NamedTuple):
@@ -118,13 +125,33 @@ class AbstractWindowLaw(Law):
         """Change on one loss indication that counts; as a mark unless the law says more."""
         return self.on_mark(s, ack)
 
+    def observe(self, s: State, ack: Ack) -> State:
+        """Change on all acknowledgements, whether the window may grow or not: what is learnt."""
+        return jax.tree.map(lambda v: 0.0 * v, s)
+
+    def period(self, ack: Ack) -> Num | None:
+        """Time between ticks [s]; None for a law without."""
+        return None
+
+    def on_tick(self, s: State, ack: Ack) -> State:
+        """Change at a tick; `ack` tells the round trip and the load known then."""
+        return jax.tree.map(lambda v: 0.0 * v, s)
+
 
 class AbstractQueueLaw(Law):
     """What arrivals and time do to a queue's memory, and what the queue says."""
 
+    period: ClassVar[str | None] = None  # name of the field with the time between ticks [s]
+    held: ClassVar[bool] = False  # the signal changes at ticks alone
+    loads: ClassVar[bool] = False  # the signal has a load factor
+
     def start(self, average: Num) -> State:
         """Memory of a queue whose average is `average` packets."""
         return ()
+
+    def starts(self, average: Num) -> tuple[State, ...]:
+        """Memories from which the law may come to rest differently, `start` first."""
+        return (self.start(average),)
 
     def average(self, x: State, queue: Num) -> Num:
         """The average queue that the law acts on [packet]; the queue itself where none is kept."""
@@ -137,6 +164,10 @@ class AbstractQueueLaw(Law):
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Change on `seen.count` arrivals and `seen.elapsed` seconds; 0 if both are 0."""
         return ()
+
+    def on_tick(self, x: State, seen: Arrival) -> State:
+        """Change at a tick; `seen` tells the queue and the link rate."""
+        return jax.tree.map(lambda v: 0.0 * v, x)
 
     @abc.abstractmethod
     def signal(self, x: State, seen: Arrival) -> Signal:
@@ -158,6 +189,7 @@ class Moment(enum.Enum):
 
     ENTRY = "as the data packet enters the queue"
     DEPARTURE = "as the data packet leaves the queue"
+    REVERSE = "as the acknowledgement passes the router on its way back"
 
 
 class AbstractFeedback(Law):
@@ -165,10 +197,12 @@ class AbstractFeedback(Law):
 
     moment: eqx.AbstractClassVar[Moment]
     quench: ClassVar[bool] = False  # the router itself tells the source
+    marks: ClassVar[bool] = True  # the window law hears the mark
+    loads: ClassVar[bool] = False  # the window law hears the load factor
 
     def age(self, trip: Trip) -> Num:
         """Age of a signal when the source hears it [s]."""
-        if self.quench:
+        if self.quench or self.moment is Moment.REVERSE:
             return trip.reverse
         inside = trip.queueing if self.moment is Moment.DEPARTURE else 0.0
         return trip.round_trip - trip.forward - inside
@@ -180,6 +214,14 @@ class AbstractFeedback(Law):
     def hears(self, signal: Signal) -> Signal:
         """What the link's signal means to these flows."""
         return signal
+
+    def permit(self, w: Num, marked: Num) -> Num:
+        """Packets in flight that one acknowledgement permits to a window `w`."""
+        return w
+
+    def sending(self, w: Num, mark: Num) -> Num:
+        """Mean flight of a window `w` when acknowledgements carry a mark with this probability."""
+        return w
 
 
 class AbstractReaction(Law):
@@ -204,6 +246,61 @@ class AbstractMarking(Law):
     @abc.abstractmethod
     def probability(self, p: Num, window: AbstractWindowLaw) -> Num:
         """Probability to mark a packet of flows with law `window` where the link says `p`."""
+
+
+class Lost(NamedTuple):
+    """What losses do to a sender in the mean."""
+
+    recovering: Num  # loss indications per second that end in fast recovery
+    timing_out: Num  # those that end in a timeout
+    running: Num  # share of the time in which the sender is not recovering
+
+
+class AbstractLossClosure(Law):
+    """What losses of probability `drop` mean to a sender in the fluid model."""
+
+    @abc.abstractmethod
+    def lost(self, drop: Num, w: Num, rtt: Num, acks: Num, recovery: str) -> Lost:
+        """Loss indications per second at `acks` acknowledgements per second, and their cost.
+
+        `recovery` is how the window law's sender recovers: reno, newreno or sack.
+        """
+
+    def window(self, drop: Num, rtt: Num) -> Num | None:
+        """Window [packet] kept at rest, for closures that know nothing else; None for others."""
+        return None
+
+
+class AbstractEstimator(Law):
+    """How a sender comes to know the load factor: a rule per packet and its mean."""
+
+    remembers: ClassVar[bool] = False  # the estimate is a number with memory
+
+    @abc.abstractmethod
+    def decode(self, estimate: Num, hashed: Num, load: Num) -> Num:
+        """Change of the estimate on a packet with a hash in [0, 1) from links at `load`."""
+
+    @abc.abstractmethod
+    def mean(self, estimate: Num, load: Num) -> Num:
+        """Mean change of the estimate per packet."""
+
+
+class AbstractSource(Law):
+    """What a flow has to send: when it is active, and what an activity begins with."""
+
+    starts: ClassVar[bool] = False  # activities begin and end
+
+    @abc.abstractmethod
+    def ending(self, rate: Num) -> Num:
+        """Activities of one active flow that end per second, at `rate` packets per second."""
+
+    @abc.abstractmethod
+    def beginning(self) -> Num:
+        """Activities that one idle flow begins per second."""
+
+    @abc.abstractmethod
+    def first_window(self) -> Num:
+        """Window that an activity begins with [packet]."""
 
 
 class AbstractSpreading(Law):

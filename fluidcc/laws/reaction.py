@@ -80,3 +80,22 @@ class Refractory(AbstractReaction):
     def growing(self, since: Since, marked: Num) -> Num:
         """On all ACKs (or the unmarked)."""
         return _grows(self.growth, marked)
+
+
+class Pause(AbstractReaction):
+    """Deaf and without growth for one round trip after a reaction: enhanced BECN."""
+
+    name: ClassVar[str] = "pause"
+    source: ClassVar[str] = "akujobi2002, section IV.B"
+
+    def shares(self, p: Num, w: Num) -> Shares:
+        """Both by the share of time that is no pause."""
+        return Shares(1 / (1 + w * p), p / (1 + w * p))
+
+    def ready(self, since: Since) -> Num:
+        """After one round trip."""
+        return ops.where(since.time > since.round_trip, 1, 0)
+
+    def growing(self, since: Since, marked: Num) -> Num:
+        """After one round trip, on every ACK."""
+        return ops.where(since.time > since.round_trip, 1, 0)
