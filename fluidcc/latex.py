@@ -4,7 +4,8 @@ import dataclasses
 
 import sympy as sp
 
-from fluidcc.fluid.rates import queue_law_rate, sender_rate
+from fluidcc.fluid.rates import queue_law_rate
+from fluidcc.fluid.senders import Sender, sender_change
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.network import Flows, Link, Network
 from fluidcc.symbolic import with_symbols
@@ -41,10 +42,11 @@ def window_equation(flows: Flows, rates: str) -> sp.Expr:
     signal = Signal(_positive("p_d"), 0) if marks else Signal(0, _positive("l_d"))
     share = flows.reaction.shares(signal.mark, window).growing
     growth = window / rtt if rates == "mgt" else acks * share
-    change = sender_rate(
-        bare, window, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt
-    )
-    return sp.simplify(_readable(change))
+    change = sender_change(
+        bare, Sender(bare.window.start(window)), growth=growth, acks=acks, carried=acks,
+        signal=signal, rtt=rtt,
+    )  # fmt: skip
+    return sp.simplify(_readable(bare.window.window(change.law)))
 
 
 def queue_equations(link: Link) -> dict[str, sp.Expr]:

@@ -134,7 +134,7 @@ def _frozen(net: Network, y: State, modes: Modes) -> Num:
     """Ones where a component of the flattened state is held by a bound."""
     still = jax.tree.map(jnp.zeros_like, y)
     senders = tuple(
-        f.window.with_window(s, (m != FREE).astype(float))
+        s._replace(law=f.window.with_window(s.law, (m != FREE).astype(float)))
         for f, s, m in zip(net.flows, still.senders, modes.windows, strict=True)
     )
     queues = tuple((m != FREE).astype(float) for m in modes.queues)
@@ -159,7 +159,7 @@ def _jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
 
     def present(v: Num, z: Num) -> Num:
         parts = [p.reshape(np.shape(i)) for p, i in zip(jnp.split(z, sizes), indices, strict=True)]
-        now = flux(net, unflatten(v), jax.tree.unflatten(shape, parts), modes)
+        now = flux(net, unflatten(v), jax.tree.unflatten(shape, parts), modes, ticks=True)
         return jnp.concatenate([ravel_pytree(now.drift)[0], ravel_pytree(now.wire)[0]])
 
     by_state, by_past = jax.jacfwd(present, (0, 1))(v, z)

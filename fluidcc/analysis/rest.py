@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc.fluid.delays import State, round_trip
-from fluidcc.fluid.rates import heard, sender_rate
+from fluidcc.fluid.rates import heard
+from fluidcc.fluid.senders import sender_change, start_sender
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.network import Flows, Link, Network
 from fluidcc.ops import Num
@@ -89,11 +90,11 @@ def window_at_rest(net: Network, flows: Flows, signal: Signal, rtt: Num) -> Num:
         window = jnp.exp(log_window)
         rate = window / rtt
         share = 1.0 if net.rates == "mgt" else flows.reaction.shares(signal.mark, window).growing
-        change = sender_rate(
-            flows, law.start(window), growth=rate * share, acks=rate, carried=rate,
-            signal=signal, rtt=rtt,
+        change = sender_change(
+            flows, start_sender(flows, window), growth=rate * share, acks=rate, carried=rate,
+            signal=signal, rtt=rtt, ticks=True,
         )  # fmt: skip
-        return law.window(change)
+        return law.window(change.law)
 
     low, high = (jnp.full(jnp.shape(rtt), end) for end in _LOG_WINDOWS)
     high = jnp.minimum(high, jnp.log(law.max_window))
@@ -207,7 +208,7 @@ def find_rest(net: Network, first: Num) -> Rest:
 
 def state_at_rest(net: Network, rest: Rest) -> State:
     """The State of a network at rest."""
-    senders = tuple(f.window.start(w) for f, w in zip(net.flows, rest.windows, strict=True))
+    senders = tuple(start_sender(f, w) for f, w in zip(net.flows, rest.windows, strict=True))
     queues = tuple(rest.queues[k] for k in range(len(net.links)))
     laws = tuple(settled(link, q) for link, q in zip(net.links, queues, strict=True))
     return State(senders, queues, laws)

@@ -14,11 +14,17 @@ from fluidcc.ops import Num
 
 
 class State(NamedTuple):
-    """Everything that has memory: senders per group (m,), queues and queue laws per link."""
+    """Everything that has memory: senders per group (m,), queues and queue laws per link.
+
+    Simulations also keep what moves by jumps alone: the times of the next ticks [s], per link and
+    per group (m,), and the rate that links have left for best effort; `()` where there is none.
+    """
 
     senders: tuple
     queues: tuple
     laws: tuple
+    clocks: tuple = ()
+    services: tuple = ()
 
 
 class Wire(NamedTuple):

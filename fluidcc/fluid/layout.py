@@ -9,24 +9,39 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid.delays import Past, State, Wire, picks, round_trip
-from fluidcc.fluid.rates import flux
-from fluidcc.laws.law import Signal
+from fluidcc.fluid.rates import flux, heard
+from fluidcc.fluid.senders import known_load, sending_rate, start_sender
+from fluidcc.laws.law import Ack, Signal
 from fluidcc.network import Flows, Network
 from fluidcc.ops import Num
 
 _SETTLING = 4  # passes; the wire of a constant history depends on itself through few links
 
 
+def initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
+    """Times of the first ticks [s], per link and per group (m,); `()` where the law has none."""
+    clocks: list[Any] = []
+    for link in net.links:
+        name = link.queue.period
+        clocks.append(() if name is None else jnp.asarray(getattr(link.queue, name), float))
+    for flows, s in zip(net.flows, senders, strict=True):
+        rtt = round_trip(net, flows, queues)
+        between = flows.window.period(Ack(1.0, 0.0, rtt, known_load(flows, s, Signal())))
+        clocks.append(() if between is None else between + 0.0 * rtt)
+    return tuple(clocks)
+
+
 def initial_state(net: Network) -> State:
     """The state before the start: the scenario's constant history."""
     shapes = (jnp.shape(f.rtt) for f in net.flows)
     senders = tuple(
-        f.window.start(jnp.broadcast_to(jnp.asarray(f.initial.window, float), shape))
+        start_sender(f, jnp.broadcast_to(jnp.asarray(f.initial.window, float), shape))
         for f, shape in zip(net.flows, shapes, strict=True)
     )
     queues = tuple(jnp.asarray(link.initial.queue, float) for link in net.links)
     laws = tuple(link.queue.start(jnp.asarray(link.initial.average, float)) for link in net.links)
-    return State(senders, queues, laws)
+    laws = jax.tree.map(lambda v: jnp.asarray(v, float), laws)
+    return State(senders, queues, laws, initial_clocks(net, senders, queues))
 
 
 def starts_late(flows: Flows) -> Num:
@@ -35,22 +50,41 @@ def starts_late(flows: Flows) -> Num:
 
 
 def initial_wire(net: Network, y: State) -> Wire:
-    """What travels before the start, when state `y` has lasted for ever: windows over round trips,
+    """What travels before the start, when state `y` has lasted for ever: flights over round trips,
     and the signals that follow.
     """
-    rates = tuple(
-        jnp.where(starts_late(f), 0.0, f.window.window(s) / round_trip(net, f, y.queues))
-        for f, s in zip(net.flows, y.senders, strict=True)
-    )
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
     signals = tuple(Signal(*(nothing for _ in Signal._fields)) for _ in net.links)
-    wire = Wire(rates, signals, tuple(one for _ in net.links))
     index = picks(net)
+    wire = Wire((), signals, tuple(one for _ in net.links))
     for _ in range(_SETTLING):
+        wire = wire._replace(rates=_rates_before(net, y, wire.signals))
         flat = ravel_pytree(wire)[0]
         past = jax.tree.map(lambda i, flat=flat: flat[i], index)
-        wire = flux(net, y, past).wire._replace(rates=rates)
+        wire = flux(net, y, past).wire._replace(rates=wire.rates)
     return wire
+
+
+def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
+    """Rates of the flows (m,) before the start; flows that start later send nothing."""
+    rates = []
+    for flows, s in zip(net.flows, y.senders, strict=True):
+        rtt = round_trip(net, flows, y.queues)
+        mark = heard(flows, tuple(signals[k] for k in flows.route)).mark
+        rate = sending_rate(flows, s, mark + 0.0 * rtt, rtt)
+        rate = s.active * rate if flows.traffic.starts else rate
+        rates.append(jnp.where(starts_late(flows), 0.0, rate))
+    return tuple(rates)
+
+
+def held_columns(net: Network) -> tuple[int, ...]:
+    """Columns of the wire that change at ticks alone."""
+    first = sum(np.size(f.rtt) for f in net.flows)
+    found = []
+    for k, link in enumerate(net.links):
+        held = Signal(mark=link.queue.held, drop=False, load=link.queue.loads)
+        found += [first + len(held) * k + j for j, yes in enumerate(held) if yes]
+    return tuple(found)
 
 
 class Layout:
@@ -76,6 +110,14 @@ class Layout:
         """The past with None in place of what nobody sees."""
         quench = [f.feedback.quench for f in net.flows]
         direct = [f.access_delay is None for f in net.flows]
+
+        def known(flows: Flows, told: tuple) -> tuple:
+            """Signals without the load factors that nobody tells or hears."""
+            return tuple(
+                v if net.links[k].queue.loads and flows.feedback.loads else v._replace(load=None)
+                for k, v in zip(flows.route, told, strict=True)
+            )
+
         paced = net.rates == "self_clocked"
         return past._replace(
             carried=tuple(
@@ -84,6 +126,7 @@ class Layout:
             arriving=tuple(
                 (None, *v[1:]) if d else v for v, d in zip(past.arriving, direct, strict=True)
             ),
+            heard=tuple(known(f, v) for f, v in zip(net.flows, past.heard, strict=True)),
             paces=past.paces if paced else tuple((None,) * len(v) for v in past.paces),
         )
 
@@ -109,6 +152,9 @@ class Layout:
             carried=tuple(
                 tuple(filled(v, acked) for v in own)
                 for own, acked in zip(past.carried, past.acked, strict=True)
+            ),
+            heard=tuple(
+                tuple(v._replace(load=filled(v.load, none)) for v in own) for own in past.heard
             ),
             arriving=tuple(tuple(filled(v, none) for v in own) for own in past.arriving),
             paces=tuple(tuple(filled(v, one) for v in own) for own in past.paces),

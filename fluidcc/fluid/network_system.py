@@ -12,19 +12,28 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way
 from fluidcc.fluid.fifo import fifo_way
-from fluidcc.fluid.layout import Layout, initial_state, initial_wire, starts_late
+from fluidcc.fluid.layout import (
+    Layout,
+    held_columns,
+    initial_state,
+    initial_wire,
+    starts_late,
+)
 from fluidcc.fluid.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux
+from fluidcc.fluid.service import with_service
 from fluidcc.fluid.system import Events, System
+from fluidcc.fluid.ticks import distances, tick
 from fluidcc.network import Network, numeric
 
 
 class Numbers(NamedTuple):
-    """What the functions of a network's system are given: its numbers, and the record (U,) of its
-    constant history.
+    """What the functions of a network's system are given: its numbers, the record (U,) of its
+    constant history, and per link the steps of its rate (`()` for a constant one).
     """
 
     net: Network
     before: Array
+    paths: tuple = ()
 
 
 def _record(net: Network, y: State, wire: Wire) -> Array:
@@ -41,14 +50,14 @@ def _bounds(net: Network) -> list[tuple[Any, Any]]:
 
 def _bounded(net: Network, y: State) -> list[Array]:
     """The queues and each group's windows: what has bounds."""
-    windows = [f.window.window(s) for f, s in zip(net.flows, y.senders, strict=True)]
+    windows = [f.window.window(s.law) for f, s in zip(net.flows, y.senders, strict=True)]
     return [*y.queues, *windows]
 
 
 def _with_bounded(net: Network, y: State, values: list[Array]) -> State:
     links = len(net.links)
     senders = tuple(
-        f.window.with_window(s, w)
+        s._replace(law=f.window.with_window(s.law, w))
         for f, s, w in zip(net.flows, y.senders, values[links:], strict=True)
     )
     return y._replace(queues=tuple(values[:links]), senders=senders)
@@ -106,7 +115,9 @@ class NetworkEquation:
 
             ways = [fifo_way(net, flows, t, queue_at) for flows in net.flows]
         else:
-            ways = [explicit_way(net, flows, self._state(y).queues) for flows in net.flows]
+            state = self._state(y)
+            now = with_service(net, state.services)
+            ways = [explicit_way(now, flows, state.queues) for flows in net.flows]
         return self.layout.flatten_past(net, ages_on(net, ways))
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
@@ -137,12 +148,13 @@ class NetworkEquation:
             waiting = modes.windows[i] == WAITING
             left = flows.start.low - t
             pairs[links + i] = [jnp.where(waiting, left, d) for d in pairs[links + i]]
-        return jnp.concatenate([jnp.ravel(d) for pair in pairs for d in pair])
+        due = distances(self._state(y), t)
+        return jnp.concatenate([*(jnp.ravel(d) for pair in pairs for d in pair), *due])
 
     def switch(
         self, t: Any, y: Array, z: Array, args: Numbers, mode: Array, hit: Array
     ) -> tuple[Array, Array]:
-        """The bounds that hold after those marked in `hit` were reached or left."""
+        """Bounds and state after those marked in `hit` were reached or left, and after ticks."""
         net, state, modes = args.net, self._state(y), self._modes(args.net, mode)
         parts = zip(
             (*modes.queues, *modes.windows), _bounded(net, state), _bounds(net), strict=True
@@ -158,8 +170,13 @@ class NetworkEquation:
             now = jnp.where(free & down, LOW, jnp.where(free & up, HIGH, left))
             new.append(jnp.ravel(now))
             values.append(jnp.where(now == LOW, low, jnp.where(now == HIGH, high, value)))
-        moved = ravel_pytree(_with_bounded(net, state, values))[0]
-        return jnp.concatenate(new).astype(mode.dtype), moved
+        moved = _with_bounded(net, state, values)
+        if at < hit.size:
+            held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(net, z)
+            moved, held = tick(net, t, moved, past, held, args.paths, hit[at:])
+            new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
+        flat = self.limit(ravel_pytree(moved)[0], mode, args)
+        return jnp.concatenate(new).astype(mode.dtype), flat
 
     def initial(self, t: Any, y: Array, z: Array, args: Numbers) -> Array:
         """The bounds that hold at the start."""
@@ -203,6 +220,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
         limit=equation.limit,
         events=Events(equation.initial, equation.guards, equation.switch),
         kinks=equation.kinks,
+        held=held_columns(example),
     )
 
 

@@ -13,7 +13,9 @@ import jax.numpy as jnp
 
 from fluidcc import ops
 from fluidcc.fluid.delays import Past, State, Wire, round_trip
-from fluidcc.laws.law import Ack, Arrival, Signal
+from fluidcc.fluid.senders import marks_heard, sender_change, sending_rate
+from fluidcc.fluid.service import with_service
+from fluidcc.laws.law import Arrival, Signal
 from fluidcc.network import Flows, Link, Network
 from fluidcc.ops import Num
 
@@ -31,16 +33,36 @@ class Modes(NamedTuple):
     windows: tuple
 
 
+def link_signal(flows: Flows, signal: Signal) -> Signal:
+    """What the flows hear of the signal of one link."""
+    marked = flows.marking.probability(signal.mark, flows.window)
+    return flows.feedback.hears(signal._replace(mark=marked))
+
+
 def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
     """What the flows hear of the signals of the links on their way."""
     quiet_mark: Num = 1.0
     quiet_drop: Num = 1.0
-    for link_signal in signals:
-        marked = flows.marking.probability(link_signal.mark, flows.window)
-        signal = flows.feedback.hears(Signal(marked, link_signal.drop))
+    load: Num = 0.0
+    for each in signals:
+        signal = link_signal(flows, each)
         quiet_mark = quiet_mark * (1 - signal.mark)
         quiet_drop = quiet_drop * (1 - signal.drop)
-    return Signal(1 - quiet_mark, 1 - quiet_drop)
+        load = ops.maximum(load, signal.load)
+    return Signal(1 - quiet_mark, 1 - quiet_drop, load)
+
+
+def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
+    """Rate of the packets that bring signals [packet/s]: where routers quench, each link's own
+    counts by its share of the signals.
+    """
+    if len(carried) == 1 or not flows.feedback.quench:
+        return carried[0]
+    marks = [link_signal(flows, signal).mark for signal in signals]
+    total = sum(marks)
+    some = ops.maximum(total, 1e-300)
+    weighted = sum(c * p for c, p in zip(carried, marks, strict=True)) / some
+    return ops.where(total > 0, weighted, sum(carried) / len(carried))
 
 
 def _scaled(rate: Num, change: Any) -> Any:
@@ -51,30 +73,11 @@ def _sum(*changes: Any) -> Any:
     return jax.tree.map(lambda *c: sum(c), *changes)
 
 
-def sender_rate(
-    flows: Flows, s: Any, *, growth: Num, acks: Num, carried: Num, signal: Signal, rtt: Num
-) -> Any:
-    """Mean change of a sender per second.
+def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
+    """Mean change of a queue law's memory per second, at arrivals `offered` [packet/s].
 
-    `growth`, `acks`, `carried` [packet/s]: rate of the ACKs that let it grow before the reaction's
-    share, of all ACKs, of the packets that bring the signal; `rtt` [s]; all of shape (m,).
+    With `ticks` those of the law count as change over period, as equilibria and roots have it.
     """
-    law, w = flows.window, flows.window.window(s)
-    share = flows.reaction.shares(signal.mark, w)
-    per_ack = ops.slope(lambda k: law.on_ack(s, Ack(k, 0.0, rtt)), s, rtt, w)
-    per_second = ops.slope(lambda k: law.on_ack(s, Ack(0.0, k, rtt)), s, rtt, w)
-    one = Ack(1.0, 0.0, rtt)
-    lost = (1 - (1 - ops.minimum(signal.drop, 1 - 1e-12)) ** w) / w  # at most one per round trip
-    return _sum(
-        _scaled(growth, per_ack),
-        per_second,
-        _scaled(carried * share.heard, law.on_mark(s, one)),
-        _scaled(acks * lost, law.on_loss(s, one)),
-    )
-
-
-def queue_law_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
-    """Mean change of a queue law's memory per second, at arrivals `offered` [packet/s]."""
     law, capacity = link.queue, link.capacity
 
     def counted(count: Num, elapsed: Num) -> Any:
@@ -82,7 +85,11 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
 
     per_packet = ops.slope(lambda k: counted(k, 0.0), x, q, capacity)
     per_second = ops.slope(lambda k: counted(0.0, k), x, q, capacity)
-    return _sum(_scaled(law.counted(offered, capacity), per_packet), per_second)
+    change = _sum(_scaled(law.counted(offered, capacity), per_packet), per_second)
+    if ticks and law.period is not None:
+        jump = law.on_tick(x, Arrival(0.0, 0.0, q, capacity))
+        change = _sum(change, _scaled(1.0 / getattr(law, law.period), jump))
+    return change
 
 
 class Flux(NamedTuple):
@@ -104,76 +111,93 @@ def _hold(raw: Num, value: Num, low: Num, high: Num, mode: Num | None) -> Num:
     return ops.where(value < high, up, ops.minimum(up, 0.0))
 
 
-def _senders(net: Network, y: State, past: Past, modes: Modes | None) -> tuple[tuple, tuple, tuple]:
+def _senders(
+    net: Network, y: State, past: Past, modes: Modes | None, ticks: bool
+) -> tuple[tuple, tuple, tuple]:
     """Changes of the senders, raw changes of their windows, and their present rates."""
     changes, raws, rates = [], [], []
     for i, flows in enumerate(net.flows):
-        s, rtt = y.senders[i], round_trip(net, flows, y.queues)
-        window = flows.window.window(s)
+        s, rtt, law = y.senders[i], round_trip(net, flows, y.queues), flows.window
+        window = law.window(s.law)
         pace = math.prod(past.paces[i]) if net.rates == "self_clocked" else 1.0
-        acks, carried = past.acked[i] * pace, past.carried[i][0] * pace
+        share = s.active if flows.traffic.starts else 1.0
+        acks = past.acked[i] * pace / share
+        carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
         signal = heard(flows, past.heard[i])
-        if net.rates == "mgt":
-            growth = window / rtt
-        else:
-            growth = acks * flows.reaction.shares(signal.mark, window).growing
-        raw = sender_rate(
-            flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt
-        )
-        raw_window = flows.window.window(raw)
+        growth = window / rtt
+        if net.rates != "mgt":
+            growth = acks * flows.reaction.shares(marks_heard(flows, signal), window).growing
+        raw = sender_change(
+            flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt,
+            ticks=ticks,
+        )  # fmt: skip
+        raw_window = law.window(raw.law)
         mode = None if modes is None else modes.windows[i]
-        held = _hold(raw_window, window, flows.window.min_window, flows.window.max_window, mode)
-        change = flows.window.with_window(raw, held)
-        changes.append(change)
+        held = _hold(raw_window, window, law.min_window, law.max_window, mode)
+        changes.append(raw._replace(law=law.with_window(raw.law, held)))
         raws.append(raw_window)
-        rate = acks + held if net.rates == "self_clocked" else window / rtt
+        rate = acks + held
+        if net.rates != "self_clocked":
+            rate = share * sending_rate(flows, s, signal.mark, rtt)
         rates.append(rate if mode is None else ops.where(mode == WAITING, 0.0, rate))
     return tuple(changes), tuple(raws), tuple(rates)
 
 
-def _arrivals(net: Network, past: Past, rates: tuple, signals: list[Signal]) -> tuple[list, list]:
-    """Rates offered to each link and accepted by its early drops [packet/s]."""
-    offered: list[Num] = [0.0] * len(net.links)
-    accepted: list[Num] = [0.0] * len(net.links)
+def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num]]]:
+    """Rates offered to each link [packet/s], by group of flows."""
+    offered: list[list[tuple[int, Num]]] = [[] for _ in net.links]
     for i, flows in enumerate(net.flows):
         for j, k in enumerate(flows.route):
             at_source = j == 0 and flows.access_delay is None
             flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
-            lost = heard(flows, (signals[k],)).drop
-            offered[k] = offered[k] + jnp.sum(flow)
-            accepted[k] = accepted[k] + jnp.sum(flow * (1 - lost))
-    return offered, accepted
+            offered[k].append((i, flow))
+    return offered
 
 
-def flux(net: Network, y: State, past: Past, modes: Modes | None = None) -> Flux:
+def _link_flux(
+    net: Network,
+    k: int,
+    y: State,
+    arriving: list[tuple[int, Num]],
+    modes: Modes | None,
+    ticks: bool,
+) -> tuple[Num, Num, Any, Signal, Num]:
+    """Raw and bounded change of queue k per second, that of its law, what it says, its pace."""
+    link, q, x = net.links[k], y.queues[k], y.laws[k]
+    capacity, mode = link.capacity, None if modes is None else modes.queues[k]
+    offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
+    between = 1.0 / ops.maximum(offered, _SOME_RATE)
+    early = link.queue.signal(x, Arrival(1.0, between, q, capacity))
+    early = Signal(*(v + 0.0 * q for v in early))
+    accepted = link.cross * (1 - early.drop)
+    for i, flow in arriving:
+        accepted = accepted + jnp.sum(flow * (1 - heard(net.flows[i], (early,)).drop))
+    raw = accepted - capacity
+    change = _hold(raw, q, 0.0, link.buffer, mode)
+    full = q >= link.buffer if mode is None else mode == HIGH
+    share = capacity / ops.maximum(accepted, _SOME_RATE)
+    over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
+    said = early._replace(drop=1 - (1 - early.drop) * (1 - over))
+    pace = capacity / ops.maximum(capacity + change, _SOME_RATE)
+    return raw, change, queue_law_rate(link, x, q, offered, ticks=ticks), said, pace
+
+
+def flux(
+    net: Network, y: State, past: Past, modes: Modes | None = None, *, ticks: bool = False
+) -> Flux:
     """The present of a network from its state and from what it sees of the past.
 
     With `modes`, the bounds that hold are taken as given and the result is smooth within them;
-    without, the state decides.
+    without, the state decides. With `ticks`, those of the laws count as change over period.
     """
-    changes, window_raw, rates = _senders(net, y, past, modes)
-    early = [
-        link.queue.signal(x, Arrival(1.0, 0.0, q, link.capacity))
-        for link, x, q in zip(net.links, y.laws, y.queues, strict=True)
-    ]
-    offered, accepted = _arrivals(net, past, rates, early)
-    queue_raw, queues, laws, signals, paces = [], [], [], [], []
-    for k, link in enumerate(net.links):
-        q, capacity, mode = y.queues[k], link.capacity, None if modes is None else modes.queues[k]
-        raw = accepted[k] - capacity
-        queue_raw.append(raw)
-        queues.append(_hold(raw, q, 0.0, link.buffer, mode))
-        laws.append(queue_law_rate(link, y.laws[k], q, offered[k]))
-        full = q >= link.buffer if mode is None else mode == HIGH
-        share = capacity / ops.maximum(accepted[k], _SOME_RATE)
-        over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
-        signals.append(Signal(early[k].mark, 1 - (1 - early[k].drop) * (1 - over)))
-        paces.append(capacity / ops.maximum(capacity + queues[k], _SOME_RATE))
+    net = with_service(net, y.services)
+    changes, window_raw, rates = _senders(net, y, past, modes, ticks)
+    offered = _offered(net, past, rates)
+    links = [_link_flux(net, k, y, offered[k], modes, ticks) for k in range(len(net.links))]
+    raws, queues, laws, signals, paces = zip(*links, strict=True)
+    still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
     return Flux(
-        State(changes, tuple(queues), tuple(laws)),
-        Wire(rates, tuple(signals), tuple(paces)),
-        tuple(queue_raw),
-        window_raw,
+        State(changes, queues, laws, *still), Wire(rates, signals, paces), raws, window_raw
     )
 
 

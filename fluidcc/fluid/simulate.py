@@ -17,6 +17,8 @@ from fluidcc.fluid.layout import initial_state, initial_wire, starts_late
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.rates import heard
+from fluidcc.fluid.senders import known_load, starts_slowly
+from fluidcc.fluid.service import with_service
 from fluidcc.fluid.status import Status
 from fluidcc.network import Network
 
@@ -36,7 +38,9 @@ class LinkRun:
     signal: Floats  # probability to mark, or to drop early where flows have no ECN
     marked: Floats  # share of the packets sent now that it marks
     dropped: Floats  # share that it drops: queue law and overflow
+    load: Floats  # load factor that it tells, 0 where it tells none
     offered: Floats  # packet/s that sources send now
+    quenches: Floats  # packet/s that it sends back to sources itself
     utilization: Floats  # share of the link rate in use
 
 
@@ -49,6 +53,9 @@ class FlowsRun:
     rtt: Floats  # s
     mark: Floats  # probability that a packet sent now is marked, over the links of the route
     loss: Floats  # probability that it is lost
+    load: Floats  # load factor that the senders know of
+    active: Floats  # share of the sources that have something to send
+    slow: Floats  # share of the active flows in slow start
     n: Floats  # (m,) how many flows
 
 
@@ -73,7 +80,7 @@ class Trajectory:
         flows = {
             name: {
                 key: getattr(run, key).T.tolist()
-                for key in ("window", "rate", "rtt", "mark", "loss")
+                for key in _FLOW_UNITS
             }
             for name, run in self.flows.items()
         }
@@ -115,10 +122,15 @@ _LINK_UNITS = {
     "signal": "1",
     "marked": "1",
     "dropped": "1",
+    "load": "1",
     "offered": "packet/s",
+    "quenches": "packet/s",
     "utilization": "1",
 }
-_FLOW_UNITS = {"window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1"}
+_FLOW_UNITS = {
+    "window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1", "load": "1",
+    "active": "1", "slow": "1",
+}  # fmt: skip
 
 
 def _summary(values: Floats) -> str:
@@ -143,27 +155,36 @@ def _shapes(net: Network) -> tuple[Any, Any]:
 def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     """What a run reports of link k, in the order of LinkRun."""
     link, q, said = net.links[k], y.queues[k], wire.signals[k]
-    offered, marked, dropped = (jnp.asarray(0.0) for _ in range(3))
+    marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
+    offered = jnp.asarray(link.cross, float)
+    dropped = link.cross * said.drop
     for flows, rate in zip(net.flows, wire.rates, strict=True):
         if k in flows.route:
             own, sent = heard(flows, (said,)), flows.n * rate
             offered = offered + jnp.sum(sent)
             marked = marked + jnp.sum(sent * own.mark)
             dropped = dropped + jnp.sum(sent * own.drop)
+            if flows.feedback.quench:
+                quenches = quenches + jnp.sum(sent * own.mark)
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
     used = jnp.where(q > 0, 1.0, share)
     average = link.queue.average(y.laws[k], q)
-    return q, average, said.mark, marked / some, dropped / some, offered, used
+    shares = (marked / some, dropped / some)
+    return q, average, said.mark, *shares, said.load, offered, quenches, used
 
 
 def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
     """What a run reports of group i, in the order of FlowsRun."""
-    flows, rate = net.flows[i], wire.rates[i]
+    flows, rate, s = net.flows[i], wire.rates[i], y.senders[i]
     said = heard(flows, tuple(wire.signals[k] for k in flows.route))
     each = jnp.ones_like(rate)
     rtt = round_trip(net, flows, y.queues)
-    return flows.window.window(y.senders[i]), rate, rtt, said.mark * each, said.drop * each
+    load = known_load(flows, s, said) * each
+    active = s.active if flows.traffic.starts else each
+    slow = s.slow if starts_slowly(flows) else 0.0 * each
+    window = flows.window.window(s.law)
+    return window, rate, rtt, said.mark * each, said.drop * each, load, active, slow
 
 
 @jax.jit
@@ -173,9 +194,10 @@ def _report(net: Network, states: jax.Array, records: jax.Array) -> tuple[list, 
     width = ravel_pytree(wire)[0].size
 
     def one(state: jax.Array, record: jax.Array) -> tuple[list, list]:
-        now = (to_state(state), to_wire(record[:width]))
-        links = [_link_seen(net, k, *now) for k in range(len(net.links))]
-        return links, [_flows_seen(net, i, *now) for i in range(len(net.flows))]
+        y, wire = to_state(state), to_wire(record[:width])
+        now = with_service(net, y.services)
+        links = [_link_seen(now, k, y, wire) for k in range(len(net.links))]
+        return links, [_flows_seen(now, i, y, wire) for i in range(len(net.flows))]
 
     return jax.vmap(one)(states, records)
 

@@ -44,6 +44,7 @@ class System:
     events: changes of mode, or None.
     kinks(t, y, z, args, mode) -> (k,) whose changes of sign are kinks or jumps of the record, or
         None.
+    held: columns of the record that change by jumps alone, which no mesh may smooth.
     """
 
     slope: Callable[..., Array]
@@ -54,6 +55,7 @@ class System:
     limit: Callable[..., Array] | None = None
     events: Events | None = None
     kinks: Callable[..., Array] | None = None
+    held: tuple[int, ...] = ()
 
     @property
     def lag_of(self) -> tuple[int, ...]:

@@ -61,6 +61,8 @@ class _Problem:
         self.lag_of = jnp.array(system.lag_of, jnp.int32)
         self.column_of = jnp.array(system.column_of, jnp.int32)
         self.whole_rows = system.reads_rows(width)
+        kept = [column in system.held for column in range(width)]
+        self.held = jnp.array(kept) if any(kept) else None
         self.values_only = jnp.array([1.0] * width + [0.0] * width)
 
     def time(self, n: Array, c: float) -> Array:
@@ -70,6 +72,15 @@ class _Problem:
     def _past(self, time: Array, column: Array) -> Array:
         """Record before t0 at one time."""
         return self.system.history(time[None], column[None], self.args)[0]
+
+    def stepwise(
+        self, value: Array, back: Array, older: Array, newer: Array, column: Array
+    ) -> Array:
+        """`value`, but in held columns that of the latest node, `back` steps after the time."""
+        if self.held is None:
+            return value
+        step = jnp.where(back < 1e-9, newer, older)
+        return jnp.where(self.held[column], step, value)
 
     def look(self, ring: Array, n: Array, time: Array, column: Any) -> Array:
         """Value of one column of the record at an earlier time."""
@@ -84,6 +95,7 @@ class _Problem:
             newer[column],
             newer[column + self.width],
         )
+        value = self.stepwise(value, back - jnp.floor(back), older[column], newer[column], column)
         return jnp.where(time < self.t0, self._past(jnp.minimum(time, self.t0), column), value)
 
     def delayed(self, ring: Array, n: Array, c: Array, y: Array) -> tuple[Array, Array]:
@@ -107,12 +119,15 @@ class _Problem:
             whole = whole[self.lag_of]
             older = ((n - whole - 1) & mask) * (2 * self.width) + self.column_of
             newer = ((n - whole) & mask) * (2 * self.width) + self.column_of
+            ends = [
+                flat.at[at].get(mode="promise_in_bounds", wrap_negative_indices=False)
+                for at in (older, older + self.width, newer, newer + self.width)
+            ]
             z = jnp.zeros((), y.dtype)
-            for w, at in zip(
-                weight, (older, older + self.width, newer, newer + self.width), strict=True
-            ):
-                value = flat.at[at].get(mode="promise_in_bounds", wrap_negative_indices=False)
+            for w, value in zip(weight, ends, strict=True):
                 z = z + w[self.lag_of] * value
+            part = (back - jnp.floor(back))[self.lag_of]
+            z = self.stepwise(z, part, ends[0], ends[2], self.column_of)
         times = jnp.minimum((t - lags)[self.lag_of], self.t0)
         ago = (n.astype(lags.dtype) + c - lag_steps)[self.lag_of]
         return jnp.where(ago < 0.0, self.system.history(times, self.column_of, self.args), z), (

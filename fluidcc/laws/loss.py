@@ -34,7 +34,7 @@ class Recovery(AbstractLossClosure):
         timeout = ops.minimum(3.0 / w, 1.0)
         trips = 1.0
         if recovery == "newreno":  # one lost packet a round trip
-            safe = ops.maximum(drop, 1e-12)
+            safe = ops.maximum(drop, 1e-6)
             trips = safe * w / (1 - (1 - ops.minimum(safe, _ALMOST_ONE)) ** w)
         double = drop * (1 + drop * (2 + drop * (4 + drop * (8 + drop * (16 + drop * 32)))))
         wait = ops.maximum(self.min_rto, 2 * rtt) * (1 + double)

@@ -1,0 +1,179 @@
+"""Voice calls that share a link with the flows: their load, and what they leave of the link."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.laws.parameters import Info, Interval, check_fields, choice, param
+from fluidcc.ops import Num
+
+_BLOCK = 64  # talk spurts and pauses drawn at once for each call
+
+
+@jax.jit
+def erlang_blocking(offered: Num, most: Num) -> Num:
+    """Share of calls that find `most` others and are refused (Erlang's formula B).
+
+    `offered` is the load in calls (arrivals per second times mean duration). An infinite `most`
+    refuses none.
+    """
+    offered, most = jnp.asarray(offered, float), jnp.asarray(most, float)
+    steps = jnp.where(jnp.isfinite(most), most, 0.0)
+
+    def another(k: Num, blocked: Num) -> Num:
+        return offered * blocked / (k + offered * blocked)
+
+    refused = jax.lax.fori_loop(1, steps.astype(int) + 1, another, jnp.ones_like(offered))
+    return jnp.where(jnp.isfinite(most), refused, 0.0)
+
+
+def _seed(value: Any) -> int:
+    if value != int(value):
+        raise ValueError(f"voice needs a seed that is a whole number, got {value!r}")
+    return int(value)
+
+
+class Held(NamedTuple):
+    """A rate that changes at `times` [s] and is held in between.
+
+    `rates` has one value more than `times`, the first holds before the first change.
+    """
+
+    times: np.ndarray
+    rates: np.ndarray
+
+
+class Voice(eqx.Module):
+    """Voice calls on a link: talkers on and off, calls that come and go. Misra and Ott (2003), 4.
+
+    Calls arrive at random and last an exponential time; beyond `most` they are refused. In a call
+    exponential talk spurts and pauses alternate (ITU-T P.59 gives means of 1.004 s and 1.587 s).
+    By weighted fair queueing (`wfq`) the best-effort queue is served by what the calls leave, and
+    by its own share at least; in one queue (`fifo`) the calls are traffic that no signal slows.
+    """
+
+    calls: Num | None = param(
+        None, r"\bar n_v", unit="1", doc="mean number of calls; or arrivals", within="[0, inf)"
+    )
+    arrivals: Num | None = param(
+        None, r"\lambda", unit="1/s", doc="new calls; or calls", within="[0, inf)"
+    )
+    holding: Num = param(
+        100.0, r"1/\mu", unit="s", doc="mean duration of a call", within="(0, inf)"
+    )
+    most: Num = param(
+        float("inf"), r"n_{\max}", unit="1", doc="calls at once, with arrivals", within="[1, inf]"
+    )
+    codec: Num = param(
+        64e3, "r_v", unit="bit/s", doc="rate of a talker without headers", within="(0, inf)"
+    )
+    active: Num = param(0.3875, "a", unit="1", doc="share of time that a call talks", within="(0, 1]")
+    talk: Num = param(1.004, "T_a", unit="s", doc="mean talk spurt", within="(0, inf)")
+    overhead: Num = param(0.0, "h", unit="1", doc="bytes of headers per byte", within="[0, inf)")
+    share: Num = param(
+        0.8, r"\phi_v", unit="1", doc="weight of voice; best effort has the rest", within="(0, 1)"
+    )
+    discipline: str = choice("wfq", "wfq", "fifo", doc="two queues by weights, or one for all")
+    process: str = choice(
+        "mean", "mean", "modulated", doc="fluid: the mean rate, or calls and talkers at random"
+    )
+    seed: int = eqx.field(
+        default=1,
+        static=True,
+        converter=_seed,
+        metadata={"info": Info("", "1", "of the random process", Interval("[0, inf)"))},
+    )
+
+    def __check_init__(self) -> None:
+        """Raise ValueError for values out of range or that contradict each other."""
+        check_fields(self, "voice")
+        if (self.calls is None) == (self.arrivals is None):
+            given = "neither" if self.calls is None else "both"
+            raise ValueError(f"voice needs either calls or arrivals, got {given}")
+        if isinstance(self.most, int | float) and math.isfinite(self.most):
+            if self.most != int(self.most):
+                raise ValueError(f"voice needs a whole number as most, got {self.most!r}")
+            if self.arrivals is None:
+                raise ValueError(f"voice needs arrivals, not calls, with most, got {self.most!r}")
+
+    def offered(self) -> Num:
+        """Load that is offered, in calls."""
+        return self.calls if self.arrivals is None else self.arrivals * self.holding
+
+    def carried(self) -> Num:
+        """Mean number of calls in progress."""
+        if self.arrivals is None:
+            return self.calls
+        return self.offered() * (1 - erlang_blocking(self.offered(), self.most))
+
+    def talker(self, packet_size: Num) -> Num:
+        """Rate of one talker [packet/s], in packets of `packet_size` bytes."""
+        return self.codec * (1 + self.overhead) / (8 * packet_size)
+
+    def mean(self, packet_size: Num) -> Num:
+        """Mean rate of all calls [packet/s], in packets of `packet_size` bytes."""
+        return self.carried() * self.active * self.talker(packet_size)
+
+    def left(self, capacity: Num, rate: Num) -> Num:
+        """Capacity of the queue of the flows where the calls send `rate` [packet/s]."""
+        if self.discipline == "fifo":
+            return capacity
+        return ops.maximum((1 - self.share) * capacity, capacity - rate)
+
+    def mixed(self, rate: Num) -> Num:
+        """Traffic of the calls in the queue of the flows, where they send `rate` [packet/s]."""
+        return rate if self.discipline == "fifo" else 0.0 * rate
+
+    def path(self, until: float, packet_size: float) -> Held:
+        """One course of the rate of all calls, from its stationary state at 0 s.
+
+        Parameters
+        ----------
+        until
+            Its end [s].
+        packet_size
+            Bytes in a packet, in which the rates are given [packet/s].
+        """
+        rng = np.random.default_rng(self.seed)
+        begin, end = self._calls(rng, until)
+        times, steps, talking = self._talkers(rng, begin, np.minimum(end, until))
+        order = np.argsort(times, kind="stable")
+        talkers = talking + np.concatenate([[0], np.cumsum(steps[order])])
+        return Held(times[order], talkers * float(self.talker(packet_size)))
+
+    def _calls(self, rng: np.random.Generator, until: float) -> tuple[np.ndarray, np.ndarray]:
+        """Begin and end of every call [s]; those under way at 0 begin there."""
+        offered, holding, most = float(self.offered()), float(self.holding), float(self.most)
+        present = _truncated_poisson(rng, offered, most)
+        coming = np.sort(rng.uniform(0.0, until, rng.poisson(offered / holding * until)))
+        begin = np.concatenate([np.zeros(present), coming])
+        end = begin + rng.exponential(holding, len(begin))
+        kept = _admitted(begin, end, most)
+        return begin[kept], end[kept]
+
+    def _talkers(
+        self, rng: np.random.Generator, begin: np.ndarray, end: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """When talkers come and go (+1 and -1) after 0 s, and how many there are at first."""
+        active = float(self.active)
+        talking = rng.uniform(size=len(begin)) < active
+        at_first = int(np.count_nonzero(talking & (begin == 0)))
+        late = talking & (begin > 0)
+        times, steps = [begin[late]], [np.ones(np.count_nonzero(late))]
+        pause = float(self.talk) * (1 - active) / active
+        now, on = begin, talking
+        while active < 1 and len(now):
+            mean = np.where((np.arange(_BLOCK) % 2 == 0) == on[:, None], float(self.talk), pause)
+            switch = now[:, None] + np.cumsum(rng.exponential(mean), axis=1)
+            step = np.where((np.arange(_BLOCK) % 2 == 0) == on[:, None], -1.0, 1.0)
+            inside = switch < end[:, None]
+            times.append(switch[inside])
+            steps.append(step[inside])
+            ongoing = inside[:, -1]
+            now, end, on = switch[ongoing, -1], end[ongoing], on[ongoing]
+        return np.concatenate(times), np.concatenate(steps), at_first
