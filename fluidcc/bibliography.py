@@ -10,7 +10,7 @@ from fluidcc.bundled import bundled
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-_KEY = re.compile(r"[a-z]+\d+")
+_KEY = re.compile(r"[a-z]+\d+[a-z]*")
 
 
 @cache

@@ -24,6 +24,7 @@ from fluidcc.laws.parameters import check_fields, choice, param
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.traffic import Bulk
 from fluidcc.ops import Num
+from fluidcc.voice import Voice
 
 
 class Start(NamedTuple):
@@ -71,6 +72,7 @@ class Link(eqx.Module):
         0.0, "A", unit="packet/s", doc="fluid: traffic in the queue that no signal slows",
         within="[0, inf)",
     )  # fmt: skip
+    voice: Voice | None = None
     initial: LinkInitial = LinkInitial()
 
     def __check_init__(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import sympy as sp
+from sympy.codegen.cfunctions import expm1 as _symbolic_expm1
 
 jax.config.update("jax_enable_x64", True)
 
@@ -70,6 +71,13 @@ def _unary(name: str) -> Callable[[Num], Num]:
 exp = _unary("exp")
 log = _unary("log")
 sqrt = _unary("sqrt")
+
+
+def expm1(a: Num) -> Num:
+    """exp(a) - 1, with all its digits where `a` is small."""
+    if _symbolic(a):
+        return _symbolic_expm1(a)
+    return math.expm1(a) if _plain(a) else jnp.expm1(a)
 
 
 def slope(change: Callable[[Num], Any], *like: Any) -> Any:

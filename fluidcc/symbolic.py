@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 import sympy as sp
 
 from fluidcc.laws.law import (
+    AbstractEstimator,
     AbstractFeedback,
+    AbstractLossClosure,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractSource,
     AbstractSpreading,
     AbstractWindowLaw,
     Ack,
@@ -28,11 +31,14 @@ from fluidcc.laws.parameters import infos
 
 RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
     {
-        AbstractWindowLaw: ("on_ack", "on_mark", "on_loss"),
-        AbstractQueueLaw: ("on_arrival", "signal", "chance"),
+        AbstractWindowLaw: ("on_ack", "on_mark", "on_loss", "observe", "on_tick"),
+        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "chance"),
         AbstractReaction: ("shares", "ready", "growing"),
         AbstractSpreading: ("rate", "chance"),
-        AbstractFeedback: ("hears",),
+        AbstractFeedback: ("hears", "permit", "sending"),
+        AbstractEstimator: ("decode", "mean"),
+        AbstractLossClosure: ("lost", "window"),
+        AbstractSource: ("ending", "beginning", "first_window"),
     }
 )
 """Names of the rules of each kind of law; a marking law has `marking_rule` instead."""
@@ -82,45 +88,66 @@ def _record(cls: Any, **names: str) -> Any:
 
 
 def _flat(value: Any) -> tuple:
-    """Numbers of a state, in order."""
-    if value == ():
+    """Numbers of a state, in order; none where there is no value."""
+    if value is None or value == ():
         return ()
     return tuple(value) if isinstance(value, tuple) else (value,)
 
 
-def _arguments(law: Law, method: str) -> tuple[tuple, tuple]:
-    """State and event arguments, as symbols, that a method of this kind of law is called with."""
-    window = _symbol(_WINDOW, positive=True)
-    ack = _record(Ack, count="n", elapsed="e", rtt="R")
-    arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
+def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
+    """State of a law with a symbol for each of its numbers."""
+    like = law.start(_symbol(law.symbols[0], nonnegative=True))
+    fields = getattr(like, "_fields", ())
+    names = [*law.symbols, *(rf"\mathrm{{{f}}}" for f in fields[len(law.symbols) :])]
+    signs = [{"positive": True} if name == _WINDOW else {"nonnegative": True} for name in names]
+    symbols = [_symbol(name, **sign) for name, sign in zip(names, signs, strict=True)]
+    if isinstance(like, tuple):
+        return type(like)(*symbols[: len(like)]) if fields else ()
+    return symbols[0]
+
+
+def _event(law: Law, method: str) -> tuple:
+    """What an event tells, as symbols: the arguments of a rule after the state."""
+    window, gap = _symbol(_WINDOW, positive=True), _symbol("j", positive=True)
+    p, lost, marked, rate, load, known, hashed, rtt = (
+        _symbol(name, nonnegative=True) for name in ("p", "l", "m", "x", "f", r"\hat f", "h", "R")
+    )
     since = _record(Since, time="t", round_trip="R", window="y")
-    p = _symbol("p", nonnegative=True)
-    gap = _symbol("j", positive=True)
-    marked = _symbol("m", nonnegative=True)
+    ack = _record(Ack, count="n", elapsed="e", rtt="R", load="f", marked="m")
+    arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
     if isinstance(law, AbstractWindowLaw):
-        return (law.start(window),), (ack,)
+        return (ack,)
     if isinstance(law, AbstractQueueLaw):
-        state = law.start(_symbol(_AVERAGE, nonnegative=True))
-        return (state,), (arrival, gap) if method == "chance" else (arrival,)
-    if isinstance(law, AbstractReaction):
-        events = {"shares": (p, window), "ready": (since,), "growing": (since, marked)}
-        return (), events[method]
-    if isinstance(law, AbstractSpreading):
-        return (), (p,) if method == "rate" else (p, gap)
-    return (), (_record(Signal, mark="p", drop="l"),)
+        return (arrival, gap) if method == "chance" else (arrival,)
+    arguments: dict[type[Law], dict[str, tuple]] = {
+        AbstractReaction: {"shares": (p, window), "ready": (since,), "growing": (since, marked)},
+        AbstractSpreading: {"rate": (p,), "chance": (p, gap)},
+        AbstractFeedback: {
+            "hears": (_record(Signal, mark="p", drop="l", load="f"),),
+            "permit": (window, marked),
+            "sending": (window, p),
+        },
+        AbstractEstimator: {"decode": (known, hashed, load), "mean": (known, load)},
+        AbstractLossClosure: {"lost": (lost, window, rtt, rate), "window": (lost, rtt)},
+        AbstractSource: {"ending": (rate,), "beginning": (), "first_window": ()},
+    }
+    return next(found[method] for kind, found in arguments.items() if isinstance(law, kind))
 
 
-def rule(law: Law, method: str) -> Rule:
+def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
     """The rule `method` of a law as SymPy expressions.
 
-    Raises TypeError where the law has no such rule.
+    `recovery` is that of the sender, for the rule `lost`. Raises TypeError where the law has no
+    such rule.
     """
     names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
     if method not in names:
         raise TypeError(f"{law.name} has no rule {method!r}; it has {', '.join(names) or 'none'}")
-    bare = with_symbols(law)
-    state, event = _arguments(bare, method)
-    results = getattr(bare, method)(*state, *event)
+    bare, event = with_symbols(law), _event(law, method)
+    remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
+    state = (state_symbols(bare),) if remembers else ()
+    words = (recovery,) if method == "lost" else ()
+    results = getattr(bare, method)(*state, *event, *words)
     return Rule(
         state=tuple(s for part in state for s in _flat(part)),
         event=tuple(s for part in event for s in _flat(part)),

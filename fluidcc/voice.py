@@ -1,5 +1,6 @@
 """Voice calls that share a link with the flows: their load, and what they leave of the link."""
 
+import heapq
 import math
 from typing import Any, NamedTuple
 
@@ -15,21 +16,31 @@ from fluidcc.ops import Num
 _BLOCK = 64  # talk spurts and pauses drawn at once for each call
 
 
+@jax.custom_jvp
 @jax.jit
 def erlang_blocking(offered: Num, most: Num) -> Num:
     """Share of calls that find `most` others and are refused (Erlang's formula B).
 
-    `offered` is the load in calls (arrivals per second times mean duration). An infinite `most`
-    refuses none.
+    `offered` is the load in calls (arrivals per second times mean duration), `most` a whole
+    number; an infinite one refuses none.
     """
-    offered, most = jnp.asarray(offered, float), jnp.asarray(most, float)
     steps = jnp.where(jnp.isfinite(most), most, 0.0)
 
-    def another(k: Num, blocked: Num) -> Num:
-        return offered * blocked / (k + offered * blocked)
+    def another(k: Num, refused: Num) -> Num:
+        return offered * refused / (k.astype(float) + offered * refused)
 
-    refused = jax.lax.fori_loop(1, steps.astype(int) + 1, another, jnp.ones_like(offered))
+    refused = jax.lax.fori_loop(1, steps.astype(int) + 1, another, jnp.ones(()))
     return jnp.where(jnp.isfinite(most), refused, 0.0)
+
+
+@erlang_blocking.defjvp
+def _erlang_slope(at: tuple[Num, Num], change: tuple[Num, Num]) -> tuple[Num, Num]:
+    """In the load alone: B' = B (n/a - 1 + B), which the recursion gives by induction."""
+    offered, most = at
+    refused = erlang_blocking(offered, most)
+    finite = jnp.isfinite(most) & (offered > 0)
+    odds = jnp.where(finite, most, 0.0) / jnp.where(finite, offered, 1.0)
+    return refused, refused * (odds - 1 + refused) * change[0]
 
 
 def _seed(value: Any) -> int:
@@ -72,7 +83,9 @@ class Voice(eqx.Module):
     codec: Num = param(
         64e3, "r_v", unit="bit/s", doc="rate of a talker without headers", within="(0, inf)"
     )
-    active: Num = param(0.3875, "a", unit="1", doc="share of time that a call talks", within="(0, 1]")
+    active: Num = param(
+        0.3875, "a", unit="1", doc="share of time that a call talks", within="(0, 1]"
+    )
     talk: Num = param(1.004, "T_a", unit="s", doc="mean talk spurt", within="(0, inf)")
     overhead: Num = param(0.0, "h", unit="1", doc="bytes of headers per byte", within="[0, inf)")
     share: Num = param(
@@ -109,7 +122,8 @@ class Voice(eqx.Module):
         """Mean number of calls in progress."""
         if self.arrivals is None:
             return self.calls
-        return self.offered() * (1 - erlang_blocking(self.offered(), self.most))
+        offered = jnp.asarray(self.offered(), float)
+        return offered * (1 - erlang_blocking(offered, jnp.asarray(self.most, float)))
 
     def talker(self, packet_size: Num) -> Num:
         """Rate of one talker [packet/s], in packets of `packet_size` bytes."""
@@ -142,6 +156,8 @@ class Voice(eqx.Module):
         rng = np.random.default_rng(self.seed)
         begin, end = self._calls(rng, until)
         times, steps, talking = self._talkers(rng, begin, np.minimum(end, until))
+        within = times < until
+        times, steps = times[within], steps[within]
         order = np.argsort(times, kind="stable")
         talkers = talking + np.concatenate([[0], np.cumsum(steps[order])])
         return Held(times[order], talkers * float(self.talker(packet_size)))
@@ -160,20 +176,45 @@ class Voice(eqx.Module):
         self, rng: np.random.Generator, begin: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """When talkers come and go (+1 and -1) after 0 s, and how many there are at first."""
-        active = float(self.active)
-        talking = rng.uniform(size=len(begin)) < active
-        at_first = int(np.count_nonzero(talking & (begin == 0)))
-        late = talking & (begin > 0)
-        times, steps = [begin[late]], [np.ones(np.count_nonzero(late))]
-        pause = float(self.talk) * (1 - active) / active
-        now, on = begin, talking
-        while active < 1 and len(now):
-            mean = np.where((np.arange(_BLOCK) % 2 == 0) == on[:, None], float(self.talk), pause)
-            switch = now[:, None] + np.cumsum(rng.exponential(mean), axis=1)
-            step = np.where((np.arange(_BLOCK) % 2 == 0) == on[:, None], -1.0, 1.0)
+        active, spurt = float(self.active), float(self.talk)
+        spurt, pause = (spurt, spurt * (1 - active) / active) if active < 1 else (math.inf, 0.0)
+        on = rng.uniform(size=len(begin)) < active
+        at_first = int(np.count_nonzero(on & (begin == 0)))
+        times, steps = [begin[on & (begin > 0)]], [np.ones(np.count_nonzero(on & (begin > 0)))]
+        now = begin
+        while len(now):
+            leaves = (np.arange(_BLOCK) % 2 == 0) == on[:, None]
+            ways = rng.exponential(np.where(leaves, spurt, pause))
+            switch = now[:, None] + np.cumsum(ways, axis=1)
             inside = switch < end[:, None]
-            times.append(switch[inside])
-            steps.append(step[inside])
-            ongoing = inside[:, -1]
-            now, end, on = switch[ongoing, -1], end[ongoing], on[ongoing]
+            hung_up = ~inside[:, -1] & (on ^ (np.count_nonzero(inside, axis=1) % 2 == 1))
+            times += [switch[inside], end[hung_up]]
+            steps += [np.where(leaves, -1.0, 1.0)[inside], -np.ones(np.count_nonzero(hung_up))]
+            more = inside[:, -1]
+            now, end, on = switch[more, -1], end[more], on[more]
         return np.concatenate(times), np.concatenate(steps), at_first
+
+
+def _truncated_poisson(rng: np.random.Generator, mean: float, most: float) -> int:
+    """A Poisson number given that it is at most `most`: calls at a random instant."""
+    if math.isinf(most):
+        return int(rng.poisson(mean))
+    k = np.arange(int(most) + 1)
+    logs = k * math.log(mean) - np.cumsum(np.log(np.maximum(k, 1))) if mean > 0 else -1e9 * k
+    weights = np.exp(logs - logs.max())
+    return int(rng.choice(k, p=weights / weights.sum()))
+
+
+def _admitted(begin: np.ndarray, end: np.ndarray, most: float) -> np.ndarray:
+    """Which calls find a place, in the order in which they begin."""
+    kept = np.ones(len(begin), bool)
+    if math.isinf(most):
+        return kept
+    ends: list[float] = []
+    for k, (first, last) in enumerate(zip(begin, end, strict=True)):
+        while ends and ends[0] <= first:
+            heapq.heappop(ends)
+        kept[k] = len(ends) < most
+        if kept[k]:
+            heapq.heappush(ends, last)
+    return kept

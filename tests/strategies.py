@@ -1,14 +1,24 @@
 """Hypothesis strategies from the metadata of parameters."""
 
+import contextlib
 import dataclasses
+import functools
+import itertools
 import math
 from typing import Any
 
+import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from fluidcc.laws.law import Law
+from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, infos
+from fluidcc.laws.reaction import Pause
+from fluidcc.laws.registry import LAWS
+from fluidcc.laws.window.polynomial import AbstractPolynomial
+from fluidcc.network import Flows, FlowsInitial, Link, Network
+from fluidcc.voice import Voice
 
 _WIDEST = 1e3  # stands for an infinite end
 
@@ -19,6 +29,7 @@ def logarithmic(low: float, high: float) -> st.SearchStrategy[float]:
     return exponents.map(lambda k: min(max(10 ** (k / 100), low), high))
 
 
+@functools.cache
 def inside(info: Info) -> st.SearchStrategy[float]:
     """Numbers of a parameter's range, its closed ends among them."""
     assert info.within is not None
@@ -37,12 +48,12 @@ def inside(info: Info) -> st.SearchStrategy[float]:
 @st.composite
 def parameters_of(draw: st.DrawFn, law: Law) -> dict[str, float]:
     """Values of a law's numeric parameters within their ranges, that the law accepts together."""
-    values = {name: draw(inside(i)) for name, i in infos(law).items() if i.within is not None}
-    try:
-        dataclasses.replace(law, **values)
-    except ValueError:
-        assume(False)
-    return values
+    for _ in range(6):  # few of the draws may fit together
+        values = {name: draw(inside(i)) for name, i in infos(law).items() if i.within is not None}
+        with contextlib.suppress(ValueError):
+            dataclasses.replace(law, **values)
+            return values
+    return assume(False) or {}
 
 
 def variants(law: type[Law]) -> list[Any]:
@@ -53,7 +64,7 @@ def variants(law: type[Law]) -> list[Any]:
         value = getattr(default, name)
         if isinstance(value, bool):
             others[name] = [not value]
-        elif info.choices:
+        elif len(info.choices) > 1:
             others[name] = [c for c in info.choices if c != value]
         elif isinstance(value, Law):
             kinds = type(value).__mro__[1].__subclasses__()
@@ -63,3 +74,86 @@ def variants(law: type[Law]) -> list[Any]:
         return [default, *single]
     every = dataclasses.replace(default, **{name: vs[-1] for name, vs in others.items()})
     return [default, *single, every]
+
+
+KINDS = ("window", "reaction", "loss", "feedback", "marking", "estimator", "traffic")
+
+
+def _fit(window: Any, feedback: Any, marking: Any, estimator: Any) -> bool:
+    """Whether laws of a group of flows fit together."""
+    known = window.loads == feedback.loads and (feedback.loads or not estimator.remembers)
+    return known and (marking is not EqualWindow or issubclass(window, AbstractPolynomial))
+
+
+GROUPS = [
+    dict(zip(KINDS, laws, strict=True))
+    for laws in itertools.product(*(LAWS[kind].values() for kind in KINDS))
+    if _fit(laws[0], *laws[3:6])
+]
+"""Every choice of laws for a group of flows."""
+
+
+@functools.cache
+def _variants(law: type[Law]) -> st.SearchStrategy[Any]:
+    return st.sampled_from(variants(law))
+
+
+@functools.cache
+def _laws_with(using: type[Law] | None) -> st.SearchStrategy[Any]:
+    fitting = [laws for laws in GROUPS if using in laws.values()]
+    return st.sampled_from(fitting or GROUPS)
+
+
+@st.composite
+def instances(draw: st.DrawFn, law: type[Law]) -> Any:
+    """A law with any choices and parameters."""
+    chosen = draw(_variants(law))
+    return dataclasses.replace(chosen, **draw(parameters_of(chosen)))
+
+
+@st.composite
+def groups(draw: st.DrawFn, using: type[Law] | None) -> Flows:
+    """A group of flows with any laws that fit together, `using` among them if it is one of its."""
+    laws = draw(_laws_with(using))
+    parts = {kind: draw(instances(law)) for kind, law in laws.items()}
+    window, reaction = parts["window"], parts["reaction"]
+    if window.min_window > window.max_window:
+        window = dataclasses.replace(window, max_window=math.inf)
+    if hasattr(window, "pause"):
+        window = dataclasses.replace(window, pause=isinstance(reaction, Pause))
+    if parts["feedback"].quench and hasattr(reaction, "growth"):
+        reaction = dataclasses.replace(reaction, growth="all")
+    return Flows(
+        **(parts | {"window": window, "reaction": reaction}),
+        n=np.array([1.5, 4.0]),
+        rtt=np.array([0.1, 0.25]),
+        initial=FlowsInitial(slow_start=draw(st.booleans())),
+    )
+
+
+@st.composite
+def voices(draw: st.DrawFn) -> Voice:
+    """Calls of any kind."""
+    numbers = {name: i for name, i in infos(Voice).items() if i.within is not None}
+    values: dict[str, Any] = {name: draw(inside(info)) for name, info in numbers.items()}
+    values |= {"most": math.inf, "seed": draw(st.integers(0, 2**31))}
+    if draw(st.booleans()):
+        values["calls"] = None
+        values["most"] = draw(st.one_of(st.just(math.inf), st.integers(1, 500).map(float)))
+    else:
+        values["arrivals"] = None
+    choices = {name: i.choices for name, i in infos(Voice).items() if i.choices}
+    return Voice(**values, **{name: draw(st.sampled_from(c)) for name, c in choices.items()})
+
+
+@st.composite
+def networks(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
+    """One link and one group of flows with any laws and parameters, `using` among the laws."""
+    queues = [using] if using in LAWS["queue"].values() else list(LAWS["queue"].values())
+    link = Link(
+        queue=draw(st.sampled_from(queues).flatmap(instances)),
+        capacity=draw(inside(infos(Link)["capacity"])),
+        cross=draw(inside(infos(Link)["cross"])),
+        voice=draw(st.one_of(st.none(), voices())),
+    )
+    return Network(links=(link,), flows=(draw(groups(using)),))

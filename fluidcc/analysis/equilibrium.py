@@ -9,49 +9,59 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.rest import (
-    EMPTY,
-    FULL,
-    INTERIOR,
-    JUMP,
-    LARGEST_WINDOW,
-    NONE,
-    Rest,
-    find_rest,
-    settled,
+from fluidcc.analysis.regimes import (
+    STEADY,
+    apart,
+    either,
+    link_advice,
+    quench_ratio,
+    resolved,
+    sampled_advice,
+    sliding,
+    status_of,
+    window_advice,
 )
+from fluidcc.analysis.rest import INTERIOR, Rest, find_rest
 from fluidcc.fluid.rates import heard
+from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
 from fluidcc.results import plain
 
 if TYPE_CHECKING:
     import xarray
 
-_AGREE = 1e-8  # relative difference of queues up to which two starts found the same
+_AGREE = 1e-8  # relative change of places in a round up to which they rest
 
 
 @dataclasses.dataclass(frozen=True)
 class LinkRest:
-    """One link at rest: queue and average [packet], probability of a signal, utilization."""
+    """One link at rest: queue and average [packet], probability of a signal, utilization.
+
+    `load` is the load factor it tells, and `quench_ratio` the share of quenches in the packets on
+    the way back from it; None where there is none.
+    """
 
     queue: float
     average: float
     signal: float
     utilization: float
+    load: float | None = None
+    quench_ratio: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class FlowsRest:
     """One group of flows at rest, per distinct round trip, shapes (m,).
 
-    Window of one flow [packet], round trip with queueing [s], rate of one flow [packet/s],
-    probability of a signal heard.
+    Window of one flow [packet], round trip with queueing [s], rate of one source [packet/s],
+    probability of a signal heard, and the share of the sources that have something to send.
     """
 
     window: Array
     rtt: Array
     rate: Array
     signal: Array
+    active: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +69,16 @@ class Equilibrium:
     """Where a network comes to rest.
 
     `status` is `interior` (a root within the laws' ranges), `empty` (a queue at zero, the links
-    not full), `saturated` (the signal needed lies within a jump, or a full buffer drops), or
-    `none`; `message` says why and what helps. Numbers are NaN where there is no equilibrium.
+    not full), `saturated` (the signal needed lies within a jump, or a full buffer drops),
+    `continuum` (many places rest; the numbers are those reached from the laws' start), or `none`;
+    `message` says why and what helps. `sliding` names the links that are held at a jump from both
+    sides: the equilibrium of the undelayed model, without a linearisation. Numbers are NaN where
+    there is no equilibrium.
     """
 
     status: str
     message: str
+    sliding: tuple[str, ...]
     links: dict[str, LinkRest]
     flows: dict[str, FlowsRest]
     net: Network = dataclasses.field(repr=False)
@@ -75,6 +89,7 @@ class Equilibrium:
         return {
             "status": self.status,
             "message": self.message,
+            "sliding": list(self.sliding),
             "links": {k: plain(dataclasses.asdict(v)) for k, v in self.links.items()},
             "flows": {k: plain(dataclasses.asdict(v)) for k, v in self.flows.items()},
         }
@@ -122,52 +137,72 @@ def equilibrium(net: Network) -> Equilibrium:
     """Where a network comes to rest, to about 12 digits.
 
     One link has at most one equilibrium if windows do not grow with the signal nor the signal
-    falls with the queue (both hold for every law here). For several links uniqueness is not
-    known: the search starts from empty and from long queues, and the message says if they differ.
+    falls with the queue (both hold for every law here, but for memories that rest anywhere: their
+    range is told). For several links uniqueness is not known: the search starts from empty and
+    from long queues, and the message says if they differ.
     """
-    arrays = numeric(net)
-    rest = find_rest(arrays, np.zeros(len(net.links)))
+    arrays = with_mean_calls(numeric(net))
+    nothing = np.zeros(len(net.links))
+    rest = find_rest(arrays, nothing)
     notes = []
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
         other = find_rest(arrays, np.asarray(longest))
-        apart = np.abs(np.asarray(rest.queues) - np.asarray(other.queues))
-        if np.any(apart > _AGREE * (1 + np.abs(np.asarray(rest.queues)))):
+        if apart(rest, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
         if float(rest.moved) > _AGREE:
             notes.append(f"the queues still move by {float(rest.moved):.1e} a round")
-    return _described(net, rest, notes)
+    starts = max(len(link.queue.starts(0.0)) for link in net.links)
+    others = [find_rest(arrays, nothing, start) for start in range(1, starts)]
+    others = [other for other in others if apart(rest, other)]
+    notes += [_between(net, k, [rest, *others]) for k in range(len(net.links)) if others]
+    return _described(net, arrays, rest, [n for n in notes if n], bool(others))
 
 
-def _described(net: Network, rest: Rest, notes: list[str]) -> Equilibrium:
-    codes = [int(c) for c in rest.codes]
-    status = (
-        "none" if NONE in codes
-        else "saturated" if JUMP in codes or FULL in codes
-        else "empty" if all(c == EMPTY for c in codes)
-        else "interior"
-    )  # fmt: skip
-    links = {name: _link(net, rest, k) for k, name in enumerate(net.link_names)}
-    flows = {name: _flows(net, rest, i) for i, name in enumerate(net.flow_names)}
-    texts = [_advice(net, rest, k) for k in range(len(codes))]
-    texts += [_endless(net, name, group) for name, group in flows.items()]
-    if status != "none":
-        texts += [_floor(name, group) for name, group in flows.items()]
+def _between(net: Network, k: int, rests: list[Rest]) -> str:
+    """The range over which link k may rest."""
+    queues = [float(rest.queues[k]) for rest in rests]
+    signals = [either(rest.signals[k]) for rest in rests]
+    if max(queues) - min(queues) <= _AGREE and max(signals) - min(signals) <= _AGREE:
+        return ""
+    return (
+        f"many places rest: links.{net.link_names[k]} at queues from {min(queues):.6g} to "
+        f"{max(queues):.6g} packets with signals from {min(signals):.6g} to {max(signals):.6g}, by "
+        "the start of its law"
+    )
+
+
+def _described(
+    net: Network, arrays: Network, rest: Rest, notes: list[str], many: bool
+) -> Equilibrium:
+    rest, regimes = resolved(arrays, rest)
+    status = "continuum" if many else status_of(rest, regimes)
+    links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
+    flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
+    texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
+    if status == "interior" and not sliding(net, regimes):
+        texts += [sampled_advice(net, k) for k in range(len(regimes))]
+    for i, group in enumerate(flows.values()):
+        texts += window_advice(net, i, group.window, status != "none")
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
         links = {name: LinkRest(*4 * (math.nan,)) for name in links}
         unknown = {name: np.full(len(v.window), math.nan) for name, v in flows.items()}
-        flows = {name: FlowsRest(*4 * (v,)) for name, v in unknown.items()}
-    return Equilibrium(status, message, links, flows, net, rest)
+        flows = {name: FlowsRest(*5 * (v,)) for name, v in unknown.items()}
+    return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)
 
 
-def _link(net: Network, rest: Rest, k: int) -> LinkRest:
+def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkRest:
     link, queue = net.links[k], float(rest.queues[k])
-    average = float(link.queue.average(settled(link, queue), queue))
+    average = float(link.queue.average(rest.laws[k], queue))
     used = min(1.0, float(rest.accepted[k]) / float(link.capacity))
-    used = 1.0 if int(rest.codes[k]) == INTERIOR else used
-    return LinkRest(queue, average, _either(rest.signals[k]), used)
+    busy = regime in (INTERIOR, STEADY) and queue > 0
+    load = float(rest.signals[k].load) if link.queue.loads else None
+    return LinkRest(
+        queue, average, either(rest.signals[k]), 1.0 if busy else used, load,
+        quench_ratio(net, k, rest),
+    )  # fmt: skip
 
 
 def _flows(net: Network, rest: Rest, i: int) -> FlowsRest:
@@ -175,53 +210,8 @@ def _flows(net: Network, rest: Rest, i: int) -> FlowsRest:
     rtt = np.asarray(flows.rtt, float)
     rtt = rtt + sum(float(rest.queues[k]) / float(net.links[k].capacity) for k in flows.route)
     window = np.asarray(rest.windows[i])
-    signal = _either(heard(flows, tuple(rest.signals[k] for k in flows.route)))
-    return FlowsRest(window, rtt, window / rtt, np.full(len(window), signal))
-
-
-def _either(signal: Any) -> float:
-    return float(1 - (1 - signal.mark) * (1 - signal.drop))
-
-
-def _advice(net: Network, rest: Rest, k: int) -> str:
-    """What is to be said about link k."""
-    code, queue, name = int(rest.codes[k]), float(rest.queues[k]), net.link_names[k]
-    needed, given = _either(rest.signals[k]), _either(rest.signals_below[k])
-    if code == JUMP:
-        return (
-            f"no smooth equilibrium: the marking needed ({needed:.3g}) is above the {given:.3g} "
-            f"that links.{name}.queue gives below its jump at {queue:.6g} packets; the queue sits "
-            "there, in small cycles if the feedback is delayed"
-        )
-    if code == FULL:
-        return (
-            f"the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
-            f"{float(rest.signals[k].mark):.3g} it drops {float(rest.signals[k].drop):.3g}"
-        )
-    if code == NONE:
-        return (
-            f"no equilibrium: with every packet marked, or the longest queue ({queue:.6g} "
-            f"packets), links.{name} is still offered more than its capacity; losses govern. "
-            "Fewer flows, a longer buffer or a law that backs off further would settle"
-        )
-    if code == EMPTY and len(rest.codes) == 1:
-        used = float(rest.accepted[k]) / float(net.links[k].capacity)
-        return f"the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty"
-    return ""
-
-
-def _endless(net: Network, name: str, group: FlowsRest) -> str:
-    cap = float(net.flows[net.flow_names.index(name)].window.max_window)
-    if not (np.max(group.window) >= LARGEST_WINDOW < cap):
-        return ""
-    return (
-        f"flows.{name}: the window is not bounded; give max_window "
-        f"(the search ends at {LARGEST_WINDOW:.3g} packets)"
+    signal = either(heard(flows, tuple(rest.signals[k] for k in flows.route)))
+    active = rest.senders[i].active if flows.traffic.starts else np.ones_like(window)
+    return FlowsRest(
+        window, rtt, np.asarray(rest.rates[i]), np.full(len(window), signal), np.asarray(active)
     )
-
-
-def _floor(name: str, group: FlowsRest) -> str:
-    low = float(np.min(group.window))
-    if not low < 1:
-        return ""
-    return f"flows.{name}: a window of {low:.3g} is below one packet per window"

@@ -16,8 +16,9 @@ from fluidcc.ops import Num
 class State(NamedTuple):
     """Everything that has memory: senders per group (m,), queues and queue laws per link.
 
-    Simulations also keep what moves by jumps alone: the times of the next ticks [s], per link and
-    per group (m,), and the rate that links have left for best effort; `()` where there is none.
+    Simulations also keep what moves by jumps alone: the times of the next ticks [s], per link, per
+    group (m,), and per link with calls that vary; and the rate of these calls [packet/s]. `()` is
+    where there is none.
     """
 
     senders: tuple

@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.fluid.delays import Past, State, Wire, picks, round_trip
 from fluidcc.fluid.rates import flux, heard
 from fluidcc.fluid.senders import known_load, sending_rate, start_sender
+from fluidcc.fluid.service import varies, with_service
 from fluidcc.laws.law import Ack, Signal
 from fluidcc.network import Flows, Network
 from fluidcc.ops import Num
@@ -31,8 +32,12 @@ def initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
     return tuple(clocks)
 
 
-def initial_state(net: Network) -> State:
-    """The state before the start: the scenario's constant history."""
+def initial_state(net: Network, courses: tuple = ()) -> State:
+    """The state before the start: the scenario's constant history.
+
+    `courses` has per link the times at which the rate of its calls changes and the rates; they
+    are at their mean where it is left out.
+    """
     shapes = (jnp.shape(f.rtt) for f in net.flows)
     senders = tuple(
         start_sender(f, jnp.broadcast_to(jnp.asarray(f.initial.window, float), shape))
@@ -41,7 +46,24 @@ def initial_state(net: Network) -> State:
     queues = tuple(jnp.asarray(link.initial.queue, float) for link in net.links)
     laws = tuple(link.queue.start(jnp.asarray(link.initial.average, float)) for link in net.links)
     laws = jax.tree.map(lambda v: jnp.asarray(v, float), laws)
-    return State(senders, queues, laws, initial_clocks(net, senders, queues))
+    edges, calls = _initial_calls(net, courses)
+    state = State(senders, queues, laws, (), calls)
+    clocks = initial_clocks(with_service(net, calls), senders, queues)
+    return state._replace(clocks=clocks + edges)
+
+
+def _initial_calls(net: Network, courses: tuple) -> tuple[tuple, tuple]:
+    """When the calls change first [s] and what they send before [packet/s], per link with calls
+    that vary; both empty where there is none.
+    """
+    if not any(varies(link) for link in net.links):
+        return (), ()
+    nothing = (jnp.zeros(1), jnp.zeros(1))
+    known = [course or nothing for course in courses] or [nothing] * len(net.links)
+    found = [c if varies(link) else () for c, link in zip(known, net.links, strict=True)]
+    first = [(c[0][0], c[1][0]) if c else ((), ()) for c in found]
+    edges, calls = zip(*first, strict=True)
+    return edges, calls
 
 
 def starts_late(flows: Flows) -> Num:
@@ -55,10 +77,10 @@ def initial_wire(net: Network, y: State) -> Wire:
     """
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
     signals = tuple(Signal(*(nothing for _ in Signal._fields)) for _ in net.links)
-    index = picks(net)
+    index, now = picks(net), with_service(net, y.services)
     wire = Wire((), signals, tuple(one for _ in net.links))
     for _ in range(_SETTLING):
-        wire = wire._replace(rates=_rates_before(net, y, wire.signals))
+        wire = wire._replace(rates=_rates_before(now, y, wire.signals))
         flat = ravel_pytree(wire)[0]
         past = jax.tree.map(lambda i, flat=flat: flat[i], index)
         wire = flux(net, y, past).wire._replace(rates=wire.rates)

@@ -20,7 +20,7 @@ from fluidcc.fluid.layout import (
     starts_late,
 )
 from fluidcc.fluid.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux
-from fluidcc.fluid.service import with_service
+from fluidcc.fluid.service import course, with_mean_calls, with_service
 from fluidcc.fluid.system import Events, System
 from fluidcc.fluid.ticks import distances, tick
 from fluidcc.network import Network, numeric
@@ -28,12 +28,12 @@ from fluidcc.network import Network, numeric
 
 class Numbers(NamedTuple):
     """What the functions of a network's system are given: its numbers, the record (U,) of its
-    constant history, and per link the steps of its rate (`()` for a constant one).
+    constant history, and per link the course of its calls (`()` where they do not vary).
     """
 
     net: Network
     before: Array
-    paths: tuple = ()
+    courses: tuple
 
 
 def _record(net: Network, y: State, wire: Wire) -> Array:
@@ -173,7 +173,7 @@ class NetworkEquation:
         moved = _with_bounded(net, state, values)
         if at < hit.size:
             held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(net, z)
-            moved, held = tick(net, t, moved, past, held, args.paths, hit[at:])
+            moved, held = tick(net, t, moved, past, held, args.courses, hit[at:])
             new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
         flat = self.limit(ravel_pytree(moved)[0], mode, args)
         return jnp.concatenate(new).astype(mode.dtype), flat
@@ -225,18 +225,21 @@ def _system(treedef: Any, shapes: tuple) -> System:
 
 
 @jax.jit
-def _start(net: Network) -> tuple[Array, Array]:
+def _start(net: Network, courses: tuple) -> tuple[Array, Array]:
     """State and record before the start."""
-    state = initial_state(net)
+    state = initial_state(net, courses)
     return ravel_pytree(state)[0], _record(net, state, initial_wire(net, state))
 
 
-def network_system(net: Network) -> tuple[System, Array, Numbers]:
+def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, Numbers]:
     """The delay equation of a network, its state at the start and its numbers.
 
-    Networks of one structure share one System, so a change of numbers compiles nothing.
+    Networks of one structure share one System, so a change of numbers compiles nothing. Calls that
+    vary at random do so up to `until` [s].
     """
-    net = numeric(net)
+    courses = tuple(course(link, until) for link in net.links)
+    net = with_mean_calls(numeric(net), varying=False)
     leaves, treedef = jax.tree.flatten(net)
-    y0, before = _start(net)
-    return _system(treedef, tuple(leaf.shape for leaf in leaves)), y0, Numbers(net, before)
+    y0, before = _start(net, courses)
+    system = _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
+    return system, y0, Numbers(net, before, courses)

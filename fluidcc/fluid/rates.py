@@ -73,10 +73,10 @@ def _sum(*changes: Any) -> Any:
     return jax.tree.map(lambda *c: sum(c), *changes)
 
 
-def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
-    """Mean change of a queue law's memory per second, at arrivals `offered` [packet/s].
+def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
+    """Mean change of a queue law's memory by arrivals per second, before its limits act.
 
-    With `ticks` those of the law count as change over period, as equilibria and roots have it.
+    Arrivals come at `offered` packets per second.
     """
     law, capacity = link.queue, link.capacity
 
@@ -85,9 +85,20 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
 
     per_packet = ops.slope(lambda k: counted(k, 0.0), x, q, capacity)
     per_second = ops.slope(lambda k: counted(0.0, k), x, q, capacity)
-    change = _sum(_scaled(law.counted(offered, capacity), per_packet), per_second)
+    return _sum(_scaled(law.counted(offered, capacity), per_packet), per_second)
+
+
+def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
+    """Mean change of a queue law's memory per second, at arrivals `offered` [packet/s].
+
+    With `ticks` those of the law count as change over period, as equilibria and roots have it.
+    """
+    law, change = link.queue, arrival_rate(link, x, q, offered)
+    if law.limits is not None:
+        low, high = law.limits
+        change = jax.tree.map(lambda raw, v: _hold(raw, v, low, high, None), change, x)
     if ticks and law.period is not None:
-        jump = law.on_tick(x, Arrival(0.0, 0.0, q, capacity))
+        jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
         change = _sum(change, _scaled(1.0 / getattr(law, law.period), jump))
     return change
 
@@ -196,9 +207,7 @@ def flux(
     links = [_link_flux(net, k, y, offered[k], modes, ticks) for k in range(len(net.links))]
     raws, queues, laws, signals, paces = zip(*links, strict=True)
     still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
-    return Flux(
-        State(changes, queues, laws, *still), Wire(rates, signals, paces), raws, window_raw
-    )
+    return Flux(State(changes, queues, laws, *still), Wire(rates, signals, paces), raws, window_raw)
 
 
 def drift(net: Network, y: State, past: Past) -> State:

@@ -20,7 +20,8 @@ from fluidcc.fluid.rates import heard
 from fluidcc.fluid.senders import known_load, starts_slowly
 from fluidcc.fluid.service import with_service
 from fluidcc.fluid.status import Status
-from fluidcc.network import Network
+from fluidcc.laws.law import Ack
+from fluidcc.network import Link, Network
 
 _POINTS = 1001
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
@@ -78,10 +79,7 @@ class Trajectory:
             for name, run in self.links.items()
         }
         flows = {
-            name: {
-                key: getattr(run, key).T.tolist()
-                for key in _FLOW_UNITS
-            }
+            name: {key: getattr(run, key).T.tolist() for key in _FLOW_UNITS}
             for name, run in self.flows.items()
         }
         return {
@@ -202,8 +200,33 @@ def _report(net: Network, states: jax.Array, records: jax.Array) -> tuple[list, 
     return jax.vmap(one)(states, records)
 
 
+def periods(net: Network) -> list[float]:
+    """Times between the ticks of a network's laws [s] that do not depend on its state."""
+    found = [float(getattr(k.queue, k.queue.period)) for k in net.links if k.queue.period]
+    for flows in net.flows:
+        long, short = (flows.window.period(Ack(1.0, 0.0, rtt)) for rtt in (2.0, 1.0))
+        if long is not None and short is not None and float(long) == float(short):
+            found.append(float(long))
+    return sorted(set(found))
+
+
+def _aligned(step: float, ticks: list[float]) -> float:
+    """A step of at most `step` that divides the times between ticks, if some shorter one does."""
+    if not ticks:
+        return step
+    least = math.ceil(ticks[0] / step - 1e-9)
+    for parts in range(least, 4 * least + 1):
+        shares = [tick * parts / ticks[0] for tick in ticks]
+        if all(abs(share - round(share)) < 1e-9 * share for share in shares):
+            return ticks[0] / parts
+    return ticks[0] / least
+
+
 def uniform_mesh(net: Network) -> Uniform:
-    """Uniform steps for a network: a small share of its round trips, below its shortest delay."""
+    """Uniform steps for a network: a small share of its round trips, below its shortest delay.
+
+    Ticks of the laws fall on its nodes where one step can divide all their periods.
+    """
     empty = tuple(0.0 for _ in net.links)
     trips = [explicit_way(net, flows, empty) for flows in net.flows]
     seen = [
@@ -211,13 +234,20 @@ def uniform_mesh(net: Network) -> Uniform:
     ]
     shortest = min(age for age in seen if age > 0)
     rtt = min(float(np.min(np.asarray(f.rtt))) for f in net.flows)
-    step = min(rtt / _STEPS_PER_DELAY, 0.9 * float(shortest))
+    step = _aligned(min(rtt / _STEPS_PER_DELAY, 0.9 * float(shortest)), periods(net))
     full = max(
         float(np.max(np.asarray(f.rtt)))
-        + sum(float(net.links[k].buffer) / float(net.links[k].capacity) for k in f.route)
+        + sum(float(net.links[k].buffer) / _least_rate(net.links[k]) for k in f.route)
         for f in net.flows
     )
     return Uniform(step) if math.isinf(full) else Uniform(step, slots=math.ceil(full / step) + 4)
+
+
+def _least_rate(link: Link) -> float:
+    """The least rate at which a link serves its flows [packet/s]."""
+    if link.voice is None:
+        return float(link.capacity)
+    return float(link.voice.left(link.capacity, math.inf))
 
 
 def _checked(net: Network, until: float, points: ArrayLike | None, mesh: object) -> Floats:
@@ -257,7 +287,7 @@ def simulate(
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
         How the delay equation is stepped; see `solve_dde`. By default `Located(rtol=1e-6)` for up
-        to four distinct round trips, and `uniform_mesh(net)` for more.
+        to four distinct round trips without ticks or calls that vary, else `uniform_mesh(net)`.
 
     Returns
     -------
@@ -271,10 +301,11 @@ def simulate(
         self-clocked network start late: nothing would ever clock them.
     """
     times = _checked(net, until, points, mesh)
-    system, y0, args = network_system(net)
+    system, y0, args = network_system(net, until=until)
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
-        mesh = Located(rtol=1e-6) if few else uniform_mesh(net)
+        smooth = not jax.tree.leaves(_shapes(args.net)[0].clocks)
+        mesh = Located(rtol=1e-6) if few and smooth else uniform_mesh(net)
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)
     reached = times <= float(run.status_time) + 1e-12 * until
     failed = Status(int(run.status)) is not Status.ok

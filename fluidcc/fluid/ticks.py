@@ -1,4 +1,4 @@
-"""Clocks: what laws do at their sampling times, and links whose rate changes by steps."""
+"""Clocks: what laws do at their sampling times, and calls that change a link's rate."""
 
 from typing import Any
 
@@ -12,9 +12,6 @@ from fluidcc.fluid.senders import known_load
 from fluidcc.fluid.service import with_service
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.network import Network
-
-Path = tuple[Array, Array]
-"""Times (E,) [s] at which a link's rate changes, and the rates (E,) from then on [packet/s]."""
 
 
 def distances(y: State, t: Any) -> list[Array]:
@@ -40,11 +37,12 @@ def _added(state: Any, change: Any, hit: Array) -> Any:
 
 
 def tick(
-    net: Network, t: Any, y: State, past: Past, modes: Modes, paths: tuple, hit: Array
+    net: Network, t: Any, y: State, past: Past, modes: Modes, courses: tuple, hit: Array
 ) -> tuple[State, Modes]:
     """State and bounds after the ticks marked in `hit`, which has the shape of `distances`.
 
-    Windows that were held at their cap are free after a tick.
+    `courses` has the steps of the calls' rate per link. Windows held at their cap are free after a
+    tick.
     """
     parts = _split(y, hit)
     links, groups = len(net.links), len(net.flows)
@@ -69,10 +67,11 @@ def tick(
             clocks[links + i] = due + jnp.where(on, flows.window.period(ack), 0.0)
     for k, on in enumerate(parts[links + groups :]):
         if on is not None:
-            times, rates = paths[k]
-            index = jnp.searchsorted(times, clocks[links + groups + k], side="right")
-            services[k] = jnp.where(on, rates[index - 1], services[k])
+            times, rates = courses[k]
+            due = clocks[links + groups + k]
+            index = jnp.searchsorted(times, jnp.maximum(t, due), side="right")
+            services[k] = jnp.where(on, rates[index], services[k])
             later = jnp.append(times, jnp.inf)[index]
-            clocks[links + groups + k] = jnp.where(on, later, clocks[links + groups + k])
+            clocks[links + groups + k] = jnp.where(on, later, due)
     moved = State(tuple(senders), y.queues, tuple(laws), tuple(clocks), tuple(services))
     return moved, modes._replace(windows=tuple(windows))

@@ -88,8 +88,10 @@ class Law(eqx.Module):
 class AbstractWindowLaw(Law):
     """What acknowledgements and congestion signals do to a sender."""
 
+    symbols: ClassVar[tuple[str, ...]] = ("W",)  # LaTeX, of the state's numbers in order
     reaction: eqx.AbstractClassVar[str]  # unless a scenario says otherwise
     recovery: eqx.AbstractClassVar[str]  # what the packet sender does about losses
+    loads: ClassVar[bool] = False  # acts on the load factor
     min_window: Num = param(
         1.0,
         r"W_{\min}",
@@ -141,8 +143,11 @@ class AbstractWindowLaw(Law):
 class AbstractQueueLaw(Law):
     """What arrivals and time do to a queue's memory, and what the queue says."""
 
+    symbols: ClassVar[tuple[str, ...]] = ("v",)  # LaTeX, of the memory's numbers in order
+    limits: ClassVar[tuple[float, float] | None] = None  # that arrivals keep the memory between
     period: ClassVar[str | None] = None  # name of the field with the time between ticks [s]
     held: ClassVar[bool] = False  # the signal changes at ticks alone
+    waits: ClassVar[bool] = False  # packets: a tick waits for a moment at which it changes something
     loads: ClassVar[bool] = False  # the signal has a load factor
 
     def start(self, average: Num) -> State:
@@ -163,11 +168,16 @@ class AbstractQueueLaw(Law):
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Change on `seen.count` arrivals and `seen.elapsed` seconds; 0 if both are 0."""
-        return ()
+        return jax.tree.map(lambda v: 0.0 * v, x)
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Change at a tick; `seen` tells the queue and the link rate."""
         return jax.tree.map(lambda v: 0.0 * v, x)
+
+    def spacing(self) -> tuple[Num, Num]:
+        """Shortest and longest time between ticks [s]; packets draw uniformly between them."""
+        period = getattr(self, self.period or "")
+        return period, period
 
     @abc.abstractmethod
     def signal(self, x: State, seen: Arrival) -> Signal:

@@ -78,6 +78,13 @@ def _plain(value: Num) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def check_order(law: Any, low: str, high: str) -> None:
+    """Raise ValueError unless one field of a law is below another, where both are plain."""
+    below, above = getattr(law, low), getattr(law, high)
+    if _plain(below) and _plain(above) and below >= above:
+        raise ValueError(f"{law.name} needs {low} < {high}, got {below!r} and {above!r}")
+
+
 def check_fields(thing: Any, where: str) -> None:
     """Raise ValueError for the first described field of `thing` that is out of range.
 

@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 from fluidcc import ops
+from fluidcc.laws.block import any_of
 from fluidcc.laws.law import AbstractReaction, Shares, Since
 from fluidcc.laws.parameters import choice
 from fluidcc.ops import Num
-
-_ALMOST_ONE = 1 - 1e-12  # (1 - p)^w has no slope at p = 1 for w < 1
 
 
 def _clean_share(growth: str, p: Num) -> Num:
@@ -41,17 +40,23 @@ class PerMark(AbstractReaction):
 class OncePerRTT(AbstractReaction):
     """At most one reaction per window of data. RFC 3168, 6.1.2.
 
-    The mean counts blocks of w ACKs in which at least one is marked.
+    The mean counts blocks of w ACKs in which at least one is marked. Marks are independent
+    (`exact`), or their number is Poisson; under `round_chain` the window grows only in blocks
+    without a mark. The packet rule is one for all three.
     """
 
     name: ClassVar[str] = "once_per_rtt"
     source: ClassVar[str] = "rfc3168, section 6.1.2"
     growth: str = choice("all", "all", "clean", doc="ACKs that let the window grow")
+    block: str = choice(
+        "exact", "exact", "poisson", "round_chain", doc="fluid: how a window of ACKs is counted"
+    )
 
     def shares(self, p: Num, w: Num) -> Shares:
         """One reaction in a block of w ACKs with a mark."""
-        heard = (1 - (1 - ops.minimum(p, _ALMOST_ONE)) ** w) / w
-        return Shares(_clean_share(self.growth, p), heard)
+        some = 1 - ops.exp(-p * w) if self.block == "poisson" else any_of(w, p)
+        grown = 1 - some if self.block == "round_chain" else _clean_share(self.growth, p)
+        return Shares(grown, some / w)
 
     def ready(self, since: Since) -> Num:
         """Once a packet sent after the last reaction is acknowledged."""

@@ -9,12 +9,27 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.law import AbstractQueueLaw, Moment
 from fluidcc.packets import records as r
-from fluidcc.packets.compile import marking_hook, queue_hooks, reaction_hooks, window_hooks
-from fluidcc.packets.plan import GroupPlan, Plan
+from fluidcc.packets.compile import (
+    marking_hook,
+    permit_hook,
+    queue_hooks,
+    reaction_hooks,
+    window_hooks,
+)
+from fluidcc.packets.plan import FlowPlan, GroupPlan, Plan
 from fluidcc.packets.streams import stream_key, uniform
 
 _UNBOUNDED = 1000  # packets assumed at first for a buffer without limit
+
+
+_MOMENTS = {Moment.ENTRY: r.ENTRY, Moment.DEPARTURE: r.DEPARTURE, Moment.REVERSE: r.REVERSE}
+
+
+def _averages(law: AbstractQueueLaw) -> bool:
+    """Whether a queue law decides by an average of its own."""
+    return float(law.average(law.start(1.0), 0.0)) != 0.0
 
 
 class Simulation:
@@ -24,8 +39,9 @@ class Simulation:
         self.plan, self.seed, self.elide = plan, seed, elide
         self._keep: list[np.ndarray] = []
         self._kinds: list[tuple[int, int]] = [(r.SENDER, k) for k in range(len(plan.flows))]
-        self._wires: list[tuple[float, float]] = []
+        self._wires: list[dict[str, Any]] = []
         self._ports: list[dict[str, Any]] = []
+        self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
         self._route()
         self.groups = self._records(r.GROUP_RECORD, [self._group(g) for g in plan.groups])
         self.flows = self._records(r.FLOW_RECORD, [self._flow(k) for k in range(len(plan.flows))])
@@ -61,8 +77,8 @@ class Simulation:
         self._kinds.append((kind, index))
         return len(self._kinds) - 1
 
-    def _wire(self, delay: float, rate: float = 0.0, kind: int = r.WIRE) -> int:
-        self._wires.append((delay, rate))
+    def _wire(self, delay: float, kind: int = r.WIRE, **fields: Any) -> int:
+        self._wires.append({"delay": delay} | fields)
         return self._add(kind, len(self._wires) - 1)
 
     def _port(self, **fields: Any) -> int:
@@ -84,7 +100,7 @@ class Simulation:
         for k, flow in enumerate(flows):
             if flow.access_delay > 0 or (shared and flow.access_rate > 0):
                 rate = flow.access_rate if shared else 0.0
-                access[k].append(self._wire(flow.access_delay, rate))
+                access[k].append(self._wire(flow.access_delay, rate=rate))
         wires = [self._wire(float(link.delay)) for link in links]
         self._hops = 2 + max(len(f.route) * 2 + len(a) for f, a in zip(flows, access, strict=True))
         routes = np.full((len(flows), self._hops), -1, np.int32)
@@ -103,19 +119,40 @@ class Simulation:
             tail = float(links[flow.route[-1]].delay) if shared else 0.0
             way = way[:-1] if shared else way
             routes[k, : len(way)] = way
-            key = (flow.return_delay, tail) if shared else k
+            passed = self._passed(flow, ports)
+            key = (flow.return_delay, tail, passed) if shared else k
             if key not in returns:
-                returns[key] = self._wire(flow.return_delay, kind=r.RETURN)
+                returns[key] = self._way_back(flow.return_delay, passed)
             self._return_wires.append(returns[key])
             self._tails.append(tail)
         self._routes, self._quenches = routes, quenches
+
+    def _passed(self, flow: FlowPlan, ports: list[int]) -> tuple[tuple[float, int], ...]:
+        """Distances from the sender [s] and ports of the routers that judge a flow's ACKs."""
+        if self.plan.groups[flow.group].moment is not Moment.REVERSE:
+            return ()
+        indices = [self._kinds[ports[link]][1] for link in flow.route]
+        ways = zip(flow.quench_delays, indices, strict=True)
+        return tuple((delay, port) for delay, port in ways if self._ports[port]["say"])
+
+    def _way_back(self, delay: float, passed: tuple[tuple[float, int], ...]) -> int:
+        """Wires from the receiver to the sender past these routers; the first one."""
+        distances = [0.0, *(distance for distance, _ in passed), delay]
+        first = self._wire(distances[1], kind=r.RETURN)
+        for k, (distance, port) in enumerate(passed):
+            way = distances[k + 2] - distance
+            first = self._wire(way, kind=r.ROUTER, port=port, onward=first)
+        return first
 
     def _link_port(self, k: int) -> int:
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         hooks = queue_hooks(link.queue, float(link.initial.average))
         by_bytes = bool(getattr(link.queue, "bytes", False))
+        shortest, longest = map(float, link.queue.spacing()) if hooks.tick else (0.0, 0.0)
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
+        port = len(self._ports)
+        timer = self._add(r.TIMER, port) if hooks.tick else 0
         return self._port(
             rate=capacity * unit,
             capacity=capacity,
@@ -126,8 +163,13 @@ class Simulation:
             update=hooks.update,
             arrive=hooks.arrive,
             say=hooks.say,
+            tick=hooks.tick,
             block=self._array(hooks.block),
-            averages=hooks.averages,
+            averages=_averages(link.queue),
+            period=shortest,
+            spread=longest - shortest,
+            timer=timer,
+            waits=link.queue.waits,
             key=stream_key(self.seed, "queue", k),
         )
 
@@ -136,8 +178,11 @@ class Simulation:
     def _group(self, group: GroupPlan) -> dict[str, Any]:
         law, options = group.flows.window, group.options
         window, reaction = window_hooks(law), reaction_hooks(group.flows.reaction)
+        self._memories.append(window.memory)
         marking, marking_block = marking_hook(group.flows.marking, law)
-        sticky = options.echo == "sticky" or (options.echo == "law" and reaction.per_window)
+        permit, permit_block = permit_hook(group.flows.feedback)
+        by_law = reaction.per_window and not window.counts_marks
+        sticky = options.echo == "sticky" or (options.echo == "law" and by_law)
         recovery = law.recovery if options.recovery == "law" else options.recovery
         same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
                 "dup_acks", "limited_transmit", "one_fast_retransmit", "integer_windows",
@@ -152,24 +197,29 @@ class Simulation:
             "echoes": group.echoes,
             "markable": group.markable,
             "quenched": group.flows.feedback.quench,
-            "front": group.front,
+            "moment": _MOMENTS[group.moment],
             "each_mark": reaction.each_mark,
             "sticky": sticky,
             "on_ack": window.on_ack,
             "on_mark": window.on_mark,
             "on_loss": window.on_loss,
+            "observe": window.observe,
+            "states": len(window.memory),
             "law_block": self._array(window.block),
             "ready": reaction.ready,
             "growing": reaction.growing,
             "reaction_block": self._array(reaction.block),
             "marking": marking,
             "marking_block": self._array(marking_block),
+            "permit": permit,
+            "permit_block": self._array(permit_block),
         }
 
     def _flow(self, k: int) -> dict[str, Any]:
         flow = self.plan.flows[k]
         options = self.plan.groups[flow.group].options
         window = self.plan.groups[flow.group].max_window
+        memory = np.array(self._memories[flow.group], dtype=np.float64)
         ssthresh = min(options.initial_ssthresh, window, 1e9)
         start = self.plan.groups[flow.group].flows.start
         low, high = float(start.low), float(start.high)
@@ -178,6 +228,8 @@ class Simulation:
             "group": flow.group,
             "window": 1.0 if options.syn else options.initial_window,
             "initial_window": options.initial_window,
+            "permitted": min(window, 1e9),
+            "memory": self._array(memory),
             "threshold": float(int(ssthresh)),
             "deadline": r.NEVER,
             "send_at": low + (high - low) * draw,  # the start, until it has happened
@@ -213,6 +265,8 @@ class Simulation:
         count, (pool, ring) = len(self._kinds), self._sizes(scale)
         times = np.full(count, r.NEVER)
         times[: len(self.flows)] = self.flows["send_at"]
+        for port in self.ports[self.ports["tick"] != 0]:
+            times[port["timer"]] = port["period"] + port["spread"] / 2
         order = np.lexsort((np.arange(count), times))  # sorted, so it is a heap
         heap = np.zeros(count, r.NODE_RECORD)
         heap["time"], heap["entity"] = times[order], order
@@ -221,15 +275,14 @@ class Simulation:
         self.entities["slot"][order] = np.arange(count)
         self.packets = np.zeros(pool, r.PACKET_RECORD)
         self.packets["next"] = np.append(np.arange(1, pool), -1)
-        self.wires = np.zeros(len(self._wires), r.WIRE_RECORD)
-        self.wires["delay"], self.wires["rate"] = np.array(self._wires).T
+        self.wires = self._records(r.WIRE_RECORD, self._wires)
         self.receivers = np.zeros(len(self.flows), r.RECEIVER_RECORD)
         state = np.zeros(1, r.SIMULATION_RECORD)
         values = {
             "packets": self._array(self.packets),
             "entities": self._array(self.entities),
             "heap": self._array(heap),
-            "wires": self._array(self.wires),
+            "wires": self.wires.ctypes.data,
             "ports": self.ports.ctypes.data,
             "groups": self.groups.ctypes.data,
             "flows": self.flows.ctypes.data,

@@ -14,11 +14,14 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import (
+    AbstractFeedback,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
     AbstractWindowLaw,
+    Ack,
     Law,
+    State,
 )
 from fluidcc.packets import records
 from fluidcc.packets.cache import module_from, package_hash
@@ -74,6 +77,11 @@ def _block(first: int, *values: float) -> np.ndarray:
     return np.array([*([0.0] * first), *values], dtype=np.float64)
 
 
+def _numbers(state: State) -> tuple[float, ...]:
+    """Numbers of a law's state, in order."""
+    return tuple(map(float, state)) if isinstance(state, tuple) else (float(state),)
+
+
 _texts: dict[Any, Any] = {}
 
 
@@ -96,39 +104,54 @@ class QueueHooks(NamedTuple):
     update: Hook  # count packets that found a queue
     arrive: Hook  # one packet: update the state, then say
     say: Hook  # mark, drop, chance, in the present state
+    tick: Hook  # what changes from time to time, and by how much in all; 0 for none
     block: np.ndarray
-    averages: bool  # whether the law keeps a state
 
 
-def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool, bool]:
-    """Text of the hooks, whether the law keeps a state, whether it is silent."""
+def _after(told: Rule, slots: Mapping[sp.Symbol, int]) -> dict[int, sp.Expr]:
+    """The state after a rule, by slot; what stays as it is, is left out."""
+    pairs = zip(told.state, told.results, strict=True)
+    return {slots[symbol]: symbol + change for symbol, change in pairs if not change.is_zero}
+
+
+def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Expr]:
+    """The state after arrivals, kept between the law's limits."""
+    if law.limits is None:
+        return after
+    low, high = law.limits
+    return {k: sp.Min(sp.Max(e, low), high) for k, e in after.items()}
+
+
+def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
+    """Text of the hooks, and whether the law is silent."""
     r = records
     update, signal, chance = (rule(law, m) for m in ("on_arrival", "signal", "chance"))
     event = (r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE)
     slots = dict(zip(update.event, event, strict=True))
     slots[chance.event[-1]] = r.Q_GAP
-    slots |= _slots(r.Q_CHANCE + 1, *update.state, *update.parameters)
-    state = range(r.Q_CHANCE + 1, r.Q_CHANCE + 1 + len(update.state))
-    after = [s + e for s, e in zip(update.state, update.results, strict=True)]
-    changed = _lines(dict(zip(state, after, strict=True)), slots)
-    single = _lines(dict(zip(state, (_one(e, update.event[0]) for e in after), strict=True)), slots)
+    slots |= _slots(r.Q_STATE, *update.state, *update.parameters)
+    after = _within(law, _after(update, slots))
+    single = {k: _one(e, update.event[0]) for k, e in after.items()}
     told = {r.Q_MARK: signal.results[0], r.Q_DROP: signal.results[1], r.Q_CHANCE: chance.results[0]}
     said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
-    text = _function("update", changed) + _function("arrive", single, said)
-    silent = not update.state and all(e.is_zero for e in told.values())
-    return text + _function("say", said), bool(update.state), silent
+    text = _function("update", _lines(after, slots)) + _function("say", said)
+    text += _function("arrive", _lines(single, slots), said)
+    if law.period is not None:
+        tick = rule(law, "on_tick")
+        moved = sp.Add(*(sp.Abs(change) for change in tick.results))
+        text += _function("tick", _lines(_after(tick, slots) | {r.Q_CHANGED: moved}, slots))
+    return text, not update.state and all(e.is_zero for e in told.values())
 
 
 def queue_hooks(law: AbstractQueueLaw, average: float) -> QueueHooks:
     """Hooks of a queue law that starts with an average of `average` packets."""
-    text, averages, silent = _once("queue", (law,), lambda: _queue_text(law))
-    state = law.start(average)
-    values = state if isinstance(state, tuple) else (state,)
-    block = _block(records.Q_CHANCE + 1, *map(float, values), *parameter_values(law))
+    text, silent = _once("queue", (law,), lambda: _queue_text(law))
+    block = _block(records.Q_STATE, *_numbers(law.start(average)), *parameter_values(law))
     if silent:
-        return QueueHooks(0, 0, 0, block, False)
+        return QueueHooks(0, 0, 0, 0, block)
     module = _load(text)
-    return QueueHooks(module.update, module.arrive, module.say, block, averages)
+    tick = module.tick if law.period is not None else 0
+    return QueueHooks(module.update, module.arrive, module.say, tick, block)
 
 
 class WindowHooks(NamedTuple):
@@ -137,28 +160,48 @@ class WindowHooks(NamedTuple):
     on_ack: Hook
     on_mark: Hook
     on_loss: Hook
+    observe: Hook  # what is learnt from any ACK; 0 for nothing
     block: np.ndarray
+    memory: tuple[float, ...]  # at the start: the state beside the window
+    counts_marks: bool  # it learns from the mark of each packet
 
 
-def _window_text(law: AbstractWindowLaw) -> str:
-    text = ""
-    for method in ("on_ack", "on_mark", "on_loss"):
-        told: Rule = rule(law, method)
-        if len(told.state) != 1:
-            raise ValueError(f"{law.name}: packet senders need a law whose state is its window")
-        count, elapsed, rtt = told.event
-        slots = {told.state[0]: records.W_WINDOW, elapsed: records.W_ELAPSED, rtt: records.W_RTT}
-        slots |= _slots(records.W_RTT + 1, *told.parameters)
-        after = _one(sp.sympify(told.state[0] + told.results[0]), count)
-        text += _function(method, _lines({records.W_WINDOW: after}, slots))
-    return text
+def _window_place(law: AbstractWindowLaw) -> int:
+    """Place of the window among the numbers of the law's state."""
+    state = law.start(1.0)
+    if not isinstance(state, tuple):
+        return 0
+    return int(law.window(type(state)(*map(float, range(len(state))))))
+
+
+def _window_text(law: AbstractWindowLaw) -> tuple[str, bool, bool]:
+    """Text of the hooks, whether the law learns from ACKs, and whether from each one's mark."""
+    r, place, text = records, _window_place(law), ""
+    told = {method: rule(law, method) for method in ("on_ack", "on_mark", "on_loss", "observe")}
+    for method, said in told.items():
+        event = Ack(*said.event)
+        rest = [symbol for k, symbol in enumerate(said.state) if k != place]
+        slots = {said.state[place]: r.W_WINDOW, event.elapsed: r.W_ELAPSED}
+        slots |= {event.rtt: r.W_RTT, event.marked: r.W_MARKED}
+        slots |= _slots(r.W_STATE, *rest, *said.parameters)
+        after = {k: _one(e, event.count) for k, e in _after(said, slots).items()}
+        text += _function(method, _lines(after, slots))
+    learnt = told["observe"]
+    used = set().union(*(e.free_symbols for e in learnt.results))
+    learns = not all(e.is_zero for e in learnt.results)
+    return text, learns, Ack(*learnt.event).marked in used
 
 
 def window_hooks(law: AbstractWindowLaw) -> WindowHooks:
-    """Hooks of a window law. Raises ValueError for one whose state is more than its window."""
-    module = _load(_once("window", (law,), lambda: _window_text(law)))
-    block = _block(records.W_RTT + 1, *parameter_values(law))
-    return WindowHooks(module.on_ack, module.on_mark, module.on_loss, block)
+    """Hooks of a window law."""
+    text, learns, counts = _once("window", (law,), lambda: _window_text(law))
+    module, place = _load(text), _window_place(law)
+    memory = tuple(v for k, v in enumerate(_numbers(law.start(1.0))) if k != place)
+    block = _block(records.W_STATE, *memory, *parameter_values(law))
+    observe = module.observe if learns else 0
+    return WindowHooks(
+        module.on_ack, module.on_mark, module.on_loss, observe, block, memory, counts
+    )
 
 
 class ReactionHooks(NamedTuple):
@@ -205,3 +248,20 @@ def marking_hook(law: AbstractMarking, window: AbstractWindowLaw) -> tuple[Hook,
     text = _once("marking", (law, window), lambda: _marking_text(law, window))
     block = _block(1, *parameter_values(window))
     return (_load(text).probability if text else 0), block
+
+
+def _permit_text(law: AbstractFeedback) -> str:
+    told = rule(law, "permit")
+    window, marked = told.event
+    if told.results[0] == window:
+        return ""
+    slots = {window: records.P_WINDOW, marked: records.P_MARKED}
+    slots |= _slots(records.P_RESULT + 1, *told.parameters)
+    return _function("permit", _lines({records.P_RESULT: told.results[0]}, slots))
+
+
+def permit_hook(law: AbstractFeedback) -> tuple[Hook, np.ndarray]:
+    """Hook of what an acknowledgement permits, and its block; 0 if it permits the window."""
+    text = _once("permit", (law,), lambda: _permit_text(law))
+    block = _block(records.P_RESULT + 1, *parameter_values(law))
+    return (_load(text).permit if text else 0), block

@@ -8,9 +8,11 @@ from fluidcc.packets.records import (
     FINISHED,
     MORE,
     PORT,
+    QUENCH,
     RETURN,
     ROUTE_ENDED,
     SENDER,
+    TIMER,
     WIRE,
     entity_at,
     flow_at,
@@ -20,8 +22,11 @@ from fluidcc.packets.records import (
     packet_at,
     port_at,
     simulation_at,
+    wire_at,
 )
 from fluidcc.packets.senders import acknowledge, quenched, wake
+from fluidcc.packets.signals import mark_reverse
+from fluidcc.packets.ticks import tick
 from fluidcc.packets.windows import hold
 
 
@@ -43,6 +48,15 @@ def _forward(s, index, start, spent):
         arrive(s, entity, index)
     else:
         travel(s, entity, index, start, spent)
+
+
+@compiled
+def _pass_router(s, entity):
+    """Bring an acknowledgement past a router on its way back."""
+    index = arrived(s, entity)
+    wire = wire_at(s.wires, entity_at(s.entities, entity).index)
+    mark_reverse(s, port_at(s.ports, wire.port), packet_at(s.packets, index))
+    travel(s, wire.onward, index, s.now, 0.0)
 
 
 @compiled
@@ -69,8 +83,12 @@ def advance(address, stop, budget):
             _forward(s, arrived(s, entity), s.now, 0.0)
         elif kind == RETURN:
             acknowledge(s, arrived(s, entity))
-        else:
+        elif kind == QUENCH:
             quenched(s, arrived(s, entity))
+        elif kind == TIMER:
+            tick(s, entity)
+        else:
+            _pass_router(s, entity)
         if s.status != 0:
             return s.status
     return MORE

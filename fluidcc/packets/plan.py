@@ -11,6 +11,7 @@ import numpy as np
 from fluidcc.laws.law import Moment, Signal
 from fluidcc.network import Flows, Network
 from fluidcc.packets.options import SenderOptions, sender_options
+from fluidcc.packets.refusals import refusals
 
 
 class PacketError(ValueError):
@@ -40,7 +41,7 @@ class GroupPlan:
     max_window: float  # packet
     markable: bool  # its packets may be marked
     echoes: bool  # its receivers echo marks
-    front: bool  # marked when they leave a queue
+    moment: Moment  # when signals to them are decided
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _group(net: Network, k: int) -> GroupPlan:
     if len(sizes) > 1:
         raise PacketError(f"{name}.route: packet_size must be equal on its links, got {sizes}")
     heard = flows.feedback.hears(Signal(mark=1.0, drop=0.0))
-    markable = float(heard.mark) > 0
+    markable = flows.feedback.marks and float(heard.mark) > 0
     max_window = float(flows.window.max_window)
     if max_window < 1:
         raise PacketError(f"{name}.window.max_window: expected at least 1, got {max_window!r}")
@@ -79,7 +80,7 @@ def _group(net: Network, k: int) -> GroupPlan:
         max_window=max_window,
         markable=markable,
         echoes=markable and not flows.feedback.quench,
-        front=flows.feedback.moment is Moment.DEPARTURE,
+        moment=flows.feedback.moment,
     )
 
 
@@ -95,6 +96,11 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     before = [access + sum(delays[:j]) for j in range(len(delays))]
     if flows.reverse_delay is not None:
         before = [float(flows.reverse_delay)] * len(delays)
+    if flows.feedback.moment is Moment.REVERSE and max(before) > back:
+        raise PacketError(
+            f"{name}.reverse_delay: ACKs pass the router on their way of {back:g} s, got "
+            f"{max(before):g} s from there to the source"
+        )
     rate = float(flows.access_capacity) * size
     return FlowPlan(
         group=k,
@@ -109,6 +115,9 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
 
 def plan(net: Network) -> Plan:
     """Lay out the flows of a network; raises PacketError for what packets cannot do."""
+    refused = refusals(net)
+    if refused:
+        raise PacketError(f"not simulated packet by packet: {'; '.join(refused)}")
     groups = tuple(_group(net, k) for k in range(len(net.flows)))
     flows = []
     for k, group in enumerate(groups):

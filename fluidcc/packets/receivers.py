@@ -7,13 +7,16 @@ from fluidcc.packets.records import (
     ECHO,
     MARKABLE,
     MARKED,
+    REVERSE,
     SETUP,
     WINDOW_BEYOND_RING,
     byte_at,
+    entity_at,
     flow_at,
     group_at,
     packet_at,
     receiver_at,
+    wire_at,
 )
 
 
@@ -60,6 +63,9 @@ def receive(s, index, start, spent):
     _reassemble(s, receiver, packet.flow, packet.sequence)
     echo = _echo(receiver, group, packet.flags)
     packet.flags = ECHO if echo == 1 and group.echoes == 1 else 0
+    if group.moment == REVERSE:
+        packet.flags |= MARKABLE
     packet.sequence = receiver.expected - 1
     time = start + (spent + flow.tail_delay)
-    post(s, flow.return_wire, index, time + flow.return_delay, time)
+    wire = wire_at(s.wires, entity_at(s.entities, flow.return_wire).index)
+    post(s, flow.return_wire, index, time + wire.delay, time)

@@ -9,6 +9,7 @@ from fluidcc.packets.records import (
     FAST,
     LEFT,
     MARKABLE,
+    MARKED,
     NEVER,
     PORT,
     SETUP,
@@ -28,7 +29,16 @@ from fluidcc.packets.timers import (
     set_timer,
     take_sample,
 )
-from fluidcc.packets.windows import allowed, cut, grow, hear, hold, threshold_after
+from fluidcc.packets.windows import (
+    allowed,
+    cut,
+    grow,
+    hear,
+    hold,
+    observe,
+    permit,
+    threshold_after,
+)
 
 
 @compiled
@@ -74,7 +84,7 @@ def _send_allowed(s, f, flow, group, burst, forced):
     if forced == 0 and flow.sending == 1:
         return
     count = 0
-    while flow.next_sequence <= flow.acked + allowed(flow, group) and s.status == 0:
+    while flow.next_sequence <= flow.acked + allowed(flow) and s.status == 0:
         if group.overhead > 0 and forced == 0:
             flow.sending = 1
             flow.send_at = s.now + draw(flow) * group.overhead
@@ -175,7 +185,7 @@ def _duplicate(s, f, flow, group):
             flow.inflation += 1
     elif group.limited_transmit == 1:
         ahead = flow.next_sequence - flow.acked
-        if ahead <= group.receiver_window and ahead <= flow.window + flow.duplicates:
+        if ahead <= flow.permitted and ahead <= flow.window + flow.duplicates:
             _send(s, f, flow, group, flow.next_sequence)
             flow.next_sequence += 1
 
@@ -205,7 +215,11 @@ def acknowledge(s, index):
     sequence = packet.sequence
     echo = 1 if packet.flags & ECHO else 0
     _measure(s, flow, group, packet.sent)
+    if group.permit != 0:
+        permit(flow, group, 1 if packet.flags & MARKED else 0)
     release(s, index)
+    if group.observe != 0:
+        observe(s, flow, group, echo)
     if echo == 1 and flow.capable == 1:
         hear(s, flow, group, sequence)
     if sequence > flow.acked:

@@ -3,6 +3,9 @@
 from fluidcc.packets.pointer import call, compiled
 from fluidcc.packets.records import (
     NOT_A_NUMBER,
+    P_MARKED,
+    P_RESULT,
+    P_WINDOW,
     R_MARKED,
     R_RESULT,
     R_ROUND_TRIP,
@@ -11,7 +14,9 @@ from fluidcc.packets.records import (
     SIGNAL,
     TIMEOUT,
     W_ELAPSED,
+    W_MARKED,
     W_RTT,
+    W_STATE,
     W_WINDOW,
     number_at,
 )
@@ -26,19 +31,23 @@ def hold(s, flow, group):
 
 
 @compiled
-def allowed(flow, group):
+def allowed(flow):
     """Packets that may be in flight."""
-    return min(int(flow.window) + flow.inflation, int(group.receiver_window))
+    return min(int(flow.window) + flow.inflation, int(flow.permitted))
 
 
 @compiled
 def _rule(s, flow, group, hook, window):
-    """Window after a rule of the window law."""
+    """Window after a rule of the window law; what else the law remembers changes in place."""
     block = group.law_block
     number_at(block, W_WINDOW).value = window
     number_at(block, W_ELAPSED).value = s.now - flow.acked_at
     number_at(block, W_RTT).value = flow.rtt
+    for k in range(group.states):
+        number_at(block, W_STATE + k).value = number_at(flow.memory, k).value
     call(hook, block)
+    for k in range(group.states):
+        number_at(flow.memory, k).value = number_at(block, W_STATE + k).value
     after = number_at(block, W_WINDOW).value
     if after != after:
         s.status = NOT_A_NUMBER
@@ -56,6 +65,24 @@ def _asked(s, flow, group, hook, after_reaction, marked):
     number_at(block, R_MARKED).value = marked
     call(hook, block)
     return number_at(block, R_RESULT).value
+
+
+@compiled
+def observe(s, flow, group, echo):
+    """Let the window law learn from an ACK."""
+    number_at(group.law_block, W_MARKED).value = float(echo)
+    window = _rule(s, flow, group, group.observe, flow.window)
+    flow.window = min(window, group.receiver_window)
+
+
+@compiled
+def permit(flow, group, marked):
+    """Take the receiver's window from an ACK that a router may have changed."""
+    block = group.permit_block
+    number_at(block, P_WINDOW).value = group.receiver_window
+    number_at(block, P_MARKED).value = float(marked)
+    call(group.permit, block)
+    flow.permitted = min(number_at(block, P_RESULT).value, group.receiver_window)
 
 
 @compiled

@@ -4,14 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.network import Flows, Link, LinkInitial, Network
+from fluidcc.network import Link, LinkInitial, Network
+from fluidcc.scenario.fits import check_link, check_model, check_way
 from fluidcc.scenario.flows import read_flows
-from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law
+from fluidcc.scenario.laws import Laws, make, read_fields, read_law
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
+from fluidcc.voice import Voice
 
 _NAME = re.compile(r"^[A-Za-z0-9_-]+$")
 
@@ -31,14 +31,14 @@ def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> _Read:
         return _Read(FAULTY, Link.packet_size, FAULTY)
     before = len(reader.faults)
     described = infos(Link)
-    reader.unknown(table, key, [*described, "queue", "initial"], PLANNED_KEYS["links"])
+    reader.unknown(table, key, [*described, "queue", "voice", "initial"])
     size = Link.packet_size
     if "packet_size" in table:
         size = reader.number(table["packet_size"], f"{key}.packet_size", described["packet_size"])
     known = Link.packet_size if size is FAULTY else size
     values: dict[str, Any] = {"packet_size": size}
-    for entry in ("capacity", "delay", "buffer"):
-        if entry in table:
+    for entry in described:
+        if entry in table and entry != "packet_size":
             values[entry] = reader.number(table[entry], f"{key}.{entry}", described[entry], known)
     if "capacity" not in table:
         reader.missing(f"{key}.capacity", described["capacity"])
@@ -52,20 +52,23 @@ def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> _Read:
     if "initial" in table:
         given = reader.numbers(table["initial"], f"{key}.initial", infos(LinkInitial), known)
         values["initial"] = reader.made(LinkInitial, f"{key}.initial", given)
-        _check_initial(reader, key, sound(values))
+    if "voice" in table:
+        values["voice"] = _read_voice(reader, table["voice"], f"{key}.voice")
+    check_link(reader, key, sound(values))
     delay = values.get("delay", Link.delay)
     if len(reader.faults) > before:
         return _Read(FAULTY, known, delay)
     return _Read(reader.made(Link, key, values), known, delay)
 
 
-def _check_initial(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
-    """The queue before the start must fit into the buffer."""
-    queue = values["initial"].queue if "initial" in values else 0.0
-    buffer = values.get("buffer", Link.buffer)
-    if queue > buffer:
-        expected = f"at most {key}.buffer, {buffer!r} packet"
-        reader.fault(f"{key}.initial.queue", expected, f"{queue!r} packet")
+def _read_voice(reader: Reader, raw: Any, key: str) -> Any:
+    """The calls on a link."""
+    table = reader.table(raw, key)
+    if table is FAULTY:
+        return FAULTY
+    reader.unknown(table, key, infos(Voice))
+    values = read_fields(reader, table, key, Voice, packet_size=None, laws={})
+    return make(reader, Voice, key, values)
 
 
 def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -82,29 +85,6 @@ def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
         if not _NAME.match(name):
             reader.fault(key, "names of letters, digits, _ and -", got(name))
     return tables
-
-
-def _check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
-    """The way there must be shorter than the round trip, and links on the way need a delay."""
-    names = list(delays)
-    if any(delays[names[k]] is FAULTY for k in flows.route):
-        return
-    for k, after in zip(flows.route[:-1], flows.route[1:], strict=True):
-        if delays[names[k]] <= 0:
-            reader.fault(
-                f"links.{names[k]}.delay",
-                f"a delay above 0 s, as {names[after]} follows on the route of flows.{name}",
-                f"{float(delays[names[k]])!r} s",
-            )
-    access = 0.0 if flows.access_delay is None else float(flows.access_delay)
-    way = access + sum(float(delays[names[k]]) for k in flows.route)
-    shortest = float(np.min(flows.rtt))
-    if way >= shortest:
-        reader.fault(
-            f"flows.{name}.rtt",
-            f"more than the way there, {way!r} s (access_delay and the delays of the route)",
-            f"{shortest!r} s",
-        )
 
 
 def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
@@ -138,7 +118,8 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
         for name, table in _named(reader, raw, "flows").items()
     }
     for name, flows in sound(groups).items():
-        _check_way(reader, name, flows, delays)
+        check_way(reader, name, flows, delays)
+    check_model(reader, choices, sound(groups))
     reader.finish()
     return Network(
         links=tuple(links.values()),

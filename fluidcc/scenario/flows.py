@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, Interval, infos
-from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.network import Flows, FlowsInitial, Link, Start
-from fluidcc.scenario.laws import PLANNED_KEYS, Laws, read_law, read_name, read_reaction
+from fluidcc.scenario.fits import check_group
+from fluidcc.scenario.laws import Laws, read_name_or_table
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 from fluidcc.scenario.sender import read_sender
+from fluidcc.scenario.window import read_sender_laws
 
 _KEYS = (
-    "n", "rtt", "access_delay", "reverse_delay", "route", "window", "marking", "feedback", "start",
-    "initial", "access_capacity", "sender",
+    "n", "rtt", "access_delay", "reverse_delay", "route", "window", "marking", "feedback",
+    "estimator", "traffic", "start", "initial", "access_capacity", "sender",
 )  # fmt: skip
 _MOST = 10_000  # round trips of one group
 _START = Info("", "s", "start of a flow", Interval("[0, inf)"))
@@ -122,30 +122,6 @@ def _quantities(
     return sound(out)
 
 
-def _check_together(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
-    """The laws of a group, and its window before the start, must fit to each other."""
-    window, feedback = values.get("window"), values.get("feedback")
-    if window is not None:
-        if isinstance(values.get("marking"), EqualWindow) and not isinstance(
-            window, AbstractPolynomial
-        ):
-            reader.fault(
-                f"{key}.marking", '"plain", as equal_window needs a polynomial window law',
-                f'"equal_window" with {window.name}',
-            )  # fmt: skip
-        first = values["initial"].window if "initial" in values else FlowsInitial.window
-        # a maximum below the default of the first window must not need another default
-        if first > window.max_window and first != FlowsInitial.window:
-            expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
-            reader.fault(f"{key}.initial.window", expected, f"{first!r} packet")
-    growth = getattr(values.get("reaction"), "growth", "all")
-    if feedback is not None and feedback.quench and growth != "all":
-        reader.fault(
-            f"{key}.window.growth", f'"all", as {feedback.name} marks no acknowledgement',
-            f'"{growth}"',
-        )  # fmt: skip
-
-
 def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], laws: Laws) -> Any:
     """The group of flows `name` of a scenario; `sizes` are the links' packet sizes by name [B]."""
     key = f"flows.{name}"
@@ -153,23 +129,17 @@ def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], 
     if table is FAULTY:
         return FAULTY
     before = len(reader.faults)
-    reader.unknown(table, key, _KEYS, PLANNED_KEYS["flows"])
+    reader.unknown(table, key, _KEYS)
     route = _route(reader, table, key, list(sizes))
     size = Link.packet_size if route is FAULTY else list(sizes.values())[route[0]]
     values: dict[str, Any] = {"route": route, **_quantities(reader, table, key, size)}
-    if "window" in table:
-        besides = ("reaction", "growth")
-        window = read_law(
-            reader, table["window"], f"{key}.window", "window",
-            packet_size=size, laws=laws, besides=besides,
-        )  # fmt: skip
-        values["window"] = window
-        values["reaction"] = read_reaction(reader, table["window"], f"{key}.window", window, laws)
-    else:
-        reader.fault(f"{key}.window", 'a table such as { law = "newreno" }', "nothing")
-    for kind in ("marking", "feedback"):
+    values |= read_sender_laws(reader, table, key, packet_size=size, laws=laws)
+    for kind in ("marking", "estimator", "traffic"):
         if kind in table:
-            values[kind] = read_name(reader, table[kind], f"{key}.{kind}", kind, laws)
+            at = f"{key}.{kind}"
+            values[kind] = read_name_or_table(
+                reader, table[kind], at, kind, packet_size=size, laws=laws
+            )
     if "start" in table:
         values["start"] = _start(reader, table["start"], f"{key}.start")
     if "initial" in table:
@@ -177,7 +147,7 @@ def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], 
         values["initial"] = reader.made(FlowsInitial, f"{key}.initial", given)
     if "sender" in table:
         values["sender"] = read_sender(reader, table["sender"], f"{key}.sender")
-    _check_together(reader, key, sound(values))
+    check_group(reader, key, sound(values))
     classes = _classes(reader, key, table)
     if len(reader.faults) > before or route is FAULTY:
         return FAULTY

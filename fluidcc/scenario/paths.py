@@ -13,15 +13,17 @@ from jax.core import Tracer
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.parameters import Info, infos
-from fluidcc.network import Flows, Link, Network
+from fluidcc.network import Flows, Network
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
+from fluidcc.scenario.dependants import reset_dependants
+from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.reader import got
 from fluidcc.scenario.sender import SENDER_FIELDS
 from fluidcc.scenario.tables import Tables, laws_of, tables
+from fluidcc.scenario.window import KINDS
 
-_OPTIONAL = ("access_delay", "reverse_delay")
-_RESETTING = (".law", ".reaction")
+_OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
@@ -37,8 +39,9 @@ def paths(net: Network) -> tuple[str, ...]:
     values = tables(net)
     found = [*_leaves({"links": values["links"]}, ""), *_leaves({"flows": values["flows"]}, "")]
     found += _leaves({"model": values["model"]}, "")
-    for name, table in values["flows"].items():
-        found += [f"flows.{name}.{key}" for key in _OPTIONAL if key not in table]
+    for kind, keys in _OPTIONAL.items():
+        for name, table in values[kind].items():
+            found += [f"{kind}.{name}.{key}" for key in keys if key not in table]
     return tuple(found)
 
 
@@ -116,13 +119,24 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     full = {full_path(net, path): value for path, value in changes.items()}
     if values is None:
         return _replace_traced(net, full)
-    anew = [path.removesuffix("law") for path in full if path.endswith(".law")]
-    check_paths(
-        net, [p for p in changes if not full_path(net, p).startswith(tuple(anew))], where=where
-    )
-    for path in sorted(full, key=lambda p: not p.endswith(_RESETTING)):  # those that reset first
+    laws = laws_of(net)
+    told_later = _of_other_laws(net, values, full, laws)
+    check_paths(net, [p for p in changes if full_path(net, p) not in told_later], where=where)
+    reset_dependants(net, values, list(full), laws)
+    for path in sorted(full, key=lambda p: not p.endswith(".law")):
         _put(values, path.split("."), _as_plain(full[path]))
-    return build(values, where, laws_of(net))
+    return build(values, where, laws)
+
+
+def _of_other_laws(
+    net: Network, values: Tables, changed: Iterable[str], laws: Laws
+) -> tuple[str, ...]:
+    """Paths that lead to parameters of laws which the network has not, or not yet."""
+    anew = [path.removesuffix(".law") for path in changed if path.endswith(".law")]
+    inside = tuple(f"{path}." for path in anew if _settable(net, values, path))
+    shared = {name for kind in KINDS for law in laws[kind].values() for name in infos(law)}
+    windows = {f"flows.{group}.window.{name}" for group in net.flow_names for name in shared}
+    return tuple(path for path in changed if path.startswith(inside) or path in windows)
 
 
 def check_paths(net: Network, wanted: Iterable[str], *, where: str = "") -> None:
@@ -147,14 +161,9 @@ def _as_plain(value: Any) -> Any:
 
 
 def _put(values: Tables, parts: list[str], value: Any) -> None:
-    """Set a value; a new law or reaction starts from its own defaults."""
     here = values
     for part in parts[:-1]:
         here = here.setdefault(part, {})
-    if parts[-1] == "law":
-        here.clear()
-    elif parts[-1] == "reaction":
-        here.pop("growth", None)
     here[parts[-1]] = value
 
 
@@ -165,7 +174,15 @@ def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str]:
     names = {"links": net.link_names, "flows": net.flow_names}.get(kind, ())
     if name not in names or not inner:
         raise ScenarioError([_wrong_path(net, path, "")])
-    return (kind, names.index(name), *inner[:-1]), inner[-1]
+    part = getattr(net, kind)[names.index(name)]
+    return (kind, names.index(name), *_home(part, inner[:-1], inner[-1])), inner[-1]
+
+
+def _home(part: Any, steps: list[str], field: str) -> list[str]:
+    """Steps from a link or group to what has a field; several laws have theirs in `window`."""
+    if isinstance(part, Flows) and steps == ["window"]:
+        return [next((k for k in KINDS if field in infos(getattr(part, k))), "window")]
+    return steps
 
 
 def _walk(net: Network, steps: tuple[str | int, ...]) -> Any:
@@ -214,12 +231,13 @@ def info_at(net: Network, path: str) -> Info | None:
     parts = re.sub(r"\.rtt\.(min|max)$", ".rtt", full_path(net, path)).split(".")
     if parts[0] not in ("links", "flows") or len(parts) < 3:
         return None
-    owner: Any = Link if parts[0] == "links" else Flows
-    if len(parts) == 4:
-        names = net.link_names if parts[0] == "links" else net.flow_names
-        group = (net.links if parts[0] == "links" else net.flows)[names.index(parts[1])]
-        owner = getattr(group, parts[2], None)
-    return infos(owner).get(parts[-1]) if dataclasses.is_dataclass(owner) else None
+    names = {"links": net.link_names, "flows": net.flow_names}[parts[0]]
+    if parts[1] not in names:
+        return None
+    part: Any = getattr(net, parts[0])[names.index(parts[1])]
+    for step in _home(part, parts[2:-1], parts[-1]):
+        part = getattr(part, step, None)
+    return infos(part).get(parts[-1]) if dataclasses.is_dataclass(part) else None
 
 
 def value_at(net: Network, path: str, value: Any, *, where: str = "") -> Any:

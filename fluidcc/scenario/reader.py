@@ -93,13 +93,11 @@ class Reader:
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))
         return value
 
-    def word(self, raw: Any, key: str, options: Iterable[str], reserved: Iterable[str] = ()) -> Any:
+    def word(self, raw: Any, key: str, options: Iterable[str]) -> Any:
         """One of a few words."""
         names = list(options)
         if isinstance(raw, str) and raw in names:
             return raw
-        if isinstance(raw, str) and raw in reserved:
-            return self.fault(key, NOT_YET, got(raw))
         close = nearest(raw, names, 1) if isinstance(raw, str) else ()
         listed = ", ".join(f'"{n}"' for n in names)
         return self.fault(key, f"one of {listed}", got(raw), close)

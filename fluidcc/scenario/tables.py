@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.registry import LAWS
 from fluidcc.network import Flows, Link, Network
 from fluidcc.scenario.laws import Laws
@@ -38,6 +38,8 @@ def _fields(thing: Any) -> Tables:
 def _link(link: Link) -> Tables:
     table = _fields(link)
     table["queue"] = {"law": link.queue.name, **_fields(link.queue)}
+    if link.voice is not None:
+        table["voice"] = _fields(link.voice)
     table["initial"] = _fields(link.initial)
     return table
 
@@ -53,6 +55,29 @@ def _round_trips(flows: Flows) -> Tables:
     return {"n": [_plain(v) for v in n], "rtt": [_plain(v) for v in rtt]}
 
 
+def _name_or_table(law: Law) -> Any:
+    """A law by its name alone where it has no parameters."""
+    inside = _fields(law)
+    return {"law": law.name, **inside} if inside else law.name
+
+
+def reaction_table(reaction: AbstractReaction) -> Tables:
+    """A reaction as it stands in the window table."""
+    return {"reaction": reaction.name, **_fields(reaction)}
+
+
+def window_table(flows: Flows) -> Tables:
+    """The window table: the parameters of all laws that stand in it."""
+    return {
+        "law": flows.window.name,
+        **_fields(flows.window),
+        **reaction_table(flows.reaction),
+        "loss": flows.loss.name,
+        **_fields(flows.loss),
+        **_fields(flows.feedback),
+    }
+
+
 def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
     table: Tables = _round_trips(flows)
     for name in described_fields(Flows):
@@ -60,11 +85,10 @@ def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
         if name not in table and value is not None:
             table[name] = _plain(value)
     table["route"] = [link_names[k] for k in flows.route]
-    window = {"law": flows.window.name, **_fields(flows.window)}
-    window["reaction"] = flows.reaction.name
-    table["window"] = {**window, **_fields(flows.reaction)}
-    table["marking"] = flows.marking.name
+    table["window"] = window_table(flows)
     table["feedback"] = flows.feedback.name
+    for kind in ("marking", "estimator", "traffic"):
+        table[kind] = _name_or_table(getattr(flows, kind))
     low, high = (_plain(t) for t in flows.start)
     table["start"] = low if low == high else {"uniform": [low, high]}
     table["initial"] = _fields(flows.initial)

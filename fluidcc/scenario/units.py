@@ -49,12 +49,13 @@ _UNITS: dict[str, tuple[str, Fraction]] = {
     **{name: ("B/s", factor) for name, factor in _BIT_RATES.items()},
     "%": ("1", Fraction(1, 100)),
 }
-_PER_PACKET = {"packet": "B", "packet/s": "B/s"}
+_MADE_FROM = {"packet": "B", "packet/s": "B/s", "bit/s": "B/s"}
 _EXAMPLES = {
     "s": '"88 ms"',
     "B": '"1000 B"',
     "packet": '"150 packet" or "90 kB"',
     "packet/s": '"1250 packet/s" or "10 Mbit/s"',
+    "bit/s": '"64 kbit/s"',
 }
 
 
@@ -87,7 +88,7 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     value
         Number in `unit`, or text with a unit.
     unit
-        ``s``, ``B``, ``packet``, ``packet/s`` or ``1``.
+        ``s``, ``B``, ``packet``, ``packet/s``, ``bit/s`` or ``1``.
     packet_size
         Bytes in a packet, by which sizes and bit rates become packets.
 
@@ -107,11 +108,12 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
         raise UnitError(kind(unit))
     number, name = Fraction(match[1]), match[2]
     if name not in _UNITS:
-        fitting = [u for u, (base, _) in _UNITS.items() if base in (unit, _PER_PACKET.get(unit))]
+        fitting = [u for u, (base, _) in _UNITS.items() if base in (unit, _MADE_FROM.get(unit))]
         raise UnitError(kind(unit), nearest(name, fitting, 1))
     base, factor = _UNITS[name]
     if base == unit:
         return _float(number * factor, unit)
-    if base == _PER_PACKET.get(unit) and packet_size is not None:
-        return _float(number * factor / Fraction(packet_size), unit)
+    size = Fraction(1, 8) if unit == "bit/s" else packet_size
+    if base == _MADE_FROM.get(unit) and size is not None:
+        return _float(number * factor / Fraction(size), unit)
     raise UnitError(kind(unit))

@@ -12,10 +12,11 @@ import scipy.optimize
 from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain, two_links
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.rest import find_rest
-from fluidcc.fluid.delays import State, Wire, picks
+from fluidcc.analysis.rest import find_rest, state_at_rest
+from fluidcc.fluid.delays import Wire, picks
 from fluidcc.fluid.rates import flux
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
@@ -65,9 +66,10 @@ def test_many_networks_at_once():
 
 
 def marked(*, reaction=None, n=40.0, at=30.0, width=60.0, buffer=400.0, queue=None, feedback=None,
-           max_window=math.inf):  # fmt: skip
+           max_window=math.inf, loss=None):  # fmt: skip
     law = Threshold(at=at, width=width) if queue is None else queue
-    parts = {} if feedback is None else {"feedback": feedback}
+    parts = {"feedback": feedback, "loss": loss}
+    parts = {name: part for name, part in parts.items() if part is not None}
     flows = Flows(
         Reno(max_window=max_window), n=np.array([n]), rtt=np.array([0.1]),
         reaction=PerMark() if reaction is None else reaction, **parts,
@@ -110,10 +112,10 @@ def test_ecn_mod_window_by_its_two_markings():
 def test_three_round_trips_by_another_solver():
     n, rtt = (10.0, 20.0, 5.0), (0.03, 0.1, 0.25)
     eq = equilibrium(ecn_mod(n=n, rtt=rtt))
-    red, pairs = ecn_mod().links[0].queue, list(zip(n, rtt, strict=True))
+    pairs = list(zip(n, rtt, strict=True))
 
     def excess(q):
-        p = float(red.base(q))
+        p = np.interp(q, (25.0, 75.0, 150.0), (0.0, 0.2, 1.0))
         return sum(a * math.sqrt(2 * (1 - p) / p) / (t + q / 1250) for a, t in pairs) - 1250
 
     queue = scipy.optimize.brentq(excess, 25.1, 149, xtol=1e-13)
@@ -211,7 +213,8 @@ def test_windows_without_bound_are_said(cap, said):
 
 def test_droptail_rests_at_its_full_buffer():
     """Loss l once per round trip: (1-p) clean growth is all, W (1 - (1-l)^W) = 2, N x (1-l) = C."""
-    eq = equilibrium(marked(queue=Droptail(), buffer=100.0, n=10.0, reaction=OncePerRTT()))
+    eq = equilibrium(marked(queue=Droptail(), buffer=100.0, n=10.0, reaction=OncePerRTT(),
+                            loss=HalveOnly()))  # fmt: skip
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
     assert eq.status == "saturated" and "full" in eq.message
     assert link.queue == pytest.approx(100, rel=1e-12)
@@ -222,7 +225,8 @@ def test_droptail_rests_at_its_full_buffer():
 
 def test_loss_feedback_turns_marks_into_losses():
     red = RED(min_th=25.0, max_th=75.0, p_max=0.1, w_q=0.002)
-    eq = equilibrium(marked(queue=red, feedback=Loss(), n=10.0, reaction=OncePerRTT()))
+    parts = {"feedback": Loss(), "loss": HalveOnly(), "reaction": OncePerRTT()}
+    eq = equilibrium(marked(queue=red, n=10.0, **parts))
     p, flows = eq.links["bottleneck"].signal, eq.flows["flows"]
     assert eq.status == "interior"
     assert p == pytest.approx(0.1 * (eq.links["bottleneck"].queue - 25) / 50, rel=1e-11)
@@ -262,16 +266,10 @@ def test_the_fluid_model_rests_there(net):
     rates = tuple(jnp.asarray(eq.flows[name].rate) for name in net.flow_names)
     wire = Wire(rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links))
     flat = jnp.concatenate([jnp.ravel(v) for part in wire for v in jax.tree.leaves(part)])
-    queues = tuple(jnp.asarray(link.queue) for link in eq.links.values())
-    laws = tuple(
-        jnp.asarray(link.average) if link_data.queue.start(0.0) != () else ()
-        for link, link_data in zip(eq.links.values(), net.links, strict=True)
-    )
-    y = State(tuple(jnp.asarray(f.window) for f in eq.flows.values()), queues, laws)
     past = jax.tree.map(lambda index: flat[index], picks(net))
-    drift = flux(arrays, y, past).drift
+    drift = flux(arrays, state_at_rest(arrays, eq.rest), past).drift
     for f, rate in zip(drift.senders, rates, strict=True):
-        np.testing.assert_allclose(f / rate, 0, atol=1e-10)
+        np.testing.assert_allclose(f.law / rate, 0, atol=1e-10)
     np.testing.assert_allclose(drift.queues, 0, atol=1e-7)
 
 
@@ -284,4 +282,4 @@ def test_results_are_immutable_labelled_and_readable():
     assert list(data["group"].values) == ["long", "one", "two"]
     assert data["rate"].sel(flow=0).item() == eq.flows["long"].rate[0]
     assert "packet/s" in repr(eq) and "link west" in repr(eq)
-    assert set(eq.to_dict()) == {"status", "message", "links", "flows"}
+    assert set(eq.to_dict()) == {"status", "message", "sliding", "links", "flows"}

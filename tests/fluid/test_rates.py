@@ -10,16 +10,19 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid.delays import Past, State, Wire, picks
 from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, drift, flux, queue_law_rate, wire
+from fluidcc.fluid.senders import Sender
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import Signal
+from fluidcc.laws.loss import HalveOnly, Recovery
 from fluidcc.laws.marking import EqualWindow, Plain
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Flows, Link, Network
@@ -33,12 +36,12 @@ fluxes = eqx.filter_jit(flux)
 
 def single(
     window=Reno(), queue=HOLLOT, *, reaction=PerMark(), feedback=MarkTail(), marking=Plain(),  # noqa: B008
-    rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None,
+    rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
 ) -> Network:  # fmt: skip
     """One group of flows over one link; numbers are arrays, so that equal structures share code."""
     flows = Flows(
         window, n=jnp.array(n), rtt=jnp.array(rtt), reaction=reaction, feedback=feedback,
-        marking=marking, access_delay=access,
+        marking=marking, access_delay=access, **more,
     )  # fmt: skip
     return Network((Link(queue, capacity=C, buffer=buffer),), (flows,), rates=rates)
 
@@ -55,7 +58,7 @@ def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> P
 
 
 def state(*windows, q=190.0, v=195.0) -> State:
-    return State((jnp.array(windows, float),), (jnp.asarray(q, float),), (jnp.asarray(v, float),))
+    return State((Sender(jnp.array(windows, float)),), (jnp.asarray(q, float),), (jnp.asarray(v, float),))
 
 
 def no_memory(*windows, q) -> State:
@@ -77,7 +80,7 @@ def test_misra_gong_towsley(u):
     p_old = 0.1 / 550 * (v_old - 150)
     net = single(rates="mgt")
     found = fluxes(net, state(w, q=q, v=v), seen(net, rate=w_old / r_old, mark=p_old))
-    np.testing.assert_allclose(found.drift.senders[0], [1 / r - w / 2 * w_old / r_old * p_old])
+    np.testing.assert_allclose(found.drift.senders[0].law, [1 / r - w / 2 * w_old / r_old * p_old])
     np.testing.assert_allclose(found.drift.queues[0], N * w / r - C, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(found.drift.laws[0], -C * np.log1p(-1.33e-6) * (q - v), rtol=1e-9)
     np.testing.assert_allclose(found.wire.rates[0], [w / r], rtol=1e-14)
@@ -115,7 +118,7 @@ def ack_clocked(law, w, x, p):
 def test_misra_ott_eq1(law, u):
     w, x, p = 2 + 30 * u[0], 10 + 90 * u[1], u[2]
     net = single(law)
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0]
+    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
     np.testing.assert_allclose(found, [ack_clocked(law, w, x, p)], rtol=1e-12)
 
 
@@ -124,7 +127,7 @@ def test_equal_window_marks_by_eq7(u):
     w, x, p, law = 2 + 30 * u[0], 10 + 90 * u[1], u[2], ECNMod(c1=0.25)
     net = single(law, marking=EqualWindow())
     p_mod = 1 / (1 + law.c2 / law.c1 * np.sqrt(2 * (1 - p) / p))
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0]
+    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
     np.testing.assert_allclose(found, [ack_clocked(law, w, x, p_mod)], rtol=1e-11)
 
 
@@ -134,7 +137,7 @@ def test_reactions_of_tcp(u):
     halving = {OncePerRTT(): w / 2 * (1 - (1 - p) ** w) / w, Refractory(): w / 2 * p / (1 + w * p)}
     for reaction, decrease in halving.items():
         net = single(reaction=reaction)
-        found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0]
+        found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
         np.testing.assert_allclose(found, [x * (1 / w - decrease)], rtol=1e-11)
 
 
@@ -142,7 +145,7 @@ def test_reactions_of_tcp(u):
 def test_backward_notification_grows_on_acks_and_halves_on_quenches(u):
     w, x, carried, p = 2 + 30 * u[0], 10 + 90 * u[1], 10 + 90 * u[3], u[2]
     net = single(reaction=PerMark(growth="all"), feedback=Backward())
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p, carried=carried)).drift.senders[0]
+    found = fluxes(net, state(w), seen(net, rate=x, mark=p, carried=carried)).drift.senders[0].law
     np.testing.assert_allclose(found, [x / w - w / 2 * carried * p], rtol=1e-12)
 
 
@@ -157,7 +160,7 @@ def test_self_clocked_queue_is_a_function_of_the_window(load):
     past = seen(net, rate=offered / N, mark=p, pace=C / offered)
     found = fluxes(net, state(w), past)
     growth = ack_clocked(Polynomial(), w, C / N, p)
-    np.testing.assert_allclose(found.drift.senders[0], [growth], rtol=1e-12)
+    np.testing.assert_allclose(found.drift.senders[0].law, [growth], rtol=1e-12)
     np.testing.assert_allclose(found.wire.rates[0], [C / N + growth], rtol=1e-12)
     np.testing.assert_allclose(found.drift.queues[0], N * growth, rtol=1e-10)
 
@@ -176,7 +179,7 @@ def test_groups_with_their_own_round_trips():
     x, p, q = np.array([40.0, 60.0, 30.0]), 0.1, 190.0
     net = single(ECNMod(), n=n, rtt=tuple(rtt))
     found = fluxes(net, state(*w, q=q), seen(net, rate=x, mark=p))
-    np.testing.assert_allclose(found.drift.senders[0], ack_clocked(ECNMod(), w, x, p), rtol=1e-12)
+    np.testing.assert_allclose(found.drift.senders[0].law, ack_clocked(ECNMod(), w, x, p), rtol=1e-12)
     rates = w / (rtt + q / C)
     np.testing.assert_allclose(found.wire.rates[0], rates, rtol=1e-14)
     np.testing.assert_allclose(found.drift.queues[0], np.dot(n, rates) - C, rtol=1e-12)
@@ -198,12 +201,12 @@ def test_marks_of_links_in_series_combine():
     net, w, x = two_links(), 12.0, 50.0
     past = seen(net, rate=x)
     both = tuple(Signal(jnp.array([p]), jnp.array([0.0])) for p in (0.1, 0.3))
-    y = State((jnp.array([w]),), (jnp.asarray(20.0), jnp.asarray(30.0)),
+    y = State((Sender(jnp.array([w])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
               (jnp.asarray(200.0), jnp.asarray(300.0)))  # fmt: skip
     found = fluxes(net, y, past._replace(heard=(both,)))
     law = ECNMod()
     np.testing.assert_allclose(
-        found.drift.senders[0], [ack_clocked(law, w, x, 1 - 0.9 * 0.7)], rtol=1e-12
+        found.drift.senders[0].law, [ack_clocked(law, w, x, 1 - 0.9 * 0.7)], rtol=1e-12
     )
     rate = w / (T + 20.0 / C + 30.0 / (C / 2))
     np.testing.assert_allclose(found.wire.rates[0], [rate], rtol=1e-14)
@@ -228,9 +231,23 @@ def test_early_drops_thin_the_arrivals():
 @pytest.mark.parametrize("reaction", [PerMark(), OncePerRTT(growth="clean")], ids=lambda r: r.name)
 def test_losses_halve_the_window_once_per_round_trip(reaction):
     w, x, p = 14.0, 50.0, 0.05
-    net = single(feedback=Loss(), reaction=reaction)
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0]
+    net = single(feedback=Loss(), reaction=reaction, loss=HalveOnly())
+    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
     np.testing.assert_allclose(found, [x / w - x * (1 - (1 - p) ** w) / w * w / 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("w", [2.0, 14.0])
+@pytest.mark.parametrize("law", [Reno(), NewReno()], ids=lambda k: k.name)
+def test_recovery_and_timeouts_after_losses(law, w):
+    x, l, q = 50.0, 0.05, 190.0
+    net = single(law, feedback=Loss(), loss=Recovery(min_rto=0.3))
+    found = fluxes(net, state(w, q=q), seen(net, rate=x, mark=l)).drift.senders[0].law
+    r, h, out = T + q / C, x * (1 - (1 - l) ** w) / w, min(1.0, 3 / w)
+    trips = l * w / (1 - (1 - l) ** w) if law.name == "newreno" else 1.0
+    rto = max(0.3, 2 * r) * (1 + l + 2 * l**2 + 4 * l**3 + 8 * l**4 + 16 * l**5 + 32 * l**6)
+    phi = 1 / (1 + h * ((1 - out) * trips * r + out * rto))
+    expected = phi * (x / w - h * ((1 - out) * w / 2 + out * (w - 1)))
+    np.testing.assert_allclose(found, [expected], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("q", "over"), [(199.0, False), (200.0, True)])
@@ -247,7 +264,7 @@ def test_overflow_loses_the_excess(q, over):
 def test_red_drops_everything_above_its_last_threshold():
     net = single()
     found = fluxes(net, state(14.0, v=701.0), seen(net, rate=50.0))
-    np.testing.assert_allclose(found.wire.signals[0], (0.1, 1.0), rtol=1e-14)
+    np.testing.assert_allclose(found.wire.signals[0], (0.1, 1.0, 0.0), rtol=1e-14)
     np.testing.assert_allclose(found.drift.queues[0], -C, rtol=1e-14)
 
 
@@ -276,7 +293,7 @@ def test_window_stays_within_its_bounds(w, p, moves):
     found = fluxes(net, state(w), seen(net, rate=50.0, mark=p))
     raw = ack_clocked(law, w, 50.0, p)
     np.testing.assert_allclose(found.window_raw[0], [raw], rtol=1e-12)
-    np.testing.assert_allclose(found.drift.senders[0], [raw if moves else 0.0], rtol=1e-12)
+    np.testing.assert_allclose(found.drift.senders[0].law, [raw if moves else 0.0], rtol=1e-12)
 
 
 MODES = [
@@ -304,8 +321,8 @@ def test_free_modes_let_the_raw_change_through():
     free = Modes((jnp.asarray(FREE),), (jnp.array([FREE]),))
     found = fluxes(net, no_memory(1.0, q=200.0), seen(net, rate=50.0, mark=1.0), free)
     np.testing.assert_array_equal(found.drift.queues[0], found.queue_raw[0])
-    np.testing.assert_array_equal(found.drift.senders[0], found.window_raw[0])
-    assert float(found.drift.senders[0][0]) < 0
+    np.testing.assert_array_equal(found.drift.senders[0].law, found.window_raw[0])
+    assert float(found.drift.senders[0].law[0]) < 0
 
 
 # -- slopes -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numba
+import numpy as np
 import sympy as sp
 from hypothesis import strategies as st
 from strategies import logarithmic, parameters_of, variants
@@ -59,11 +60,14 @@ def registered_laws() -> list[type[Law]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """One rule of one law; `window` is the window law that a marking law is asked about."""
+    """One rule of one law; `window` is the window law that a marking law is asked about, and
+    `recovery` the sender's that a loss closure is asked about.
+    """
 
     law: Any
     method: str
     window: Any = None
+    recovery: str = ""
 
     def __str__(self) -> str:
         choices = [
@@ -74,6 +78,8 @@ class Case:
         ]
         if self.window is not None:
             choices.append(self.window.name)
+        if self.recovery:
+            choices.append(self.recovery)
         return ".".join([self.law.name, self.method]) + "".join(f"[{c}]" for c in choices)
 
     @property
@@ -85,7 +91,7 @@ class Case:
     def rule(self) -> symbolic.Rule:
         if self.window is not None:
             return symbolic.marking_rule(self.law, self.window)
-        return symbolic.rule(self.law, self.method)
+        return symbolic.rule(self.law, self.method, recovery=self.recovery)
 
     @property
     def symbols(self) -> tuple[sp.Symbol, ...]:
@@ -99,7 +105,8 @@ class Case:
         if self.window is not None:
             return (self.law.probability(numbers[0], owner),)
         arguments = _records(owner, self.method, numbers[:first])
-        results = getattr(owner, self.method)(*arguments)
+        words = (self.recovery,) if self.recovery else ()
+        results = getattr(owner, self.method)(*arguments, *words)
         return results if isinstance(results, tuple) else (results,)
 
     @functools.cached_property
@@ -136,14 +143,22 @@ class Case:
             chosen = [s.replace(sp.Heaviside, lambda x, _: _STEP(x, tie)) for s in slopes]
         return _function((tie, *self.symbols), chosen, [{"step": _step}, "math"])
 
-    @property
-    def scale(self) -> Callable[[list[float]], float]:
-        """Size of the numbers that the result is a difference of; 0 where it is none."""
-        if isinstance(self.law, AbstractWindowLaw):
-            return lambda numbers: 0.0
+    def scale(self, numbers: list[float], results: Any) -> np.ndarray:
+        """Sizes of the numbers that results are differences of; 0 where they are none."""
+        state, found = np.array(numbers[: len(self.rule.state)]), np.abs(results)
+        named = dict(zip(self.rule.event, numbers[len(state) :], strict=False))
+        event = {s.name: v for s, v in named.items()}
+        if isinstance(self.law, AbstractWindowLaw):  # grows and falls by what is small beside it
+            return np.where(np.arange(len(found)) == 0, 0.0, 1.0)
         if self.method == "on_arrival":
-            return lambda numbers: max(numbers[0], numbers[3])  # average and queue
-        return lambda numbers: 1.0  # probabilities
+            return np.maximum(state, event["q"])
+        if self.method == "on_tick":
+            return np.maximum(state, 1.0) + found
+        if self.method == "lost":
+            return np.full(found.shape, event["x"])
+        if self.method in ("hears", "permit", "sending", "decode", "mean", "window"):
+            return np.full(found.shape, max(1.0, *map(abs, event.values())))
+        return np.ones(found.shape)  # probabilities
 
 
 _STEP = sp.Function("step")
@@ -164,16 +179,18 @@ def _function(symbols: tuple, results: list, modules: list) -> Callable[..., Any
 
 def _records(law: Any, method: str, numbers: tuple) -> tuple:
     """Arguments of a rule from flat numbers: state first, then the event."""
-    if isinstance(law, AbstractWindowLaw):
-        return numbers[0], Ack(*numbers[1:])
-    if isinstance(law, AbstractQueueLaw):
-        remembers = law.start(0.0) != ()
-        state, event = (numbers[0], numbers[1:]) if remembers else ((), numbers)
-        fields = len(Arrival._fields)
-        return state, Arrival(*event[:fields]), *event[fields:]
+    if isinstance(law, AbstractWindowLaw | AbstractQueueLaw):
+        record = Ack if isinstance(law, AbstractWindowLaw) else Arrival
+        like, fields = law.start(1.0), len(record._fields)
+        size = len(like) if isinstance(like, tuple) else 1
+        state = numbers[0] if size else ()
+        if hasattr(like, "_fields"):
+            state = type(like)(*numbers[:size])
+        event = numbers[size:]
+        return state, record(*event[:fields]), *event[fields:]
     if isinstance(law, AbstractReaction) and method != "shares":
         return Since(*numbers[:3]), *numbers[3:]
-    if isinstance(law, AbstractFeedback):
+    if isinstance(law, AbstractFeedback) and method == "hears":
         return (Signal(*numbers),)
     return numbers
 
@@ -187,13 +204,28 @@ def _found() -> Iterator[Case]:
                 continue
             for method in methods:
                 seen = set()
-                for variant in variants(law):
-                    case = Case(variant, method)
-                    if case.rule.results and case.rule not in seen:  # a choice may not matter
+                for case in _cases(law, method):
+                    if case.rule not in seen and not _silent(case):  # a choice may not matter
                         seen.add(case.rule)
                         yield case
 
 
+def _cases(law: Any, method: str) -> Iterator[Case]:
+    """A rule of a law with each of its choices made otherwise."""
+    for variant in variants(law):
+        if method != "lost":
+            yield Case(variant, method)
+        elif variant.window(0.1, 0.1) is None:  # else the law knows windows at rest only
+            yield from (Case(variant, method, recovery=way) for way in RECOVERIES)
+
+
+def _silent(case: Case) -> bool:
+    """Whether nothing ever happens by a rule."""
+    optional = case.method in ("on_arrival", "observe", "on_tick")
+    return not case.rule.results or (optional and all(r.is_zero for r in case.rule.results))
+
+
+RECOVERIES = ("reno", "newreno", "sack")
 CASES = list(_found())
 
 _SHARE = st.one_of(st.sampled_from([0.0, 1.0]), logarithmic(1e-12, 1.0), st.floats(0.01, 0.99))
@@ -210,13 +242,23 @@ _EVENT = {
     "l": _SHARE,
     "m": st.sampled_from([0.0, 1.0]),
     "y": st.sampled_from([0.0, 1.0]),
+    "x": logarithmic(1e-3, 1e6),
+    "h": st.one_of(st.sampled_from([0.0, 0.25, 0.5]), st.floats(0.01, 0.99)),
+    r"\lambda": st.one_of(st.just(0.0), logarithmic(1e-2, 1e4)),
+    r"\mu": st.one_of(st.just(0.0), logarithmic(1e-3, 1e4)),
+    r"p_{\max}": _SHARE,
+    r"\alpha": _SHARE,
+    r"\sigma": _SHARE,
+    "c": _SHARE,
 }
 """Ranges of what states and events tell, by symbol."""
+_QUEUES = ("q", "v", "q_0", r"q_{\mathrm{av}}")
+_LOADS = ("f", r"\hat f")
 
 
 @st.composite
 def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
-    """Numbers in the order of the case's symbols; queues often lie on a threshold of the law."""
+    """Numbers in the order of the case's symbols; queues and loads often lie on a corner."""
     parameters = draw(parameters_of(case.owner))
     packets = [
         v for k, v in parameters.items() if isinstance(case.owner, AbstractQueueLaw)
@@ -224,8 +266,10 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     ]  # fmt: skip
     corners = [0.0, *packets, *(2 * v for v in packets), sum(packets)]
     queue = st.one_of(st.sampled_from(corners), logarithmic(1e-2, 1e3))
-    events = [
-        draw(queue if s.name in ("q", "v") else _EVENT[s.name])
-        for s in (*case.rule.state, *case.rule.event)
-    ]
+    bends = [parameters[k] for k in ("lowest", "mild", "highest") if k in parameters]
+    load = st.one_of(st.sampled_from([0.0, 1.0, *bends]), st.floats(0.01, 2.0))
+    ranges = _EVENT | dict.fromkeys(_QUEUES, queue) | dict.fromkeys(_LOADS, load)
+    if isinstance(case.law, AbstractWindowLaw):
+        ranges["m"] = _SHARE  # of several packets
+    events = [draw(ranges[s.name]) for s in (*case.rule.state, *case.rule.event)]
     return [*events, *parameters.values()]

@@ -10,13 +10,17 @@ from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
+from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.spreading import Wait
+from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
@@ -112,6 +116,11 @@ CASES = {
     "ecn_mod": dumbbell(flows(4, window=ECNMod(max_window=100.0), reaction=PerMark()), red()),
     "direct": dumbbell(flows(4, access_delay=None, access_capacity=float("inf")), red()),
     "chain": chain(),
+    "pi": dumbbell(flows(4), PI(q_ref=10.0)),
+    "blue": dumbbell(flows(4), BLUE(threshold=10.0, freeze_time=0.02, random_freeze=True)),
+    "dctcp": dumbbell(flows(4, window=DCTCP(max_window=100.0)), Threshold(at=10.0)),
+    "reverse": dumbbell(flows(4, feedback=ReceiverWindow()), red()),
+    "reverse_chain": chain(feedback=ReceiverWindow(), window=Reno(max_window=40.0)),
 }
 
 

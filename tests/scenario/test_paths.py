@@ -58,6 +58,78 @@ def test_choices_and_laws_can_be_set():
     assert net.flows[0].reaction.growth == "all"
 
 
+RICH = replace(
+    NET,
+    {
+        "links.near.voice": {"calls": 200},
+        "links.far.voice": {"arrivals": 2.0, "most": 500},
+        "flows.mod.feedback": {"law": "receiver_window", "persistence": 0.5},
+        "flows.tcp.traffic.law": "web",
+        "flows.tcp.traffic.idle": "4 s",
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "number", "unit"),
+    [
+        ("links.near.cross", "4 Mbit/s", 500.0, "packet/s"),
+        ("links.near.voice.calls", 100, 100.0, "1"),
+        ("links.near.voice.codec", "32 kbit/s", 32e3, "bit/s"),
+        ("links.far.voice.arrivals", 3, 3.0, "1/s"),
+        ("links.far.voice.holding", "2 min", 120.0, "s"),
+        ("links.far.voice.most", 30, 30.0, "1"),
+        ("flows.mod.window.persistence", 1, 1.0, "1"),
+        ("flows.mod.window.min_rto", "1 s", 1.0, "s"),
+        ("flows.tcp.traffic.idle", "1 s", 1.0, "s"),
+        ("flows.tcp.traffic.file", "5 kB", 5.0, "packet"),
+    ],
+)
+def test_parameters_of_further_laws_have_paths(path, value, number, unit):
+    assert path in paths(RICH)
+    net = replace(RICH, {path: value})
+    assert number_at(net, path) == number == value_at(RICH, path, value)
+    described = info_at(RICH, path)
+    assert described is not None and described.unit == unit
+    assert jax.tree.structure(net) == jax.tree.structure(RICH)
+    traced = jax.jit(lambda x: replace(RICH, {path: x}))(number)
+    for a, b in zip(jax.tree.leaves(net), jax.tree.leaves(traced), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_new_law_starts_from_its_defaults_and_leaves_the_other_laws_alone():
+    tcp = RICH.flows[1]
+    assert (tcp.traffic.name, tcp.traffic.idle) == ("web", 4.0)
+    assert replace(RICH, {"flows.tcp.traffic": "bulk"}).flows[1].traffic.name == "bulk"
+    assert replace(RICH, {"flows.tcp.traffic.law": "web"}).flows[1].traffic.idle == 3.0
+    changed = {"flows.mod.window.law": "newreno", "flows.mod.window.loss": "halve_only"}
+    mod = replace(RICH, changed | {"flows.mod.marking": "plain"}).flows[0]
+    assert (mod.reaction.name, mod.feedback.persistence) == ("once_per_rtt", 0.5)
+    mod = replace(RICH, {"flows.mod.feedback": "mark_front"}).flows[0]
+    assert mod.feedback.name == "mark_front"
+    assert replace(RICH, {"flows.mod.feedback.law": "receiver_window"}).flows[0].feedback == (
+        type(RICH.flows[0].feedback)()
+    )
+
+
+def test_a_reaction_by_default_follows_what_it_is_the_default_of():
+    def growth(net):
+        return net.flows[0].reaction.growth
+
+    quenched = replace(NET, {"flows.mod.feedback": "backward"})
+    assert (growth(NET), growth(quenched)) == ("clean", "all")
+    assert growth(replace(quenched, {"flows.mod.feedback": "mark_tail"})) == "clean"
+    chosen = replace(NET, {"flows.mod.window.growth": "all"})
+    assert growth(replace(chosen, {"flows.mod.feedback": "mark_front"})) == "all"
+    becn = replace(NET, {"flows.tcp.window.law": "becn", "flows.tcp.feedback": "backward"})
+    assert becn.flows[1].reaction.name == "pause"
+    original = replace(becn, {"flows.tcp.window.pause": False})
+    assert original.flows[1].reaction.name == "per_mark"
+    assert replace(original, {"flows.tcp.window.pause": True}).flows[1].reaction.name == "pause"
+    deaf = replace(original, {"flows.tcp.window.reaction": "refractory"})
+    assert replace(deaf, {"flows.tcp.window.max_window": 9}).flows[1].reaction.name == "refractory"
+
+
 def test_numbers_leave_the_structure_alone():
     changes = {"links.near.queue.w_q": 0.5, "flows.mod.rtt": [0.2, 0.3], "links.near.delay": 1e-3}
     before, after = jax.tree.structure(NET), jax.tree.structure(replace(NET, changes))
@@ -82,12 +154,20 @@ def test_the_only_link_and_group_have_short_names():
         ("flows.modd.n", "flows.mod.n"),
         ("model.rate", "model.rates"),
         ("flows.mod.q", "flows.mod.n"),
+        ("flows.mood.window.law", "flows.mod.window.law"),
     ],
 )
 def test_wrong_paths_are_told_with_the_nearest(path, close):
     with pytest.raises(ScenarioError) as error:
         replace(NET, {path: 1})
     assert close in error.value.faults[0].nearest
+
+
+def test_parameters_of_laws_not_chosen_are_told_as_such():
+    with pytest.raises(ScenarioError, match=r"has it \(receiver_window\), not mark_front, got 1"):
+        replace(NET, {"flows.tcp.window.persistence": 1})
+    changes = {"flows.tcp.window.persistence": 1, "flows.tcp.feedback": "receiver_window"}
+    assert replace(NET, changes).flows[1].feedback.persistence == 1.0
 
 
 @pytest.mark.parametrize("path", ["foo", "title", "xyzzy.zzz"])

@@ -1,12 +1,13 @@
 """Random early detection."""
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, AbstractSpreading, Arrival, Signal
-from fluidcc.laws.parameters import Info, choice, param
+from fluidcc.laws.parameters import Info, check_order, choice, param
 from fluidcc.laws.queue.ramp import ramp
 from fluidcc.laws.spreading import Geometric
 from fluidcc.ops import Num
@@ -14,15 +15,13 @@ from fluidcc.ops import Num
 _SPREADING = Info("", "", "how signals are spread over packets", None)
 
 
-class RED(AbstractQueueLaw):
-    """Marks by an average of the queue. Floyd and Jacobson (1993).
+class AbstractRED(AbstractQueueLaw):
+    """Marks by an average of the queue, whatever else is remembered. Floyd and Jacobson (1993).
 
     Without `gentle`, packets are dropped above max_th; with it, the probability rises from p_max
     to 1 between max_th and 2 max_th, and packets are dropped above that (Misra and Ott, 3.1).
     """
 
-    name: ClassVar[str] = "red"
-    source: ClassVar[str] = "floyd1993; misra2003, section 3.1"
     min_th: Num = param(
         25.0, r"q_{\min}", unit="packet", doc="average where marking starts", within="[0, inf)"
     )
@@ -47,9 +46,54 @@ class RED(AbstractQueueLaw):
     def __check_init__(self) -> None:
         """Raise ValueError unless min_th < max_th."""
         super().__check_init__()
-        low, high = self.min_th, self.max_th
-        if isinstance(low, float | int) and isinstance(high, float | int) and low >= high:
-            raise ValueError(f"red needs min_th < max_th, got {low!r} and {high!r} packets")
+        check_order(self, "min_th", "max_th")
+
+    @abc.abstractmethod
+    def average(self, x: Any, queue: Num) -> Num:
+        """The average queue that decides [packet]."""
+
+    @abc.abstractmethod
+    def top(self, x: Any) -> Num:
+        """Marking probability at max_th."""
+
+    def counted(self, offered: Num, capacity: Num) -> Num:
+        """Count arrivals at the link rate, which also gives RED's decay in idle times."""
+        return capacity if self.pole == "capacity" else offered
+
+    def moved(self, v: Num, seen: Arrival) -> Num:
+        """Change of the average `v` towards the queue found, once a packet."""
+        return (1 - (1 - self.w_q) ** seen.count) * (seen.queue - v)
+
+    def base(self, x: Any, seen: Arrival) -> Num:
+        """Probability p_b before spreading."""
+        v, top = self.average(x, seen.queue), self.top(x)
+        p = ramp(v, self.min_th, self.max_th, top)
+        if self.gentle:
+            p = p + ramp(v, self.max_th, 2 * self.max_th, 1 - top)
+        return ops.minimum(p * seen.size, 1.0) if self.bytes else p
+
+    def signal(self, x: Any, seen: Arrival) -> Signal:
+        """Mark by the average; drop above its last threshold."""
+        last = 2 * self.max_th if self.gentle else self.max_th
+        mark = self.spreading.rate(self.base(x, seen))
+        return Signal(mark, ops.where(self.average(x, seen.queue) > last, 1.0, 0.0))
+
+    def chance(self, x: Any, seen: Arrival, gap: Num) -> Num:
+        """Probability of a signal for packet `gap` after the last."""
+        return self.spreading.chance(self.base(x, seen), gap)
+
+    def kinks(self, x: Any, queue: Num) -> tuple[Num, ...]:
+        """The thresholds of the average."""
+        v = self.average(x, queue)
+        corners: tuple[Any, ...] = (v - self.min_th, v - self.max_th)
+        return (*corners, v - 2 * self.max_th) if self.gentle else corners
+
+
+class RED(AbstractRED):
+    """Marks by an average of the queue up to a fixed p_max. Floyd and Jacobson (1993)."""
+
+    name: ClassVar[str] = "red"
+    source: ClassVar[str] = "floyd1993; misra2003, section 3.1"
 
     def start(self, average: Num) -> Num:
         """Start from an average queue [packet]."""
@@ -59,35 +103,10 @@ class RED(AbstractQueueLaw):
         """The average queue that decides [packet]."""
         return x
 
-    def counted(self, offered: Num, capacity: Num) -> Num:
-        """Count arrivals at the link rate, which also gives RED's decay in idle times."""
-        return capacity if self.pole == "capacity" else offered
+    def top(self, x: Num) -> Num:
+        """Return p_max."""
+        return self.p_max
 
     def on_arrival(self, x: Num, seen: Arrival) -> Num:
         """Move the average towards the queue found, once a packet."""
-        return (1 - (1 - self.w_q) ** seen.count) * (seen.queue - x)
-
-    def base(self, v: Num) -> Num:
-        """Probability p_b before spreading, for an average of `v` packets."""
-        low = ramp(v, self.min_th, self.max_th, self.p_max)
-        if not self.gentle:
-            return low
-        return low + ramp(v, self.max_th, 2 * self.max_th, 1 - self.p_max)
-
-    def signal(self, x: Num, seen: Arrival) -> Signal:
-        """Mark by the average; drop above its last threshold."""
-        last = 2 * self.max_th if self.gentle else self.max_th
-        mark = self.spreading.rate(self._sized(self.base(x), seen))
-        return Signal(mark=mark, drop=ops.where(x > last, 1.0, 0.0))
-
-    def chance(self, x: Num, seen: Arrival, gap: Num) -> Num:
-        """Probability of a signal for packet `gap` after the last."""
-        return self.spreading.chance(self._sized(self.base(x), seen), gap)
-
-    def kinks(self, x: Num, queue: Num) -> tuple[Num, ...]:
-        """The thresholds of the average."""
-        corners: tuple[Any, ...] = (x - self.min_th, x - self.max_th)
-        return (*corners, x - 2 * self.max_th) if self.gentle else corners
-
-    def _sized(self, p: Num, seen: Arrival) -> Num:
-        return ops.minimum(p * seen.size, 1.0) if self.bytes else p
+        return self.moved(x, seen)

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from fluidcc.laws.window.polynomial import AbstractPolynomial
+from fluidcc.laws.window.polynomial import AbstractTCP
 
 
-class NewReno(AbstractPolynomial):
+class NewReno(AbstractTCP):
     """Reno's window law with NewReno's recovery from several losses in a window.
 
     Source: Misra and Ott (2003), eq. 5 and section 2.1; the recovery is RFC 6582.
@@ -15,7 +15,3 @@ class NewReno(AbstractPolynomial):
     source: ClassVar[str] = "misra2003, eq. 5"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "newreno"
-    c1: ClassVar[int] = 1
-    alpha: ClassVar[int] = -1
-    c2: ClassVar[float] = 0.5
-    beta: ClassVar[int] = 1

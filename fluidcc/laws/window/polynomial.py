@@ -33,6 +33,18 @@ class AbstractPolynomial(AbstractWindowLaw):
         return -s / 2
 
 
+class AbstractTCP(AbstractPolynomial):
+    """TCP's member of the class: 1/w per ACK, half the window per signal.
+
+    Source: Misra and Ott (2003), eq. 5.
+    """
+
+    c1: ClassVar[int] = 1
+    alpha: ClassVar[int] = -1
+    c2: ClassVar[float] = 0.5
+    beta: ClassVar[int] = 1
+
+
 class Polynomial(AbstractPolynomial):
     """The polynomial class with its four parameters free. Misra and Ott (2003), eq. 3."""
 

@@ -1,0 +1,161 @@
+"""What a rest is: its regime, and what is to be said about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fluidcc.analysis.rest import EMPTY, FULL, JUMP, NEUTRAL, NONE, Rest
+from fluidcc.analysis.sender_rest import LARGEST_WINDOW
+from fluidcc.analysis.settle import held
+from fluidcc.fluid.rates import link_signal
+from fluidcc.laws.law import Signal
+from fluidcc.network import Network
+
+ADAPTED, LOADED, STEADY = 10, 11, 12
+"""What a jump turns out to be: ticks hold the signal from both sides, the load factor does, or the
+law's memory holds it at rest."""
+
+_AGREE = 1e-8  # relative difference up to which two numbers are the same
+
+
+def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
+    """The rest with the memories that hold links at jumps, and each link's regime."""
+    laws, regimes = list(rest.laws), [int(c) for c in rest.codes]
+    for k, link in enumerate(net.links):
+        if regimes[k] != JUMP:
+            continue
+        below, now = rest.signals_below[k], rest.said[k].signal
+        if float(below.mark) == float(now.mark) and float(below.drop) == float(now.drop):
+            regimes[k] = LOADED
+        elif laws[k] != ():
+            memory = held(link, rest.places[k], now.mark)
+            if bool(memory.found):
+                laws[k] = memory.memory
+                regimes[k] = STEADY if bool(memory.smooth) else ADAPTED
+    return rest._replace(laws=tuple(laws)), tuple(regimes)
+
+
+def status_of(rest: Rest, regimes: tuple[int, ...]) -> str:
+    """The status of a network with links in these regimes."""
+    if NONE in regimes:
+        return "none"
+    if NEUTRAL in regimes:
+        return "continuum"
+    if JUMP in regimes or FULL in regimes:
+        return "saturated"
+    return "empty" if all(r == EMPTY for r in regimes) else "interior"
+
+
+def sliding(net: Network, regimes: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the links that are held at a jump from both sides."""
+    held_there = (JUMP, ADAPTED, LOADED, NEUTRAL)
+    return tuple(n for n, r in zip(net.link_names, regimes, strict=True) if r in held_there)
+
+
+def apart(first: Rest, second: Rest) -> bool:
+    """Whether two searches ended at different places or signals."""
+
+    def numbers(rest: Rest) -> np.ndarray:
+        signals = [v for s in rest.signals for v in (s.mark, s.drop)]
+        return np.asarray([*np.ravel(rest.places), *signals], float)
+
+    one, other = numbers(first), numbers(second)
+    return bool(np.any(np.abs(one - other) > _AGREE * (1 + np.abs(one))))
+
+
+def either(signal: Signal) -> float:
+    """Probability to be marked or lost."""
+    return float(1 - (1 - signal.mark) * (1 - signal.drop))
+
+
+def link_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
+    """What is to be said about link k."""
+    queue, name = float(rest.queues[k]), net.link_names[k]
+    capacity, accepted = float(net.links[k].capacity), float(rest.accepted[k])
+    signal = rest.said[k].signal
+    if regime == JUMP:
+        given = either(rest.signals_below[k])
+        return (
+            f"no smooth equilibrium: the marking needed ({either(signal):.3g}) is above the "
+            f"{given:.3g} that links.{name}.queue gives below its jump at {queue:.6g} packets; the "
+            "queue sits there, in small cycles if the feedback is delayed"
+        )
+    if regime == FULL:
+        return (
+            f"the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
+            f"{float(signal.mark):.3g} it drops {float(signal.drop):.3g}"
+        )
+    if regime == NONE:
+        return (
+            f"no equilibrium: with every packet marked, or the longest queue ({queue:.6g} "
+            f"packets), links.{name} is still offered more than its capacity; losses govern. "
+            "Fewer flows, a longer buffer or a law that backs off further would settle"
+        )
+    if regime == EMPTY and len(net.links) == 1:
+        used = accepted / capacity
+        return f"the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty"
+    return _held_advice(net, k, regime, accepted / capacity)
+
+
+def _held_advice(net: Network, k: int, regime: int, used: float) -> str:
+    """What is to be said about a link that its law's ticks or its load factor hold."""
+    law, name = net.links[k].queue, net.link_names[k]
+    if regime == ADAPTED:
+        return (
+            f"links.{name}.queue slides: every {float(getattr(law, str(law.period))):.3g} s it "
+            "steps the marking up on one side of this queue and down on the other"
+        )
+    if regime == LOADED:
+        return (
+            f"links.{name} slides at full load: the senders increase below a load factor of 1 and "
+            f"decrease from there, around a utilization of {used:.3g}; windows are those whose "
+            "increases and decreases balance"
+        )
+    if regime == NEUTRAL:
+        return (
+            f"any windows that fill links.{name} rest: at full load the senders neither increase "
+            "nor decrease"
+        )
+    return ""
+
+
+def sampled_advice(net: Network, k: int) -> str:
+    """What the linearisation makes of a law with ticks."""
+    law = net.links[k].queue
+    if law.period is None:
+        return ""
+    return (
+        f"links.{net.link_names[k]}.queue is sampled every "
+        f"{float(getattr(law, law.period)):.3g} s: the roots take its change per period"
+    )
+
+
+def window_advice(net: Network, i: int, window: np.ndarray, found: bool) -> list[str]:
+    """What is to be said about the windows (m,) of a group; no floor where nothing was found."""
+    flows, name = net.flows[i], net.flow_names[i]
+    out = []
+    if np.max(window) >= LARGEST_WINDOW < float(flows.window.max_window):
+        out.append(
+            f"flows.{name}: the window is not bounded; give max_window "
+            f"(the search ends at {LARGEST_WINDOW:.3g} packets)"
+        )
+    low = float(np.min(window))
+    if low < 1 and found:
+        out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
+    return out
+
+
+def quench_ratio(net: Network, k: int, rest: Rest) -> float | None:
+    """Quenches as a share of all packets on the way back from link k; None without quenches."""
+    if not any(f.feedback.quench and k in f.route for f in net.flows):
+        return None
+    signal: Any = rest.said[k].signal
+    quenches = packets = 0.0
+    for flows, rate in zip(net.flows, rest.rates, strict=True):
+        if k in flows.route:
+            sent, own = np.asarray(flows.n) * np.asarray(rate), link_signal(flows, signal)
+            quenches += float(np.sum(sent * own.mark)) if flows.feedback.quench else 0.0
+            packets += float(np.sum(sent * (1 - own.drop)))
+    return quenches / (quenches + packets) if packets else None

@@ -1,0 +1,250 @@
+"""Switching cycles under step marking, from the law's own rates of growth and decrease.
+
+A link that marks every packet above a queue and none below is a relay: windows grow until marks
+are heard, and fall until they cease, one signal delay after the queue crossed the step each time.
+For one class of self-clocked flows the ACKs come at C/N as long as the link is busy, and the queue
+is N W - C T. So the cycle follows from two integrals of one variable, the window.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.integrate import quad, solve_ivp
+
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.rest import JUMP
+from fluidcc.analysis.settle import says
+from fluidcc.fluid.delays import explicit_way
+from fluidcc.fluid.rates import heard
+from fluidcc.fluid.senders import marks_heard, sender_change, start_sender
+from fluidcc.laws.law import Ack, Signal, Since
+from fluidcc.network import Network, numeric
+from fluidcc.ops import Num
+from fluidcc.results import plain
+
+_TOLERANCE = 1e-12
+_SIGNAL, _QUIET = Signal(mark=1.0), Signal()
+
+
+@dataclasses.dataclass(frozen=True)
+class RelayCycle:
+    """A switching cycle around a step of the marking.
+
+    `period` [s]; `delay` [s] from the step to the change it causes in the queue; least and largest
+    `window` of one flow and `queue` [packet]. The formulas hold if the queue neither runs empty
+    nor overflows (`valid`), and are exact for `model.rates = "self_clocked"` (`exact`), with
+    `model.delay = "fifo"` unless marks are set at the front.
+    """
+
+    period: float
+    delay: float
+    window: tuple[float, float]
+    queue: tuple[float, float]
+    valid: bool
+    exact: bool
+    message: str
+    net: Network = dataclasses.field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, by link and flows."""
+        return plain(
+            {
+                "period": self.period,
+                "delay": self.delay,
+                "valid": self.valid,
+                "exact": self.exact,
+                "message": self.message,
+                "links": {self.net.link_names[0]: {"queue": self.queue, "average": self.queue}},
+                "flows": {self.net.flow_names[0]: {"window": [self.window]}},
+            }
+        )
+
+    def __repr__(self) -> str:
+        low, high = self.queue
+        least, most = self.window
+        return (
+            f"RelayCycle: period {self.period:.6g} s, queue {low:.6g} to {high:.6g} packet, "
+            f"window {least:.6g} to {most:.6g} packet"
+            + (f" ({self.message})" if self.message else "")
+        )
+
+
+class _Relay(NamedTuple):
+    """The numbers of a relay: step, window there, delay, pipe C T and the flows' count."""
+
+    step: float
+    crossing: float
+    delay: float
+    pipe: float
+    count: float
+    cap: float
+
+
+@jax.jit
+def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
+    """Change of the window per second at ACKs of rate C/N, all of them with `signal`.
+
+    `carried` is the share of them whose signal may be reacted to.
+    """
+    flows, link = net.flows[0], net.links[0]
+    w = jnp.broadcast_to(window, jnp.shape(flows.rtt))
+    full = Signal(*(jnp.broadcast_to(jnp.asarray(v, float), w.shape) for v in signal))
+    said = heard(flows, (full,))
+    rate = link.capacity / flows.n
+    share = flows.reaction.shares(marks_heard(flows, said), w)
+    change = sender_change(
+        flows, start_sender(flows, w), growth=rate * share.growing, acks=rate,
+        carried=rate * carried, signal=said, rtt=w / rate,
+    )  # fmt: skip
+    return flows.window.window(change.law)[0]
+
+
+class _Windows:
+    """The window over time while all ACKs are marked, or none."""
+
+    def __init__(self, net: Network, signal: Signal, carried: float, cap: float) -> None:
+        self._arguments, self._cap = (net, signal, carried), cap
+
+    def pace(self, window: float) -> float:
+        """Change per second [packet/s]."""
+        net, signal, carried = self._arguments
+        return float(_pace(net, window, signal, carried))
+
+    def after(self, time: float, window: float) -> float:
+        """The window `time` seconds later, at most the cap."""
+
+        def slope(_: float, log_window: np.ndarray) -> list[float]:
+            now = math.exp(float(log_window[0]))
+            return [self.pace(now) / now]
+
+        run = solve_ivp(
+            slope, (0.0, time), [math.log(window)], method="DOP853",
+            rtol=_TOLERANCE, atol=_TOLERANCE,
+        )  # fmt: skip
+        return min(self._cap, math.exp(run.y[0, -1]))
+
+    def time(self, first: float, last: float) -> float:
+        """Seconds from one window to another."""
+        return quad(
+            lambda u: math.exp(u) / self.pace(math.exp(u)), math.log(first), math.log(last),
+            epsabs=0.0, epsrel=_TOLERANCE, limit=200,
+        )[0]  # fmt: skip
+
+
+def relay_cycle(
+    net: Network, *, one_reaction: bool = False, at: Equilibrium | None = None
+) -> RelayCycle:
+    """The switching cycle of one class of flows around a link that marks all above a queue.
+
+    Durresi et al. (2001), section 4, for any window law with one number of state.
+
+    Parameters
+    ----------
+    net
+        One link whose signal steps from nothing to marking all, and one class of flows.
+    one_reaction
+        Take one reaction for each time that the queue is above the step, as senders do that react
+        at most once per round trip. By default the reaction's mean share of the marks is taken, as
+        in the fluid model.
+    at
+        The equilibrium of `net`, where it is known.
+
+    Returns
+    -------
+    RelayCycle
+        Its `valid` and `message` tell where the formulas do not hold.
+
+    Raises
+    ------
+    ValueError
+        If the network is no relay of this kind; the message says why.
+    """
+    arrays = numeric(net)
+    relay = _relay(net, equilibrium(net) if at is None else at)
+    free = _Windows(arrays, _QUIET, 1.0, relay.cap)
+    marked = _Windows(arrays, _SIGNAL, 1.0, relay.cap)
+    if not (free.pace(relay.crossing) > 0 > marked.pace(relay.crossing)):
+        raise ValueError("no relay cycle: windows do not grow below the step and fall above it")
+    top = free.after(relay.delay, relay.crossing)
+    if one_reaction:
+        low, period, message = _one_reaction(arrays, relay, free, top)
+    else:
+        low, message = marked.after(relay.delay, relay.crossing), ""
+        falling, rising = marked.time(top, relay.crossing), free.time(low, relay.crossing)
+        period = 2 * relay.delay + falling + rising
+    queue = (relay.count * low - relay.pipe, relay.count * top - relay.pipe)
+    if queue[0] <= 0:
+        message = "the queue runs empty in the cycle: the formulas end there"
+    if queue[1] > float(net.links[0].buffer):
+        message = "the queue reaches the buffer in the cycle: the formulas end there"
+    return RelayCycle(
+        period, relay.delay, (low, top), queue, not message, net.rates == "self_clocked",
+        message, net,
+    )  # fmt: skip
+
+
+def _one_reaction(
+    net: Network, relay: _Relay, free: _Windows, top: float
+) -> tuple[float, float, str]:
+    """Least window, period and what does not hold, for one reaction per crossing of the step."""
+    flows = net.flows[0]
+    if float(flows.reaction.ready(Since(0.0, relay.delay, 0.0))):
+        raise ValueError(f"{flows.reaction.name} reacts to more than one mark per round trip")
+    law = flows.window
+    rtt = relay.count * top / float(net.links[0].capacity)
+    change = law.window(law.on_mark(law.start(top), Ack(1.0, 0.0, rtt, marked=1.0)))
+    low = top + float(change)
+    message = "" if low < relay.crossing else "one reaction does not end the marking"
+    deaf = _Windows(net, _SIGNAL, 0.0, relay.cap)  # marks come for one more delay
+    still = deaf.pace(low) <= 0
+    after = low if still else deaf.after(relay.delay, low)
+    if after < relay.crossing:
+        rising = relay.delay + free.time(after, relay.crossing)
+    else:
+        rising = deaf.time(low, relay.crossing)
+    return low, relay.delay + rising, message
+
+
+def _relay(net: Network, eq: Equilibrium) -> _Relay:
+    """The relay that a network is; raises ValueError where it is none."""
+    problem = _obstacle(net, eq)
+    if problem:
+        raise ValueError(f"no relay cycle: {problem}")
+    link, flows = net.links[0], net.flows[0]
+    step, capacity = float(eq.rest.queues[0]), float(link.capacity)
+    (trip,) = explicit_way(net, flows, (jnp.asarray(step),)).trips
+    pipe, count = capacity * float(np.ravel(flows.rtt)[0]), float(np.ravel(flows.n)[0])
+    return _Relay(
+        step=step,
+        crossing=(pipe + step) / count,
+        delay=float(np.ravel(flows.feedback.age(trip) + trip.forward)[0]),
+        pipe=pipe,
+        count=count,
+        cap=float(flows.window.max_window),
+    )
+
+
+def _obstacle(net: Network, eq: Equilibrium) -> str:
+    """Why a network is no relay with a closed form; empty if it is one."""
+    if (len(net.links), len(net.flows), np.size(net.flows[0].rtt)) != (1, 1, 1):
+        return "the formulas are for one link and one class of flows"
+    link, flows = net.links[0], net.flows[0]
+    if int(eq.rest.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
+        return f"the queue does not rest at a step of its marking (status {eq.status})"
+    below, above = (float(says(link, math.nextafter(float(eq.rest.queues[0]), to)).mark)
+                    for to in (0.0, math.inf))  # fmt: skip
+    if (below, above) != (0.0, 1.0):
+        return f"the marking steps from {below:.3g} to {above:.3g}, not from 0 to 1"
+    if flows.feedback.quench or not flows.feedback.marks:
+        return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
+    if float(np.max(heard(flows, (_SIGNAL,)).drop)) > 0:
+        return f"the formulas are for marks, and {flows.feedback.name} loses packets"
+    if len(jax.tree.leaves(start_sender(flows, jnp.ones(1)))) != 1:
+        return f"the senders ({flows.window.name}) remember more than their window"
+    return ""

@@ -1,0 +1,118 @@
+"""Where senders come to rest under given signals.
+
+The window is where its drift changes sign, everything else that a sender remembers follows from
+the window. Where a link's load factor rests at a jump of the sender's rule, drifts are mixed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fluidcc.analysis.bisection import bisect
+from fluidcc.fluid.senders import (
+    Sender,
+    marks_heard,
+    sender_change,
+    sending_rate,
+    start_sender,
+    starts_slowly,
+)
+from fluidcc.laws.law import Signal
+from fluidcc.network import Flows
+from fluidcc.ops import Num
+
+LARGEST_WINDOW = 1e7  # packets, where the law has no cap
+_LOG_WINDOWS = (math.log(1e-6), math.log(LARGEST_WINDOW))
+_SWEEPS = 3  # memories follow each other in a chain
+
+
+class Heard(NamedTuple):
+    """A signal that flows hear for a share of the time."""
+
+    share: Num
+    signal: Signal
+
+
+def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
+    """Mean change of senders per second whose packets are all as old as their rate."""
+    parts = []
+    for share, signal in cases:
+        rate = sending_rate(flows, s, signal.mark, rtt)
+        window = flows.window.window(s.law)
+        growing = flows.reaction.shares(marks_heard(flows, signal), window).growing
+        change = sender_change(
+            flows, s, growth=window / rtt if all_grow else rate * growing, acks=rate,
+            carried=rate, signal=signal, rtt=rtt, ticks=True,
+        )  # fmt: skip
+        parts.append(jax.tree.map(lambda c, share=share: share * c, change))
+    return jax.tree.map(lambda *c: sum(c), *parts)
+
+
+def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
+    """Senders with this window (m,) whose other memories are at rest: Newton, one by one."""
+    s = start_sender(flows, window)
+    if flows.estimator.remembers:
+        s = s._replace(estimate=cases[0].signal.load + 0.0 * window)
+    if starts_slowly(flows):
+        s = s._replace(slow=0.0 * window)
+    leaves, shape = jax.tree.flatten(s)
+    if len(leaves) == 1:
+        return s
+    for _ in range(_SWEEPS):
+        for j in range(len(leaves)):
+
+            def own(value: Num, j: int = j, leaves: list = leaves) -> Num:
+                new = jax.tree.unflatten(shape, [*leaves[:j], value, *leaves[j + 1 :]])
+                return jax.tree.leaves(_change(flows, new, cases, rtt, all_grow))[j]
+
+            drift, slope = jax.jvp(own, (leaves[j],), (jnp.ones_like(leaves[j]),))
+            step = jnp.where(slope < 0, drift / jnp.where(slope < 0, slope, 1.0), 0.0)
+            s = jax.tree.unflatten(shape, [*leaves[:j], leaves[j] - step, *leaves[j + 1 :]])
+            s = s._replace(law=flows.window.with_window(s.law, window))
+            leaves = jax.tree.leaves(s)
+    return s
+
+
+def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool) -> Sender:
+    """Senders at rest that hear `cases` at a round trip (m,) [s].
+
+    With `all_grow`, growth knows no share of clean ACKs (the rates of `mgt`).
+    """
+    law = flows.window
+
+    def sender(window: Num, cases: list[Heard] = cases) -> Sender:
+        return _quiet(flows, window, cases, rtt, all_grow)
+
+    def growth(log_window: Num, cases: list[Heard] = cases) -> Num:
+        s = sender(jnp.exp(log_window), cases)
+        return law.window(_change(flows, s, cases, rtt, all_grow).law)
+
+    known = flows.loss.window(cases[0].signal.drop, rtt)
+    if known is not None:
+        return sender(jnp.minimum(known, law.max_window))
+    low, high = (jnp.full(jnp.shape(rtt), end) for end in _LOG_WINDOWS)
+    high = jnp.minimum(high, jnp.log(law.max_window))
+    capped = growth(high) > 0
+    window = jnp.exp(bisect(growth, low, high)[0])
+    window = jnp.where(capped, jnp.minimum(law.max_window, LARGEST_WINDOW), window)
+    if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
+        floor = jnp.log(jnp.full(jnp.shape(rtt), law.min_window))
+        unmarked = [Heard(c.share, like(Signal(load=c.signal.load), rtt)) for c in cases]
+        falls = growth(floor, unmarked) <= 0
+        window = jnp.where(falls, jnp.maximum(window, law.min_window), window)
+    return sender(window)
+
+
+def like(signal: Signal, rtt: Num) -> Signal:
+    """A signal in the shape (m,) of the round trips."""
+    return Signal(*(jnp.broadcast_to(jnp.asarray(v, float), jnp.shape(rtt)) for v in signal))
+
+
+def source_rate(flows: Flows, s: Sender, cases: list[Heard], rtt: Num) -> Num:
+    """Mean rate of one source (m,) [packet/s]; sources without a file send nothing."""
+    rate: Any = sum(share * sending_rate(flows, s, signal.mark, rtt) for share, signal in cases)
+    return s.active * rate if flows.traffic.starts else rate

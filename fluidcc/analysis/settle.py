@@ -1,0 +1,156 @@
+"""Where the memory of a queue law comes to rest, for a given queue or for a given signal.
+
+The place of a link is one number: at 0 and above it is the queue of a busy link [packet], below 0
+the queue is empty and the link used by 1 + place of its capacity.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.fluid.rates import arrival_rate
+from fluidcc.laws.law import Arrival, Signal
+from fluidcc.network import Link
+from fluidcc.ops import Num
+
+_LONG = 1e12  # s of arrivals after which averages are at rest
+_SOME_RATE = 1e-9  # packet/s; keeps the gap between arrivals finite
+_ROUNDS = 400  # of ticks, or of ever more ticks at once
+_MOST_TICKS = 2.0**200
+_STEPS = 20
+_ASIDE = 1e-9  # relative distance to either side of a place
+
+
+def queue_at(place: Num) -> Num:
+    """The queue [packet]."""
+    return jnp.maximum(place, 0.0)
+
+
+def used_at(link: Link, place: Num) -> Num:
+    """The rate that the link carries [packet/s]."""
+    return link.capacity * (1 + jnp.minimum(place, 0.0))
+
+
+def _moved(state: Any, change: Any) -> Any:
+    return jax.tree.map(lambda a, b: a + b, state, change)
+
+
+def _tick(link: Link, x: Any, place: Num) -> Any:
+    """Change at a tick."""
+    return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(place), link.capacity))
+
+
+def _served(link: Link, x: Any, place: Num, time: Num) -> Any:
+    """Memory after `time` seconds of arrivals at the rate of the place."""
+    law = link.queue
+    seen = Arrival(used_at(link, place) * time, time, queue_at(place), link.capacity)
+    new = _moved(x, law.on_arrival(x, seen))
+    if law.limits is None:
+        return new
+    low, high = law.limits
+    return jax.tree.map(lambda v: jnp.clip(v, low, high), new)
+
+
+def settled(link: Link, place: Num, start: int = 0) -> Any:
+    """Memory of a queue law after endless time at a place, from one of the law's starts.
+
+    Arrivals without end first; then periods of arrivals with a tick, until nothing moves or all
+    that moves is beyond any bound. The memory is the one that the next tick finds.
+    """
+    law = link.queue
+    starts = law.starts(queue_at(place))
+    first = starts[min(start, len(starts) - 1)]
+    x = jax.tree.map(lambda v: jnp.asarray(v, float), first)
+    if not jax.tree.leaves(x):
+        return x
+    x = _served(link, x, place, _LONG)
+    if law.period is None:
+        return x
+    time = getattr(law, law.period)
+
+    def change(x: Any) -> Any:
+        due = _served(link, x, place, time)
+        after = _moved(due, _tick(link, due, place))
+        return jax.tree.map(lambda a, b: a - b, after, x)
+
+    return _served(link, _ticked(change, x), place, time)
+
+
+def _ticked(change: Any, x: Any) -> Any:
+    """The state after endless steps of `change`: many at once as long as each does the same."""
+    flat, shape = ravel_pytree(x)
+
+    def step(v: Num) -> Num:
+        return ravel_pytree(change(shape(v)))[0]
+
+    def moving(carry: tuple) -> Num:
+        count, _, move, _ = carry
+        return (count < _ROUNDS) & jnp.any(move != 0)
+
+    def go(carry: tuple) -> tuple:
+        count, v, move, ticks = carry
+        there = v + ticks * move
+        next_move = step(there)
+        same = jnp.all(jnp.abs(next_move - move) <= 1e-6 * jnp.abs(move))
+        fine = same | (ticks <= 1)
+        ticks = jnp.where(fine, jnp.minimum(2 * ticks, _MOST_TICKS), jnp.maximum(ticks / 2, 1.0))
+        return (
+            count + 1, jnp.where(fine, there, v), jnp.where(fine, next_move, move), ticks
+        )  # fmt: skip
+
+    return shape(jax.lax.while_loop(moving, go, (0, flat, step(flat), jnp.ones(())))[1])
+
+
+def signal_of(link: Link, x: Any, place: Num) -> Signal:
+    """What a link with this memory says to packets, shapes ()."""
+    gap = 1.0 / jnp.maximum(used_at(link, place), _SOME_RATE)
+    signal = link.queue.signal(x, Arrival(1.0, gap, queue_at(place), link.capacity))
+    return Signal(*(jnp.asarray(value, float) for value in signal))
+
+
+def says(link: Link, place: Num, start: int = 0) -> Signal:
+    """What a link says after endless time at a place."""
+    return signal_of(link, settled(link, place, start), place)
+
+
+class Held(NamedTuple):
+    """A memory that says a given signal at a place."""
+
+    memory: Any
+    found: Num  # whether there is one
+    smooth: Num  # whether the ticks leave it alone on both sides of the place
+
+
+@jax.jit
+def held(link: Link, place: Num, mark: Num) -> Held:
+    """The memory with which a link marks with probability `mark` at a place where it may rest.
+
+    Arrivals leave it alone; whether ticks do as well decides if the place is an equilibrium or a
+    sliding one, where ticks move the signal up on one side and down on the other.
+    """
+    first, shape = ravel_pytree(settled(link, place))
+
+    def residual(v: Num) -> Num:
+        x = shape(v)
+        still = arrival_rate(link, x, queue_at(place), used_at(link, place))
+        return jnp.append(ravel_pytree(still)[0], signal_of(link, x, place).mark - mark)
+
+    def improve(_: int, v: Num) -> Num:
+        slopes = jax.jacfwd(residual)(v)
+        return v - jnp.linalg.pinv(slopes) @ residual(v)
+
+    x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
+    found = jnp.abs(signal_of(link, x, place).mark - mark) < 1e-9
+    if link.queue.period is None:
+        return Held(x, found, jnp.asarray(True))
+
+    def tick_beside(aside: Num) -> Num:
+        there = place + aside * (1 + jnp.abs(place))
+        return ravel_pytree(_tick(link, _served(link, x, there, _LONG), there))[0]
+
+    ticks = jnp.stack([tick_beside(a) for a in (-_ASIDE, 0.0, _ASIDE)])
+    return Held(x, found, jnp.all(jnp.abs(ticks) < 1e-6 * (1 + jnp.abs(ravel_pytree(x)[0]))))

@@ -1,0 +1,125 @@
+"""ADPM, Adaptive Deterministic Packet Marking: a load factor as one bit per packet."""
+
+from typing import ClassVar
+
+from fluidcc import ops
+from fluidcc.laws.law import AbstractEstimator
+from fluidcc.laws.parameters import param
+from fluidcc.ops import Num
+
+
+class ADPM(AbstractEstimator):
+    """The receiver's estimate of a load factor that is compared with a hash of each packet.
+
+    Source: Qazi, Znati and Andrew, section 3.2. A packet says on which side of its hash the load
+    factor lies; the estimate moves to the hash where that tells more. The hash falls below `mild`,
+    between `mild` and 1, or above 1 with given shares, and is uniform within each part. A load
+    factor of `highest` or more is told by a (11) mark at once, one below `lowest` as `lowest`.
+    """
+
+    name: ClassVar[str] = "adpm"
+    source: ClassVar[str] = "qazi2010, section 3.2; andrew2006"
+    remembers: ClassVar[bool] = True
+    lowest: Num = param(0.15, r"\eta_0", unit="1", doc="least load factor", within="(0, 1)")
+    mild: Num = param(0.75, r"\eta", unit="1", doc="end of the first part", within="(0, 1)")
+    highest: Num = param(1.2, "u", unit="1", doc="largest load factor", within="(1, inf)")
+    low_share: Num = param(
+        0.25, r"\pi_1", unit="1", doc="packets with a hash below mild", within="(0, 1)"
+    )
+    mild_share: Num = param(
+        0.25, r"\pi_2", unit="1", doc="packets with a hash from mild to 1", within="(0, 1)"
+    )
+
+    def __check_init__(self) -> None:
+        """Raise ValueError unless lowest < mild and the shares leave some for overload."""
+        super().__check_init__()
+        numbers = (self.lowest, self.mild, self.low_share, self.mild_share)
+        if not all(isinstance(v, float | int) for v in numbers):
+            return
+        if self.lowest >= self.mild:
+            raise ValueError(f"adpm needs lowest below mild, got {self.lowest!r} and {self.mild!r}")
+        if self.low_share + self.mild_share >= 1:
+            raise ValueError(
+                "adpm needs low_share + mild_share below 1, got "
+                f"{self.low_share!r} and {self.mild_share!r}"
+            )
+
+    def parts(self) -> tuple[tuple[Num, Num, Num], ...]:
+        """Lower end, upper end and share of packets of each part of the hash."""
+        high_share = 1 - self.low_share - self.mild_share
+        return (
+            (self.lowest, self.mild, self.low_share),
+            (self.mild, 1.0, self.mild_share),
+            (1.0, self.highest, high_share),
+        )
+
+    def hash_value(self, hashed: Num) -> Num:
+        """The load factor that a hash in [0, 1) stands for."""
+        value, below = self.lowest, 0.0
+        for low, high, share in self.parts():
+            value = value + (high - low) * ops.clip((hashed - below) / share, 0.0, 1.0)
+            below = below + share
+        return value
+
+    def distribution(self, value: Num) -> Num:
+        """Share of packets whose hash is below `value`."""
+        below = 0.0
+        for low, high, share in self.parts():
+            below = below + share * ops.clip((value - low) / (high - low), 0.0, 1.0)
+        return below
+
+    def coded(self, load: Num) -> Num:
+        """The load factor that can be told."""
+        return ops.clip(load, self.lowest, self.highest)
+
+    def decode(self, estimate: Num, hashed: Num, load: Num) -> Num:
+        """Move to the hash where it lies between the estimate and the load factor."""
+        told, value = self.coded(load), self.hash_value(hashed)
+        up = ops.where(value < told, ops.maximum(value - estimate, 0.0), 0.0)
+        down = ops.where(value < told, 0.0, ops.minimum(value - estimate, 0.0))
+        return ops.where(load < self.highest, up + down, self.highest - estimate)
+
+    def mean(self, estimate: Num, load: Num) -> Num:
+        """Mean change per packet: the integral of hash minus estimate from one to the other.
+
+        A fluid model that moves one number by this mean forgets half as fast as the mean of many
+        receivers: its error tends to 2/(n F') after n packets, theirs to 1/(n F').
+        """
+        told, change = self.coded(load), 0.0
+        for low, high, share in self.parts():
+            start, end = ops.clip(estimate, low, high), ops.clip(told, low, high)
+            width = ops.maximum(start, end) - ops.minimum(start, end)
+            change = change + share / (high - low) * width * ((start + end) / 2 - estimate)
+        return ops.where(load < self.highest, change, self.highest - estimate)
+
+    def share_above(self, value: Num, load: Num, packets: Num) -> Num:
+        """Probability that an estimate which began at `highest` is above `value` after `packets`
+        packets at a constant load factor; for load <= value < highest.
+        """
+        return (1 - (self.distribution(value) - self.distribution(load))) ** packets
+
+    def share_below(self, value: Num, load: Num, packets: Num) -> Num:
+        """Probability that an estimate which began at `lowest` is below `value` after `packets`
+        packets at a constant load factor; for lowest < value <= load.
+        """
+        return (1 - (self.distribution(load) - self.distribution(value))) ** packets
+
+    def mean_error(self, load: Num, packets: Num) -> Num:
+        """Mean of the estimate less the load factor, for an estimate that began at `highest`.
+
+        The integral of `share_above`; 1/(n F') for many packets, F' the slope of `distribution`.
+        """
+        error, here = 0.0, self.distribution(load)
+        for low, high, share in self.parts():
+            start = 1 - ops.maximum(self.distribution(ops.clip(load, low, high)) - here, 0.0)
+            end = 1 - ops.maximum(self.distribution(high) - here, 0.0)
+            powers = start ** (packets + 1) - end ** (packets + 1)
+            error = error + powers * (high - low) / (share * (packets + 1))
+        return error
+
+    def packets_needed(self, error: Num, load: Num, chance: Num) -> Num:
+        """Packets after which an estimate that began at `highest` exceeds the load factor by more
+        than `error` with probability `chance` only.
+        """
+        between = self.distribution(load + error) - self.distribution(load)
+        return ops.log(chance) / ops.log(1 - between)

@@ -1,0 +1,76 @@
+"""Routers that tell their load factor."""
+
+from typing import Any, ClassVar, NamedTuple
+
+from fluidcc import ops
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
+from fluidcc.laws.parameters import param
+from fluidcc.ops import Num
+
+_SLOWNESS = 8  # time constant of the average queue, in sampling periods (Qazi et al., 3.1)
+
+
+class Load(NamedTuple):
+    """Memory of a load factor."""
+
+    arrived: Num  # packets since the last sample
+    slow: Num  # average queue [packet]
+    factor: Num  # load factor of the last sample
+
+
+class AbstractLoadFactor(AbstractQueueLaw):
+    """Samples the load of a link once a period and holds it. Qazi et al. (2010), eq. 1."""
+
+    period: ClassVar[str] = "t_p"
+    loads: ClassVar[bool] = True
+    t_p: Num = param(0.2, "t_p", unit="s", doc="sampling period", within="(0, inf)")
+    kappa_1: Num = param(
+        0.75, r"\kappa_1", unit="1", doc="weight of the queue in the load", within="[0, inf)"
+    )
+    gamma: Num = param(1.0, r"\gamma", unit="1", doc="target utilisation", within="(0, 1]")
+
+    def measured(self, x: Any, seen: Arrival) -> Load:
+        """Change on arrivals: count them, and move the slow average of the queue."""
+        fading = 1 - ops.exp(-seen.elapsed / (_SLOWNESS * self.t_p))
+        return Load(seen.count, fading * (seen.queue - x.slow), 0.0)
+
+    def sampled(self, x: Any, seen: Arrival) -> Load:
+        """Change at a tick: the load of the period that ends."""
+        demand = x.arrived + self.kappa_1 * x.slow
+        factor = demand / (self.gamma * seen.capacity * self.t_p)
+        return Load(-x.arrived, 0.0, factor - x.factor)
+
+
+class LoadFactor(AbstractLoadFactor):
+    """Tells the load factor; marks every packet from the largest one that can be coded.
+
+    Source: Qazi et al. (2010), eq. 1 and section 3.2. Until the first sample the load is 0.
+    """
+
+    name: ClassVar[str] = "load_factor"
+    source: ClassVar[str] = "qazi2010, eq. 1"
+    held: ClassVar[bool] = True
+    symbols: ClassVar[tuple[str, ...]] = (r"\lambda", r"q_{\mathrm{av}}", "f")
+    highest: Num = param(
+        1.2, "u", unit="1", doc="load factor from which packets are marked", within="(1, inf]"
+    )
+
+    def start(self, average: Num) -> Load:
+        """Start from an average queue [packet]."""
+        return Load(0.0, average, 0.0)
+
+    def average(self, x: Load, queue: Num) -> Num:
+        """The slow average queue [packet]."""
+        return x.slow
+
+    def on_arrival(self, x: Load, seen: Arrival) -> Load:
+        """Count arrivals, and move the slow average."""
+        return self.measured(x, seen)
+
+    def on_tick(self, x: Load, seen: Arrival) -> Load:
+        """Take a sample of the load."""
+        return self.sampled(x, seen)
+
+    def signal(self, x: Load, seen: Arrival) -> Signal:
+        """Tell the last sample; mark where it cannot be coded."""
+        return Signal(mark=ops.where(x.factor >= self.highest, 1.0, 0.0), load=x.factor)

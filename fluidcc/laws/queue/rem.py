@@ -1,0 +1,54 @@
+"""Random exponential marking."""
+
+from typing import ClassVar, NamedTuple
+
+from fluidcc import ops
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
+from fluidcc.laws.parameters import param
+from fluidcc.ops import Num
+
+
+class Price(NamedTuple):
+    """Memory of a link with a price."""
+
+    price: Num
+    before: Num  # queue at the last sample [packet]
+
+
+class REM(AbstractQueueLaw):
+    """Marks exponentially in a price that matches rate and clears the queue.
+
+    Source: Athuraliya et al. (2001): the growth of the queue stands for the excess of the rate.
+    The defaults are those of the authors' code for ns-2.
+    """
+
+    name: ClassVar[str] = "rem"
+    source: ClassVar[str] = "athuraliya2001; ns2, rem.cc"
+    period: ClassVar[str] = "interval"
+    held: ClassVar[bool] = True
+    symbols: ClassVar[tuple[str, ...]] = (r"\mu", "q_0")
+    gamma: Num = param(
+        0.001, r"\gamma", unit="1/packet", doc="step of the price", within="(0, inf)"
+    )
+    alpha: Num = param(
+        0.1, r"\alpha", unit="1", doc="weight of the queue beside the rate", within="(0, 1]"
+    )
+    phi: Num = param(1.001, r"\phi", unit="1", doc="base of the marking", within="(1, inf)")
+    q_ref: Num = param(
+        20.0, r"q_{\mathrm{ref}}", unit="packet", doc="queue aimed at", within="[0, inf)"
+    )
+    interval: Num = param(0.002, r"\Delta", unit="s", doc="time between samples", within="(0, inf)")
+
+    def start(self, average: Num) -> Price:
+        """Start from price 0 and a queue of `average` packets."""
+        return Price(0.0, average)
+
+    def on_tick(self, x: Price, seen: Arrival) -> Price:
+        """Move the price by backlog and growth of the queue, not below 0."""
+        growth = seen.queue - x.before
+        price = x.price + self.gamma * (self.alpha * (x.before - self.q_ref) + growth)
+        return Price(ops.maximum(price, 0.0) - x.price, growth)
+
+    def signal(self, x: Price, seen: Arrival) -> Signal:
+        """Mark with probability 1 - phi^(-price)."""
+        return Signal(mark=1 - self.phi ** (-x.price))

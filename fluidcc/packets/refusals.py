@@ -1,0 +1,46 @@
+"""What the packet engine cannot simulate yet, in words: nothing is left out without saying so."""
+
+from collections.abc import Iterator
+
+from fluidcc.laws.law import Ack, Arrival
+from fluidcc.network import Flows, Link, Network
+from fluidcc.packets.options import sender_options
+from fluidcc.symbolic import rule
+
+_RECOVERIES = ("reno", "newreno")
+
+
+def _link(link: Link) -> Iterator[tuple[str, str]]:
+    law = link.queue
+    if law.loads:
+        yield "queue", f"{law.name} tells load factors"
+    if Arrival(*rule(law, "signal").event).elapsed in rule(law, "signal").results[0].free_symbols:
+        yield "queue", f"{law.name} states its marks as a share of a rate, not packet by packet"
+    if float(link.cross) > 0:
+        yield "cross", "cross traffic is a rate of the fluid model; add flows instead"
+    if link.voice is not None:
+        yield "voice", "calls are a rate of the fluid model"
+
+
+def _flows(flows: Flows) -> Iterator[tuple[str, str]]:
+    law, feedback = flows.window, flows.feedback
+    if law.loads:
+        yield "window", f"{law.name} needs load factors"
+    elif law.period(Ack(1.0, 1.0, 1.0)) is not None:
+        yield "window", f"{law.name} changes at ticks of the sender"
+    if feedback.loads:
+        yield "feedback", f"{feedback.name} carries load factors"
+    if flows.traffic.starts:
+        yield "traffic", f"{flows.traffic.name} sources begin and end"
+    if law.recovery not in _RECOVERIES and sender_options(flows.sender).recovery == "law":
+        known = " or ".join(f'"{name}"' for name in _RECOVERIES)
+        yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"
+
+
+def refusals(net: Network) -> list[str]:
+    """One line for each part of a network that packets cannot do, by its path in a scenario."""
+    links = zip(net.link_names, net.links, strict=True)
+    flows = zip(net.flow_names, net.flows, strict=True)
+    found = [(f"links.{name}.{key}", why) for name, part in links for key, why in _link(part)]
+    found += [(f"flows.{name}.{key}", why) for name, part in flows for key, why in _flows(part)]
+    return [f"{path}: {why}" for path, why in found]

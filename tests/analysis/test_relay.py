@@ -1,0 +1,156 @@
+"""Switching cycles under step marking against their closed forms and against trajectories."""
+
+import math
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from fluidcc.analysis.relay import relay_cycle
+from fluidcc.fluid.meshes import Located
+from fluidcc.fluid.simulate import simulate
+from fluidcc.laws.feedback.backward import Backward
+from fluidcc.laws.feedback.mark_front import MarkFront
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, FlowsInitial, Link, LinkInitial, Network
+
+C, N, T, STEP = 1000.0, 50.0, 0.1, 100.0
+K = C / N
+CROSSING = (C * T + STEP) / N
+TAU = {"tail": T + STEP / C, "front": T}
+FEEDBACK = {"tail": MarkTail(), "front": MarkFront()}
+
+
+def relay(window=None, *, feedback=None, reaction=None, at=STEP, n=(N,), rtt=(T,), queue=None,
+          buffer=math.inf, window0=CROSSING):  # fmt: skip
+    link = Link(
+        Threshold(at=at) if queue is None else queue, capacity=C, buffer=buffer,
+        initial=LinkInitial(queue=at),
+    )  # fmt: skip
+    flows = Flows(
+        ECNMod() if window is None else window, n=np.array(n), rtt=np.array(rtt),
+        reaction=PerMark() if reaction is None else reaction,
+        feedback=MarkTail() if feedback is None else feedback,
+        initial=FlowsInitial(window=window0),
+    )  # fmt: skip
+    return Network((link,), (flows,), rates="self_clocked", delay="fifo")
+
+
+@pytest.mark.parametrize("where", ["tail", "front"])
+def test_linear_laws_have_logarithms(where):
+    """alpha = 0, beta = 1: straight up, exponentially down."""
+    tau, c1, c2 = TAU[where], 0.0625, 0.125
+    cycle = relay_cycle(relay(feedback=FEEDBACK[where]))
+    top, low = CROSSING + K * c1 * tau, CROSSING * math.exp(-K * c2 * tau)
+    period = 2 * tau + math.log(top / CROSSING) / (K * c2) + (CROSSING - low) / (K * c1)
+    assert cycle.delay == pytest.approx(tau, rel=1e-14)
+    np.testing.assert_allclose(cycle.window, (low, top), rtol=1e-11)
+    np.testing.assert_allclose(cycle.queue, (N * low - C * T, N * top - C * T), rtol=1e-10)
+    assert cycle.period == pytest.approx(period, rel=1e-11)
+    assert cycle.valid and cycle.exact and cycle.message == ""
+
+
+@pytest.mark.parametrize("where", ["tail", "front"])
+def test_tcp_with_a_halving_per_mark(where):
+    tau = TAU[where]
+    cycle = relay_cycle(relay(Reno(), feedback=FEEDBACK[where], at=300.0))
+    tau = T + 0.3 if where == "tail" else T
+    crossing = (C * T + 300.0) / N
+    top, low = math.sqrt(crossing**2 + 2 * K * tau), crossing * math.exp(-K * tau / 2)
+    np.testing.assert_allclose(cycle.window, (low, top), rtol=1e-11)
+    rising = (crossing**2 - low**2) / (2 * K)
+    assert cycle.period == pytest.approx(2 * tau + 2 / K * math.log(top / crossing) + rising)
+    assert cycle.valid == (N * low > C * T)
+
+
+@pytest.mark.parametrize("where", ["tail", "front"])
+def test_tcp_with_one_halving_per_episode(where):
+    cycle = relay_cycle(
+        relay(Reno(), reaction=OncePerRTT(), feedback=FEEDBACK[where]), one_reaction=True
+    )
+    top = math.sqrt(CROSSING**2 + 2 * K * TAU[where])
+    np.testing.assert_allclose(cycle.window, (top / 2, top), rtol=1e-11)
+    assert cycle.period == pytest.approx((top**2 - (top / 2) ** 2) / (2 * K), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("feedback", "least"),
+    [(MarkTail(), 9.02498), (MarkFront(), 9.49359)],
+    ids=["tail", "front"],
+)
+def test_least_threshold_of_full_use(feedback, least):
+    """Result 3 of Durresi et al. (2001): one flow, C T = 10; the queue just does not run empty."""
+    net = relay(Reno(), reaction=OncePerRTT(), feedback=feedback, n=(1.0,), rtt=(0.01,), at=least)
+    assert relay_cycle(net, one_reaction=True).queue[0] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_growth_on_clean_acks_alone_waits_for_the_marks_to_cease():
+    """No growth for the delay in which marks still come: the period is longer by just that."""
+    every = relay_cycle(relay(Reno(), reaction=OncePerRTT()), one_reaction=True)
+    clean = relay_cycle(relay(Reno(), reaction=OncePerRTT(growth="clean")), one_reaction=True)
+    assert clean.window == every.window
+    assert clean.period == pytest.approx(every.period + TAU["tail"], rel=1e-10)
+
+
+def test_the_trajectory_goes_round_in_this_cycle():
+    """The block's mean reaction, which has no closed form: W' = k (c1 - c2) under marks."""
+    start = CROSSING - 0.2
+    net = relay(reaction=OncePerRTT(), window0=start)
+    net = eqx.tree_at(lambda n: n.links[0].initial.queue, net, N * start - C * T)
+    cycle, up = relay_cycle(net), 0.2 / (K * 0.0625)
+    turns = up + cycle.period * np.arange(3)[:, None] + np.array([0.0, TAU["tail"]])
+    points = np.concatenate([np.ravel(turns), np.linspace(up, turns[-1, 0], 2000)])
+    order = np.argsort(points)
+    run = simulate(net, until=points.max(), points=points[order], mesh=Located(step=0.01))
+    window = np.empty(len(points))
+    window[order] = run.flows["flows"].window[:, 0]
+    expected = np.tile([CROSSING, cycle.window[1]], 3)
+    np.testing.assert_allclose(window[:6], expected, rtol=2e-6)
+    assert window.min() == pytest.approx(cycle.window[0], rel=1e-3)
+
+
+def test_a_cap_of_the_window_cuts_the_cycle():
+    cycle = relay_cycle(relay(ECNMod(max_window=CROSSING + 0.1)))
+    assert cycle.window[1] == CROSSING + 0.1
+    longer = relay_cycle(relay())
+    assert cycle.period < longer.period
+
+
+@pytest.mark.parametrize(
+    ("net", "word"),
+    [
+        (relay(at=20.0, n=(10.0,)), "empty"),
+        (relay(buffer=101.0), "buffer"),
+    ],
+    ids=["empty", "full"],
+)
+def test_where_the_formulas_end(net, word):
+    cycle = relay_cycle(net)
+    assert not cycle.valid and word in cycle.message and word in repr(cycle)
+
+
+@pytest.mark.parametrize(
+    ("net", "options", "message"),
+    [
+        (relay(n=(10.0, 10.0), rtt=(0.1, 0.2)), {}, "one class"),
+        (relay(queue=Threshold(at=50.0, width=40.0)), {}, "step of its marking"),
+        (relay(queue=RED(min_th=5.0, max_th=10.0, p_max=0.001)), {}, "step of its marking"),
+        (relay(feedback=Backward()), {}, "marks on ACKs"),
+        (relay(), {"one_reaction": True}, "more than one mark"),
+    ],
+)
+def test_what_is_no_relay_says_why(net, options, message):
+    with pytest.raises(ValueError, match=message):
+        relay_cycle(net, **options)
+
+
+def test_results_as_a_dictionary():
+    out = relay_cycle(relay()).to_dict()
+    assert set(out["links"]["bottleneck"]) == {"queue", "average"}
+    assert len(out["flows"]["flows"]["window"][0]) == 2
+    assert out["valid"] and out["period"] > 0
