@@ -9,6 +9,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fluidcc.advice import advice as advice
     from fluidcc.analysis.crossings import Crossings as Crossings
     from fluidcc.analysis.crossings import crossings as crossings
     from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
@@ -47,8 +48,10 @@ if TYPE_CHECKING:
     from fluidcc.scenario.paths import replace as replace
     from fluidcc.sweep import Sweep as Sweep
     from fluidcc.sweep import sweep as sweep
+    from fluidcc.voice import Voice as Voice
 
 _MODULES = {
+    "advice": ("advice",),
     "analysis.crossings": ("Crossings", "crossings"),
     "analysis.equilibrium": ("Equilibrium", "equilibrium"),
     "analysis.linearize": ("linearize",),
@@ -69,6 +72,7 @@ _MODULES = {
     "scenario.files": ("dumps", "load", "loads"),
     "scenario.paths": ("number_at", "paths", "replace"),
     "sweep": ("Sweep", "sweep"),
+    "voice": ("Voice",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

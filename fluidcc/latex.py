@@ -1,14 +1,16 @@
 """The equations of a network's fluid model, made from the rules of its laws."""
 
 import dataclasses
+from typing import Any
 
+import jax
 import sympy as sp
 
-from fluidcc.fluid.rates import queue_law_rate
-from fluidcc.fluid.senders import Sender, sender_change
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.fluid.rates import arrival_rate
+from fluidcc.fluid.senders import Sender, known_load, marks_heard, sender_change, starts_slowly
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Law, Signal
 from fluidcc.network import Flows, Link, Network
-from fluidcc.symbolic import with_symbols
+from fluidcc.symbolic import latex_period, state_symbols, with_symbols
 
 _GUARD = sp.Rational(999, 1000)  # rules keep probabilities below 1 by a hair: not for readers
 
@@ -21,50 +23,100 @@ def _text(name: str) -> str:
     return name.replace("_", r"\_")
 
 
+def _state(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
+    """State of a law with a positive symbol for each of its numbers."""
+    return jax.tree.map(lambda symbol: _positive(symbol.name), state_symbols(law))
+
+
 def _readable(expression: sp.Expr) -> sp.Expr:
-    """Exact numbers, and no guards against p = 1."""
+    """Exact numbers, no guards against p = 1, and simplified where that is quickly done."""
 
     def unguarded(*args: sp.Expr) -> sp.Expr:
         return sp.Min(*(a for a in args if not (a.is_number and _GUARD < a < 1)))
 
-    return sp.nsimplify(expression.replace(sp.Min, unguarded), rational=True)
+    exact = sp.nsimplify(sp.sympify(expression).replace(sp.Min, unguarded), rational=True)
+    return exact if exact.has(sp.Piecewise, sp.Min, sp.Max) else sp.simplify(exact)
+
+
+def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
+    """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
+    pairs = zip(jax.tree.leaves(symbols), jax.tree.leaves(values), strict=True)
+    found = {f"{left} {symbol.name}": _readable(value) for symbol, value in pairs}
+    return {key: value for key, value in found.items() if value != 0}
+
+
+def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
+    """What the flows do, by the left-hand side: changes of their state per second, and jumps.
+
+    `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
+    (`l_d`: lost, for flows without ECN), `f_d` the load factor, `R` the round trip; `rates` as in
+    `Network`. Further states: `s` the share in slow start, `a` the share that is active, `\\hat f`
+    the estimated load factor. Left-hand sides with \\Delta jump at the ticks of the window law.
+    """
+    rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
+    resting = flows.loss.window(lost, rtt)
+    if resting is not None:
+        return {"W": _readable(resting)}
+    bare = dataclasses.replace(flows, window=with_symbols(flows.window))
+    marks = flows.feedback.hears(Signal(mark=1, drop=0)).mark != 0
+    load = _positive("f_d") if flows.feedback.loads else 0
+    signal = Signal(_positive("p_d"), 0, load) if marks else Signal(0, lost, load)
+    law = _state(bare.window)
+    window = bare.window.window(law)
+    s = Sender(
+        law=law,
+        slow=_positive("s") if starts_slowly(flows) else (),
+        active=_positive("a") if flows.traffic.starts else (),
+        estimate=_positive(r"\hat f") if flows.estimator.remembers else (),
+    )
+    share = flows.reaction.shares(marks_heard(flows, signal), window).growing
+    growth = window / rtt if rates == "mgt" else acks * share
+    change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
+    out = _by_name(s, change, r"\dot")
+    ack = Ack(1, 0, rtt, known_load(flows, s, signal))
+    if bare.window.period(ack) is not None:
+        out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
+    return out
 
 
 def window_equation(flows: Flows, rates: str) -> sp.Expr:
-    """Change of a window W per second.
-
-    `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
-    (`l_d`: lost, for flows without ECN), `R` the round trip; `rates` as in `Network`.
-    """
-    window, rtt, acks = _positive("W"), _positive("R"), _positive("x_d")
-    bare = dataclasses.replace(flows, window=with_symbols(flows.window))
-    marks = flows.feedback.hears(Signal(mark=1, drop=0)).mark != 0
-    signal = Signal(_positive("p_d"), 0) if marks else Signal(0, _positive("l_d"))
-    share = flows.reaction.shares(signal.mark, window).growing
-    growth = window / rtt if rates == "mgt" else acks * share
-    change = sender_change(
-        bare, Sender(bare.window.start(window)), growth=growth, acks=acks, carried=acks,
-        signal=signal, rtt=rtt,
-    )  # fmt: skip
-    return sp.simplify(_readable(bare.window.window(change.law)))
+    """Change of the window W per second; symbols as in `sender_equations`."""
+    return sender_equations(flows, rates)[r"\dot W"]
 
 
 def queue_equations(link: Link) -> dict[str, sp.Expr]:
     """What a queue law remembers and says, by the left-hand side.
 
-    The change of its average `v` per second, and the probabilities `p` to mark and `l` to drop a
-    packet that finds the queue `q`, at arrivals `Y` and link rate `C`.
+    The changes of its memory per second and its jumps at ticks (\\Delta), and the probabilities
+    `p` to mark and `l` to drop a packet that finds the queue `q`, at arrivals `Y` and link rate
+    `C`; `f` is the load factor that it tells.
     """
     law = with_symbols(link.queue)
-    queue, average, arrivals = _positive("q"), _positive("v"), _positive("Y")
-    bare = dataclasses.replace(link, queue=law, capacity=_positive("C"))
-    state = law.start(average)
-    out = {}
-    if state != ():
-        out[r"\dot v"] = sp.simplify(queue_law_rate(bare, state, queue, arrivals))
-    signal = law.signal(state, Arrival(1, 0, queue, bare.capacity))
-    says = {"p": sp.sympify(signal.mark), "l": sp.sympify(signal.drop)}
+    queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
+    bare, state = dataclasses.replace(link, queue=law, capacity=capacity), _state(law)
+    seen = Arrival(1, 1 / arrivals, queue, capacity)
+    out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
+    if law.period is not None:
+        out |= _by_name(state, law.on_tick(state, seen), r"\Delta")
+    signal = law.signal(state, seen)
+    says = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
     return out | {left: _readable(right) for left, right in says.items()}
+
+
+def _line(left: str, right: sp.Expr, law: Law) -> str:
+    """One line: an equation, when it jumps, and the law that it comes from."""
+    jumps = left.startswith(r"\Delta") and isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
+    when = rf" \quad \text{{every }} {latex_period(law)}" if jumps else ""
+    return rf"{left} &= {sp.latex(right)}{when} && \text{{{_text(law.name)}}}"
+
+
+def _limits(link: Link) -> str:
+    """The limits of a queue law's memory as a line; empty where there are none."""
+    if link.queue.limits is None:
+        return ""
+    low, high = (sp.latex(sp.nsimplify(end)) for end in link.queue.limits)
+    names = ", ".join(symbol.name for symbol in jax.tree.leaves(state_symbols(link.queue)))
+    return rf"{low} &\le {names} \le {high} && \text{{{_text(link.queue.name)}}}"
 
 
 def latex(net: Network) -> str:
@@ -75,13 +127,12 @@ def latex(net: Network) -> str:
     """
     lines = []
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        right = sp.latex(window_equation(flows, net.rates))
-        law = _text(flows.window.name)
-        lines.append(rf"\dot W_{{\mathrm{{{_text(name)}}}}} &= {right} && \text{{{law}}}")
+        for left, right in sender_equations(flows, net.rates).items():
+            lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))
     for name, link in zip(net.link_names, net.links, strict=True):
         queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
         lines.append(rf"{queue} &= \sum n\,x(t - f) - C, \quad 0 \le q \le B")
-        for left, right in queue_equations(link).items():
-            lines.append(rf"{left} &= {sp.latex(right)} && \text{{{link.queue.name}}}")
+        lines += [_line(left, right, link.queue) for left, right in queue_equations(link).items()]
+        lines += [line] if (line := _limits(link)) else []
     body = " \\\\\n  ".join(lines)
     return "\\begin{align*}\n  " + body + "\n\\end{align*}"

@@ -84,7 +84,8 @@ def with_symbols(law: Any) -> Any:
 
 def _record(cls: Any, **names: str) -> Any:
     """A record of symbols, named by field."""
-    return cls(*(_symbol(names[f], nonnegative=True) for f in cls._fields))
+    signs = {f: {"positive": True} if f == "rtt" else {"nonnegative": True} for f in names}
+    return cls(*(_symbol(names[f], **signs[f]) for f in cls._fields))
 
 
 def _flat(value: Any) -> tuple:
@@ -167,9 +168,12 @@ def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
 def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
     """Windows at which growth and reactions to marks of probability p balance, as formulas.
 
-    Misra and Ott (2003), eq. 4, for any law; empty where SymPy finds no closed form. Roots that
-    are no windows, negative at the law's parameters, are left out.
+    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, and where
+    SymPy finds no closed form. Roots that are no windows, negative at the law's parameters, are
+    left out.
     """
+    if len(_flat(state_symbols(window))) > 1:
+        return []
     w, p = _symbol(_WINDOW, positive=True), sp.Symbol("p", positive=True)
     bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), _symbol("R"))
     share = reaction.shares(p, w)
@@ -188,23 +192,44 @@ def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) 
     return any(bool(number.is_positive) for number in numbers)
 
 
-def latex_rule(law: Law, method: str, symbol: str) -> str:
-    """One rule as a LaTeX equation for the change of `symbol`."""
-    results = rule(law, method).results
-    return f"\\Delta {symbol} = " + ", ".join(sp.latex(sp.nsimplify(r)) for r in results)
+def _latex(expression: sp.Expr) -> str:
+    return sp.latex(sp.nsimplify(expression, rational=True))
+
+
+def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[str]:
+    """Changes by one rule as LaTeX equations, one for each number of the state that changes."""
+    told = rule(law, method)
+    pairs = zip(told.state, told.results, strict=True)
+    return [f"\\Delta {s.name} = {_latex(r)}" for s, r in pairs if not r.is_zero]
+
+
+def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
+    """Time between ticks in LaTeX; empty for a law without."""
+    bare = with_symbols(law)
+    if isinstance(bare, AbstractQueueLaw):
+        return "" if bare.period is None else _latex(getattr(bare, bare.period))
+    between = bare.period(*_event(bare, "on_tick"))
+    return "" if between is None else _latex(sp.sympify(between))
 
 
 def equations(laws: Sequence[Law]) -> dict[str, list[str]]:
-    """LaTeX equations of the rules of each law, by its name."""
+    """LaTeX equations of the rules of each law that has states or signals, by its name."""
     out: dict[str, list[str]] = {}
     for law in laws:
         if isinstance(law, AbstractWindowLaw):
-            ways = (("on_ack", _WINDOW), ("on_mark", _WINDOW), ("on_loss", _WINDOW))
-            out[law.name] = [latex_rule(law, m, s) for m, s in ways]
+            lines = [
+                e for m in ("on_ack", "on_mark", "on_loss", "observe") for e in latex_rule(law, m)
+            ]
         elif isinstance(law, AbstractQueueLaw):
-            changes = rule(law, "on_arrival").results
-            lines = [latex_rule(law, "on_arrival", _AVERAGE)] if changes else []
-            mark, drop = rule(law, "signal").results
-            lines += [f"p = {sp.latex(sp.nsimplify(mark))}", f"l = {sp.latex(sp.nsimplify(drop))}"]
-            out[law.name] = lines
+            lines = latex_rule(law, "on_arrival")
+        else:
+            continue
+        if period := latex_period(law):
+            ticks = latex_rule(law, "on_tick")
+            lines += [rf"{line} \quad \text{{every }} {period}" for line in ticks]
+        if isinstance(law, AbstractQueueLaw):
+            mark, drop, load = rule(law, "signal").results
+            lines += [f"p = {_latex(mark)}", f"l = {_latex(drop)}"]
+            lines += [f"f = {_latex(load)}"] if law.loads else []
+        out[law.name] = lines
     return out

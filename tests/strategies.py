@@ -30,6 +30,7 @@ def logarithmic(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 @functools.cache
+@functools.cache
 def inside(info: Info) -> st.SearchStrategy[float]:
     """Numbers of a parameter's range, its closed ends among them."""
     assert info.within is not None
@@ -150,8 +151,11 @@ def voices(draw: st.DrawFn) -> Voice:
 def networks(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
     """One link and one group of flows with any laws and parameters, `using` among the laws."""
     queues = [using] if using in LAWS["queue"].values() else list(LAWS["queue"].values())
+    queue = draw(st.sampled_from(queues).flatmap(instances))
+    by_loss = getattr(queue, "trigger", "") == "loss"
     link = Link(
-        queue=draw(st.sampled_from(queues).flatmap(instances)),
+        queue=queue,
+        buffer=queue.threshold if by_loss else math.inf,
         capacity=draw(inside(infos(Link)["capacity"])),
         cross=draw(inside(infos(Link)["cross"])),
         voice=draw(st.one_of(st.none(), voices())),

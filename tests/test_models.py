@@ -1,13 +1,91 @@
-"""What the cards of the bundled scenarios say."""
+"""The bundled scenarios and their cards: they load, belong together, and say what the laws say.
+
+`python tests/test_models.py` rewrites the equations of the cards.
+"""
+
+import math
+import re
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.bibliography import bibliography
+from fluidcc.bundled import scenarios
+
+MODELS = Path(__file__).parents[1] / "models"
+KEYS = sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())
+NAMES = sorted(scenarios())
+EQUATIONS = re.compile(r"(<!-- equations of (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@cache
+def loaded(name: str) -> fc.Network:
+    return fc.load(name)
+
+
+def card(key: str) -> Path:
+    return MODELS / key / f"{key}.md"
+
+
+def with_equations(text: str) -> str:
+    """A card with its equations made anew from the laws."""
+
+    def block(found: re.Match[str]) -> str:
+        return f"{found[1]}```math\n{fc.latex(loaded(found[2]))}\n```\n{found[3]}"
+
+    return EQUATIONS.sub(block, text)
+
+
+def body(name: str) -> list[str]:
+    """A scenario as one line per value, without its title."""
+    lines = fc.dumps(loaded(name)).splitlines()
+    return [line for line in lines if not line.startswith(("title", "#"))]
+
+
+def differing(one: str, other: str) -> set[str]:
+    """Keys whose lines differ between two scenarios."""
+    changed = set(body(one)) ^ set(body(other))
+    return {line.split("=")[0].strip() for line in changed}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scenario_loads_and_names_its_source(name):
+    net = loaded(name)
+    assert net.title and net.source in bibliography()
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_card_names_every_scenario_of_its_folder(key):
+    text = card(key).read_text(encoding="utf-8")
+    assert key in bibliography()
+    assert text.startswith(f"# {key}: ")
+    told = set(re.findall(r"`(?:[a-z]+\d+/)?(\w+)`", text))
+    suffixes = {name for name in told if name.startswith("_")}
+    told |= {name + suffix for name in told for suffix in suffixes}
+    missing = [n for n in NAMES if n.startswith(f"{key}/") and n.split("/")[1] not in told]
+    assert not missing
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_equations_of_a_card_are_those_of_the_laws(key):
+    text = card(key).read_text(encoding="utf-8")
+    assert with_equations(text) == text, "run python tests/test_models.py to write them anew"
+
+
+@pytest.mark.parametrize("key", ["akujobi2002", "qazi2010", "govindaswamy2012", "durresi2001"])
+def test_every_number_of_a_scenario_says_where_it_comes_from(key):
+    value = re.compile(r'^(\w+)\s*= (?:"?-?\d|\[\d)')
+    for file in sorted((MODELS / key).glob("*.toml")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        bare = [line for line in lines if value.match(line) and "#" not in line]
+        assert not [line for line in bare if not line.startswith("n ")], file.name
 
 
 def test_hollot_equilibrium_solves_its_cubic():
-    rest = fc.equilibrium(fc.load("hollot2001/slow"))
+    rest = fc.equilibrium(loaded("hollot2001/slow"))
     link, tcp = rest.links["bottleneck"], rest.flows["tcp"]
     assert (link.queue - 150) * (750 + link.queue) ** 2 == pytest.approx(2 * 3600 * 550 / 0.1)
     assert link.signal * tcp.window[0] ** 2 == pytest.approx(2)
@@ -15,13 +93,13 @@ def test_hollot_equilibrium_solves_its_cubic():
 
 
 def test_slow_and_fast_differ_in_the_filter_alone():
-    slow, fast = fc.load("hollot2001/slow"), fc.load("hollot2001/fast")
+    slow, fast = loaded("hollot2001/slow"), loaded("hollot2001/fast")
     same = fc.replace(fast, {"link.queue.w_q": 1.33e-6})
     assert fc.dumps(same).splitlines()[1:] == fc.dumps(slow).splitlines()[1:]
 
 
 def test_newreno_twin_differs_in_the_flows_alone():
-    mod, twin = fc.load("misra2003/besteffort"), fc.load("misra2003/besteffort_newreno")
+    mod, twin = loaded("misra2003/besteffort"), loaded("misra2003/besteffort_newreno")
     assert mod.links[0].queue == twin.links[0].queue
     assert float(mod.links[0].capacity) == float(twin.links[0].capacity) == 630.0
     assert np.array_equal(mod.flows[0].rtt, twin.flows[0].rtt)
@@ -31,6 +109,75 @@ def test_newreno_twin_differs_in_the_flows_alone():
     ("w_q", "stable"), [(0.0023, True), (0.0024, False), (0.082, False), (0.084, True)]
 )
 def test_aggressive_flows_are_unstable_between_two_filters(w_q, stable):
-    net = fc.replace(fc.load("misra2003/aggressive"), {"link.queue.w_q": w_q})
+    net = fc.replace(loaded("misra2003/aggressive"), {"link.queue.w_q": w_q})
     found = fc.stability(net)
     assert found.certified and found.stable == stable
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("durresi2001/") and "tail" in n])
+def test_tail_and_front_differ_in_the_feedback_alone(name):
+    assert differing(name, name.replace("tail", "front")) == {"feedback"}
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("akujobi2002/") and "250" in n])
+def test_satellite_twins_differ_in_delays_and_load_alone(name):
+    assert differing(name, name.removesuffix("_250ms")) <= {"delay", "rtt", "n"}
+    for flows in loaded(name).flows:
+        assert float(flows.rtt[0]) == pytest.approx(2 * (0.002 + 0.25 + 0.002))
+
+
+@pytest.mark.parametrize("key", ["red", "ared", "blue"])
+def test_three_ways_to_signal_differ_in_the_feedback_alone(key):
+    for way in ("ecn", "rwm"):
+        name = f"govindaswamy2012/{key}"
+        assert differing(name, f"{name}_{way}") == {"feedback"}
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if n.startswith("qazi2010/") and "three" not in n]
+)
+def test_buffers_hold_the_bandwidth_delay_product(name):
+    net = loaded(name)
+    longest = max(float(np.max(flows.rtt)) for flows in net.flows)
+    assert float(net.links[0].buffer) == pytest.approx(float(net.links[0].capacity) * longest)
+    assert float(net.links[0].cross) == pytest.approx(float(net.links[0].capacity) / 10)
+
+
+def test_web_sources_send_what_table_1_asks_for():
+    sessions, pages, objects, packets = 2.0, 10, 3, 12  # sessions per second; pages of each
+    web = loaded("akujobi2002/web_ecn").flows[1]
+    asked = float(web.n[0]) / float(web.traffic.idle) * float(web.traffic.file)
+    assert asked == pytest.approx(sessions * pages * objects * packets)
+    assert float(web.n[0]) == sessions * 9 * 10 * objects  # Little: 9 gaps of 10 s between pages
+
+
+def test_web_files_are_those_of_a_cut_pareto():
+    web = loaded("misra2003/web_mod").flows[0]
+    largest = 60e6
+    mean = 1000 * (1 + math.log(largest / 1000))  # shape 1, from 1 kB
+    assert float(web.traffic.file) == pytest.approx(mean / 1000, rel=0.01)
+    assert float(web.traffic.idle) == 1.5 / (1.5 - 1)  # shape 1.5, from 1 s
+
+
+def test_voice_leaves_what_the_reduced_link_has():
+    link = loaded("misra2003/persistent_mod").links[0]
+    assert link.voice is not None
+    left = link.voice.left(link.capacity, link.voice.mean(link.packet_size))
+    reduced = loaded("misra2003/besteffort").links[0].capacity
+    assert float(left) == pytest.approx(float(reduced), rel=1e-3)  # a few calls are refused
+
+
+def test_backward_flows_rest_where_every_quench_halves():
+    rest = fc.equilibrium(loaded("akujobi2002/homogeneous_becn_250ms"))
+    link, becn = rest.links["bottleneck"], rest.flows["becn"]
+    assert rest.status == "interior"
+    assert link.signal * becn.window[0] ** 2 == pytest.approx(2)
+    assert becn.window[0] == pytest.approx(1250 * (0.508 + link.queue / 1250) / 45)
+    base = 0.1 * (link.queue - 15) / 30
+    assert link.signal == pytest.approx(2 * base / (3 - base))  # marks are spread by `wait`
+
+
+if __name__ == "__main__":
+    for key in KEYS:
+        text = card(key).read_text(encoding="utf-8")
+        card(key).write_text(with_equations(text), encoding="utf-8")

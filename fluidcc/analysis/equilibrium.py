@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.advice import advice
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.regimes import (
     STEADY,
@@ -21,7 +22,7 @@ from fluidcc.analysis.regimes import (
     status_of,
     window_advice,
 )
-from fluidcc.analysis.rest import INTERIOR, Rest, find_rest
+from fluidcc.analysis.rest import INTERIOR, NEUTRAL, Rest, find_rest
 from fluidcc.fluid.rates import heard
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
@@ -84,6 +85,12 @@ class Equilibrium:
     net: Network = dataclasses.field(repr=False)
     rest: Rest = dataclasses.field(repr=False)
 
+    @property
+    def smooth(self) -> bool:
+        """Whether there is a linearisation, on either side of a kink at least."""
+        moving = all(flows.loss.window(0.0, 1.0) is None for flows in self.net.flows)
+        return self.status in ("interior", "empty") and not self.sliding and moving
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""
         return {
@@ -126,6 +133,15 @@ class Equilibrium:
                 f"rate {_span(flows.rate)} packet/s, signal {_span(flows.signal)}"
             )
         return "\n".join(lines)
+
+
+def without(eq: Equilibrium) -> str:
+    """Why an equilibrium has no linearisation."""
+    if eq.sliding:
+        return f"the laws switch at this equilibrium, at {', '.join(eq.sliding)}"
+    if eq.status not in ("interior", "empty"):
+        return f"the status is {eq.status}"
+    return "a loss closure gives windows at rest only"
 
 
 def _span(values: Array) -> str:
@@ -182,12 +198,14 @@ def _described(
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     if status == "interior" and not sliding(net, regimes):
-        texts += [sampled_advice(net, k) for k in range(len(regimes))]
+        texts += [sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):
-        texts += window_advice(net, i, group.window, status != "none")
-    message = "; ".join(t for t in [*texts, *notes] if t)
+        if NEUTRAL not in regimes:
+            texts += window_advice(net, i, group.window, status != "none")
+    message = "; ".join(t for t in [*texts, *notes, *advice(net)] if t)
     if status == "none":
         links = {name: LinkRest(*4 * (math.nan,)) for name in links}
+    if status == "none" or NEUTRAL in regimes:
         unknown = {name: np.full(len(v.window), math.nan) for name, v in flows.items()}
         flows = {name: FlowsRest(*5 * (v,)) for name, v in unknown.items()}
     return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)

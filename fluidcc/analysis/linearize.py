@@ -14,31 +14,36 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.rest import EMPTY, Rest, state_at_rest
-from fluidcc.fluid.delays import Past, State, Wire, ages, picks, round_trip
+from fluidcc.analysis.rest import Rest, state_at_rest
+from fluidcc.analysis.settle import served
+from fluidcc.fluid.delays import Past, State, Wire, ages, picks
 from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, flux
+from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network, numeric
+from fluidcc.network import Flows, Network, numeric
 from fluidcc.ops import Num
 
 _NEAR = 1e-7  # packets: distance at which a kink counts as reached
 _ASIDE = 1e-6  # packets: step to either side of a kink
+_FALLING = 1e-6  # packets per packet sent; a window at its floor that falls faster is held there
 
 
 def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:
     """The linear system around an equilibrium (of `net` unless given).
 
     At a kink of a marking function `side` = -1 or 1 takes the derivatives just below or above it;
-    see `at_kink`. Raises ValueError where there is no smooth equilibrium.
+    see `at_kink`. Ticks of sampled laws count as change per period. Raises ValueError where there
+    is no smooth equilibrium.
     """
     eq = equilibrium(net) if eq is None else eq
-    if eq.status not in ("interior", "empty"):
-        raise ValueError(f"no linearisation where the status is {eq.status}: {eq.message}")
-    arrays = numeric(net)
+    if not eq.smooth:
+        raise ValueError(f"no linearisation: {without(eq)}")
+    arrays = with_mean_calls(numeric(net))
     A, B, C, D, lag, frozen = map(np.asarray, _jacobians(arrays, eq.rest, jnp.asarray(float(side))))
-    free = frozen == 0
+    still = ~(np.any(A != 0, axis=1) | np.any(B != 0, axis=1))  # at a limit, or adapted by nothing
+    free = (frozen == 0) & ~still
     state_owner, wire_owner = _owners(arrays, eq.rest)
     first = int(sum(np.size(f.rtt) for f in net.flows))
     fields = len(Signal._fields)
@@ -72,9 +77,10 @@ def at_kink(net: Network, eq: Equilibrium) -> bool:
 def regime(eq: Equilibrium) -> tuple[Any, ...]:
     """What stays the same along a family of equilibria as long as their linearisation is smooth.
 
-    Status, the bound that each link rests at, the side of every kink, and the windows at their cap.
+    Status, sliding links, the bound that each link rests at, the side of every kink, and the
+    windows at their cap.
     """
-    y = state_at_rest(numeric(eq.net), eq.rest)
+    y = state_at_rest(with_mean_calls(numeric(eq.net)), eq.rest)
     sides = tuple(
         bool(distance > 0)
         for k, link in enumerate(eq.net.links)
@@ -84,7 +90,7 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
         tuple((np.asarray(w) >= f.window.max_window).tolist())
         for f, w in zip(eq.net.flows, eq.rest.windows, strict=True)
     )
-    return (eq.status, tuple(int(c) for c in eq.rest.codes), sides, capped)
+    return (eq.status, eq.sliding, tuple(int(c) for c in eq.rest.codes), sides, capped)
 
 
 def _owners(net: Network, rest: Rest) -> tuple[np.ndarray, np.ndarray]:
@@ -107,27 +113,27 @@ def _looked_up(net: Network, u: Num) -> Past:
 
 def _wire_at_rest(net: Network, rest: Rest, y: State, modes: Modes) -> Num:
     """The flattened wire at rest."""
-    rates = tuple(
-        w / round_trip(net, f, y.queues) for f, w in zip(net.flows, rest.windows, strict=True)
-    )
-    start = Wire(rates, rest.signals, tuple(jnp.ones(()) for _ in net.links))
+    start = Wire(rest.rates, rest.signals, tuple(jnp.ones(()) for _ in net.links))
     u = ravel_pytree(start)[0]
-    for _ in range(len(net.links) + 2):  # signals and paces follow from rates, nothing else
-        u = ravel_pytree(flux(net, y, _looked_up(net, u), modes).wire)[0]
+    for _ in range(len(net.links) + 2):  # losses at full buffers and paces are not known before
+        u = ravel_pytree(flux(net, y, _looked_up(net, u), modes, ticks=True).wire)[0]
     return u
 
 
 def _modes(net: Network, rest: Rest, y: State) -> Modes:
-    """Which bounds hold at rest: empty queues, and windows that would grow beyond their cap."""
-    queues = tuple(jnp.where(code == EMPTY, LOW, FREE) for code in rest.codes)
+    """Which bounds hold at rest: empty queues, and windows that would pass their bounds."""
+    queues = tuple(jnp.where(place < 0, LOW, FREE) for place in rest.places)
     free = tuple(jnp.zeros(jnp.shape(w), int) for w in rest.windows)
     u = _wire_at_rest(net, rest, y, Modes(queues, free))
-    raw = flux(net, y, _looked_up(net, u), Modes(queues, free)).window_raw
-    windows = tuple(
-        jnp.where((r > 0) & (w >= f.window.max_window), HIGH, FREE)
-        for f, w, r in zip(net.flows, rest.windows, raw, strict=True)
-    )
-    return Modes(queues, windows)
+    raw = flux(net, y, _looked_up(net, u), Modes(queues, free), ticks=True).window_raw
+
+    def mode(flows: Flows, window: Num, change: Num, rate: Num) -> Num:
+        capped = (change > 0) & (window >= flows.window.max_window)
+        starved = (change < -_FALLING * rate) & (window == flows.window.min_window)
+        return jnp.where(capped, HIGH, jnp.where(starved, LOW, FREE))
+
+    parts = zip(net.flows, rest.windows, raw, rest.rates, strict=True)
+    return Modes(queues, tuple(mode(*part) for part in parts))
 
 
 def _frozen(net: Network, y: State, modes: Modes) -> Num:
@@ -141,17 +147,24 @@ def _frozen(net: Network, y: State, modes: Modes) -> Num:
     return ravel_pytree(State(senders, queues, still.laws))[0]
 
 
+def _aside(net: Network, rest: Rest, y: State, side: Num) -> State:
+    """The state with busy queues and their averages a little longer or shorter."""
+    queues, laws = [], []
+    for link, place, x in zip(net.links, rest.places, y.laws, strict=True):
+        there = jnp.where(place < 0, place, place + _ASIDE * side)
+        beside = served(link, x, there)
+        queues.append(jnp.maximum(there, 0.0))
+        laws.append(jax.tree.map(lambda a, b: jnp.where(side == 0, a, b), x, beside))
+    return y._replace(queues=tuple(queues), laws=tuple(laws))
+
+
 @jax.jit
 def _jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
     """A, B, C, D, the lags [s] and which states are held."""
     y = state_at_rest(net, rest)
     modes = _modes(net, rest, y)
     u = _wire_at_rest(net, rest, y, modes)
-    aside = _ASIDE * side
-    queues = tuple(
-        jnp.where(m == FREE, q + aside, q) for q, m in zip(y.queues, modes.queues, strict=True)
-    )
-    y = y._replace(queues=queues, laws=jax.tree.map(lambda x: x + aside, y.laws))
+    y = _aside(net, rest, y, side)
     v, unflatten = ravel_pytree(y)
     indices, shape = jax.tree.flatten(picks(net))
     sizes = np.cumsum([np.size(i) for i in indices])[:-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from fluidcc.analysis.rest import EMPTY, FULL, JUMP, NEUTRAL, NONE, Rest
@@ -27,9 +28,11 @@ def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
         if regimes[k] != JUMP:
             continue
         below, now = rest.signals_below[k], rest.said[k].signal
-        if float(below.mark) == float(now.mark) and float(below.drop) == float(now.drop):
+        if float(below.drop) != float(now.drop):
+            continue
+        if float(below.mark) == float(now.mark):
             regimes[k] = LOADED
-        elif laws[k] != ():
+        elif jax.tree.leaves(laws[k]):
             memory = held(link, rest.places[k], now.mark)
             if bool(memory.found):
                 laws[k] = memory.memory
@@ -121,14 +124,16 @@ def _held_advice(net: Network, k: int, regime: int, used: float) -> str:
     return ""
 
 
-def sampled_advice(net: Network, k: int) -> str:
+def sampled_advice(net: Network, k: int, regime: int) -> str:
     """What the linearisation makes of a law with ticks."""
-    law = net.links[k].queue
+    law, name = net.links[k].queue, net.link_names[k]
     if law.period is None:
         return ""
+    if regime != STEADY and not law.loads:
+        return f"links.{name}.queue has adapted as far as it can: what its ticks move is at a limit"
     return (
-        f"links.{net.link_names[k]}.queue is sampled every "
-        f"{float(getattr(law, law.period)):.3g} s: the roots take its change per period"
+        f"links.{name}.queue is sampled every {float(getattr(law, law.period)):.3g} s: the roots "
+        "take its change per period"
     )
 
 

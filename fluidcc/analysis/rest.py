@@ -168,9 +168,12 @@ def _link_at_rest(
         signal = jax.tree.map(lambda a, b: a + share * (b - a), least, most)
         return Said(signal._replace(load=least.load), most.load, share)
 
-    share = bisect(lambda share: excess(place, between(share)), zero, one)[0]
-    enough = excess(place, between(one)) <= 0
-    neutral = jnp.abs(excess(place, between(share))) > small
+    def left(share: Num) -> Num:
+        return excess(place, between(share))
+
+    share = bisect(left, zero, one)[0]
+    at_share, at_one = jax.lax.map(left, jnp.stack([share, one]))
+    enough, neutral = at_one <= 0, jnp.abs(at_share) > small
     spills = enough & (top < _LONGEST_QUEUE) & (least.mark < 1)
     code = jnp.where(place < 0, EMPTY, INTERIOR)
     code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)
@@ -218,9 +221,7 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
         signals_below=tuple(says(link, jnp.nextafter(z, -1.0), start) for link, z in pairs),
         laws=tuple(settled(link, z, start) for link, z in pairs),
         senders=tuple(s for s, _ in senders),
-        windows=tuple(
-            f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True)
-        ),
+        windows=tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True)),
         rates=tuple(rate for _, rate in senders),
         accepted=jnp.stack(accepted),
         moved=moved,

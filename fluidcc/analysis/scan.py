@@ -17,7 +17,6 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import linearize, regime
 from fluidcc.analysis.roots import first_approximations, located, polish, without_conserved
-from fluidcc.analysis.stability import SMOOTH
 from fluidcc.analysis.winding import count_roots
 from fluidcc.network import Network
 
@@ -55,7 +54,7 @@ class Place:
     @property
     def smooth(self) -> bool:
         """Whether there is a linearisation."""
-        return self.equilibrium.status in SMOOTH
+        return self.equilibrium.smooth
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,19 +62,24 @@ def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bo
     leaves, shape = jax.tree.flatten(s)
     if len(leaves) == 1:
         return s
-    for _ in range(_SWEEPS):
-        for j in range(len(leaves)):
 
-            def own(value: Num, j: int = j, leaves: list = leaves) -> Num:
-                new = jax.tree.unflatten(shape, [*leaves[:j], value, *leaves[j + 1 :]])
-                return jax.tree.leaves(_change(flows, new, cases, rtt, all_grow))[j]
+    def change(values: Num) -> Num:
+        new = _change(flows, jax.tree.unflatten(shape, list(values)), cases, rtt, all_grow)
+        return jnp.stack(jax.tree.leaves(new))
 
-            drift, slope = jax.jvp(own, (leaves[j],), (jnp.ones_like(leaves[j]),))
-            step = jnp.where(slope < 0, drift / jnp.where(slope < 0, slope, 1.0), 0.0)
-            s = jax.tree.unflatten(shape, [*leaves[:j], leaves[j] - step, *leaves[j + 1 :]])
-            s = s._replace(law=flows.window.with_window(s.law, window))
-            leaves = jax.tree.leaves(s)
-    return s
+    def improve(turn: Num, values: Num) -> Num:
+        """One of the memories, in turn."""
+        one = (jnp.arange(len(leaves)) == turn % len(leaves)).astype(float)[:, None]
+        drift, slope = jax.jvp(change, (values,), (one + 0.0 * values,))
+        falling = jnp.where(slope < 0, slope, -1.0)
+        moved = values - one * jnp.where(slope < 0, drift / falling, 0.0)
+        s = jax.tree.unflatten(shape, list(moved))
+        s = s._replace(law=flows.window.with_window(s.law, window))
+        return jnp.stack(jax.tree.leaves(s))
+
+    turns = _SWEEPS * len(leaves)
+    values = jax.lax.fori_loop(0, turns, improve, jnp.stack(leaves))
+    return jax.tree.unflatten(shape, list(values))
 
 
 def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool) -> Sender:
@@ -96,9 +101,13 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
         return sender(jnp.minimum(known, law.max_window))
     low, high = (jnp.full(jnp.shape(rtt), end) for end in _LOG_WINDOWS)
     high = jnp.minimum(high, jnp.log(law.max_window))
-    capped = growth(high) > 0
-    window = jnp.exp(bisect(growth, low, high)[0])
-    window = jnp.where(capped, jnp.minimum(law.max_window, LARGEST_WINDOW), window)
+    below, above = bisect(growth, low, high)
+    window = jnp.exp(below)
+    window = jnp.where(
+        above == high,  # it grows up to its cap
+        jnp.minimum(law.max_window, LARGEST_WINDOW),
+        window,
+    )
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
         floor = jnp.log(jnp.full(jnp.shape(rtt), law.min_window))
         unmarked = [Heard(c.share, like(Signal(load=c.signal.load), rtt)) for c in cases]

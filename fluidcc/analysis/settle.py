@@ -44,8 +44,8 @@ def _tick(link: Link, x: Any, place: Num) -> Any:
     return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(place), link.capacity))
 
 
-def _served(link: Link, x: Any, place: Num, time: Num) -> Any:
-    """Memory after `time` seconds of arrivals at the rate of the place."""
+def served(link: Link, x: Any, place: Num, time: Num = _LONG) -> Any:
+    """Memory after `time` seconds of arrivals at the rate of the place; without ticks."""
     law = link.queue
     seen = Arrival(used_at(link, place) * time, time, queue_at(place), link.capacity)
     new = _moved(x, law.on_arrival(x, seen))
@@ -67,17 +67,17 @@ def settled(link: Link, place: Num, start: int = 0) -> Any:
     x = jax.tree.map(lambda v: jnp.asarray(v, float), first)
     if not jax.tree.leaves(x):
         return x
-    x = _served(link, x, place, _LONG)
+    x = served(link, x, place)
     if law.period is None:
         return x
     time = getattr(law, law.period)
 
     def change(x: Any) -> Any:
-        due = _served(link, x, place, time)
+        due = served(link, x, place, time)
         after = _moved(due, _tick(link, due, place))
         return jax.tree.map(lambda a, b: a - b, after, x)
 
-    return _served(link, _ticked(change, x), place, time)
+    return served(link, _ticked(change, x), place, time)
 
 
 def _ticked(change: Any, x: Any) -> Any:
@@ -95,7 +95,8 @@ def _ticked(change: Any, x: Any) -> Any:
         count, v, move, ticks = carry
         there = v + ticks * move
         next_move = step(there)
-        same = jnp.all(jnp.abs(next_move - move) <= 1e-6 * jnp.abs(move))
+        rounding = 1e-15 * jnp.abs(there)
+        same = jnp.all(jnp.abs(next_move - move) <= 1e-6 * jnp.abs(move) + rounding)
         fine = same | (ticks <= 1)
         ticks = jnp.where(fine, jnp.minimum(2 * ticks, _MOST_TICKS), jnp.maximum(ticks / 2, 1.0))
         return (
@@ -150,7 +151,7 @@ def held(link: Link, place: Num, mark: Num) -> Held:
 
     def tick_beside(aside: Num) -> Num:
         there = place + aside * (1 + jnp.abs(place))
-        return ravel_pytree(_tick(link, _served(link, x, there, _LONG), there))[0]
+        return ravel_pytree(_tick(link, served(link, x, there), there))[0]
 
     ticks = jnp.stack([tick_beside(a) for a in (-_ASIDE, 0.0, _ASIDE)])
     return Held(x, found, jnp.all(jnp.abs(ticks) < 1e-6 * (1 + jnp.abs(ravel_pytree(x)[0]))))

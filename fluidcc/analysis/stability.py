@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import Margins, system_margins
+from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.winding import frequency_bound
 from fluidcc.network import Network
@@ -20,9 +21,6 @@ from fluidcc.results import plain
 
 if TYPE_CHECKING:
     import xarray
-
-SMOOTH = ("interior", "empty")
-"""Statuses of equilibria that have a linearisation."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +31,8 @@ class Stability:
     principle proves it. `roots` [1/s] come from the right, conjugates included, the rightmost
     complex pair always; the first `proven` are proven to be the rightmost. `margins` has every
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
-    is None where there is no verdict: `message` says why.
+    is None where there is no verdict: `message` says why. Where a link switches between all marks
+    and none, `cycle` is the cycle that results, if it has a closed form.
     """
 
     status: str
@@ -45,6 +44,7 @@ class Stability:
     margins: Margins | None
     equilibrium: Equilibrium
     proven: int = 0
+    cycle: RelayCycle | None = None
 
     @property
     def rightmost(self) -> complex | None:
@@ -87,6 +87,7 @@ class Stability:
         out["rightmost"] = None if first is None else [first.real, first.imag]
         out["roots"] = [[float(s.real), float(s.imag)] for s in self.roots]
         out["proven"] = self.proven
+        out["cycle"] = None if self.cycle is None else self.cycle.to_dict()
         out["equilibrium"] = self.equilibrium.to_dict()
         return out
 
@@ -131,6 +132,8 @@ class Stability:
             value = getattr(self, name)
             shown = "none" if value is None else f"{value:.6g}{unit}"
             lines.append(f"  {name.replace('_', ' ')}: {shown}")
+        if self.cycle is not None:
+            lines.append(f"  {self.cycle!r}")
         return "\n".join([*lines, repr(self.equilibrium)])
 
 
@@ -146,8 +149,8 @@ def stability(net: Network, *, roots: int = 6) -> Stability:
     message says so.
     """
     eq = equilibrium(net)
-    if eq.status not in SMOOTH:
-        return Stability(eq.status, eq.message, None, None, False, np.zeros(0), None, eq)
+    if not eq.smooth:
+        return _switching(net, eq)
     if not at_kink(net, eq):
         return _judged(linearize(net, eq), eq, eq.message, roots)
     sides = [_judged(linearize(net, eq, side=side), eq, eq.message, roots) for side in (-1, 1)]
@@ -159,6 +162,34 @@ def stability(net: Network, *, roots: int = 6) -> Stability:
     worse = max(sides, key=_growth)
     both = sides[0].certified and sides[1].certified
     return dataclasses.replace(worse, message=message, certified=both)
+
+
+def _switching(net: Network, eq: Equilibrium) -> Stability:
+    """No linearisation; the relay cycle where there is a closed form."""
+    cycle, notes = None, [eq.message]
+    if eq.status != "none":
+        notes.append(f"no linearisation: {without(eq)}")
+    if eq.sliding:
+        try:
+            cycle = relay_cycle(net, at=eq)
+        except ValueError as fault:
+            notes.append(str(fault))
+        else:
+            notes.append(_told(cycle))
+    message = "; ".join(filter(None, notes))
+    nothing = np.zeros(0)
+    return Stability(
+        eq.status, message, None, None, False, nothing, None, eq, cycle=cycle
+    )  # fmt: skip
+
+
+def _told(cycle: RelayCycle) -> str:
+    """The cycle in words."""
+    (low, high), where = cycle.queue, "" if cycle.exact else " (formula of a self-clocked class)"
+    return (
+        f"relay cycle{where}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets"
+        + (f"; {cycle.message}" if cycle.message else "")
+    )
 
 
 def _growth(side: Stability) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fluidcc.cli.options import Faults, count, interval, prepare, seconds
-from fluidcc.cli.run import deliver, evaluate, told
+from fluidcc.cli.run import advise, deliver, evaluate, told
 
 app = typer.Typer(
     name="fluidcc",
@@ -196,6 +196,7 @@ def show(
         from fluidcc.cli import about
 
         about.show(task.net, latex=latex, json=json)
+        advise(task.net)
 
 
 @app.command(name="list")

@@ -1,7 +1,7 @@
 """Runs a verb at one point or over a grid, and delivers what comes out."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from fluidcc.cli.options import Task, command_line
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
+    from fluidcc.network import Network
     from fluidcc.sweep import Sweep
 
 WRONG_USE = 2
@@ -97,6 +98,7 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
         sys.stdout.write(results.to_json(whole) + "\n")
     else:
         _print(task, points, view, told)
+    advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
         _save(task, result)
@@ -104,6 +106,16 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
         typer.echo(line, err=True)
     if failures:
         raise typer.Exit(SOME_FAILED)
+
+
+def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Tell on stderr what is odd about a network, unless the results tell it."""
+    from fluidcc.advice import advice
+
+    told = [point.get("message") or "" for point in points]
+    for line in advice(net):
+        if not any(line in message for message in told):
+            typer.echo(f"note: {line}", err=True)
 
 
 def _print(task: Task, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]) -> None:

@@ -19,26 +19,34 @@ from fluidcc.ops import Num
 QueueAt = Callable[[int, Num], Num]
 """Queue of link k at earlier times (m,) [packet]."""
 
-_ITERATIONS = 12
+_ITERATIONS = 16
 _LEAST_SLOPE = 0.2  # s + q(s)/C is nearly flat while little arrives
 
 
 def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     """Time s at which packets that leave a queue at `leaving` entered it: s + wait(s) = leaving.
 
-    Newton's method for times of shape (m,), with steps shortened where little arrives so that
-    they do not overshoot; differentiable.
+    Newton's method for times of shape (m,) between times that are known to be too early and too
+    late, as the wait may have kinks anywhere; differentiable.
     """
 
     def late(s: Num) -> Num:
         return s + wait_at(s) - leaving
 
-    def correct(_: Num, s: Num) -> Num:
+    def newton(s: Num) -> tuple[Num, Num]:
         excess, slope = jax.jvp(late, (s,), (jnp.ones_like(s),))
-        return jnp.minimum(s - excess / jnp.maximum(slope, _LEAST_SLOPE), leaving)
+        return excess, s - excess / jnp.maximum(slope, _LEAST_SLOPE)
 
-    s = lax.stop_gradient(lax.fori_loop(0, _ITERATIONS, correct, leaving))
-    return correct(0, s)
+    def narrow(_: Num, bracket: tuple[Num, Num, Num]) -> tuple[Num, Num, Num]:
+        s, low, high = bracket
+        excess, ahead = newton(s)
+        low, high = jnp.where(excess < 0, s, low), jnp.where(excess < 0, high, s)
+        inside = ((ahead > low) & (ahead < high)) | (ahead == s)
+        return jnp.where(inside, ahead, 0.5 * (low + high)), low, high
+
+    start = (leaving, jnp.full_like(leaving, -jnp.inf), leaving)
+    s = lax.stop_gradient(lax.fori_loop(0, _ITERATIONS, narrow, start)[0])
+    return jnp.minimum(newton(s)[1], leaving)
 
 
 def fifo_way(net: Network, flows: Flows, t: Num, queue_at: QueueAt) -> Way:

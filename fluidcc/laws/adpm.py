@@ -55,10 +55,11 @@ class ADPM(AbstractEstimator):
 
     def hash_value(self, hashed: Num) -> Num:
         """The load factor that a hash in [0, 1) stands for."""
-        value, below = self.lowest, 0.0
+        value, begin = self.lowest, 0.0
         for low, high, share in self.parts():
-            value = value + (high - low) * ops.clip((hashed - below) / share, 0.0, 1.0)
-            below = below + share
+            inside = low + (hashed - begin) * (high - low) / share
+            value = ops.where(hashed < begin, value, inside)
+            begin = begin + share
         return value
 
     def distribution(self, value: Num) -> Num:

@@ -147,7 +147,9 @@ class AbstractQueueLaw(Law):
     limits: ClassVar[tuple[float, float] | None] = None  # that arrivals keep the memory between
     period: ClassVar[str | None] = None  # name of the field with the time between ticks [s]
     held: ClassVar[bool] = False  # the signal changes at ticks alone
-    waits: ClassVar[bool] = False  # packets: a tick waits for a moment at which it changes something
+    waits: ClassVar[bool] = (
+        False  # packets: a tick waits for a moment at which it changes something
+    )
     loads: ClassVar[bool] = False  # the signal has a load factor
 
     def start(self, average: Num) -> State:

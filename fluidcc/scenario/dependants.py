@@ -9,6 +9,9 @@ from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.tables import Tables, reaction_table
 from fluidcc.scenario.window import NAMED, default_reaction
 
+_INSTEAD = {"calls": ("arrivals", "most"), "arrivals": ("calls",)}
+"""Values of voice calls that each of two takes the place of."""
+
 
 def _drop(table: Tables, names: Iterable[str]) -> None:
     for name in names:
@@ -28,7 +31,7 @@ def reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws:
     """Take out of a network's tables what follows from the values that are about to change.
 
     A new law starts from its own defaults. A reaction that is the default of window law and
-    feedback law stays so when these change.
+    feedback law stays so when these change. Calls replace arrivals, and arrivals calls.
 
     Parameters
     ----------
@@ -43,6 +46,8 @@ def reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws:
         kind, name, *inner = path.split(".")
         if kind == "flows" and name in net.flow_names and inner:
             _reset_group(net.flows[net.flow_names.index(name)], values[kind][name], inner, laws)
+        if inner[:1] == ["voice"] and len(inner) == 2 and name in net.link_names:
+            _drop(values[kind][name].get("voice", {}), _INSTEAD.get(inner[1], ()))
         if inner[-1:] == ["law"] and inner != ["window", "law"]:
             _emptied(values, [kind, name, *inner[:-1]])
 

@@ -21,11 +21,15 @@ def check_link(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
     if queue > buffer:
         expected = f"at most {key}.buffer, {buffer!r} packet"
         reader.fault(f"{key}.initial.queue", expected, f"{queue!r} packet")
+    law = values.get("queue")
+    by_loss = getattr(law, "trigger", "queue") == "loss"  # what is reached then is the buffer
     for name in _LEVELS:
-        level = getattr(values.get("queue"), name, 0.0)
-        if level >= buffer:
-            expected = f"less than {key}.buffer, {buffer!r} packet"
-            reader.fault(f"{key}.queue.{name}", expected, f"{level!r} packet")
+        level = getattr(law, name, None)
+        if level is None or (level == buffer if by_loss else level < buffer):
+            continue
+        limit = f"{key}.buffer, {buffer!r} packet"
+        expected = f"{limit}, as losses trigger" if by_loss else f"less than {limit}"
+        reader.fault(f"{key}.queue.{name}", expected, f"{level!r} packet")
 
 
 def check_group(reader: Reader, key: str, values: Mapping[str, Any]) -> None:

@@ -42,6 +42,10 @@ def paths(net: Network) -> tuple[str, ...]:
     for kind, keys in _OPTIONAL.items():
         for name, table in values[kind].items():
             found += [f"{kind}.{name}.{key}" for key in keys if key not in table]
+    for name, table in values["links"].items():
+        if "voice" in table:
+            other = "arrivals" if "calls" in table["voice"] else "calls"
+            found.append(f"links.{name}.voice.{other}")
     return tuple(found)
 
 

@@ -33,6 +33,8 @@ from fluidcc.laws.law import (
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
+ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
+
 RULES = {**symbolic.RULES, AbstractMarking: ("probability",)}
 
 
@@ -97,6 +99,11 @@ class Case:
     def symbols(self) -> tuple[sp.Symbol, ...]:
         return (*self.rule.state, *self.rule.event, *self.rule.parameters)
 
+    @functools.cached_property
+    def used(self) -> set[Any]:
+        """Symbols that the results depend on."""
+        return set().union(*(r.free_symbols for r in self.rule.results))
+
     def __call__(self, *numbers: Any) -> tuple:
         """Results for numbers in the order of `symbols`, computed by the law itself."""
         names = tuple(symbolic.parameter_symbols(self.owner))
@@ -110,17 +117,19 @@ class Case:
         return results if isinstance(results, tuple) else (results,)
 
     @functools.cached_property
-    def jax(self) -> Callable[..., Any]:
-        """The rule compiled by JAX: an array of results from an array of numbers."""
+    def batched(self) -> Callable[..., Any]:
+        """The rule compiled by JAX: slopes and results (ROWS, ...) of numbers (ROWS, ...)."""
 
-        def results(numbers: Any) -> Any:
-            return jnp.stack([jnp.asarray(r, float) for r in self(*numbers)])
+        def results(numbers: Any) -> tuple[Any, Any]:
+            found = jnp.stack([jnp.asarray(r, float) for r in self(*numbers)])
+            return found, found
 
-        return jax.jit(results)
+        return jax.jit(jax.vmap(jax.jacfwd(results, has_aux=True)))
 
-    @functools.cached_property
-    def jacobian(self) -> Callable[..., Any]:
-        return jax.jit(jax.jacfwd(self.jax))
+    def jax(self, numbers: list[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Results (k,) and their slopes (k, number of symbols) by JAX."""
+        slopes, results = self.batched(np.tile(numbers, (ROWS, 1)))
+        return np.asarray(results)[0], np.asarray(slopes)[0]
 
     @functools.cached_property
     def sympy(self) -> Callable[..., tuple]:
@@ -146,10 +155,10 @@ class Case:
     def scale(self, numbers: list[float], results: Any) -> np.ndarray:
         """Sizes of the numbers that results are differences of; 0 where they are none."""
         state, found = np.array(numbers[: len(self.rule.state)]), np.abs(results)
-        named = dict(zip(self.rule.event, numbers[len(state) :], strict=False))
-        event = {s.name: v for s, v in named.items()}
-        if isinstance(self.law, AbstractWindowLaw):  # grows and falls by what is small beside it
-            return np.where(np.arange(len(found)) == 0, 0.0, 1.0)
+        event = {s.name: v for s, v in zip(self.symbols, numbers, strict=True)}
+        if isinstance(self.law, AbstractWindowLaw):  # with time, to another power of the window
+            powers = self.method == "on_ack" and any(s.name == "e" for s in self.used)
+            return np.where(np.arange(found.size) == 0, powers * event["W"], 1.0)
         if self.method == "on_arrival":
             return np.maximum(state, event["q"])
         if self.method == "on_tick":
@@ -196,6 +205,11 @@ def _records(law: Any, method: str, numbers: tuple) -> tuple:
 
 
 def _found() -> Iterator[Case]:
+    """Each rule of each law with each of its choices made otherwise, unless the choice does not
+    matter; a rule inherited from a law examined before only with the usual choices.
+    """
+    known: set[Any] = set()
+    seen: set[Any] = set()
     for kind, methods in RULES.items():
         for law in (law for law in registered_laws() if issubclass(law, kind)):
             if kind is AbstractMarking:
@@ -203,16 +217,18 @@ def _found() -> Iterator[Case]:
                 yield from (Case(law(), "probability", w()) for w in windows)
                 continue
             for method in methods:
-                seen = set()
-                for case in _cases(law, method):
-                    if case.rule not in seen and not _silent(case):  # a choice may not matter
-                        seen.add(case.rule)
+                code = getattr(law, method)
+                choices = [law()] if code in known else variants(law)
+                known.add(code)
+                for case in _cases(choices, method):
+                    if (code, case.rule) not in seen and not _silent(case):
+                        seen.add((code, case.rule))
                         yield case
 
 
-def _cases(law: Any, method: str) -> Iterator[Case]:
-    """A rule of a law with each of its choices made otherwise."""
-    for variant in variants(law):
+def _cases(choices: list, method: str) -> Iterator[Case]:
+    """A rule of laws that differ in their choices."""
+    for variant in choices:
         if method != "lost":
             yield Case(variant, method)
         elif variant.window(0.1, 0.1) is None:  # else the law knows windows at rest only
@@ -271,5 +287,7 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     ranges = _EVENT | dict.fromkeys(_QUEUES, queue) | dict.fromkeys(_LOADS, load)
     if isinstance(case.law, AbstractWindowLaw):
         ranges["m"] = _SHARE  # of several packets
+    if isinstance(case.law, AbstractFeedback):
+        ranges["W"] = logarithmic(1.1, 1e4)  # below it a window is no flight of packets
     events = [draw(ranges[s.name]) for s in (*case.rule.state, *case.rule.event)]
     return [*events, *parameters.values()]

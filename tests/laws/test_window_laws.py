@@ -121,7 +121,7 @@ def test_multiplicative_increase_is_the_sampled_map():
     first = load = 0.2
     w = 10.0
     for k in range(1, 12):
-        w += law.on_ack(w, at(load, elapsed=law.t_p))
+        w += law.on_ack(w, at(load, elapsed=law.t_p, rtt=law.t_p))
         load = first * w / 10.0
         assert load == pytest.approx(1 - (1 - 0.35) ** k * (1 - first), rel=1e-13)
 
@@ -131,7 +131,8 @@ def test_without_news_windows_grow_by_almost_three_per_period(load: float):
     law = BMCC()
     factor = 1 + 0.35 * 0.85 / 0.15
     assert factor == pytest.approx(2.98333, abs=5e-6)
-    assert law.on_ack(20.0, at(load, elapsed=law.t_p)) == pytest.approx(20 * (factor - 1))
+    grown = law.on_ack(20.0, at(load, elapsed=law.t_p, rtt=law.t_p))
+    assert grown == pytest.approx(20 * (factor - 1))
     # any pattern of ACKs makes (1 + xi)^(R/t_p) per round trip
     w = 20.0
     for gap in np.diff([0.0, 0.01, 0.013, 0.05, 0.09, R]):
@@ -139,6 +140,14 @@ def test_without_news_windows_grow_by_almost_three_per_period(load: float):
     assert w == pytest.approx(20 * factor ** (R / law.t_p), rel=1e-13)
     pace = ops.slope(lambda e: law.on_ack(20.0, Ack(0.0, e, R, load)), 20.0)
     assert pace == pytest.approx(20 * np.log(factor) / law.t_p, rel=1e-13)
+
+
+def test_a_gap_without_acks_counts_as_one_round_trip():
+    law = BMCC()
+    for load in (0.2, 0.9):
+        most = law.on_ack(20.0, at(load, elapsed=R))
+        assert most > 0
+        assert law.on_ack(20.0, at(load, elapsed=3.0)) == most
 
 
 def test_the_continuous_increase_is_not_the_sampled_one():
@@ -180,27 +189,17 @@ def test_marks_losses_and_periods():
     assert BMCC(needs_mark=True).period(at(1.0)) is None
 
 
-def mean_rates(law: BMCC, total: float = 100.0) -> list[float]:
-    """Mean rates of two flows with round trips of 0.1 and 0.3 s that share a load."""
-    rtt, w, due, means = (0.1, 0.3), [3.0, 3.0], [0.0, 0.0], [0.0, 0.0]
-    step, steps = 0.02, 1000
-    for k in range(steps):
-        load = min(max((w[0] / rtt[0] + w[1] / rtt[1]) / total, 0.8), 2.0)
-        for i in range(2):
-            ack = Ack(0.0, step, rtt[i], load)
-            w[i] += law.on_ack(w[i], ack)
-            if k * step >= due[i] - 1e-9:
-                due[i] += law.period(ack)
-                w[i] += law.on_tick(w[i], ack)
-            means[i] += (k >= steps // 2) * w[i] / rtt[i] / (steps // 2)
-    return means
+@pytest.mark.parametrize(("md", "ratio"), [("per_tp", 1.0), ("per_rtt", 3.0)])
+def test_one_decrease_per_period_equalises_rates_and_one_per_round_trip_does_not(md, ratio):
+    # the rate at which growth below full load balances the decreases above it, a third of the time
+    law = BMCC(md=md)
 
+    def balance(rtt: float) -> float:
+        growth = law.on_ack(1.0, at(0.9, elapsed=0.1, rtt=rtt)) / 0.1  # per second
+        cut = law.on_tick(1.0, at(1.05, rtt=rtt)) / law.period(at(1.05, rtt=rtt))
+        return -2 * growth / cut / rtt
 
-def test_one_decrease_per_period_equalises_rates_and_one_per_round_trip_does_not():
-    near, far = mean_rates(BMCC())
-    assert far / near == pytest.approx(1.0, rel=0.01)
-    near, far = mean_rates(BMCC(md="per_rtt"))
-    assert far / near > 1.5
+    assert balance(0.3) / balance(0.1) == pytest.approx(ratio, rel=1e-12)
 
 
 def test_fallback_has_hysteresis():
@@ -291,7 +290,7 @@ def test_equilibrium_of_dctcp(p: float):
 def estimated_share(threshold: float) -> float:
     """Mean estimate of one sender whose rounds are marked above a window, after a long time.
 
-    The weight is a tenth of the bound of Alizadeh et al. (2010), eq. 15, so that the estimate
+    The weight is a tenth of the bound of Alizadeh et al. (2010), section 3.4, so that the estimate
     hardly moves from one mark to the next.
     """
     law = DCTCP(g=0.1 * 1.386 / math.sqrt(2 * threshold))
@@ -327,7 +326,7 @@ def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float
     flights = [w - cost * k for k in range(longest)]
     mean = sum(f * p**k * (1 - p) for k, f in enumerate(flights)) + p**longest
     found = ReceiverWindow(persistence=persistence).sending(float(w), p)
-    assert found == pytest.approx(mean, rel=1e-11)
+    assert found == pytest.approx(mean, rel=1e-10)
 
 
 def test_a_run_of_modified_acks_shrinks_the_flight_by_a_packet_each():
@@ -345,7 +344,7 @@ def test_the_mean_flight_is_smooth(persistence: float):
     slopes = jax.jit(jax.grad(lambda w, p: jnp.asarray(law.sending(w, p)), argnums=(0, 1)))
     for w in (0.5, 1.0, 1.0 + 1e-9, 1.7, 2.0, 50.0):
         assert float(law.sending(w, 0.0)) == w
-        assert float(law.sending(w, 1.0)) == pytest.approx(min(w, 1.0), rel=1e-12)
+        assert float(law.sending(w, 1.0)) == pytest.approx(min(w, 1.0), rel=1e-11)
         for p in (0.0, 1e-12, 0.5, 1 - 1e-9, 1.0):
             assert np.isfinite(slopes(w, p)).all(), (w, p)
     for w, p in ((7.0, 0.0), (7.0, 0.6), (1.4, 0.3)):

@@ -27,7 +27,7 @@ def _held(simulation, queue):
 def _kinds(simulation):
     """Wires by kind."""
     for entity in simulation.entities:
-        if entity["kind"] in (r.WIRE, r.RETURN, r.QUENCH):
+        if entity["kind"] in (r.WIRE, r.RETURN, r.QUENCH, r.ROUTER):
             yield int(entity["kind"]), simulation.wires[entity["index"]]
 
 

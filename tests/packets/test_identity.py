@@ -11,7 +11,7 @@ from packet_cases import CASES
 
 from fluidcc.packets.run import simulate_packets
 
-SHORT = {"until": 4.0, "warmup": 1.0}
+SHORT = {"until": 3.0, "warmup": 1.0}
 
 
 @pytest.mark.parametrize("name", CASES)

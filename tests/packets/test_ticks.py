@@ -98,13 +98,13 @@ def test_random_freeze_times_have_their_mean():
 
 
 def test_blue_rests_between_an_idle_link_and_a_long_queue():
-    """A queue never empty and never long changes nothing; nor does a busy link with none waiting."""
+    """A queue that is neither changes nothing."""
     law = BLUE(threshold=50.0, freeze_time=0.02)
     assert memory(still(law), 20.0, count=1)[0] == 0.0
 
 
 def test_blue_falls_while_the_link_is_idle():
-    """A tick that had nothing to do comes as soon as it has: at each pause, once per freeze time."""
+    """A tick with nothing to do waits for the next pause: one step in each freeze time."""
     # it rises in the slow start that overfills the queue; afterwards a small window leaves gaps
     law = BLUE(threshold=3.0, freeze_time=0.1, increase=0.9, decrease=0.001)
     group = flows(

@@ -208,6 +208,16 @@ CHANGES += [
         "links.near.queue.max_th",
         "less than links.near.buffer, 90.0 packet, got 100.0 packet",
     ),
+    (
+        {"links.near.queue": {"law": "blue", "trigger": "loss"}},
+        "links.near.queue.threshold",
+        "links.near.buffer, 90.0 packet, as losses trigger, got 50.0 packet",
+    ),
+    (
+        {"links.near.queue": {"law": "pi", "q_ref": 90}},
+        "links.near.queue.q_ref",
+        "less than links.near.buffer",
+    ),
     ({"links.near.cross": "1 ms"}, "links.near.cross", '"10 Mbit/s", got "1 ms"'),
     ({"links.near.voice": 3}, "links.near.voice", "a table, got 3"),
     ({"links.near.voice": {}}, "links.near.voice", "either calls or arrivals, got neither"),
@@ -353,18 +363,37 @@ LEAVES = st.one_of(
     st.sampled_from(["5 ms", "10 Mbit/s", "1e400 s", "inf", "-inf", "nan", "0 B", "1/0 s"]),
     st.dates(),
 )
+NAMES = st.sampled_from([name for laws in LAWS.values() for name in laws])
 VALUE = st.one_of(
     LEAVES,
+    NAMES,
     st.lists(LEAVES, max_size=3),
     st.dictionaries(st.sampled_from(["law", "min", "max", "uniform", "x"]), LEAVES, max_size=3),
+    st.dictionaries(st.just("law"), NAMES, min_size=1),
 )
+EVERY_KIND = {
+    "links.near.cross": 100,
+    "links.near.voice": {"calls": 20, "share": 0.5, "seed": 2},
+    "links.far.voice": {"arrivals": 1, "most": 500, "codec": "64 kbit/s", "process": "modulated"},
+    "flows.tcp.feedback": {"law": "receiver_window", "persistence": 1},
+    "flows.tcp.traffic": {"law": "web", "file": "12 kB", "idle": "3 s"},
+    "flows.tcp.estimator": "exact",
+    "flows.tcp.initial": {"window": 2, "slow_start": True},
+    "flows.tcp.window": {"law": "sack", "loss": "pftk", "min_rto": "1 s", "block": "poisson"},
+}
 
 
 @settings(max_examples=300)
-@given(path=st.sampled_from(sorted(_paths(spoiled({})))), value=VALUE)
+@given(path=st.sampled_from(sorted(_paths(spoiled(EVERY_KIND)))), value=VALUE)
 def test_whatever_a_file_holds_is_a_network_or_a_list_of_faults(path, value):
+    raw = spoiled(EVERY_KIND)
+    *inner, last = path.split(".")
+    here = raw
+    for part in inner:
+        here = here[part]
+    here[last] = value
     try:
-        net = build(spoiled({path: value}), "study.toml")
+        net = build(raw, "study.toml")
     except ScenarioError as error:
         assert all(fault.where == "study.toml" for fault in error.faults)
         assert "\n" not in str(error.faults[0])

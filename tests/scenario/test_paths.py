@@ -4,11 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from scenario_cases import BASE
+from strategies import networks
 
 from fluidcc.errors import ScenarioError
 from fluidcc.scenario import info_at, load, loads, number_at, paths, replace
 from fluidcc.scenario.paths import value_at
+from fluidcc.scenario.tables import tables
 
 NET = loads(BASE)
 
@@ -110,6 +113,32 @@ def test_a_new_law_starts_from_its_defaults_and_leaves_the_other_laws_alone():
     assert replace(RICH, {"flows.mod.feedback.law": "receiver_window"}).flows[0].feedback == (
         type(RICH.flows[0].feedback)()
     )
+
+
+def test_calls_and_arrivals_take_the_place_of_each_other():
+    net = replace(RICH, {"links.far.voice.calls": 50, "links.near.voice.arrivals": 0.5})
+    near, far = (link.voice for link in net.links)
+    assert (near.calls, near.arrivals, far.calls, far.arrivals) == (None, 0.5, 50.0, None)
+    assert far.most == np.inf and far.seed == RICH.links[1].voice.seed
+    for path in ("links.far.voice.calls", "links.near.voice.arrivals"):
+        assert path in paths(RICH) and info_at(RICH, path) is not None
+
+
+@settings(max_examples=10)
+@given(networks())
+def test_setting_a_value_to_itself_changes_nothing(net):
+    for path in paths(net):
+        here = tables(net)
+        for part in path.split("."):
+            here = here.get(part)
+            if here is None:
+                break
+        if here is None or path.endswith((".law", ".reaction", ".loss", ".feedback")):
+            continue  # has no value, or begins a law anew
+        again = replace(net, {path: here})
+        assert jax.tree.structure(again) == jax.tree.structure(net), path
+        leaves = zip(jax.tree.leaves(again), jax.tree.leaves(net), strict=True)
+        assert all(np.array_equal(a, b) for a, b in leaves), path
 
 
 def test_a_reaction_by_default_follows_what_it_is_the_default_of():

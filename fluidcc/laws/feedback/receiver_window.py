@@ -8,7 +8,7 @@ from fluidcc.laws.parameters import param
 from fluidcc.ops import Num
 
 _TINY = 1e-100  # log(p) has no slope at p = 0
-_ALMOST_ONE = 1 - 2.0**-53  # the sum of powers is 0/0 at p = 1
+_ALMOST_ONE = 1 - 1e-15  # the sum of powers is 0/0 at p = 1
 _LEAST_ROOM = 1e-12  # packets
 
 
@@ -43,7 +43,7 @@ class ReceiverWindow(AbstractFeedback):
         permitted window. Between them d = 1 + persistence (w - 2).
         """
         room = ops.maximum(w - 1, _LEAST_ROOM)
-        cost = 1 - self.persistence + self.persistence * room
+        cost = 1 + self.persistence * (room - 1)
         log = ops.log(ops.clip(mark, _TINY, _ALMOST_ONE))
         powers = ops.expm1(room / cost * log) / ops.expm1(log)  # 1 + p + p^2 + ...
         return w - cost * mark * powers

@@ -25,7 +25,7 @@ class AbstractAdaptiveRED(AbstractRED):
 
     p_max: Num = param(0.1, "p_0", unit="1", doc="p_max at the start", within="(0, 1]")
     interval: Num = param(
-        0.5, r"\Delta", unit="s", doc="time between two steps of p_max", within="(0, inf)"
+        0.5, "D", unit="s", doc="time between two steps of p_max", within="(0, inf)"
     )
     increase: Num = param(
         0.01, "a", unit="1", doc="largest step up; at most a quarter of p_max", within="(0, 1]"

@@ -37,7 +37,7 @@ class REM(AbstractQueueLaw):
     q_ref: Num = param(
         20.0, r"q_{\mathrm{ref}}", unit="packet", doc="queue aimed at", within="[0, inf)"
     )
-    interval: Num = param(0.002, r"\Delta", unit="s", doc="time between samples", within="(0, inf)")
+    interval: Num = param(0.002, "D", unit="s", doc="time between samples", within="(0, inf)")
 
     def start(self, average: Num) -> Price:
         """Start from price 0 and a queue of `average` packets."""

@@ -9,6 +9,7 @@ from fluidcc.laws.window.sack import SACK
 from fluidcc.ops import Num
 
 _TCP = SACK()
+_MOST_PERIODS = 50.0  # in one round trip; a larger power may overflow
 
 
 class Mode(NamedTuple):
@@ -101,12 +102,15 @@ class BMCC(AbstractWindowLaw):
         )
 
     def on_ack(self, s: State, ack: Ack) -> State:
-        """Grow by eq. 3 at low and eq. 4 at high load, for the time since the last ACK."""
-        w = self.window(s)
+        """Grow by eq. 3 at low and eq. 4 at high load, for the time since the last ACK.
+
+        A gap longer than a round trip, as after a timeout, counts as one round trip.
+        """
+        w, time = self.window(s), ops.minimum(ack.elapsed, ack.rtt)
         f = ops.clip(ack.load, self.lowest, self.mild)
         factor = 1 + self.kappa_2 * (1 - f) / f
-        rising = w * (factor ** (ack.elapsed / self.t_p) - 1)
-        probing = ack.elapsed * ack.rtt / self.t_p**2
+        rising = w * (factor ** ops.minimum(time / self.t_p, _MOST_PERIODS) - 1)
+        probing = time * ack.rtt / self.t_p**2
         own = ops.where(ack.load < self.mild, rising, ops.where(ack.load < 1, probing, 0.0))
         return self._mixed(s, own, _TCP.on_ack(w, ack))
 

@@ -1,0 +1,70 @@
+"""What is odd about a network without being wrong."""
+
+from collections.abc import Iterator
+
+from fluidcc.laws.law import Law
+from fluidcc.laws.parameters import infos
+from fluidcc.network import Flows, Link, Network
+
+
+def advice(net: Network) -> tuple[str, ...]:
+    """One sentence for each thing that may not be meant: laws and rates that work badly together.
+
+    Results carry these sentences in their messages.
+    """
+    out: list[str] = []
+    for name, link in zip(net.link_names, net.links, strict=True):
+        out += [f"links.{name}: {text}" for text in _of_link(link)]
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        route = {net.link_names[k]: net.links[k] for k in flows.route}
+        out += [f"flows.{name}: {text}" for text in _of_flows(flows, route)]
+    return tuple(out)
+
+
+def _of_link(link: Link) -> Iterator[str]:
+    """Traffic that no signal slows, against the rate of the link."""
+    capacity, fixed = float(link.capacity), float(link.cross)
+    if link.voice is not None:
+        voice, calls = link.voice, float(link.voice.mean(link.packet_size))
+        if voice.discipline == "wfq" and calls > voice.share * capacity:
+            yield (
+                f"the mean rate of the voice calls, {calls:g} packet/s, is above their share "
+                f"of the link, {float(voice.share) * capacity:g} packet/s"
+            )
+        capacity = float(voice.left(capacity, calls))
+        fixed += float(voice.mixed(calls))
+    if fixed >= capacity:
+        yield (
+            f"traffic that no signal slows comes at {fixed:g} packet/s and leaves nothing of "
+            f"{capacity:g} packet/s"
+        )
+
+
+def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
+    """Laws of a group against each other, and against the queue laws of its route."""
+    window = flows.window
+    if hasattr(window, "pause") and not flows.feedback.quench:
+        yield f"{window.name} is made for source quenches, and {flows.feedback.name} has none"
+    if not window.loads:
+        return
+    routers = {name: link.queue for name, link in route.items() if link.queue.loads}
+    if not routers:
+        lowest = getattr(window, "lowest", None)
+        least = "" if lowest is None else f", {100 * float(lowest):g} %"
+        yield (
+            f"no link of its route tells a load factor, so {window.name} takes the least that "
+            f"it knows{least}, and grows until a mark or a loss"
+        )
+    for name, queue in routers.items():
+        yield from _unlike(window, queue, ("t_p",), f"{queue.name} of links.{name}")
+    yield from _unlike(window, flows.estimator, tuple(infos(window)), flows.estimator.name)
+
+
+def _unlike(own: Law, other: Law, names: tuple[str, ...], called: str) -> Iterator[str]:
+    """Parameters of one name that two laws must agree on."""
+    for name in names:
+        mine, theirs = getattr(own, name, None), getattr(other, name, None)
+        if mine is not None and theirs is not None and float(mine) != float(theirs):
+            unit = infos(own)[name].unit.replace("1", "")
+            a, b = (f"{float(value):g} {unit}".strip() for value in (mine, theirs))
+            yield f"{name} of {own.name} is {a}, that of {called} is {b}"

@@ -1,0 +1,161 @@
+"""Senders that remember more than their window, and signals decided on the way back."""
+
+import ctypes
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from packet_cases import CASES, RandomMarks, dumbbell, finished, flows, known_marks, red
+
+from fluidcc import ops
+from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFactorFeedback
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.parameters import param
+from fluidcc.laws.queue.avq import AVQ
+from fluidcc.laws.queue.load_factor import LoadFactor
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.traffic import Web
+from fluidcc.laws.window.bmcc import BMCC
+from fluidcc.laws.window.dctcp import DCTCP
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.sack import SACK
+from fluidcc.network import Start
+from fluidcc.packets.plan import PacketError
+from fluidcc.packets.run import simulate_packets
+
+
+def estimates(simulation):
+    """What the flows of a DCTCP group remember: their estimated shares of marks."""
+    return [ctypes.c_double.from_address(int(a)).value for a in simulation.flows["memory"]]
+
+
+def test_dctcp_forgets_by_a_factor_per_window():
+    """Without marks the estimate is (1 - g)^(ACKs/window), for a window that stands still."""
+    law = DCTCP(max_window=20.0, min_window=20.0)
+    net = known_marks(RandomMarks(p=0.0), law, sender=(("initial_window", 20.0), ("syn", False)))
+    simulation = finished(net, 3.0)
+    acks = int(simulation.flows["acks"][0])
+    assert acks > 500
+    assert estimates(simulation)[0] == pytest.approx((15 / 16) ** (acks / 20.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.4])
+def test_dctcp_estimates_the_share_of_marks_packet_by_packet(p):
+    """A mean of the last 16 windows of 40 packets, of which each tells its own mark."""
+    law = DCTCP(max_window=40.0, min_window=40.0)
+    simulation = [finished(known_marks(RandomMarks(p=p), law), 60.0, seed=s) for s in range(1, 9)]
+    found = np.array([estimates(run)[0] for run in simulation])
+    # an average with weight w = g/40 a packet has variance p (1 - p) w/2
+    spread = np.sqrt(p * (1 - p) / (16 * 40 * 2) / len(found))
+    assert abs(found.mean() - p) < 4 * spread
+
+
+def test_dctcp_with_an_estimate_that_never_moves_is_tcp():
+    """The estimate begins at 1; TCP must hear each packet's own mark for the same run."""
+    queue = Threshold(at=10.0)
+    still = flows(4, window=DCTCP(g=1e-300, max_window=100.0))
+    tcp = flows(4, window=NewReno(max_window=100.0), sender=(("echo", "packet"),))
+    runs = [simulate_packets(dumbbell(g, queue), until=30.0, seeds=(1, 2)) for g in (still, tcp)]
+    assert runs[0].runs == runs[1].runs
+    assert runs[0].mean["flows"]["flows"]["reactions"] > 10
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 1 / 3, 0.7])
+def test_permitted_flight_is_the_mean_that_the_law_states(p):
+    """Flight after each ACK max(1, w - run of modified ACKs): Little's law gives its mean."""
+    law, window = ReceiverWindow(), 20.0
+    net = known_marks(RandomMarks(p=p), NewReno(max_window=window), feedback=law)
+    runs = simulate_packets(net, until=400.0, warmup=20.0, seeds=range(1, 7))
+    flow, width = runs.mean["flows"]["flows"], runs.ci95["flows"]["flows"]["goodput"]
+    flight = flow["goodput"] / 8000.0 * flow["rtt_mean"]
+    error = width / 8000.0 * flow["rtt_mean"]
+    assert abs(flight - float(law.sending(window, p))) < 2 * error + 1e-3
+    assert error < 0.15
+    assert flow["reactions"] == 0 and flow["loss_fraction"] == 0.0
+
+
+class Switch(AbstractQueueLaw):
+    """Says nothing until its first tick, and then all the time."""
+
+    name: ClassVar[str] = "switch"
+    source: ClassVar[str] = "test"
+    period: ClassVar[str] = "at"
+    at: float = param(10.0, "T", unit="s", doc="time of the switch", within="(0, inf)")
+
+    def start(self, average):
+        return 0.0
+
+    def on_tick(self, x, seen):
+        return 1.0 - x
+
+    def signal(self, x, seen):
+        return Signal(mark=ops.where(x > 0, 1.0, 0.0))
+
+
+def test_acks_pass_the_router_a_reverse_delay_before_the_source():
+    """After the switch a window of 20 sends one packet a round trip; later by what ACKs travel."""
+    sent = {}
+    for delay in (0.01, 0.06):
+        net = known_marks(
+            Switch(at=10.0), NewReno(max_window=20.0), feedback=ReceiverWindow(),
+            reverse_delay=delay, rtt=np.array([0.1]), n=np.array([200.0]), start=Start(0.0, 5.0),
+        )  # fmt: skip
+        sent[delay] = finished(net, 12.0).flows["sent"].astype(float)
+    # 20 packets in 0.1 s, less the one that goes on; windows leave in bursts
+    later = sent[0.06] - sent[0.01]
+    assert later.mean() == pytest.approx(0.05 * (20 - 1) / 0.1, abs=4 * later.std() / 200**0.5)
+    assert later.std() < 10.0
+
+
+def test_a_permitted_packet_keeps_the_sender_alive():
+    """All ACKs modified: one packet under way at all times, no timeouts."""
+    net = known_marks(RandomMarks(p=1.0), NewReno(max_window=20.0), feedback=ReceiverWindow())
+    flow = simulate_packets(net, until=100.0, warmup=10.0).runs[0]["flows"]["flows"]
+    assert flow["goodput"] / 8000 * flow["rtt_mean"] == pytest.approx(1.0, rel=1e-2)
+    assert flow["timeouts"] == 0
+
+
+def test_the_way_of_acks_must_reach_the_router():
+    group = flows(2, feedback=ReceiverWindow(), reverse_delay=0.07)
+    with pytest.raises(PacketError, match=r"flows.flows.reverse_delay: ACKs pass .* 0.0597 s"):
+        simulate_packets(dumbbell(group, red()), until=1.0)
+
+
+REFUSED = {
+    "links.bottleneck.queue: load_factor tells load factors": dumbbell(flows(2), LoadFactor()),
+    "links.bottleneck.queue: avq states its marks as a share": dumbbell(flows(2), AVQ()),
+    "links.bottleneck.cross: cross traffic is a rate": dumbbell(flows(2), red(), cross=100.0),
+    "flows.flows.window: bmcc needs load factors": dumbbell(
+        flows(2, window=BMCC(), feedback=LoadFactorFeedback()), red()
+    ),
+    "flows.flows.feedback: load_factor carries": dumbbell(
+        flows(2, feedback=LoadFactorFeedback()), red()
+    ),
+    "flows.flows.traffic: web sources begin and end": dumbbell(flows(2, traffic=Web()), red()),
+    'set sender.recovery = "reno" or "newreno"': dumbbell(
+        flows(2, window=SACK(), feedback=Loss()), red()
+    ),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_packets_cannot_do_is_refused(said):
+    with pytest.raises(PacketError, match="not simulated packet by packet") as told:
+        simulate_packets(REFUSED[said], until=1.0)
+    assert said in str(told.value)
+
+
+def test_all_refusals_are_told_at_once():
+    net = dataclasses.replace(CASES["ecn"], flows=(flows(2, window=BMCC(), traffic=Web()),))
+    with pytest.raises(PacketError, match=r"window: bmcc .*; flows.flows.traffic"):
+        simulate_packets(net, until=1.0)
+
+
+def test_sack_windows_run_with_another_recovery():
+    group = flows(4, window=SACK(max_window=100.0), sender=(("recovery", "newreno"),))
+    same = flows(4, window=NewReno(max_window=100.0))
+    runs = [simulate_packets(dumbbell(g, red()), until=20.0).runs for g in (group, same)]
+    assert runs[0] == runs[1]
