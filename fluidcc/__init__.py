@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from fluidcc.analysis.crossings import crossings as crossings
     from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
     from fluidcc.analysis.equilibrium import equilibrium as equilibrium
+    from fluidcc.analysis.fairness import gain_and_loss as gain_and_loss
     from fluidcc.analysis.linearize import linearize as linearize
+    from fluidcc.analysis.relay import RelayCycle as RelayCycle
+    from fluidcc.analysis.relay import relay_cycle as relay_cycle
     from fluidcc.analysis.stability import Stability as Stability
     from fluidcc.analysis.stability import stability as stability
     from fluidcc.bibliography import citations as citations
@@ -54,7 +57,9 @@ _MODULES = {
     "advice": ("advice",),
     "analysis.crossings": ("Crossings", "crossings"),
     "analysis.equilibrium": ("Equilibrium", "equilibrium"),
+    "analysis.fairness": ("gain_and_loss",),
     "analysis.linearize": ("linearize",),
+    "analysis.relay": ("RelayCycle", "relay_cycle"),
     "analysis.stability": ("Stability", "stability"),
     "bibliography": ("citations",),
     "compare": ("Comparison", "compare"),

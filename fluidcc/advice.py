@@ -65,6 +65,6 @@ def _unlike(own: Law, other: Law, names: tuple[str, ...], called: str) -> Iterat
     for name in names:
         mine, theirs = getattr(own, name, None), getattr(other, name, None)
         if mine is not None and theirs is not None and float(mine) != float(theirs):
-            unit = infos(own)[name].unit.replace("1", "")
-            a, b = (f"{float(value):g} {unit}".strip() for value in (mine, theirs))
+            unit = infos(own)[name].unit
+            a, b = (f"{float(v):g}" + ("" if unit == "1" else f" {unit}") for v in (mine, theirs))
             yield f"{name} of {own.name} is {a}, that of {called} is {b}"

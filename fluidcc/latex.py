@@ -12,7 +12,7 @@ from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, 
 from fluidcc.network import Flows, Link, Network
 from fluidcc.symbolic import latex_period, state_symbols, with_symbols
 
-_GUARD = sp.Rational(999, 1000)  # rules keep probabilities below 1 by a hair: not for readers
+_GUARD = sp.Rational(999, 1000)  # rules keep numbers a hair below 1 or above 0: not for readers
 
 
 def _positive(name: str) -> sp.Symbol:
@@ -29,20 +29,29 @@ def _state(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
 
 
 def _readable(expression: sp.Expr) -> sp.Expr:
-    """Exact numbers, no guards against p = 1, and simplified where that is quickly done."""
+    """Exact numbers, no guards against 0 and 1, and simplified where that is quickly done."""
 
-    def unguarded(*args: sp.Expr) -> sp.Expr:
+    def below_one(*args: sp.Expr) -> sp.Expr:
         return sp.Min(*(a for a in args if not (a.is_number and _GUARD < a < 1)))
 
-    exact = sp.nsimplify(sp.sympify(expression).replace(sp.Min, unguarded), rational=True)
+    def above_zero(*args: sp.Expr) -> sp.Expr:
+        return sp.Max(*(a for a in args if not (a.is_number and 0 < a < 1 - _GUARD)))
+
+    bare = sp.sympify(expression).replace(sp.Min, below_one).replace(sp.Max, above_zero)
+    exact = sp.nsimplify(bare, rational=True)
     return exact if exact.has(sp.Piecewise, sp.Min, sp.Max) else sp.simplify(exact)
 
 
 def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
     """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
     pairs = zip(jax.tree.leaves(symbols), jax.tree.leaves(values), strict=True)
-    found = {f"{left} {symbol.name}": _readable(value) for symbol, value in pairs}
+    found = {f"{left} {_braced(symbol.name)}": _readable(value) for symbol, value in pairs}
     return {key: value for key, value in found.items() if value != 0}
+
+
+def _braced(name: str) -> str:
+    """A symbol that can take an accent."""
+    return f"{{{name}}}" if name.startswith(r"\hat") else name
 
 
 def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
@@ -50,8 +59,9 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
 
     `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
     (`l_d`: lost, for flows without ECN), `f_d` the load factor, `R` the round trip; `rates` as in
-    `Network`. Further states: `s` the share in slow start, `a` the share that is active, `\\hat f`
-    the estimated load factor. Left-hand sides with \\Delta jump at the ticks of the window law.
+    `Network`. Further states: `s` the share in slow start, `a` the share that is active, `hat f`
+    the estimated load factor; `x` is the rate sent, where that is not W/R. Left-hand sides with a
+    Delta jump at the ticks of the window law.
     """
     rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
     resting = flows.loss.window(lost, rtt)
@@ -76,7 +86,8 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     ack = Ack(1, 0, rtt, known_load(flows, s, signal))
     if bare.window.period(ack) is not None:
         out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
-    return out
+    flight = flows.feedback.sending(window, signal.mark)
+    return out | ({} if flight == window else {"x": _readable(flight / rtt)})
 
 
 def window_equation(flows: Flows, rates: str) -> sp.Expr:
@@ -87,7 +98,7 @@ def window_equation(flows: Flows, rates: str) -> sp.Expr:
 def queue_equations(link: Link) -> dict[str, sp.Expr]:
     """What a queue law remembers and says, by the left-hand side.
 
-    The changes of its memory per second and its jumps at ticks (\\Delta), and the probabilities
+    The changes of its memory per second and its jumps at ticks (Delta), and the probabilities
     `p` to mark and `l` to drop a packet that finds the queue `q`, at arrivals `Y` and link rate
     `C`; `f` is the load factor that it tells.
     """
@@ -97,10 +108,12 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     seen = Arrival(1, 1 / arrivals, queue, capacity)
     out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
     if law.period is not None:
-        out |= _by_name(state, law.on_tick(state, seen), r"\Delta")
+        idle = seen._replace(queue=sp.Symbol("q", nonnegative=True))  # it may be 0
+        out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
     says = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
-    return out | {left: _readable(right) for left, right in says.items()}
+    read = {left: _readable(right) for left, right in says.items()}
+    return out | {left: right for left, right in read.items() if right != _positive(left)}
 
 
 def _line(left: str, right: sp.Expr, law: Law) -> str:

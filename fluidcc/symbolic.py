@@ -43,8 +43,8 @@ RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
 )
 """Names of the rules of each kind of law; a marking law has `marking_rule` instead."""
 
+_TRIVIAL = ("p = p", "f = f")  # the memory itself
 _WINDOW = "W"
-_AVERAGE = "v"
 
 
 class Rule(NamedTuple):
@@ -229,7 +229,7 @@ def equations(laws: Sequence[Law]) -> dict[str, list[str]]:
             lines += [rf"{line} \quad \text{{every }} {period}" for line in ticks]
         if isinstance(law, AbstractQueueLaw):
             mark, drop, load = rule(law, "signal").results
-            lines += [f"p = {_latex(mark)}", f"l = {_latex(drop)}"]
-            lines += [f"f = {_latex(load)}"] if law.loads else []
+            says = [f"p = {_latex(mark)}", f"l = {_latex(drop)}", f"f = {_latex(load)}"]
+            lines += [line for line in says[: 3 if law.loads else 2] if line not in _TRIVIAL]
         out[law.name] = lines
     return out

@@ -62,17 +62,18 @@ class Held(NamedTuple):
 class Voice(eqx.Module):
     """Voice calls on a link: talkers on and off, calls that come and go. Misra and Ott (2003), 4.
 
-    Calls arrive at random and last an exponential time; beyond `most` they are refused. In a call
-    exponential talk spurts and pauses alternate (ITU-T P.59 gives means of 1.004 s and 1.587 s).
+    Calls arrive at random and last an exponential time; beyond `most` they are refused. Given
+    `calls`, which is their mean number, they arrive as often as that takes and none is refused. In
+    a call exponential talk spurts and pauses alternate (ITU-T P.59: means of 1.004 s and 1.587 s).
     By weighted fair queueing (`wfq`) the best-effort queue is served by what the calls leave, and
     by its own share at least; in one queue (`fifo`) the calls are traffic that no signal slows.
     """
 
     calls: Num | None = param(
-        None, r"\bar n_v", unit="1", doc="mean number of calls; or arrivals", within="[0, inf)"
+        None, r"\bar n_v", unit="1", doc="mean number of calls; or give arrivals", within="[0, inf)"
     )
     arrivals: Num | None = param(
-        None, r"\lambda", unit="1/s", doc="new calls; or calls", within="[0, inf)"
+        None, r"\lambda", unit="1/s", doc="new calls; or give calls", within="[0, inf)"
     )
     holding: Num = param(
         100.0, r"1/\mu", unit="s", doc="mean duration of a call", within="(0, inf)"

@@ -5,12 +5,16 @@ import sympy as sp
 
 from fluidcc import symbolic
 from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.loss import PFTK, Recovery
 from fluidcc.laws.marking import EqualWindow, Plain
+from fluidcc.laws.queue.adaptive_red import AdaptiveRED
+from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.spreading import Uniform, Wait
 from fluidcc.laws.window.binomial import Binomial
+from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
@@ -41,7 +45,7 @@ def test_laws_without_parameters_stay_as_they_are():
 def test_rule_of_a_window_law():
     rule = symbolic.rule(Polynomial(), "on_ack")
     assert [s.name for s in rule.state] == ["W"]
-    assert [s.name for s in rule.event] == ["n", "e", "R"]
+    assert [s.name for s in rule.event] == ["n", "e", "R", "f", "m"]
     by = named(*rule.state, *rule.event, *rule.parameters)
     assert rule.results == (by["n"] * by["c_1"] * by["W"] ** by[r"\alpha"],)
 
@@ -53,7 +57,30 @@ def test_rule_of_a_queue_law():
     assert sp.simplify(rule.results[0] - expected) == 0
     assert symbolic.rule(Droptail(), "on_arrival").results == ()
     silent = symbolic.rule(Droptail(), "signal")
-    assert silent.state == () and [float(r) for r in silent.results] == [0.0, 0.0]
+    assert silent.state == () and [float(r) for r in silent.results] == [0.0, 0.0, 0.0]
+
+
+def test_states_of_several_numbers():
+    x = symbolic.state_symbols(AdaptiveRED())
+    assert [s.name for s in x] == ["v", r"p_{\max}"] and x.average.is_nonnegative
+    s = symbolic.state_symbols(BMCC(fallback=True))
+    assert [str(v) for v in s] == ["W", r"\sigma"] and s.window.is_positive
+    assert symbolic.state_symbols(BMCC()) == sp.Symbol("W", real=True, positive=True)
+    assert symbolic.state_symbols(Droptail()) == ()
+    rule = symbolic.rule(AdaptiveRED(), "on_tick")
+    assert rule.state == tuple(x) and rule.results[0].is_zero
+    assert x.p_max in rule.results[1].free_symbols
+
+
+def test_losses_are_asked_by_recovery():
+    ways = {w: symbolic.rule(Recovery(), "lost", recovery=w) for w in ("reno", "newreno", "sack")}
+    assert ways["reno"] == ways["sack"] != ways["newreno"]
+    assert symbolic.rule(Recovery(), "window").results == ()
+    assert len(symbolic.rule(PFTK(), "window").results) == 1
+
+
+def test_zero_drift_of_laws_that_remember_more_than_a_window():
+    assert symbolic.zero_drift(BMCC(fallback=True), OncePerRTT()) == []
 
 
 def test_rules_of_reactions_and_spreadings():
@@ -72,7 +99,7 @@ def test_rules_of_reactions_and_spreadings():
 
 @pytest.mark.parametrize(
     ("law", "method"),
-    [(Reno(), "on_tick"), (Reno(), "window"), (MarkTail(), "age"), (PerMark(), "nothing"),
+    [(Reno(), "period"), (Reno(), "window"), (MarkTail(), "age"), (PerMark(), "nothing"),
      (Plain(), "probability")],
     ids=str,
 )  # fmt: skip
@@ -100,6 +127,10 @@ def test_zero_drift_keeps_windows_only():
 
 
 def test_latex():
-    assert symbolic.latex_rule(ECNMod(), "on_mark", "W") == r"\Delta W = - W c_{2}"
+    assert symbolic.latex_rule(ECNMod(), "on_mark") == [r"\Delta W = - W c_{2}"]
+    assert symbolic.latex_rule(Droptail(), "on_arrival") == []
+    assert symbolic.latex_period(BMCC(md="per_rtt")) == "R"
+    assert symbolic.latex_period(BLUE()) == "F"
+    assert symbolic.latex_period(Reno()) == symbolic.latex_period(RED()) == ""
     found = symbolic.equations([Reno(), Droptail(), MarkTail(), Binomial()])
     assert list(found) == ["reno", "droptail", "binomial"]  # feedback has no equation of its own

@@ -11,7 +11,9 @@ import numpy as np
 
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
@@ -139,10 +141,14 @@ def _ecn_mod(params: dict[str, Any]) -> Scenario:
     return Scenario(net, params["warm"], params["T"])
 
 
-def _slow_red(params: dict[str, Any]) -> Scenario:
-    """Family F: 60 Reno flows with ECN, 15 Mbit/s, 200 ms, a RED filter of 200 s."""
+def _sixty(params: dict[str, Any]) -> Scenario:
+    """Family F: 60 Reno flows with ECN, 15 Mbit/s, 200 ms, PI or a RED filter of 200 s."""
     rtt = params["rtt_prop_s"]
     queue = RED(min_th=150.0, max_th=200.0, p_max=0.1, w_q=1.33e-6, gentle=False, spreading=Wait())
+    if params["aqm"] == "PI":
+        new, old, rate = 1.822e-5, 1.816e-5, 170.0  # weights of a sample and of the one before
+        gain = (new - old) * rate
+        queue = PI(k_pi=gain, z=2 * gain / (new + old), q_ref=200.0, interval=1 / rate)
     flows = Flows(
         window=Reno(max_window=10000.0),
         n=np.array([float(params["n"])]),
@@ -157,10 +163,44 @@ def _slow_red(params: dict[str, Any]) -> Scenario:
     return Scenario(net, params["warm_s"], params["T_s"])
 
 
+def _chain(params: dict[str, Any]) -> Scenario:
+    """Family B: Reno flows over four routers, of which only the first manages its queue."""
+    ecn, n, slow = bool(params["ecn"]), params["n"], 1.35e6 if params["cong"] else 1.5e6
+    red: dict[str, Any] = {"min_th": 5.0, "max_th": 15.0, "p_max": 1 / 3, "w_q": 0.002}
+    queue = RED(spreading=Wait(), **red)
+    if params["aqm"] == "ARED":
+        queue = AdaptiveRED(spreading=Wait(), target="band", **red)
+    rates = (1.5e6, 1.5e6, slow, 1e7)
+    delays = (0.01, 0.01, 0.01, 0.002)
+    buffers = (35.0, 34.0, 34.0, 34.0)  # ns-2's DropTail counts the packet that arrives
+    links = tuple(
+        Link(queue=law, capacity=rate / 8000, packet_size=1000.0, delay=delay, buffer=buffer)
+        for law, rate, delay, buffer in zip(
+            (queue, *[Droptail()] * 3), rates, delays, buffers, strict=True
+        )
+    )
+    flows = Flows(
+        window=Reno(max_window=100.0),
+        n=np.array([float(n)]),
+        rtt=np.array([2 * (0.002 + sum(delays)) + sum(ACK / rate for rate in (*rates, 1e7))]),
+        reaction=OncePerRTT(),
+        feedback=MarkTail() if ecn else Loss(),
+        route=(0, 1, 2, 3),
+        access_delay=0.002,
+        access_capacity=1250.0,
+        start=Start(0.0, 1.0),
+    )
+    names = ("first", "second", "third", "last")
+    net = Network(links=links, flows=(flows,), link_names=names, flow_names=("ecn",))
+    return Scenario(net, 10.0, params["T"])
+
+
 def scenario(family: str, params: dict[str, Any]) -> Scenario:
     """Scenario of a record of one of the files in `ns2/`."""
     if family.startswith("a_"):
         return _becn(params)
+    if family.startswith("b_"):
+        return _chain(params)
     if family.startswith("c_"):
         return _mark_front(params, second_half=family == "c_ca")
-    return _ecn_mod(params) if family.startswith("d_") else _slow_red(params)
+    return _ecn_mod(params) if family.startswith("d_") else _sixty(params)

@@ -14,6 +14,7 @@ from fluidcc.analysis.regimes import (
     STEADY,
     apart,
     either,
+    escape_advice,
     link_advice,
     quench_ratio,
     resolved,
@@ -137,11 +138,12 @@ class Equilibrium:
 
 def without(eq: Equilibrium) -> str:
     """Why an equilibrium has no linearisation."""
-    if eq.sliding:
-        return f"the laws switch at this equilibrium, at {', '.join(eq.sliding)}"
+    reasons = []
     if eq.status not in ("interior", "empty"):
-        return f"the status is {eq.status}"
-    return "a loss closure gives windows at rest only"
+        reasons.append(f"the status is {eq.status}")
+    if eq.sliding:
+        reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
+    return ", and ".join(reasons) or "a loss closure gives windows at rest only"
 
 
 def _span(values: Array) -> str:
@@ -152,10 +154,11 @@ def _span(values: Array) -> str:
 def equilibrium(net: Network) -> Equilibrium:
     """Where a network comes to rest, to about 12 digits.
 
-    One link has at most one equilibrium if windows do not grow with the signal nor the signal
-    falls with the queue (both hold for every law here, but for memories that rest anywhere: their
-    range is told). For several links uniqueness is not known: the search starts from empty and
-    from long queues, and the message says if they differ.
+    One link has at most one equilibrium if windows do not grow with the signal nor with the round
+    trip faster than it, nor the signal falls with the queue. Where that fails, the shortest queue
+    is found and the message says so; of memories that rest anywhere it tells the range. For several
+    links uniqueness is not known: the search starts from empty and from long queues, and the
+    message says if they differ.
     """
     arrays = with_mean_calls(numeric(net))
     nothing = np.zeros(len(net.links))
@@ -197,6 +200,7 @@ def _described(
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
+    texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
     if status == "interior" and not sliding(net, regimes):
         texts += [sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -122,6 +123,17 @@ def _held_advice(net: Network, k: int, regime: int, used: float) -> str:
             "nor decrease"
         )
     return ""
+
+
+def escape_advice(net: Network, rest: Rest, k: int) -> str:
+    """Whether link k is overloaded at longer queues than the one found."""
+    place = float(rest.escapes[k])
+    if not math.isfinite(place):
+        return ""
+    return (
+        f"not the only regime: at a queue of {place:.3g} packets links.{net.link_names[k]} is "
+        "overloaded again, so that longer queues do not come back"
+    )
 
 
 def sampled_advice(net: Network, k: int, regime: int) -> str:

@@ -31,7 +31,8 @@ jump at which any windows rest."""
 _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
-_NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link
+_NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
+# over its capacity is none: links behind one of their rate have no queue
 
 
 class Said(NamedTuple):
@@ -47,7 +48,8 @@ class Rest(NamedTuple):
 
     Codes and places (links,), Said per link, Signal just below the place, memories of the queue
     laws; per group Sender, window [packet] and rate of one source [packet/s] (m,); accepted rates
-    (links,) [packet/s], and how far the last round still moved [relative].
+    (links,) [packet/s], places (links,) from which a link is overloaded again (inf where there is
+    none), and how far the last round still moved [relative].
     """
 
     codes: Any
@@ -59,6 +61,7 @@ class Rest(NamedTuple):
     windows: tuple
     rates: tuple
     accepted: Any
+    escapes: Any
     moved: Any
 
     @property
@@ -106,13 +109,16 @@ def _senders(net: Network, places: list, said: list[Said]) -> list[tuple[Any, Nu
 
 
 def _accepted(net: Network, k: int, said: list[Said], rates: list[Num]) -> Num:
-    """Rate that link k accepts [packet/s] from sources with these rates."""
-    signal = said[k].signal
-    total = net.links[k].cross * (1 - signal.drop)
+    """Rate that link k accepts [packet/s] from sources with these rates; what links before it on
+    the way lose does not come.
+    """
+    total = net.links[k].cross * (1 - said[k].signal.drop)
     for flows, rate in zip(net.flows, rates, strict=True):
-        if k in flows.route:
-            kept = 1 - heard(flows, (signal,)).drop
-            total = total + flows.route.count(k) * jnp.sum(flows.n * rate * kept)
+        left = flows.n * rate
+        for passed in flows.route:
+            left = left * (1 - heard(flows, (said[passed].signal,)).drop)
+            if passed == k:
+                total = total + jnp.sum(left)
     return total
 
 
@@ -124,23 +130,29 @@ def _choose(condition: Num, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def _most(net: Network, k: int, least: Signal, above: Signal, over: Num) -> Signal:
-    """The end of what may hold a link at a jump or at a full buffer.
+def _between(net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num) -> Said:
+    """What may hold a link at a jump or at a full buffer, by a share of it from 0 to 2.
 
-    At a full buffer it is loss. At a jump it is more marking, where senders hear marks; where a
-    load factor jumps, and where senders hear no marks, it is what the link says above the jump.
+    Up to 1 the marking rises: to all packets where senders hear marks, else to what the link says
+    above the jump; the load factor is for this share the one above. Beyond 1 losses rise, to
+    those above the jump, or at a full buffer to all packets.
     """
-    one = jnp.ones(())
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
-    told = net.links[k].queue.loads or deaf
-    beyond = above if told else Signal(one, least.drop, above.load)
-    return _choose(over, Signal(least.mark, one, least.load), beyond)
+    most = above.mark if net.links[k].queue.loads or deaf else jnp.ones(())
+    most = jnp.where(over, least.mark, most)
+    lost = jnp.where(over, 1.0, above.drop)
+    first, second = jnp.minimum(share, 1.0), jnp.maximum(share - 1, 0.0)
+    mark = least.mark + first * (most - least.mark)
+    drop = least.drop + second * (lost - least.drop)
+    return Said(Signal(mark, drop, least.load), jnp.where(over, least.load, above.load), first)
 
 
 def _link_at_rest(
     net: Network, k: int, places: list, said: list[Said], start: int
-) -> tuple[Num, Num, Said]:
-    """Code and place of link k at rest and what it says, the other links given."""
+) -> tuple[Num, Num, Said, Num]:
+    """Code and place of link k at rest, what it says, and a place from which it is overloaded
+    again; the other links given.
+    """
     link = net.links[k]
 
     def excess(place: Num, own: Said) -> Num:
@@ -149,36 +161,37 @@ def _link_at_rest(
         return _accepted(net, k, others[1], rates) - used_at(link, place)
 
     def own(place: Num) -> Num:
-        return excess(place, _alone(says(link, place, start)))
+        return excess(place, _alone(says(link, place, start))) - _NOWHERE * link.capacity
 
     top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
     zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
-    below, above = bisect(own, -one, top)
-    at_below, at_above, at_top = jax.lax.map(own, jnp.stack([below, above, top]))
-    over = at_top > 0
+    tried = jnp.concatenate([jnp.linspace(-1.0, 0.0, 9), top * jnp.linspace(0, 1, 33)[1:] ** 4])
+    over_there = jax.lax.map(own, tried) > 0
+    over = jnp.all(over_there)
+    first = jnp.where(over, len(tried) - 1, jnp.maximum(jnp.argmin(over_there), 1))
+    again = ~over & over_there & (jnp.arange(len(tried)) > first)
+    below, above = bisect(own, tried[first - 1], tried[first])
+    at_below, at_above = jax.lax.map(own, jnp.stack([below, above]))
     jumps = ~over & ((at_below > small) | (at_above < -small))
     place = jnp.where(over, top, above)
-    place = jnp.where(jnp.abs(place) < _NOWHERE, zero, place)
-
-    # what holds the place at a jump is a signal between both sides: find how much of each
+    near = jumps & (jnp.abs(place) < _NOWHERE)
+    place = jnp.where(near, zero, place)
     least = _choose(jumps, says(link, below, start), says(link, place, start))
-    most = _most(net, k, least, says(link, above, start), over)
-
-    def between(share: Num) -> Said:
-        signal = jax.tree.map(lambda a, b: a + share * (b - a), least, most)
-        return Said(signal._replace(load=least.load), most.load, share)
+    beyond = says(link, above, start)
 
     def left(share: Num) -> Num:
-        return excess(place, between(share))
+        return excess(place, _between(net, k, least, beyond, over, share))
 
-    share = bisect(left, zero, one)[0]
-    at_share, at_one = jax.lax.map(left, jnp.stack([share, one]))
-    enough, neutral = at_one <= 0, jnp.abs(at_share) > small
+    share = bisect(left, zero, 2 * one)[0]
+    at_share, at_end = jax.lax.map(left, jnp.stack([share, 2 * one]))
+    enough, neutral = at_end <= 0, jnp.abs(at_share) > small
     spills = enough & (top < _LONGEST_QUEUE) & (least.mark < 1)
     code = jnp.where(place < 0, EMPTY, INTERIOR)
     code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)
     code = jnp.where(over, jnp.where(spills, FULL, NONE), code)
-    return code, place, _choose(jumps | over, between(share), _alone(least))
+    found = _between(net, k, least, beyond, over, share)
+    escape = jnp.min(jnp.where(again, tried, jnp.inf))
+    return code, place, _choose(jumps | over, found, _alone(least)), escape
 
 
 @functools.partial(jax.jit, static_argnames="start")
@@ -192,25 +205,26 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     said = [_alone(says(link, z, start)) for link, z in zip(net.links, places, strict=True)]
 
     def turn(carry: tuple) -> tuple:
-        count, _, codes, places, said = carry
-        codes, new, said = list(codes), list(places), list(said)
+        count, _, codes, places, said, escapes = carry
+        codes, new, said, escapes = list(codes), list(places), list(said), list(escapes)
         for k in links:
-            codes[k], new[k], said[k] = _link_at_rest(net, k, new, said, start)
+            codes[k], new[k], said[k], escapes[k] = _link_at_rest(net, k, new, said, start)
         moved = jnp.stack(
             [jnp.abs(a - b) / (1 + jnp.abs(a)) for a, b in zip(new, places, strict=True)]
         )
-        return count + 1, jnp.max(moved), codes, new, said
+        return count + 1, jnp.max(moved), codes, new, said, escapes
 
     def unrested(carry: tuple) -> Num:
         return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
 
-    carry = (0, jnp.ones(()), [jnp.zeros((), int) for _ in links], places, said)
+    codes = [jnp.zeros((), int) for _ in links]
+    carry = (0, jnp.ones(()), codes, places, said, [jnp.zeros(()) for _ in links])
     if len(places) > 1:
         carry = jax.lax.while_loop(unrested, turn, carry)
     else:
         carry = (1, jnp.zeros(()), *turn(carry)[2:])
     moved = carry[1]
-    codes, places, said = carry[2:]
+    codes, places, said, escapes = carry[2:]
     senders = _senders(net, places, said)
     accepted = [_accepted(net, k, said, [rate for _, rate in senders]) for k in links]
     pairs = list(zip(net.links, places, strict=True))
@@ -224,6 +238,7 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
         windows=tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True)),
         rates=tuple(rate for _, rate in senders),
         accepted=jnp.stack(accepted),
+        escapes=jnp.stack(escapes),
         moved=moved,
     )
 

@@ -41,7 +41,7 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
     """Mean change of senders per second whose packets are all as old as their rate."""
     parts = []
     for share, signal in cases:
-        rate = sending_rate(flows, s, signal.mark, rtt)
+        rate = sending_rate(flows, s, signal, rtt)
         window = flows.window.window(s.law)
         growing = flows.reaction.shares(marks_heard(flows, signal), window).growing
         change = sender_change(
@@ -123,5 +123,5 @@ def like(signal: Signal, rtt: Num) -> Signal:
 
 def source_rate(flows: Flows, s: Sender, cases: list[Heard], rtt: Num) -> Num:
     """Mean rate of one source (m,) [packet/s]; sources without a file send nothing."""
-    rate: Any = sum(share * sending_rate(flows, s, signal.mark, rtt) for share, signal in cases)
+    rate: Any = sum(share * sending_rate(flows, s, signal, rtt) for share, signal in cases)
     return s.active * rate if flows.traffic.starts else rate

@@ -153,5 +153,6 @@ def held(link: Link, place: Num, mark: Num) -> Held:
         there = place + aside * (1 + jnp.abs(place))
         return ravel_pytree(_tick(link, served(link, x, there), there))[0]
 
-    ticks = jnp.stack([tick_beside(a) for a in (-_ASIDE, 0.0, _ASIDE)])
-    return Held(x, found, jnp.all(jnp.abs(ticks) < 1e-6 * (1 + jnp.abs(ravel_pytree(x)[0]))))
+    size = 1 + jnp.abs(ravel_pytree(x)[0])
+    ticks = jnp.stack([tick_beside(a) / size for a in (-_ASIDE, 0.0, _ASIDE)])
+    return Held(x, found, jnp.all(jnp.abs(ticks) < 1e-6))

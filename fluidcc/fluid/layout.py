@@ -92,8 +92,8 @@ def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
     rates = []
     for flows, s in zip(net.flows, y.senders, strict=True):
         rtt = round_trip(net, flows, y.queues)
-        mark = heard(flows, tuple(signals[k] for k in flows.route)).mark
-        rate = sending_rate(flows, s, mark + 0.0 * rtt, rtt)
+        said = heard(flows, tuple(signals[k] for k in flows.route))
+        rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in said)), rtt)
         rate = s.active * rate if flows.traffic.starts else rate
         rates.append(jnp.where(starts_late(flows), 0.0, rate))
     return tuple(rates)

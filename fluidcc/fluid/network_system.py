@@ -28,12 +28,16 @@ from fluidcc.network import Network, numeric
 
 class Numbers(NamedTuple):
     """What the functions of a network's system are given: its numbers, the record (U,) of its
-    constant history, and per link the course of its calls (`()` where they do not vary).
+    constant history, per link the course of its calls (`()` where they do not vary), and the
+    network with its calls at their mean.
+
+    Delays by present queues take the mean: a delay that jumps with the rate would turn time back.
     """
 
     net: Network
     before: Array
     courses: tuple
+    mean: Network
 
 
 def _record(net: Network, y: State, wire: Wire) -> Array:
@@ -115,9 +119,8 @@ class NetworkEquation:
 
             ways = [fifo_way(net, flows, t, queue_at) for flows in net.flows]
         else:
-            state = self._state(y)
-            now = with_service(net, state.services)
-            ways = [explicit_way(now, flows, state.queues) for flows in net.flows]
+            queues = self._state(y).queues
+            ways = [explicit_way(args.mean, flows, queues) for flows in net.flows]
         return self.layout.flatten_past(net, ages_on(net, ways))
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
@@ -242,4 +245,4 @@ def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, 
     leaves, treedef = jax.tree.flatten(net)
     y0, before = _start(net, courses)
     system = _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
-    return system, y0, Numbers(net, before, courses)
+    return system, y0, Numbers(net, before, courses, with_mean_calls(net))

@@ -149,7 +149,7 @@ def _senders(
         raws.append(raw_window)
         rate = acks + held
         if net.rates != "self_clocked":
-            rate = share * sending_rate(flows, s, signal.mark, rtt)
+            rate = share * sending_rate(flows, s, signal, rtt)
         rates.append(rate if mode is None else ops.where(mode == WAITING, 0.0, rate))
     return tuple(changes), tuple(raws), tuple(rates)
 

@@ -59,9 +59,24 @@ def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
     return s.estimate if flows.estimator.remembers else signal.load
 
 
-def sending_rate(flows: Flows, s: Sender, mark: Num, rtt: Num) -> Num:
-    """Rate of one active flow [packet/s]: its flight over the round trip."""
-    return flows.feedback.sending(flows.window.window(s.law), mark) / rtt
+def sending_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
+    """Rate of one active flow [packet/s]: its flight over the round trip, in the share of time
+    that it is not recovering from losses.
+    """
+    return _running(flows, s, signal, rtt) * _flight(flows, s, signal) / rtt
+
+
+def _flight(flows: Flows, s: Sender, signal: Signal) -> Num:
+    """Mean packets in flight of a flow that is not recovering from losses."""
+    return flows.feedback.sending(flows.window.window(s.law), signal.mark)
+
+
+def _running(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
+    """Share of the time in which a flow is not recovering from losses."""
+    if flows.loss.window(signal.drop, rtt) is not None:  # which has all the cost of losses in it
+        return 1.0
+    w, rate = flows.window.window(s.law), _flight(flows, s, signal) / rtt
+    return flows.loss.lost(signal.drop, w, rtt, rate, flows.window.recovery).running
 
 
 def _law_change(
@@ -83,9 +98,10 @@ def _law_change(
     def told(count: Num, elapsed: Num) -> Ack:
         return Ack(count, elapsed, rtt, load, signal.mark)
 
+    in_time = ops.slope(lambda k: law.on_ack(s.law, told(0.0, k)), *like)
     own = _sum(
         _scaled(growth, ops.slope(lambda k: law.on_ack(s.law, told(k, 0.0)), *like)),
-        ops.slope(lambda k: law.on_ack(s.law, told(0.0, k)), *like),
+        _scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
         slowly = law.with_window(_zero(s.law), s.slow * acks * (1 - mark))
@@ -104,7 +120,7 @@ def _law_change(
     between = law.period(one)
     if ticks and between is not None:
         changes.append(_scaled(1.0 / between, law.on_tick(s.law, one)))
-    return _scaled(lost.running, _sum(*changes))
+    return _sum(*changes)
 
 
 def sender_change(
@@ -141,7 +157,7 @@ def sender_change(
         slow = -(carried * marks_heard(flows, signal) + acks * signal.drop) * s.slow
     if flows.traffic.starts:
         traffic, w = flows.traffic, flows.window.window(s.law)
-        ending = traffic.ending(flows.feedback.sending(w, signal.mark) / rtt)
+        ending = traffic.ending(sending_rate(flows, s, signal, rtt))
         begun = (1 - s.active) * traffic.beginning()
         active = begun - s.active * ending
         renewed = begun / ops.maximum(s.active, 1e-9)  # per active flow

@@ -9,6 +9,9 @@ import numpy as np
 from fluidcc.network import Link, Network
 from fluidcc.ops import Num
 
+NEVER = 1e30
+"""A time [s] that no run reaches, and that arithmetic survives."""
+
 
 def varies(link: Link) -> bool:
     """Whether the rate of the link's calls changes at random in simulations."""
@@ -59,6 +62,6 @@ def course(link: Link, until: float) -> Any:
     assert link.voice is not None
     held = link.voice.path(until, float(link.packet_size))
     more = (1 << len(held.times).bit_length()) - len(held.times)
-    times = np.concatenate([held.times, np.full(more, np.inf)])
+    times = np.concatenate([held.times, np.full(more, NEVER)])
     rates = np.concatenate([held.rates, np.full(more, held.rates[-1])])
     return jnp.asarray(times), jnp.asarray(rates)

@@ -9,7 +9,7 @@ from jax import Array
 from fluidcc.fluid.delays import Past, State, round_trip
 from fluidcc.fluid.rates import HIGH, WAITING, Modes, heard
 from fluidcc.fluid.senders import known_load
-from fluidcc.fluid.service import with_service
+from fluidcc.fluid.service import NEVER, with_service
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.network import Network
 
@@ -71,7 +71,7 @@ def tick(
             due = clocks[links + groups + k]
             index = jnp.searchsorted(times, jnp.maximum(t, due), side="right")
             services[k] = jnp.where(on, rates[index], services[k])
-            later = jnp.append(times, jnp.inf)[index]
+            later = jnp.append(times, NEVER)[index]
             clocks[links + groups + k] = jnp.where(on, later, due)
     moved = State(tuple(senders), y.queues, tuple(laws), tuple(clocks), tuple(services))
     return moved, modes._replace(windows=tuple(windows))

@@ -286,7 +286,7 @@ def test_results_as_json_dataset_and_text():
     assert set(out) == {
         "status", "message", "stable", "unstable", "certified", "rightmost", "roots", "gain_margin",
         "gain_crossover", "phase_margin", "delay_margin", "phase_crossover", "equilibrium",
-        "proven",
+        "proven", "cycle",
     }  # fmt: skip
     assert out["rightmost"] == out["roots"][0]
     assert out["delay_margin"] == pytest.approx(

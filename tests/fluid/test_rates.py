@@ -58,7 +58,9 @@ def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> P
 
 
 def state(*windows, q=190.0, v=195.0) -> State:
-    return State((Sender(jnp.array(windows, float)),), (jnp.asarray(q, float),), (jnp.asarray(v, float),))
+    return State(
+        (Sender(jnp.array(windows, float)),), (jnp.asarray(q, float),), (jnp.asarray(v, float),)
+    )
 
 
 def no_memory(*windows, q) -> State:
@@ -179,7 +181,9 @@ def test_groups_with_their_own_round_trips():
     x, p, q = np.array([40.0, 60.0, 30.0]), 0.1, 190.0
     net = single(ECNMod(), n=n, rtt=tuple(rtt))
     found = fluxes(net, state(*w, q=q), seen(net, rate=x, mark=p))
-    np.testing.assert_allclose(found.drift.senders[0].law, ack_clocked(ECNMod(), w, x, p), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.drift.senders[0].law, ack_clocked(ECNMod(), w, x, p), rtol=1e-12
+    )
     rates = w / (rtt + q / C)
     np.testing.assert_allclose(found.wire.rates[0], rates, rtol=1e-14)
     np.testing.assert_allclose(found.drift.queues[0], np.dot(n, rates) - C, rtol=1e-12)
@@ -239,15 +243,18 @@ def test_losses_halve_the_window_once_per_round_trip(reaction):
 @pytest.mark.parametrize("w", [2.0, 14.0])
 @pytest.mark.parametrize("law", [Reno(), NewReno()], ids=lambda k: k.name)
 def test_recovery_and_timeouts_after_losses(law, w):
-    x, l, q = 50.0, 0.05, 190.0
+    x, lost, q = 50.0, 0.05, 190.0
     net = single(law, feedback=Loss(), loss=Recovery(min_rto=0.3))
-    found = fluxes(net, state(w, q=q), seen(net, rate=x, mark=l)).drift.senders[0].law
-    r, h, out = T + q / C, x * (1 - (1 - l) ** w) / w, min(1.0, 3 / w)
-    trips = l * w / (1 - (1 - l) ** w) if law.name == "newreno" else 1.0
-    rto = max(0.3, 2 * r) * (1 + l + 2 * l**2 + 4 * l**3 + 8 * l**4 + 16 * l**5 + 32 * l**6)
-    phi = 1 / (1 + h * ((1 - out) * trips * r + out * rto))
-    expected = phi * (x / w - h * ((1 - out) * w / 2 + out * (w - 1)))
-    np.testing.assert_allclose(found, [expected], rtol=1e-12)
+    found = fluxes(net, state(w, q=q), seen(net, rate=x, mark=lost))
+    r, out = T + q / C, min(1.0, 3 / w)
+    share = (1 - (1 - lost) ** w) / w  # indications per ACK
+    trips = lost / share if law.name == "newreno" else 1.0
+    series = 1 + sum(2**k * lost ** (k + 1) for k in range(6))
+    rto = max(0.3, 2 * r) * series / (1 - lost)
+    change = x * (1 / w - share * ((1 - out) * w / 2 + out * (w - 1)))
+    np.testing.assert_allclose(found.drift.senders[0].law, [change], rtol=1e-12)
+    busy = w / r * share * ((1 - out) * trips * r + out * rto)  # per second of sending
+    np.testing.assert_allclose(found.wire.rates[0], [w / r / (1 + busy)], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("q", "over"), [(199.0, False), (200.0, True)])

@@ -183,6 +183,7 @@ def test_decrease_by_load(load: float, kept: float):
 def test_marks_losses_and_periods():
     law = BMCC()
     assert law.on_mark(40.0, at(0.3)) == pytest.approx(-14.0)  # a (11) mark says u
+    assert law.on_mark(40.0, at(1.2)) == 0.0  # it knows; the ticks decrease
     assert law.on_loss(40.0, at(0.3)) == -20.0
     assert law.period(at(1.0)) == 0.2
     assert BMCC(md="per_rtt").period(at(1.0)) == R
@@ -367,3 +368,11 @@ def test_ways_back():
     load = LAWS["feedback"]["load_factor"]()
     assert load.age(trip) == pytest.approx(0.28) and load.loads and load.marks
     assert not ReceiverWindow().marks
+
+
+def test_web_sources_are_active_for_their_share_of_the_time():
+    web, rate = LAWS["traffic"]["web"](file=30.0, idle=2.0), 12.0
+    transfer = 30.0 / rate  # s, each followed by 2 s of silence
+    active = web.beginning() / (web.beginning() + web.ending(rate))
+    assert active == pytest.approx(transfer / (transfer + 2.0), rel=1e-14)
+    assert LAWS["traffic"]["bulk"]().ending(rate) == 0.0

@@ -18,6 +18,7 @@ FAST = {
     ),
     "c_ca": ("C_ca_TS59",),
     "d_ecnmod": ("D_fixedcap_pmax0.2_N50",),
+    "f_fluid": ("F_PI_ecn",),
 }
 WANTED = {"a_homog": {"goodput_mean_bps", "util", "q_pkts_mean", "q_pkts_var", "loss_pct",
                       "mark_pct", "necnresponses_total"}}  # fmt: skip

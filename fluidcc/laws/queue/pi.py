@@ -35,9 +35,7 @@ class PI(AbstractQueueLaw):
     q_ref: Num = param(
         175.0, r"q_{\mathrm{ref}}", unit="packet", doc="queue aimed at", within="[0, inf)"
     )
-    interval: Num = param(
-        1 / 160, "D", unit="s", doc="time between samples", within="(0, inf)"
-    )
+    interval: Num = param(1 / 160, "D", unit="s", doc="time between samples", within="(0, inf)")
 
     def __check_init__(self) -> None:
         """Raise ValueError where samples are too rare for the controller's zero."""

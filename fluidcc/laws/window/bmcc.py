@@ -95,11 +95,8 @@ class BMCC(AbstractWindowLaw):
         """Change on a mark or a loss; below full load it is the sign of another router."""
         if not self.fallback:
             return own
-        alien = ops.where(load < 1, 1.0, 0.0)
-        return Mode(
-            (1 - s.sack) * (1 - alien) * own + s.sack * tcp,
-            (1 - s.sack) * alien,
-        )
+        known = ops.where(load < 1, 0.0, (1 - s.sack) * own)
+        return Mode(known + s.sack * tcp, ops.where(load < 1, 1 - s.sack, 0.0))
 
     def on_ack(self, s: State, ack: Ack) -> State:
         """Grow by eq. 3 at low and eq. 4 at high load, for the time since the last ACK.

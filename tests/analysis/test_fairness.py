@@ -1,0 +1,47 @@
+"""Gain and loss of throughput against closed forms."""
+
+import numpy as np
+import pytest
+
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.fairness import gain_and_loss, throughputs
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.loss import HalveOnly
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, Link, Network
+
+
+def pair(short=0.1):
+    """Two classes of TCP; by W = sqrt(2/l) their rates are as 1/R."""
+    link = Link(RED(min_th=10.0, max_th=400.0, p_max=0.5), capacity=1000.0, buffer=500.0)
+    parts = {"reaction": PerMark(), "feedback": Loss(), "loss": HalveOnly()}
+    groups = tuple(Flows(Reno(), n=np.ones(1), rtt=np.array([t]), **parts) for t in (short, 0.1))
+    return Network((link,), groups, flow_names=("short", "long"))
+
+
+def test_a_short_round_trip_gains_what_it_takes():
+    baseline, mix = equilibrium(pair()), equilibrium(pair(short=0.01))
+    for eq in (baseline, mix):
+        assert sum(throughputs(eq).values()) == pytest.approx(1000.0, rel=1e-9)
+    assert throughputs(baseline)["short"] == pytest.approx(500.0, rel=1e-9)
+    wait = mix.links["bottleneck"].queue / 1000.0
+    ratio = (0.1 + wait) / (0.01 + wait)
+    out = gain_and_loss(mix, baseline, aggressive="short", other="long")
+    assert out.loss == pytest.approx(2 / (1 + ratio), rel=1e-8)
+    assert out.gain == pytest.approx(2 * ratio / (1 + ratio), rel=1e-8)
+
+
+def test_measured_throughputs_do_as_well():
+    out = gain_and_loss({"a": 6.0, "b": 2.0}, {"a": 4.0, "b": 4.0}, aggressive="a", other="b")
+    assert out == (1.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [({"a": 4.0}, "'b' in both results; in both are: a"), ({"a": 4.0, "b": 0.0}, "no throughput")],
+)
+def test_groups_must_be_in_both(baseline, message):
+    with pytest.raises(ValueError, match=message):
+        gain_and_loss({"a": 6.0, "b": 2.0}, baseline, aggressive="a", other="b")
