@@ -8,7 +8,7 @@ import sympy as sp
 
 from fluidcc.fluid.rates import arrival_rate
 from fluidcc.fluid.senders import Sender, known_load, marks_heard, sender_change, starts_slowly
-from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Law, Signal
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.network import Flows, Link, Network
 from fluidcc.symbolic import latex_period, state_symbols, with_symbols
 
@@ -116,9 +116,9 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     return out | {left: right for left, right in read.items() if right != _positive(left)}
 
 
-def _line(left: str, right: sp.Expr, law: Law) -> str:
+def _line(left: str, right: sp.Expr, law: AbstractWindowLaw | AbstractQueueLaw) -> str:
     """One line: an equation, when it jumps, and the law that it comes from."""
-    jumps = left.startswith(r"\Delta") and isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
+    jumps = left.startswith(r"\Delta")
     when = rf" \quad \text{{every }} {latex_period(law)}" if jumps else ""
     return rf"{left} &= {sp.latex(right)}{when} && \text{{{_text(law.name)}}}"
 

@@ -102,9 +102,10 @@ def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
     names = [*law.symbols, *(rf"\mathrm{{{f}}}" for f in fields[len(law.symbols) :])]
     signs = [{"positive": True} if name == _WINDOW else {"nonnegative": True} for name in names]
     symbols = [_symbol(name, **sign) for name, sign in zip(names, signs, strict=True)]
-    if isinstance(like, tuple):
-        return type(like)(*symbols[: len(like)]) if fields else ()
-    return symbols[0]
+    if not isinstance(like, tuple):
+        return symbols[0]
+    record: Any = type(like)
+    return record(*symbols[: len(like)]) if fields else ()
 
 
 def _event(law: Law, method: str) -> tuple:

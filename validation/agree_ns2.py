@@ -74,7 +74,7 @@ class Comparison:
     @property
     def joint(self) -> float:
         """Half width of the joint interval; rounding of the recorded value at least."""
-        shown = abs(self.theirs) * 1e-5  # the records have six digits
+        shown = abs(self.theirs) * 1e-5 + 1e-9  # the records have six digits
         return max(math.hypot(self.their_ci, self.our_ci), shown)
 
     @property
@@ -106,7 +106,9 @@ def _ours(params: dict[str, Any], metric: str, runs: dict, whole: dict) -> float
         return groups[metric.split("_")[2]]["loss_fraction"] * 100
     if metric == "mark_pct_ecn" and len(groups) == 2:
         return groups["ecn"]["mark_fraction"] * 100
-    if metric in ("goodput_tcp_bps", "goodput_sum_bps"):
+    if metric == "goodput_sum_bps" and len(groups) == 1:
+        return next(iter(groups.values()))["goodput"] * params["n"]
+    if metric == "goodput_tcp_bps":
         return groups["ecn"]["goodput"] * params["n"]
     if metric == "goodput_pps_mean":
         return groups["ecn"]["goodput"] / 4000
@@ -149,6 +151,9 @@ def judge(family: str, record: dict[str, Any]) -> list[Comparison]:
 
 
 LUCKY = {
+    ("B_ARED-ECN_cong0_n20", "aqm_q_pkts_mean"): f"{CHANCE} 13.27 (1 to 8)",
+    ("B_ARED-ECN_cong0_n20", "delay_mean_s"): f"{CHANCE} 0.12246 (1 to 8)",
+    ("B_ARED_cong0_n20", "jitter_consec_s"): f"{CHANCE} 0.00823 (4 to 9)",
     ("A_homog_plain_40ms_n35", "q_pkts_mean"): f"{CHANCE} 32.99 (6 to 13)",
     ("D_fixedcap_markp_pmax0.2_N50", "goodput_tcp_bps"): f"{CHANCE} 4.816e6 (4 to 9)",
 }

@@ -108,18 +108,29 @@ def _senders(net: Network, places: list, said: list[Said]) -> list[tuple[Any, Nu
     return out
 
 
-def _accepted(net: Network, k: int, said: list[Said], rates: list[Num]) -> Num:
-    """Rate that link k accepts [packet/s] from sources with these rates; what links before it on
-    the way lose does not come.
+def _accepted(net: Network, said: list[Said], rates: list[Num]) -> list[Num]:
+    """Rates that links accept [packet/s] from sources with these rates.
+
+    What a link loses or cannot carry does not come to the links behind it.
     """
-    total = net.links[k].cross * (1 - said[k].signal.drop)
-    for flows, rate in zip(net.flows, rates, strict=True):
-        left = flows.n * rate
-        for passed in flows.route:
-            left = left * (1 - heard(flows, (said[passed].signal,)).drop)
-            if passed == k:
-                total = total + jnp.sum(left)
-    return total
+    kept = [[1 - heard(f, (said[k].signal,)).drop for k in f.route] for f in net.flows]
+    through: list[Num] = [1.0] * len(net.links)
+    accepted: list[Num] = []
+    for _ in net.links:  # each pass is right for one link more of every route
+        accepted = [
+            link.cross * (1 - s.signal.drop) for link, s in zip(net.links, said, strict=True)
+        ]
+        for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
+            left = flows.n * rate
+            for k, share in zip(flows.route, shares, strict=True):
+                left = left * share
+                accepted[k] = accepted[k] + jnp.sum(left)
+                left = left * through[k]
+        through = [
+            jnp.minimum(1.0, link.capacity / jnp.maximum(rate, _SMALL))
+            for link, rate in zip(net.links, accepted, strict=True)
+        ]
+    return accepted
 
 
 def _with(values: list, k: int, value: Any) -> list:
@@ -133,14 +144,14 @@ def _choose(condition: Num, yes: Any, no: Any) -> Any:
 def _between(net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num) -> Said:
     """What may hold a link at a jump or at a full buffer, by a share of it from 0 to 2.
 
-    Up to 1 the marking rises: to all packets where senders hear marks, else to what the link says
-    above the jump; the load factor is for this share the one above. Beyond 1 losses rise, to
-    those above the jump, or at a full buffer to all packets.
+    Up to 1 the marking rises to all packets: the marking needed. Where senders hear no marks, or
+    a load factor as well, the link mixes what it says on both sides: marks and load up to 1, then
+    losses. At a full buffer losses rise to all packets.
     """
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
-    most = above.mark if net.links[k].queue.loads or deaf else jnp.ones(())
-    most = jnp.where(over, least.mark, most)
-    lost = jnp.where(over, 1.0, above.drop)
+    mixes = net.links[k].queue.loads or deaf
+    most = jnp.where(over, least.mark, above.mark if mixes else 1.0)
+    lost = jnp.where(over, 1.0, above.drop if mixes else least.drop)
     first, second = jnp.minimum(share, 1.0), jnp.maximum(share - 1, 0.0)
     mark = least.mark + first * (most - least.mark)
     drop = least.drop + second * (lost - least.drop)
@@ -158,7 +169,7 @@ def _link_at_rest(
     def excess(place: Num, own: Said) -> Num:
         others = _with(places, k, place), _with(said, k, own)
         rates = [rate for _, rate in _senders(net, *others)]
-        return _accepted(net, k, others[1], rates) - used_at(link, place)
+        return _accepted(net, others[1], rates)[k] - used_at(link, place)
 
     def own(place: Num) -> Num:
         return excess(place, _alone(says(link, place, start))) - _NOWHERE * link.capacity
@@ -226,7 +237,7 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     moved = carry[1]
     codes, places, said, escapes = carry[2:]
     senders = _senders(net, places, said)
-    accepted = [_accepted(net, k, said, [rate for _, rate in senders]) for k in links]
+    accepted = _accepted(net, said, [rate for _, rate in senders])
     pairs = list(zip(net.links, places, strict=True))
     return Rest(
         codes=jnp.stack(codes),

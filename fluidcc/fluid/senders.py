@@ -11,6 +11,9 @@ from fluidcc.network import Flows
 from fluidcc.ops import Num
 
 
+_FASTEST_END = 8.0  # per round trip: what is left after one is nothing, and steps can stay long
+
+
 class Sender(NamedTuple):
     """Memory of a group of flows, shapes (m,); `()` in place of what the group does not need."""
 
@@ -154,7 +157,8 @@ def sender_change(
     if flows.estimator.remembers:
         estimate = acks * flows.estimator.mean(s.estimate, signal.load)
     if starts_slowly(flows):  # the first signal of any kind ends it
-        slow = -(carried * marks_heard(flows, signal) + acks * signal.drop) * s.slow
+        signals = carried * marks_heard(flows, signal) + acks * signal.drop
+        slow = -ops.minimum(signals, _FASTEST_END / rtt) * s.slow
     if flows.traffic.starts:
         traffic, w = flows.traffic, flows.window.window(s.law)
         ending = traffic.ending(sending_rate(flows, s, signal, rtt))

@@ -26,7 +26,7 @@ def peak(feedback, at: float) -> float:
     net = Network(
         (Link(Threshold(at=at), capacity=C),), (flows,), rates="self_clocked", delay="fifo"
     )
-    points = np.linspace(1.2, 2.8, 8001)
+    points = np.linspace(1.2, 2.8, 40001)  # the peak is a corner
     run = simulate(net, until=2.8, points=points, mesh=Located(step=0.02))
     assert run.status is Status.ok
     assert run.flows["flows"].slow[-1, 0] < 1e-3
@@ -46,5 +46,5 @@ def test_slow_start_peaks_at_the_published_bounds(feedback, times):
         bound = times * at + PIPE
         found = peak(feedback, at)
         assert found <= bound * (1 + 1e-9)
-        assert found == pytest.approx(bound, rel=1e-3)
+        assert found == pytest.approx(bound, rel=5e-4)
     assert peak(feedback, 5.0) < 0.9 * (times * 5.0 + PIPE)

@@ -16,6 +16,7 @@ FAST = {
         "A_homog_plain_250ms_n45",
         "A_homog_ecn_250ms_n45",
     ),
+    "b_rwm": ("B_ARED_cong0_n4", "B_ARED-ECN_cong1_n10"),
     "c_ca": ("C_ca_TS59",),
     "d_ecnmod": ("D_fixedcap_pmax0.2_N50",),
     "f_fluid": ("F_PI_ecn",),
