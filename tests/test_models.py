@@ -7,6 +7,7 @@ import math
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,17 +147,18 @@ def test_buffers_hold_the_bandwidth_delay_product(name):
 def test_web_sources_send_what_table_1_asks_for():
     sessions, pages, objects, packets = 2.0, 10, 3, 12  # sessions per second; pages of each
     web = loaded("akujobi2002/web_ecn").flows[1]
-    asked = float(web.n[0]) / float(web.traffic.idle) * float(web.traffic.file)
+    traffic: Any = web.traffic
+    asked = float(web.n[0]) / float(traffic.idle) * float(traffic.file)
     assert asked == pytest.approx(sessions * pages * objects * packets)
     assert float(web.n[0]) == sessions * 9 * 10 * objects  # Little: 9 gaps of 10 s between pages
 
 
 def test_web_files_are_those_of_a_cut_pareto():
-    web = loaded("misra2003/web_mod").flows[0]
+    traffic: Any = loaded("misra2003/web_mod").flows[0].traffic
     largest = 60e6
     mean = 1000 * (1 + math.log(largest / 1000))  # shape 1, from 1 kB
-    assert float(web.traffic.file) == pytest.approx(mean / 1000, rel=0.01)
-    assert float(web.traffic.idle) == 1.5 / (1.5 - 1)  # shape 1.5, from 1 s
+    assert float(traffic.file) == pytest.approx(mean / 1000, rel=0.01)
+    assert float(traffic.idle) == 1.5 / (1.5 - 1)  # shape 1.5, from 1 s
 
 
 def test_voice_leaves_what_the_reduced_link_has():

@@ -134,10 +134,15 @@ def window_laws() -> Iterator[Case]:
 
 def low_windows() -> Iterator[Case]:
     """Windows of TCP that fall, under marks and under losses."""
-    for name, feedback in (("ECN", MarkTail()), ("losses", Loss())):
+    growing = (("grow_on_echo", True),)
+    for name, feedback, sender in (
+        ("ECN", MarkTail(), ()),
+        ("ECN, growth on echoes", MarkTail(), growing),
+        ("losses", Loss(), ()),
+    ):
         for n in (60, 120, 240, 400):
             window = (TRIP * PER_FLOW * FLOWS + 175.0) / n
-            net = network(control(n), n=np.array([float(n)]), feedback=feedback)
+            net = network(control(n), n=np.array([float(n)]), feedback=feedback, sender=sender)
             yield Case("low", "newreno", f"{name}, window {window:.1f}", net)
 
 

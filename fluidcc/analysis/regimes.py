@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from fluidcc.analysis.rest import EMPTY, FULL, JUMP, NEUTRAL, NONE, Rest
+from fluidcc.analysis.sawtooth import sawtooth
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW
 from fluidcc.analysis.settle import held
 from fluidcc.fluid.rates import link_signal
@@ -100,10 +101,10 @@ def link_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
     if regime == EMPTY and len(net.links) == 1:
         used = accepted / capacity
         return f"the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty"
-    return _held_advice(net, k, regime, accepted / capacity)
+    return _held_advice(net, rest, k, regime)
 
 
-def _held_advice(net: Network, k: int, regime: int, used: float) -> str:
+def _held_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
     """What is to be said about a link that its law's ticks or its load factor hold."""
     law, name = net.links[k].queue, net.link_names[k]
     if regime == ADAPTED:
@@ -112,10 +113,16 @@ def _held_advice(net: Network, k: int, regime: int, used: float) -> str:
             "steps the marking up on one side of this queue and down on the other"
         )
     if regime == LOADED:
+        turn = sawtooth(net, rest) if len(net.links) == 1 else None
+        cycle = (
+            "" if turn is None
+            else f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
+            f"{turn.time:.4g} s"
+        )  # fmt: skip
         return (
             f"links.{name} slides at full load: the senders increase below a load factor of 1 and "
-            f"decrease from there, around a utilization of {used:.3g}; windows are those whose "
-            "increases and decreases balance"
+            "decrease from there; the windows are those whose increases and decreases balance"
+            + cycle
         )
     if regime == NEUTRAL:
         return (

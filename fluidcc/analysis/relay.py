@@ -19,10 +19,11 @@ from scipy.integrate import quad, solve_ivp
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.rest import JUMP
+from fluidcc.analysis.sender_rest import cruising
 from fluidcc.analysis.settle import says
 from fluidcc.fluid.delays import explicit_way
 from fluidcc.fluid.rates import heard
-from fluidcc.fluid.senders import marks_heard, sender_change, start_sender
+from fluidcc.fluid.senders import marks_heard, sender_change
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.network import Network, numeric
 from fluidcc.ops import Num
@@ -99,7 +100,7 @@ def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
     rate = link.capacity / flows.n
     share = flows.reaction.shares(marks_heard(flows, said), w)
     change = sender_change(
-        flows, start_sender(flows, w), growth=rate * share.growing, acks=rate,
+        flows, cruising(flows, w), growth=rate * share.growing, acks=rate,
         carried=rate * carried, signal=said, rtt=w / rate,
     )  # fmt: skip
     return flows.window.window(change.law)[0]
@@ -245,6 +246,6 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
     if float(np.max(heard(flows, (_SIGNAL,)).drop)) > 0:
         return f"the formulas are for marks, and {flows.feedback.name} loses packets"
-    if len(jax.tree.leaves(start_sender(flows, jnp.ones(1)))) != 1:
+    if len(jax.tree.leaves(cruising(flows, jnp.ones(1))._replace(slow=()))) != 1:
         return f"the senders ({flows.window.name}) remember more than their window"
     return ""

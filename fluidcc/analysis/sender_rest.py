@@ -37,6 +37,12 @@ class Heard(NamedTuple):
     signal: Signal
 
 
+def cruising(flows: Flows, window: Num) -> Sender:
+    """Senders with a window (m,) [packet], none of them in slow start."""
+    s = start_sender(flows, window)
+    return s._replace(slow=0.0 * window) if starts_slowly(flows) else s
+
+
 def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
     """Mean change of senders per second whose packets are all as old as their rate."""
     parts = []
@@ -54,11 +60,9 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
 
 def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
     """Senders with this window (m,) whose other memories are at rest: Newton, one by one."""
-    s = start_sender(flows, window)
+    s = cruising(flows, window)
     if flows.estimator.remembers:
         s = s._replace(estimate=cases[0].signal.load + 0.0 * window)
-    if starts_slowly(flows):
-        s = s._replace(slow=0.0 * window)
     leaves, shape = jax.tree.flatten(s)
     if len(leaves) == 1:
         return s

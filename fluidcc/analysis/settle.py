@@ -22,6 +22,7 @@ _SOME_RATE = 1e-9  # packet/s; keeps the gap between arrivals finite
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
 _MOST_TICKS = 2.0**200
 _STEPS = 20
+_SAME = 1e-14  # difference of two marking probabilities that are the same
 _ASIDE = 1e-9  # relative distance to either side of a place
 
 
@@ -145,7 +146,7 @@ def held(link: Link, place: Num, mark: Num) -> Held:
         return v - jnp.linalg.pinv(slopes) @ residual(v)
 
     x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
-    found = jnp.abs(signal_of(link, x, place).mark - mark) < 1e-9
+    found = jnp.abs(signal_of(link, x, place).mark - mark) < _SAME
     if link.queue.period is None:
         return Held(x, found, jnp.asarray(True))
 

@@ -20,7 +20,7 @@ from fluidcc.fluid.layout import (
     starts_late,
 )
 from fluidcc.fluid.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux
-from fluidcc.fluid.service import course, with_mean_calls, with_service
+from fluidcc.fluid.service import course, with_mean_calls
 from fluidcc.fluid.system import Events, System
 from fluidcc.fluid.ticks import distances, tick
 from fluidcc.network import Network, numeric

@@ -10,7 +10,6 @@ from fluidcc.laws.law import Ack, Signal
 from fluidcc.network import Flows
 from fluidcc.ops import Num
 
-
 _FASTEST_END = 8.0  # per round trip: what is left after one is nothing, and steps can stay long
 
 

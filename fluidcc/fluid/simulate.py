@@ -11,6 +11,7 @@ import xarray as xr
 from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike, NDArray
 
+from fluidcc.advice import advice
 from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way, round_trip
 from fluidcc.fluid.integrate import integrate
 from fluidcc.fluid.layout import initial_state, initial_wire, starts_late
@@ -72,6 +73,11 @@ class Trajectory:
     breaking_points: Floats
     net: Network
 
+    @property
+    def message(self) -> str:
+        """How the run ended, and what may not be meant in the network."""
+        return "; ".join(filter(None, [self.status.advice, *advice(self.net)]))
+
     def to_dict(self) -> dict[str, Any]:
         """The trajectory as plain lists: time, links and flows by name."""
         links = {
@@ -87,7 +93,7 @@ class Trajectory:
             "links": links,
             "flows": flows,
             "status": self.status.name,
-            "message": self.status.advice,
+            "message": self.message,
         }
 
     def to_dataset(self) -> xr.Dataset:
@@ -287,7 +293,8 @@ def simulate(
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
         How the delay equation is stepped; see `solve_dde`. By default `Located(rtol=1e-6)` for up
-        to four distinct round trips without ticks or calls that vary, else `uniform_mesh(net)`.
+        to four distinct round trips where nothing changes by ticks, by calls that vary or at limits
+        of a queue law's memory, else `uniform_mesh(net)`.
 
     Returns
     -------

@@ -171,7 +171,8 @@ def _window_place(law: AbstractWindowLaw) -> int:
     state = law.start(1.0)
     if not isinstance(state, tuple):
         return 0
-    return int(law.window(type(state)(*map(float, range(len(state))))))
+    numbered: State = type(state)(*range(len(state)))
+    return int(law.window(numbered))
 
 
 def _window_text(law: AbstractWindowLaw) -> tuple[str, bool, bool]:

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.sawtooth import sawtooth
 from fluidcc.fluid.delays import Wire, picks
 from fluidcc.fluid.rates import flux
 from fluidcc.fluid.service import with_mean_calls
@@ -148,6 +149,10 @@ def test_bmcc_shares_equally(gamma):
     assert link.queue == 0.0 and link.load == pytest.approx(1.0, rel=1e-9)
     assert link.utilization == pytest.approx(gamma, rel=1e-7)
     np.testing.assert_allclose(group.rate, gamma * C / 3, rtol=1e-7)
+    turn = sawtooth(numeric(bmcc(gamma=gamma)), eq.rest)
+    assert turn is not None and turn.low == pytest.approx(0.875, rel=1e-9)
+    assert turn.time == pytest.approx(gamma * C * 0.125 * 0.2**2 / 3, rel=1e-6)
+    assert f"back after {turn.time:.4g} s" in eq.message
 
 
 def test_bmcc_by_the_letter_favours_long_round_trips():

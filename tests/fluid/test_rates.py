@@ -220,6 +220,25 @@ def test_marks_of_links_in_series_combine():
     np.testing.assert_allclose(marks, 0.1 / 550 * np.array([50.0, 150.0]), rtol=1e-12)
 
 
+def test_quenches_of_links_in_series_come_with_their_own_carriers():
+    """Two routers quench packets sent at different times; each signal comes at its own rate."""
+    flows = Flows(
+        Reno(), n=jnp.array([N]), rtt=jnp.array([T]), route=(0, 1), feedback=Backward(),
+        reaction=PerMark(growth="all"),
+    )  # fmt: skip
+    net = Network(two_links().links, (flows,), link_names=("near", "far"))
+    w, x = 12.0, 50.0
+    past = seen(net, rate=x)
+    said = tuple(Signal(jnp.array([p]), jnp.array([0.0]), jnp.array([0.0])) for p in (0.01, 0.03))
+    past = past._replace(heard=(said,), carried=((jnp.array([40.0]), jnp.array([60.0])),))
+    y = State((Sender(jnp.array([w])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
+              (jnp.asarray(200.0), jnp.asarray(300.0)))  # fmt: skip
+    found = fluxes(net, y, past).drift.senders[0].law
+    either = 1 - 0.99 * 0.97
+    quenches = (40.0 * 0.01 + 60.0 * 0.03) / 0.04 * either
+    np.testing.assert_allclose(found, [x / w - w / 2 * quenches], rtol=1e-12)
+
+
 # -- loss -------------------------------------------------------------------------------------
 
 
