@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.network import Flows, Link, Network
 from fluidcc.packets.options import sender_options
-from fluidcc.symbolic import rule
 
 _RECOVERIES = ("reno", "newreno")
 
@@ -14,7 +13,9 @@ def _link(link: Link) -> Iterator[tuple[str, str]]:
     law = link.queue
     if law.loads:
         yield "queue", f"{law.name} tells load factors"
-    if Arrival(*rule(law, "signal").event).elapsed in rule(law, "signal").results[0].free_symbols:
+    often, seldom = (Arrival(1.0, elapsed, 1.0, 1.0) for elapsed in (1e-9, 1e9))
+    state = law.start(1.0)
+    if float(law.signal(state, often).mark) != float(law.signal(state, seldom).mark):
         yield "queue", f"{law.name} states its marks as a share of a rate, not packet by packet"
     if float(link.cross) > 0:
         yield "cross", "cross traffic is a rate of the fluid model; add flows instead"
