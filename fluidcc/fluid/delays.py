@@ -36,6 +36,13 @@ class Wire(NamedTuple):
     paces: tuple  # per link: C/(C + q'), packets acknowledged or missed per packet entered
 
 
+class Passed(NamedTuple):
+    """What packets met at a link on their way."""
+
+    signal: Signal
+    pace: Num
+
+
 class Past(NamedTuple):
     """What is looked up on the wire: per group (m,), and per group and link of its route."""
 
@@ -43,6 +50,7 @@ class Past(NamedTuple):
     carried: tuple  # rate, as the packets that bring the signal were sent
     heard: tuple  # Signal, as it was decided
     arriving: tuple  # rate, as the packets entering the queue now were sent
+    passed: tuple  # Passed of each link before, as the packets entering the queue now entered it
     paces: tuple  # of the link, as the packets acknowledged now entered it
 
 
@@ -52,6 +60,7 @@ class Way(NamedTuple):
     trips: tuple[Trip, ...]  # of the packets acknowledged now, or quenched where quenches tell
     entering: tuple[Num, ...]  # since packets that enter each queue now were sent
     entered: tuple[Num, ...]  # since packets acknowledged now entered each queue
+    before: tuple[tuple[Num, ...], ...]  # since packets entering each now entered those before it
 
 
 def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
@@ -82,7 +91,8 @@ def explicit_way(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Way:
         trips.append(Trip(total, forward, wait, reverse))
         forward = forward + wait + net.links[k].delay
     ahead = tuple(t.forward for t in trips)
-    return Way(tuple(trips), ahead, tuple(total - f for f in ahead))
+    before = tuple(tuple(f - earlier for earlier in ahead[:j]) for j, f in enumerate(ahead))
+    return Way(tuple(trips), ahead, tuple(total - f for f in ahead), before)
 
 
 def ages_on(net: Network, ways: list[Way]) -> Past:
@@ -97,15 +107,21 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
 
         return tuple(full(f, w) for f, w in zip(net.flows, ways, strict=True))
 
+    def said(age: Num) -> Signal:
+        return Signal(*(age for _ in Signal._fields))
+
     def heard(flows: Flows, way: Way) -> tuple[Signal, ...]:
-        decided = (flows.feedback.age(t) for t in way.trips)
-        return tuple(Signal(*(age for _ in Signal._fields)) for age in decided)
+        return tuple(said(flows.feedback.age(t)) for t in way.trips)
+
+    def passed(flows: Flows, way: Way) -> tuple[tuple[Passed, ...], ...]:
+        return tuple(tuple(Passed(said(age), age) for age in ages) for ages in way.before)
 
     return Past(
         acked=each(lambda f, w: w.trips[0].round_trip),
         carried=each(lambda f, w: tuple(f.feedback.carrier(t) for t in w.trips)),
         heard=each(heard),
         arriving=each(lambda f, w: w.entering),
+        passed=each(passed),
         paces=each(lambda f, w: w.entered),
     )
 
@@ -130,10 +146,15 @@ def picks(net: Network) -> Past:
     def signal(k: int, flows: Flows) -> Signal:
         return Signal(*(same(first_signal + fields * k + j, flows) for j in range(fields)))
 
+    def before(flows: Flows) -> tuple[tuple[Passed, ...], ...]:
+        met = [Passed(signal(k, flows), same(first_pace + k, flows)) for k in flows.route]
+        return tuple(tuple(met[:j]) for j in range(len(met)))
+
     return Past(
         acked=tuple(own),
         carried=tuple(tuple(o for _ in f.route) for o, f in zip(own, net.flows, strict=True)),
         heard=tuple(tuple(signal(k, f) for k in f.route) for f in net.flows),
         arriving=tuple(tuple(o for _ in f.route) for o, f in zip(own, net.flows, strict=True)),
+        passed=tuple(before(f) for f in net.flows),
         paces=tuple(tuple(same(first_pace + k, f) for k in f.route) for f in net.flows),
     )

@@ -69,11 +69,13 @@ def fifo_way(net: Network, flows: Flows, t: Num, queue_at: QueueAt) -> Way:
     left = now - (flows.rtt - before_last)
     times = back_from(last, entry_time(left, wait(flows.route[last])))
     sent = times[0] - first_hop(flows)
-    entering = tuple(now - (back_from(j, now)[0] - first_hop(flows)) for j in range(last + 1))
+    arriving = [back_from(j, now) for j in range(last + 1)]
+    entering = tuple(now - (found[0] - first_hop(flows)) for found in arriving)
+    before = tuple(tuple(now - s for s in found[:-1]) for found in arriving)
     trips = []
     for j, (k, reverse) in enumerate(zip(flows.route, reverse_delays(net, flows), strict=True)):
         ahead = times[j] - sent
         if flows.feedback.quench:
             ahead = now - reverse - (back_from(j, now - reverse)[0] - first_hop(flows))
         trips.append(Trip(now - sent, ahead, wait(k)(times[j]), reverse))
-    return Way(tuple(trips), entering, tuple(now - s for s in times))
+    return Way(tuple(trips), entering, tuple(now - s for s in times), before)

@@ -141,7 +141,15 @@ class Layout:
             )
 
         paced = net.rates == "self_clocked"
+        unloaded = tuple(
+            tuple(
+                tuple(met._replace(signal=met.signal._replace(load=None)) for met in before)
+                for before in own
+            )
+            for own in past.passed
+        )
         return past._replace(
+            passed=unloaded,
             carried=tuple(
                 v if q else (None,) * len(v) for v, q in zip(past.carried, quench, strict=True)
             ),
@@ -179,5 +187,12 @@ class Layout:
                 tuple(v._replace(load=filled(v.load, none)) for v in own) for own in past.heard
             ),
             arriving=tuple(tuple(filled(v, none) for v in own) for own in past.arriving),
+            passed=tuple(
+                tuple(
+                    tuple(m._replace(signal=m.signal._replace(load=none)) for m in before)
+                    for before in own
+                )
+                for own in past.passed
+            ),
             paces=tuple(tuple(filled(v, one) for v in own) for own in past.paces),
         )

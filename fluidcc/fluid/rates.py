@@ -161,6 +161,8 @@ def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num
         for j, k in enumerate(flows.route):
             at_source = j == 0 and flows.access_delay is None
             flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
+            for met in past.passed[i][j]:  # links before let through what they can carry
+                flow = flow * (1 - heard(flows, (met.signal,)).drop) * met.pace
             offered[k].append((i, flow))
     return offered
 

@@ -293,8 +293,8 @@ def simulate(
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
         How the delay equation is stepped; see `solve_dde`. By default `Located(rtol=1e-6)` for up
-        to four distinct round trips where nothing changes by ticks, by calls that vary or at limits
-        of a queue law's memory, else `uniform_mesh(net)`.
+        to four distinct round trips where no signal jumps, and nothing changes by ticks, by calls
+        that vary or at limits of a queue law's memory; else `uniform_mesh(net)`.
 
     Returns
     -------

@@ -195,6 +195,10 @@ class AbstractQueueLaw(Law):
         """Numbers whose sign changes where the signal has a kink or a jump."""
         return ()
 
+    def jumps(self) -> bool:
+        """Whether the signal jumps where a queue that it controls may come to rest."""
+        return False
+
 
 class Moment(enum.Enum):
     """When the fate of a signal is decided."""

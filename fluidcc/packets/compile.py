@@ -171,8 +171,8 @@ def _window_place(law: AbstractWindowLaw) -> int:
     state = law.start(1.0)
     if not isinstance(state, tuple):
         return 0
-    numbered: State = type(state)(*range(len(state)))
-    return int(law.window(numbered))
+    record: Any = type(state)
+    return int(law.window(record(*range(len(state)))))
 
 
 def _window_text(law: AbstractWindowLaw) -> tuple[str, bool, bool]:

@@ -15,7 +15,7 @@ def _link(link: Link) -> Iterator[tuple[str, str]]:
         yield "queue", f"{law.name} tells load factors"
     often, seldom = (Arrival(1.0, elapsed, 1.0, 1.0) for elapsed in (1e-9, 1e9))
     state = law.start(1.0)
-    if float(law.signal(state, often).mark) != float(law.signal(state, seldom).mark):
+    if law.signal(state, often).mark != law.signal(state, seldom).mark:
         yield "queue", f"{law.name} states its marks as a share of a rate, not packet by packet"
     if float(link.cross) > 0:
         yield "cross", "cross traffic is a rate of the fluid model; add flows instead"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.fluid.delays import Past, State, Wire, ages, explicit_way, picks, round_trip
+from fluidcc.fluid.delays import Passed, Past, State, Wire, ages, explicit_way, picks, round_trip
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
@@ -78,6 +78,12 @@ def test_packets_enter_a_queue_after_the_way_there():
     assert_ages(found.paces[0], TOTAL - FORWARD[0], TOTAL - FORWARD[1])
 
 
+def test_packets_entered_the_links_before_a_wait_and_a_delay_ago():
+    first, second = ages_of(two_links()).passed[0]
+    assert first == ()
+    assert_ages([second[0].pace, second[0].signal.drop], 0.03, 0.03)
+
+
 def test_sources_at_the_link_see_nothing_late_on_the_way():
     found = ages_of(two_links(access_delay=None))
     assert_ages(found.arriving[0], 0.0, 0.03)
@@ -140,6 +146,7 @@ def test_picks_find_their_numbers_on_the_wire():
             (Signal(*(np.full(3, v) for v in far)),),
         ),
         arriving=((rates[0], rates[0]), (rates[1],)),
+        passed=(((), (Passed(Signal(*both(*near)), np.full(2, 0.5)),)), ((),)),
         paces=(both(0.5, 0.6), (np.full(3, 0.6),)),
     )
     jax.tree.map(np.testing.assert_array_equal, seen, expected)

@@ -220,6 +220,15 @@ def test_marks_of_links_in_series_combine():
     np.testing.assert_allclose(marks, 0.1 / 550 * np.array([50.0, 150.0]), rtol=1e-12)
 
 
+def test_a_link_gets_what_those_before_it_let_through():
+    net, x, pace = two_links(feedback=Loss()), 50.0, 0.8
+    past = seen(net, rate=x, mark=0.05, drop=0.1, pace=pace)
+    y = State((Sender(jnp.array([12.0])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
+              (jnp.asarray(200.0), jnp.asarray(150.0)))  # fmt: skip
+    found = fluxes(net, y, past)
+    np.testing.assert_allclose(found.queue_raw[1], N * x * 0.95 * 0.9 * pace - C / 2, rtol=1e-12)
+
+
 def test_quenches_of_links_in_series_come_with_their_own_carriers():
     """Two routers quench packets sent at different times; each signal comes at its own rate."""
     flows = Flows(

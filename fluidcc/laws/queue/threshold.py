@@ -38,3 +38,7 @@ class Threshold(AbstractQueueLaw):
     def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
         """Both ends of the ramp, which are one for a step."""
         return (queue - self.at, queue - self.at - self.width)
+
+    def jumps(self) -> bool:
+        """A step jumps."""
+        return bool(self.width == 0)
