@@ -312,6 +312,7 @@ def simulate(
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
         smooth = not jax.tree.leaves(_shapes(args.net)[0].clocks)
+        smooth = smooth and not any(k.queue.jumps() or k.queue.limits for k in net.links)
         mesh = Located(rtol=1e-6) if few and smooth else uniform_mesh(net)
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)
     reached = times <= float(run.status_time) + 1e-12 * until

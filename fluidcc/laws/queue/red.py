@@ -88,6 +88,10 @@ class AbstractRED(AbstractQueueLaw):
         corners: tuple[Any, ...] = (v - self.min_th, v - self.max_th)
         return (*corners, v - 2 * self.max_th) if self.gentle else corners
 
+    def jumps(self) -> bool:
+        """Above max_th everything is dropped, unless the law is gentle."""
+        return not self.gentle
+
 
 class RED(AbstractRED):
     """Marks by an average of the queue up to a fixed p_max. Floyd and Jacobson (1993)."""
