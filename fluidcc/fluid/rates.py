@@ -145,7 +145,11 @@ def _senders(
         raw_window = law.window(raw.law)
         mode = None if modes is None else modes.windows[i]
         held = _hold(raw_window, window, law.min_window, law.max_window, mode)
-        changes.append(raw._replace(law=law.with_window(raw.law, held)))
+        change = raw._replace(law=law.with_window(raw.law, held))
+        if mode is not None:
+            waiting = mode == WAITING
+            change = jax.tree.map(lambda c, w=waiting: ops.where(w, 0.0, c), change)
+        changes.append(change)
         raws.append(raw_window)
         rate = acks + held
         if net.rates != "self_clocked":

@@ -158,7 +158,9 @@ def _shapes(net: Network) -> tuple[Any, Any]:
 
 def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     """What a run reports of link k, in the order of LinkRun."""
-    link, q, said = net.links[k], y.queues[k], wire.signals[k]
+    link, said = net.links[k], wire.signals[k]
+    q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
+    said = said._replace(mark=jnp.clip(said.mark, 0.0, 1.0), drop=jnp.clip(said.drop, 0.0, 1.0))
     marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
     offered = jnp.asarray(link.cross, float)
     dropped = link.cross * said.drop

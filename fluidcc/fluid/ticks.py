@@ -63,8 +63,9 @@ def tick(
             moved = on & (modes.windows[i] != WAITING)
             senders[i] = s._replace(law=_added(s.law, change, moved))
             windows[i] = jnp.where(moved & (windows[i] == HIGH), 0, windows[i])
-            due = clocks[links + i]
-            clocks[links + i] = due + jnp.where(on, flows.window.period(ack), 0.0)
+            due, between = clocks[links + i], flows.window.period(ack)
+            assert between is not None
+            clocks[links + i] = due + jnp.where(on, between, 0.0)
     for k, on in enumerate(parts[links + groups :]):
         if on is not None:
             times, rates = courses[k]
