@@ -180,6 +180,7 @@ def quench_ratio(net: Network, k: int, rest: Rest) -> float | None:
     for flows, rate in zip(net.flows, rest.rates, strict=True):
         if k in flows.route:
             sent, own = np.asarray(flows.n) * np.asarray(rate), link_signal(flows, signal)
-            quenches += float(np.sum(sent * own.mark)) if flows.feedback.quench else 0.0
+            told = 1 - (1 - own.mark) * (1 - own.drop)
+            quenches += float(np.sum(sent * told)) if flows.feedback.quench else 0.0
             packets += float(np.sum(sent * (1 - own.drop)))
     return quenches / (quenches + packets) if packets else None

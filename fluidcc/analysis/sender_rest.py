@@ -6,6 +6,7 @@ the window. Where a link's load factor rests at a jump of the sender's rule, dri
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from fluidcc.fluid.senders import (
     start_sender,
     starts_slowly,
 )
+from fluidcc.laws.estimator import Exact
 from fluidcc.laws.law import Signal
 from fluidcc.network import Flows
 from fluidcc.ops import Num
@@ -51,7 +53,7 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
         window = flows.window.window(s.law)
         growing = flows.reaction.shares(marks_heard(flows, signal), window).growing
         change = sender_change(
-            flows, s, growth=window / rtt if all_grow else rate * growing, acks=rate,
+            flows, s, growth=rate if all_grow else rate * growing, acks=rate,
             carried=rate, signal=signal, rtt=rtt, ticks=True,
         )  # fmt: skip
         parts.append(jax.tree.map(lambda c, share=share: share * c, change))
@@ -91,6 +93,10 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
 
     With `all_grow`, growth knows no share of clean ACKs (the rates of `mgt`).
     """
+    if flows.estimator.remembers:  # at rest the estimate is the load, whatever its code
+        exact = dataclasses.replace(flows, estimator=Exact())
+        s = sender_at_rest(exact, cases, rtt, all_grow=all_grow)
+        return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     law = flows.window
 
     def sender(window: Num, cases: list[Heard] = cases) -> Sender:

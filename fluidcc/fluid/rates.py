@@ -135,8 +135,9 @@ def _senders(
         acks = past.acked[i] * pace / share
         carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
         signal = heard(flows, past.heard[i])
-        growth = window / rtt
-        if net.rates != "mgt":
+        if net.rates == "mgt":
+            growth = sending_rate(flows, s, signal, rtt)
+        else:
             growth = acks * flows.reaction.shares(marks_heard(flows, signal), window).growing
         raw = sender_change(
             flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt,

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc import ops
-from fluidcc.laws.law import Ack, Signal
+from fluidcc.laws.law import AbstractLossClosure, Ack, Signal
+from fluidcc.laws.loss import HalveOnly
 from fluidcc.network import Flows
 from fluidcc.ops import Num
 
@@ -75,10 +76,18 @@ def _flight(flows: Flows, s: Sender, signal: Signal) -> Num:
 
 def _running(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     """Share of the time in which a flow is not recovering from losses."""
-    if flows.loss.window(signal.drop, rtt) is not None:  # which has all the cost of losses in it
+    closure = _closure(flows)
+    if closure.window(signal.drop, rtt) is not None:  # which has all the cost of losses in it
         return 1.0
     w, rate = flows.window.window(s.law), _flight(flows, s, signal) / rtt
-    return flows.loss.lost(signal.drop, w, rtt, rate, flows.window.recovery).running
+    return closure.lost(signal.drop, w, rtt, rate, flows.window.recovery).running
+
+
+def _closure(flows: Flows) -> AbstractLossClosure:
+    """What losses do: routers that quench tell of a drop at once, which halves the window and
+    waits for nothing. Akujobi et al. (2002), IV.B.
+    """
+    return HalveOnly() if flows.feedback.quench else flows.loss
 
 
 def _law_change(
@@ -109,7 +118,9 @@ def _law_change(
         slowly = law.with_window(_zero(s.law), s.slow * acks * (1 - mark))
         own = _sum(_scaled(1 - s.slow, own), slowly)
     one = told(1.0, 0.0)
-    lost = flows.loss.lost(signal.drop, w, rtt, acks, law.recovery)
+    lost = _closure(flows).lost(
+        signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
+    )
     to_one_packet = law.with_window(_zero(s.law), ops.minimum(1.0 - w, 0.0))
     reacting = flows.reaction.shares(mark, w).heard
     changes = [

@@ -19,7 +19,7 @@ from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.rates import heard
 from fluidcc.fluid.senders import known_load, starts_slowly
-from fluidcc.fluid.service import with_service
+from fluidcc.fluid.service import varies, with_service
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Ack
 from fluidcc.network import Link, Network
@@ -171,7 +171,8 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
             marked = marked + jnp.sum(sent * own.mark)
             dropped = dropped + jnp.sum(sent * own.drop)
             if flows.feedback.quench:
-                quenches = quenches + jnp.sum(sent * own.mark)
+                told = 1 - (1 - own.mark) * (1 - own.drop)
+                quenches = quenches + jnp.sum(sent * told)
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
     used = jnp.where(q > 0, 1.0, share)
@@ -267,6 +268,12 @@ def _checked(net: Network, until: float, points: ArrayLike | None, mesh: object)
         raise ValueError(f"points: expected times within 0 and {until!r} s")
     if mesh is not None and not isinstance(mesh, Uniform | Located | MethodOfSteps):
         raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+    for name, link in zip(net.link_names, net.links, strict=True):
+        if net.delay == "fifo" and varies(link):
+            raise ValueError(
+                f"links.{name}.voice.process: calls that vary need model.delay = 'explicit', got "
+                "'fifo', whose delay by the work served is not here"
+            )
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if net.rates == "self_clocked" and bool(starts_late(flows)):
             raise ValueError(

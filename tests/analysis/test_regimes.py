@@ -10,6 +10,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 
+import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import state_at_rest
 from fluidcc.analysis.sawtooth import sawtooth
@@ -331,3 +332,34 @@ def test_results_tell_what_slides():
     assert eq.to_dict()["links"]["bottleneck"]["load"] is None
     other = eqx.tree_at(lambda n: n.links[0].queue.interval, adaptive(N), 0.25)
     assert "every 0.25 s" in equilibrium(other).message
+
+
+@pytest.mark.parametrize("loss", ["recovery", "halve_only"])
+def test_rates_by_acks_and_by_the_window_rest_at_one_point(loss):
+    """Misra, Gong and Towsley (2000): growth is the rate sent, which knows of time in recovery."""
+    text = """
+[model]
+rates = "{rates}"
+[links.l]
+capacity = 1250
+buffer = 200
+queue = {{ law = "red", min_th = 10, max_th = 150, p_max = 0.2, w_q = 0.002 }}
+[flows.f]
+n = 20
+rtt = "80 ms"
+window = {{ law = "reno", reaction = "once_per_rtt", growth = "all", loss = "{loss}" }}
+feedback = "loss"
+"""
+    found = [fc.equilibrium(fc.loads(text.format(rates=r, loss=loss))) for r in ("ack", "mgt")]
+    queues = [eq.links["l"].queue for eq in found]
+    assert found[0].status == "interior"
+    assert queues[0] == pytest.approx(queues[1], rel=1e-9)
+
+
+def test_a_coded_load_rests_where_the_load_does():
+    exact = fc.load("qazi2010/two_bmcc_router")
+    coded = fc.replace(exact, {"flow.estimator": "adpm"})
+    one, other = fc.equilibrium(exact), fc.equilibrium(coded)
+    assert one.status == other.status
+    for name, group in one.flows.items():
+        np.testing.assert_allclose(other.flows[name].window, group.window, rtol=1e-9)

@@ -390,3 +390,15 @@ def test_drift_and_wire_are_those_of_the_flux():
     both = flux(net, y, past)
     jax.tree.map(np.testing.assert_array_equal, drift(net, y, past), both.drift)
     jax.tree.map(np.testing.assert_array_equal, wire(net, y, past), both.wire)
+
+
+@pytest.mark.parametrize("w", [2.0, 14.0])
+def test_a_router_that_quenches_tells_of_drops_at_once(w):
+    """Half of the window, at most once per round trip, without a timeout whatever the window."""
+    x, carried, lost = 50.0, 40.0, 0.1
+    net = single(reaction=PerMark(growth="all"), feedback=Backward())
+    found = fluxes(net, state(w), seen(net, rate=x, drop=lost, carried=carried))
+    share = (1 - (1 - lost) ** w) / w
+    change = x / w - carried * share * w / 2
+    np.testing.assert_allclose(found.drift.senders[0].law, [change], rtol=1e-12)
+    np.testing.assert_allclose(found.wire.rates[0], [w / (T + 190.0 / C)], rtol=1e-12)

@@ -1,5 +1,6 @@
 """Sampled laws in the fluid model: jumps at their times, held values on the right side of edges."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -152,3 +153,10 @@ def test_calls_take_their_share_of_the_link_step_by_step():
     served = [np.sum(left * np.clip(t - edges[:-1], 0.0, np.diff(edges))) for t in run.time]
     expected = 500.0 + 0.9 * C * run.time - served
     np.testing.assert_allclose(run.links["bottleneck"].queue, expected, rtol=1e-6)
+
+
+def test_calls_that_vary_need_delays_by_present_queues():
+    net = steady(PI(), 0.5, 10.0, Voice(calls=5.0, process="modulated"))
+    net = dataclasses.replace(net, delay="fifo")
+    with pytest.raises(ValueError, match=r"links.bottleneck.voice.process: calls that vary need"):
+        simulate(net, until=1.0)
