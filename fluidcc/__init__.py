@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fluidcc.analysis.equilibrium import equilibrium as equilibrium
     from fluidcc.analysis.fairness import gain_and_loss as gain_and_loss
     from fluidcc.analysis.linearize import linearize as linearize
+    from fluidcc.analysis.oscillation import Oscillation as Oscillation
+    from fluidcc.analysis.oscillation import oscillation as oscillation
     from fluidcc.analysis.relay import RelayCycle as RelayCycle
     from fluidcc.analysis.relay import relay_cycle as relay_cycle
     from fluidcc.analysis.stability import Stability as Stability
@@ -59,6 +61,7 @@ _MODULES = {
     "analysis.equilibrium": ("Equilibrium", "equilibrium"),
     "analysis.fairness": ("gain_and_loss",),
     "analysis.linearize": ("linearize",),
+    "analysis.oscillation": ("Oscillation", "oscillation"),
     "analysis.relay": ("RelayCycle", "relay_cycle"),
     "analysis.stability": ("Stability", "stability"),
     "bibliography": ("citations",),

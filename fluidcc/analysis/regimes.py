@@ -165,7 +165,9 @@ def window_advice(net: Network, i: int, window: np.ndarray, found: bool) -> list
             f"flows.{name}: the window is not bounded; give max_window "
             f"(the search ends at {LARGEST_WINDOW:.3g} packets)"
         )
-    low = float(np.min(window))
+    low, floor = float(np.min(window)), float(flows.window.min_window)
+    if low <= floor and floor > 1 and found:
+        out.append(f"flows.{name}: the window rests on its floor, min_window = {floor:g}")
     if low < 1 and found:
         out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
     return out

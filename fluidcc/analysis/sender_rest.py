@@ -118,6 +118,8 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
         jnp.minimum(law.max_window, LARGEST_WINDOW),
         window,
     )
+    floor = jnp.asarray(law.min_window, float)  # a raised one holds; below 1 only timeouts slow
+    window = jnp.where(floor > 1, jnp.maximum(window, floor), window)
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
         floor = jnp.log(jnp.full(jnp.shape(rtt), law.min_window))
         unmarked = [Heard(c.share, like(Signal(load=c.signal.load), rtt)) for c in cases]

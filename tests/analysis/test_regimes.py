@@ -363,3 +363,20 @@ def test_a_coded_load_rests_where_the_load_does():
     assert one.status == other.status
     for name, group in one.flows.items():
         np.testing.assert_allclose(other.flows[name].window, group.window, rtol=1e-9)
+
+
+def test_a_raised_floor_holds_the_windows():
+    """Forty windows of 10 packets over 100 ms leave q = N W - C T in the queue, marked or not."""
+    text = """
+[links.l]
+capacity = 1250
+queue = { law = "red", min_th = 25, max_th = 1000, p_max = 0.1, w_q = 0.002, gentle = true }
+[flows.f]
+n = 40
+rtt = "100 ms"
+window = { law = "reno", min_window = 10 }
+"""
+    eq = fc.equilibrium(fc.replace(fc.loads(text), {"link.queue.p_max": 1.0}))
+    assert eq.flows["f"].window[0] == pytest.approx(10.0)
+    assert eq.links["l"].queue == pytest.approx(400.0 - 125.0)
+    assert "rests on its floor" in eq.message

@@ -1,0 +1,59 @@
+"""Period and extremes of an oscillation in a trajectory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_STILL = 1e-6  # of the mean size: what moves less does not oscillate
+_HYSTERESIS = 0.25  # of the range on either side of its middle: ripples are no cycles
+
+
+class Oscillation(NamedTuple):
+    """Mean time between cycles [s], None without two of them, and what the values reach."""
+
+    period: float | None
+    lowest: float
+    highest: float
+    mean: float
+
+
+def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Oscillation:
+    """Period and extremes of values over time, such as a queue of a trajectory.
+
+    A cycle begins where the values rise through the middle of their range, having been a quarter
+    of it lower since the last time.
+
+    Parameters
+    ----------
+    time, values
+        Times [s], increasing, and values, shapes (T,).
+    after
+        Start of what counts [s]: leave the way to the cycle out.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or fewer than two times are left.
+    """
+    t, v = np.asarray(time, float), np.asarray(values, float)
+    if t.ndim != 1 or t.shape != v.shape:
+        raise ValueError(f"time and values need one shape (T,), got {t.shape} and {v.shape}")
+    t, v = t[t >= after], v[t >= after]
+    if len(t) < 2:
+        raise ValueError(f"after: expected at least two times from {after!r} s on, got {len(t)}")
+    low, high, mean = float(v.min()), float(v.max()), float(np.trapezoid(v, t) / (t[-1] - t[0]))
+    if high - low <= _STILL * max(abs(low), abs(high)):
+        return Oscillation(None, low, high, mean)
+    middle, margin = 0.5 * (low + high), _HYSTERESIS * (high - low)
+    starts, armed = [], False
+    for k in range(1, len(t)):
+        armed = armed or v[k - 1] < middle - margin
+        if armed and v[k - 1] < middle <= v[k]:
+            share = (middle - v[k - 1]) / (v[k] - v[k - 1])
+            starts.append(t[k - 1] + share * (t[k] - t[k - 1]))
+            armed = False
+    period = float(np.mean(np.diff(starts))) if len(starts) > 1 else None
+    return Oscillation(period, low, high, mean)

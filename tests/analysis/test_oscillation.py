@@ -1,0 +1,36 @@
+"""Period and extremes of curves that are known."""
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+
+
+def test_a_sine_with_ripples():
+    t = np.linspace(0.0, 20.0, 20001)
+    v = 50.0 + 20.0 * np.sin(2 * np.pi * t / 1.7) + 2.0 * np.sin(2 * np.pi * t / 0.0131)
+    found = fc.oscillation(t, v, after=5.0)
+    assert found.period == pytest.approx(1.7, rel=5e-3)
+    assert found.mean == pytest.approx(50.0, rel=1e-2)
+    assert (found.lowest, found.highest) == (v[t >= 5.0].min(), v[t >= 5.0].max())
+
+
+def test_a_sawtooth_from_its_closed_form():
+    t = np.linspace(0.0, 12.0, 12001)
+    v = 10.0 + 4.0 * (t / 1.5 % 1.0)
+    found = fc.oscillation(t, v)
+    assert found.period == pytest.approx(1.5, rel=1e-6)
+    assert found.mean == pytest.approx(12.0, rel=1e-3)
+
+
+def test_what_rests_or_turns_once_has_no_period():
+    t = np.linspace(0.0, 1.0, 101)
+    assert fc.oscillation(t, np.full(101, 7.0)) == (None, 7.0, 7.0, pytest.approx(7.0))
+    assert fc.oscillation(t, t).period is None
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="one shape"):
+        fc.oscillation([0.0, 1.0], [1.0])
+    with pytest.raises(ValueError, match="after: expected at least two times"):
+        fc.oscillation([0.0, 1.0], [1.0, 2.0], after=5.0)
