@@ -91,7 +91,10 @@ def stability(result: Mapping[str, Any]) -> list[Any]:
     """The verdict, margins and rightmost roots."""
     count, rest = result["unstable"], equilibrium(result["equilibrium"])
     if count is None:
-        return [*rest, verdict(None, f"Stability: unknown ({result['status']})")]
+        head = verdict(None, f"Stability: unknown ({result['status']})")
+        told = result["equilibrium"]["message"]  # is in its own line already
+        why = result["message"].removeprefix(told).removeprefix("; ")
+        return [*rest, head.append(f"\n{why}", style="default") if why else head]
     proof = "certified by the argument principle" if result["certified"] else "not certified"
     text = "stable" if result["stable"] else f"unstable, {count} roots in the right half plane"
     head = verdict(result["stable"], f"Stability: {text} ({proof})")

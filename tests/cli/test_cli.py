@@ -324,3 +324,9 @@ def test_options_of_time_and_count():
     assert seconds("--until", "500 ms", faults) == 0.5
     assert count("--seeds", "12", faults) == 12
     assert not faults.found
+
+
+def test_stability_without_a_verdict_says_why_and_gives_the_relay_cycle(run):
+    code, out, _ = run("stability", "durresi2001/two_tail_59ms")
+    assert code == 0
+    assert "unknown" in out and "relay cycle" in out and "period" in out
