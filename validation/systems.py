@@ -21,7 +21,6 @@ import numpy as np
 import fluidcc as fc
 from fluidcc.bundled import scenarios
 
-
 _TRIPS = 1000  # a run need not be longer
 
 
