@@ -130,7 +130,8 @@ def test_three_ways_to_signal_differ_in_the_feedback_alone(key):
     name = f"govindaswamy2012/{key}"
     assert differing(name, f"{name}_ecn") == {"feedback"}
     # the window table also has the feedback's `persistence`
-    assert differing(name, f"{name}_rwm") == {"feedback", "window"}
+    freeze = {"queue"} if key == "blue" else set()  # random freeze times with RWM
+    assert differing(name, f"{name}_rwm") == {"feedback", "window"} | freeze
     assert loaded(name).flows[0].window == loaded(f"{name}_rwm").flows[0].window
 
 

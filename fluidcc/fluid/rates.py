@@ -26,6 +26,10 @@ windows whose flows have not started."""
 _SOME_RATE = 1e-9  # packet/s; keeps C/Y finite where nothing arrives
 
 
+_MOST_PACE = 10.0
+"""Of packets that a link passes on: where next to none came in, the pace has no digits left."""
+
+
 class Modes(NamedTuple):
     """Which bounds hold: per link an integer, per group of flows integers (m,)."""
 
@@ -167,7 +171,8 @@ def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num
             at_source = j == 0 and flows.access_delay is None
             flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
             for met in past.passed[i][j]:  # links before let through what they can carry
-                flow = flow * (1 - heard(flows, (met.signal,)).drop) * met.pace
+                kept = ops.clip(1 - heard(flows, (met.signal,)).drop, 0.0, 1.0)
+                flow = flow * kept * ops.minimum(met.pace, _MOST_PACE)
             offered[k].append((i, flow))
     return offered
 

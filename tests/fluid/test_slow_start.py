@@ -26,8 +26,8 @@ def peak(feedback, at: float) -> float:
     net = Network(
         (Link(Threshold(at=at), capacity=C),), (flows,), rates="self_clocked", delay="fifo"
     )
-    points = np.linspace(1.2, 2.8, 20001)  # the peak is a corner
-    run = simulate(net, until=2.8, points=points, mesh=Located(step=0.02))
+    points = np.linspace(1.2, 3.6, 30001)  # the peak is a corner
+    run = simulate(net, until=3.6, points=points, mesh=Located(step=0.02))
     assert run.status is Status.ok
     assert run.flows["flows"].slow[-1, 0] < 1e-3
     return float(run.links["bottleneck"].queue.max())
