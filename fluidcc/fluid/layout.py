@@ -178,18 +178,24 @@ class Layout:
         def filled(value: Any, default: Any) -> Any:
             return default if value is None else value
 
+        def sound(signal: Signal) -> Signal:
+            """Probabilities: a cubic through a jump overshoots."""
+            mark, drop = (jnp.clip(v, 0.0, 1.0) for v in (signal.mark, signal.drop))
+            return signal._replace(mark=mark, drop=drop)
+
         return past._replace(
             carried=tuple(
                 tuple(filled(v, acked) for v in own)
                 for own, acked in zip(past.carried, past.acked, strict=True)
             ),
             heard=tuple(
-                tuple(v._replace(load=filled(v.load, none)) for v in own) for own in past.heard
+                tuple(sound(v)._replace(load=filled(v.load, none)) for v in own)
+                for own in past.heard
             ),
             arriving=tuple(tuple(filled(v, none) for v in own) for own in past.arriving),
             passed=tuple(
                 tuple(
-                    tuple(m._replace(signal=m.signal._replace(load=none)) for m in before)
+                    tuple(m._replace(signal=sound(m.signal)._replace(load=none)) for m in before)
                     for before in own
                 )
                 for own in past.passed

@@ -61,7 +61,7 @@ def _bounded(net: Network, y: State) -> list[Array]:
 def _with_bounded(net: Network, y: State, values: list[Array]) -> State:
     links = len(net.links)
     senders = tuple(
-        s._replace(law=f.window.with_window(s.law, w))
+        s._replace(law=f.window.with_window(f.window.bounded(s.law), w))
         for f, s, w in zip(net.flows, y.senders, values[links:], strict=True)
     )
     return y._replace(queues=tuple(values[:links]), senders=senders)

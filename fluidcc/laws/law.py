@@ -115,6 +115,10 @@ class AbstractWindowLaw(Law):
         """The state `s` with its window replaced by `w`."""
         return w
 
+    def bounded(self, s: State) -> State:
+        """The state with all but its window inside their ranges, which long steps may leave."""
+        return s
+
     @abc.abstractmethod
     def on_ack(self, s: State, ack: Ack) -> State:
         """Change on clean acknowledgements; 0 for ack.count = ack.elapsed = 0."""

@@ -78,6 +78,10 @@ class BMCC(AbstractWindowLaw):
         """The state `s` with its window replaced by `w`."""
         return s._replace(window=w) if self.fallback else w
 
+    def bounded(self, s: State) -> State:
+        """The state with its mode within [0, 1]."""
+        return s._replace(sack=ops.clip(s.sack, 0.0, 1.0)) if self.fallback else s
+
     def kept(self, load: Num) -> Num:
         """Share of the window that a decrease keeps at a load factor of 1 or more: eq. 6."""
         f = ops.clip(load, 1.0, self.highest)
