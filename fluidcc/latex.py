@@ -7,7 +7,7 @@ import jax
 import sympy as sp
 
 from fluidcc.fluid.rates import arrival_rate
-from fluidcc.fluid.senders import Sender, known_load, marks_heard, sender_change, starts_slowly
+from fluidcc.fluid.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.network import Flows, Link, Network
 from fluidcc.symbolic import latex_period, state_symbols, with_symbols
@@ -79,8 +79,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
         active=_positive("a") if flows.traffic.starts else (),
         estimate=_positive(r"\hat f") if flows.estimator.remembers else (),
     )
-    share = flows.reaction.shares(marks_heard(flows, signal), window).growing
-    growth = window / rtt if rates == "mgt" else acks * share
+    growth = window / rtt if rates == "mgt" else growing_rate(flows, s, signal, acks)
     change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
     out = _by_name(s, change, r"\dot")
     ack = Ack(1, 0, rtt, known_load(flows, s, signal))

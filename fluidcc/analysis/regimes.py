@@ -72,7 +72,7 @@ def apart(first: Rest, second: Rest) -> bool:
 
 def either(signal: Signal) -> float:
     """Probability to be marked or lost."""
-    return float(1 - (1 - signal.mark) * (1 - signal.drop))
+    return float(signal.either)
 
 
 def link_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
@@ -182,7 +182,6 @@ def quench_ratio(net: Network, k: int, rest: Rest) -> float | None:
     for flows, rate in zip(net.flows, rest.rates, strict=True):
         if k in flows.route:
             sent, own = np.asarray(flows.n) * np.asarray(rate), link_signal(flows, signal)
-            told = 1 - (1 - own.mark) * (1 - own.drop)
-            quenches += float(np.sum(sent * told)) if flows.feedback.quench else 0.0
+            quenches += float(np.sum(sent * own.either)) if flows.feedback.quench else 0.0
             packets += float(np.sum(sent * (1 - own.drop)))
     return quenches / (quenches + packets) if packets else None

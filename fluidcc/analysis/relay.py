@@ -23,7 +23,7 @@ from fluidcc.analysis.sender_rest import cruising
 from fluidcc.analysis.settle import says
 from fluidcc.fluid.delays import explicit_way
 from fluidcc.fluid.rates import heard
-from fluidcc.fluid.senders import marks_heard, sender_change
+from fluidcc.fluid.senders import growing_rate, sender_change
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.network import Network, numeric
 from fluidcc.ops import Num
@@ -98,9 +98,9 @@ def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
     full = Signal(*(jnp.broadcast_to(jnp.asarray(v, float), w.shape) for v in signal))
     said = heard(flows, (full,))
     rate = link.capacity / flows.n
-    share = flows.reaction.shares(marks_heard(flows, said), w)
+    s = cruising(flows, w)
     change = sender_change(
-        flows, cruising(flows, w), growth=rate * share.growing, acks=rate,
+        flows, s, growth=growing_rate(flows, s, said, rate), acks=rate,
         carried=rate * carried, signal=said, rtt=w / rate,
     )  # fmt: skip
     return flows.window.window(change.law)[0]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from fluidcc.analysis.bisection import bisect
 from fluidcc.fluid.senders import (
     Sender,
-    marks_heard,
+    growing_rate,
     sender_change,
     sending_rate,
     start_sender,
@@ -50,10 +50,9 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
     parts = []
     for share, signal in cases:
         rate = sending_rate(flows, s, signal, rtt)
-        window = flows.window.window(s.law)
-        growing = flows.reaction.shares(marks_heard(flows, signal), window).growing
+        growing = growing_rate(flows, s, signal, rate)
         change = sender_change(
-            flows, s, growth=rate if all_grow else rate * growing, acks=rate,
+            flows, s, growth=rate if all_grow else growing, acks=rate,
             carried=rate, signal=signal, rtt=rtt, ticks=True,
         )  # fmt: skip
         parts.append(jax.tree.map(lambda c, share=share: share * c, change))

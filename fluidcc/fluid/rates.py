@@ -13,7 +13,13 @@ import jax.numpy as jnp
 
 from fluidcc import ops
 from fluidcc.fluid.delays import Past, State, Wire, round_trip
-from fluidcc.fluid.senders import marks_heard, sender_change, sending_rate
+from fluidcc.fluid.senders import (
+    growing_rate,
+    scaled,
+    sender_change,
+    sending_rate,
+    summed,
+)
 from fluidcc.fluid.service import with_service
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.network import Flows, Link, Network
@@ -69,14 +75,6 @@ def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> N
     return ops.where(total > 0, weighted, sum(carried) / len(carried))
 
 
-def _scaled(rate: Num, change: Any) -> Any:
-    return jax.tree.map(lambda c: rate * c, change)
-
-
-def _sum(*changes: Any) -> Any:
-    return jax.tree.map(lambda *c: sum(c), *changes)
-
-
 def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
     """Mean change of a queue law's memory by arrivals per second, before its limits act.
 
@@ -89,7 +87,7 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
 
     per_packet = ops.slope(lambda k: counted(k, 0.0), x, q, capacity)
     per_second = ops.slope(lambda k: counted(0.0, k), x, q, capacity)
-    return _sum(_scaled(law.counted(offered, capacity), per_packet), per_second)
+    return summed(scaled(law.counted(offered, capacity), per_packet), per_second)
 
 
 def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
@@ -103,7 +101,7 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
         change = jax.tree.map(lambda raw, v: _hold(raw, v, low, high, None), change, x)
     if ticks and law.period is not None:
         jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
-        change = _sum(change, _scaled(1.0 / getattr(law, law.period), jump))
+        change = summed(change, scaled(1.0 / getattr(law, law.period), jump))
     return change
 
 
@@ -142,7 +140,7 @@ def _senders(
         if net.rates == "mgt":
             growth = sending_rate(flows, s, signal, rtt)
         else:
-            growth = acks * flows.reaction.shares(marks_heard(flows, signal), window).growing
+            growth = growing_rate(flows, s, signal, acks)
         raw = sender_change(
             flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt,
             ticks=ticks,
@@ -171,8 +169,8 @@ def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num
             at_source = j == 0 and flows.access_delay is None
             flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
             for met in past.passed[i][j]:  # links before let through what they can carry
-                kept = ops.clip(1 - heard(flows, (met.signal,)).drop, 0.0, 1.0)
-                flow = flow * kept * ops.minimum(met.pace, _MOST_PACE)
+                flow = flow * (1 - heard(flows, (met.signal,)).drop)
+                flow = flow * ops.minimum(met.pace, _MOST_PACE)
             offered[k].append((i, flow))
     return offered
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractLossClosure, Ack, Signal
+from fluidcc.laws.law import AbstractLossClosure, Ack, Signal, unchanged
 from fluidcc.laws.loss import HalveOnly
 from fluidcc.network import Flows
 from fluidcc.ops import Num
@@ -40,21 +40,25 @@ def start_sender(flows: Flows, window: Num) -> Sender:
     )
 
 
-def _scaled(rate: Num, change: Any) -> Any:
+def scaled(rate: Num, change: Any) -> Any:
+    """A change of a state, times a rate."""
     return jax.tree.map(lambda c: rate * c, change)
 
 
-def _sum(*changes: Any) -> Any:
+def summed(*changes: Any) -> Any:
+    """Changes of one state taken together."""
     return jax.tree.map(lambda *c: sum(c), *changes)
-
-
-def _zero(s: Any) -> Any:
-    return jax.tree.map(lambda v: 0.0 * v, s)
 
 
 def marks_heard(flows: Flows, signal: Signal) -> Num:
     """Probability that a carrier brings a mark which the window law hears."""
     return signal.mark if flows.feedback.marks else 0.0 * signal.mark
+
+
+def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num) -> Num:
+    """Rate of the ACKs, of all that come at `acks` [packet/s], that let the window grow."""
+    window = flows.window.window(s.law)
+    return acks * flows.reaction.shares(marks_heard(flows, signal), window).growing
 
 
 def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
@@ -110,30 +114,30 @@ def _law_change(
         return Ack(count, elapsed, rtt, load, signal.mark)
 
     in_time = ops.slope(lambda k: law.on_ack(s.law, told(0.0, k)), *like)
-    own = _sum(
-        _scaled(growth, ops.slope(lambda k: law.on_ack(s.law, told(k, 0.0)), *like)),
-        _scaled(_running(flows, s, signal, rtt), in_time),
+    own = summed(
+        scaled(growth, ops.slope(lambda k: law.on_ack(s.law, told(k, 0.0)), *like)),
+        scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
-        slowly = law.with_window(_zero(s.law), s.slow * acks * (1 - mark))
-        own = _sum(_scaled(1 - s.slow, own), slowly)
+        slowly = law.with_window(unchanged(s.law), s.slow * acks * (1 - mark))
+        own = summed(scaled(1 - s.slow, own), slowly)
     one = told(1.0, 0.0)
     lost = _closure(flows).lost(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
-    to_one_packet = law.with_window(_zero(s.law), ops.minimum(1.0 - w, 0.0))
+    to_one_packet = law.with_window(unchanged(s.law), ops.minimum(1.0 - w, 0.0))
     reacting = flows.reaction.shares(mark, w).heard
     changes = [
         own,
-        _scaled(acks, ops.slope(lambda k: law.observe(s.law, told(k, 0.0)), *like)),
-        _scaled(carried * reacting, law.on_mark(s.law, one)),
-        _scaled(lost.recovering, law.on_loss(s.law, one)),
-        _scaled(lost.timing_out, to_one_packet),
+        scaled(acks, ops.slope(lambda k: law.observe(s.law, told(k, 0.0)), *like)),
+        scaled(carried * reacting, law.on_mark(s.law, one)),
+        scaled(lost.recovering, law.on_loss(s.law, one)),
+        scaled(lost.timing_out, to_one_packet),
     ]
     between = law.period(one)
     if ticks and between is not None:
-        changes.append(_scaled(1.0 / between, law.on_tick(s.law, one)))
-    return _sum(*changes)
+        changes.append(scaled(1.0 / between, law.on_tick(s.law, one)))
+    return summed(*changes)
 
 
 def sender_change(

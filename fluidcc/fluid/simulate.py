@@ -171,8 +171,7 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
             marked = marked + jnp.sum(sent * own.mark)
             dropped = dropped + jnp.sum(sent * own.drop)
             if flows.feedback.quench:
-                told = 1 - (1 - own.mark) * (1 - own.drop)
-                quenches = quenches + jnp.sum(sent * told)
+                quenches = quenches + jnp.sum(sent * own.either)
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
     used = jnp.where(q > 0, 1.0, share)

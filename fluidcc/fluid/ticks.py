@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fluidcc.fluid.delays import Past, State, round_trip
-from fluidcc.fluid.rates import HIGH, WAITING, Modes, heard
+from fluidcc.fluid.rates import FREE, HIGH, WAITING, Modes, heard
 from fluidcc.fluid.senders import known_load
 from fluidcc.fluid.service import NEVER, with_service
 from fluidcc.laws.law import Ack, Arrival
@@ -62,7 +62,7 @@ def tick(
             change = flows.window.on_tick(s.law, ack)
             moved = on & (modes.windows[i] != WAITING)
             senders[i] = s._replace(law=_added(s.law, change, moved))
-            windows[i] = jnp.where(moved & (windows[i] == HIGH), 0, windows[i])
+            windows[i] = jnp.where(moved & (windows[i] == HIGH), FREE, windows[i])
             due, between = clocks[links + i], flows.window.period(ack)
             assert between is not None
             clocks[links + i] = due + jnp.where(on, between, 0.0)

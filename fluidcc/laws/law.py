@@ -29,6 +29,11 @@ class Signal(NamedTuple):
     drop: Num = 0.0  # probability to be lost
     load: Num = 0.0  # load factor; 0 from links that tell none
 
+    @property
+    def either(self) -> Num:
+        """Probability to be marked or lost."""
+        return 1 - (1 - self.mark) * (1 - self.drop)
+
 
 class Arrival(NamedTuple):
     """What `count` packets tell a queue, `elapsed` seconds after the ones before."""
@@ -72,6 +77,11 @@ class Trip(NamedTuple):
     forward: Num  # source to queue entry, with upstream queues
     queueing: Num  # in this queue
     reverse: Num  # router to source
+
+
+def unchanged(state: State) -> State:
+    """The change of a state that does not change."""
+    return jax.tree.map(lambda v: 0.0 * v, state)
 
 
 class Law(eqx.Module):
@@ -133,7 +143,7 @@ class AbstractWindowLaw(Law):
 
     def observe(self, s: State, ack: Ack) -> State:
         """Change on all acknowledgements, whether the window may grow or not: what is learnt."""
-        return jax.tree.map(lambda v: 0.0 * v, s)
+        return unchanged(s)
 
     def period(self, ack: Ack) -> Num | None:
         """Time between ticks [s]; None for a law without."""
@@ -141,7 +151,7 @@ class AbstractWindowLaw(Law):
 
     def on_tick(self, s: State, ack: Ack) -> State:
         """Change at a tick; `ack` tells the round trip and the load known then."""
-        return jax.tree.map(lambda v: 0.0 * v, s)
+        return unchanged(s)
 
 
 class AbstractQueueLaw(Law):
@@ -174,11 +184,11 @@ class AbstractQueueLaw(Law):
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Change on `seen.count` arrivals and `seen.elapsed` seconds; 0 if both are 0."""
-        return jax.tree.map(lambda v: 0.0 * v, x)
+        return unchanged(x)
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Change at a tick; `seen` tells the queue and the link rate."""
-        return jax.tree.map(lambda v: 0.0 * v, x)
+        return unchanged(x)
 
     def spacing(self) -> tuple[Num, Num]:
         """Shortest and longest time between ticks [s]; packets draw uniformly between them."""

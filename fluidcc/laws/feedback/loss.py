@@ -14,4 +14,4 @@ class Loss(AbstractFeedback):
 
     def hears(self, signal: Signal) -> Signal:
         """Turn marks into losses."""
-        return Signal(mark=0.0, drop=1 - (1 - signal.mark) * (1 - signal.drop))
+        return Signal(mark=0.0, drop=signal.either)

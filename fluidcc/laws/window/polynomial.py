@@ -5,7 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 
 from fluidcc.laws.law import AbstractWindowLaw, Ack
-from fluidcc.laws.parameters import param
+from fluidcc.laws.parameters import check_order, param
 from fluidcc.ops import Num
 
 
@@ -66,8 +66,4 @@ class Polynomial(AbstractPolynomial):
     def __check_init__(self) -> None:
         """Raise ValueError unless alpha < beta: otherwise windows grow without bound."""
         super().__check_init__()
-        if isinstance(self.alpha, float | int) and isinstance(self.beta, float | int):
-            if self.alpha >= self.beta:
-                raise ValueError(
-                    f"polynomial needs alpha < beta, got {self.alpha!r} and {self.beta!r}"
-                )
+        check_order(self, "alpha", "beta")
