@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from fluidcc.fluid.mean_traffic import open_load
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
 from fluidcc.network import Flows, Link, Network
@@ -13,17 +14,19 @@ def advice(net: Network) -> tuple[str, ...]:
     Results carry these sentences in their messages.
     """
     out: list[str] = []
-    for name, link in zip(net.link_names, net.links, strict=True):
-        out += [f"links.{name}: {text}" for text in _of_link(link)]
+    for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
+        files = [open_load(flows) for flows in net.flows if k in flows.route]
+        fixed = float(link.cross) + sum(float(load) for load in files if load is not None)
+        out += [f"links.{name}: {text}" for text in _of_link(link, fixed)]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         route = {net.link_names[k]: net.links[k] for k in flows.route}
         out += [f"flows.{name}: {text}" for text in _of_flows(flows, route)]
     return tuple(out)
 
 
-def _of_link(link: Link) -> Iterator[str]:
-    """Traffic that no signal slows, against the rate of the link."""
-    capacity, fixed = float(link.capacity), float(link.cross)
+def _of_link(link: Link, fixed: float) -> Iterator[str]:
+    """Traffic that no signal slows, `fixed` packet/s without calls, against the rate of the link."""
+    capacity = float(link.capacity)
     if link.voice is not None:
         voice, calls = link.voice, float(link.voice.mean(link.packet_size))
         if voice.discipline == "wfq" and calls > voice.share * capacity:
@@ -43,6 +46,12 @@ def _of_link(link: Link) -> Iterator[str]:
 def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
     """Laws of a group against each other, and against the queue laws of its route."""
     window = flows.window
+    load, sources = open_load(flows), float(flows.traffic.sources())
+    if load is not None:
+        yield f"its files are traffic of {float(load):g} packet/s that no signal slows in the fluid"
+    elif sources != 1:
+        number = float(sum(flows.n)) * sources
+        yield f"its sessions are {number:g} on/off sources of their mean rate in the fluid"
     if hasattr(window, "pause") and not flows.feedback.quench:
         yield f"{window.name} is made for source quenches, and {flows.feedback.name} has none"
     if not window.loads:

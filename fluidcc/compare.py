@@ -8,12 +8,17 @@ import numpy as np
 import xarray as xr
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.fluid.rates import heard
+from fluidcc.analysis.fairness import throughputs
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.rates import link_signal
 from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.network import Network
+from fluidcc.packets.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
+from fluidcc.packets.series import affordable
 
 _POINTS = 4001
+_SAMPLES = 1000  # of the packets over time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,10 +123,15 @@ def compare(
     rest = equilibrium(net)
     points = np.linspace(0.0, until, _POINTS)
     fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
-    packets = simulate_packets(net, until=until, warmup=warmup, seeds=seeds, progress=progress)
+    sample = until / _SAMPLES
+    if not affordable(plan(net), sample, until, len(seeds)):
+        sample = None
+    packets = simulate_packets(
+        net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress
+    )
     late = points >= warmup
-    results = (net, rest, fluid, packets, late)
-    rows = (*_link_rows(*results), *_flow_rows(*results))
+    results = (rest, fluid, packets, late)
+    rows = (*_link_rows(as_fluid(net), *results), *_flow_rows(net, *results))
     return Comparison(rows, rest, fluid, packets, until, warmup)
 
 
@@ -142,10 +152,10 @@ def _shares_at_rest(net: Network, rest: Equilibrium, k: int) -> tuple[float, flo
     sent = marked = dropped = 0.0
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k in flows.route:
-            own = heard(flows, (rest.rest.signals[k],))
+            own = link_signal(flows, rest.rest.signals[k])
             load = float(np.sum(np.asarray(flows.n) * rest.flows[name].rate))
             sent += load
-            marked += load * float(own.mark)
+            marked += load * float(own.either - own.drop)
             dropped += load * float(own.drop)
     return marked / sent, dropped / sent
 
@@ -158,8 +168,9 @@ def _link_rows(
         run, still = fluid.links[name], rest.links[name]
         marked, dropped = _shares_at_rest(net, rest, k)
         offered = run.offered[late]
+        used = "utilization_left" if net.links[k].voice is not None else "utilization"
         quantities = (
-            ("utilization", "1", still.utilization, run.utilization, None, "utilization"),
+            ("utilization", "1", still.utilization, run.utilization, None, used),
             ("queue", "packet", still.queue, run.queue, None, "system_mean"),
             ("marked", "1", marked, run.marked, offered, "mark_fraction"),
             ("dropped", "1", dropped, run.dropped, offered, "drop_fraction"),
@@ -176,10 +187,13 @@ def _link_rows(
 def _flow_rows(
     net: Network, rest: Equilibrium, fluid: Trajectory, runs: PacketRuns, late: Any
 ) -> list[Row]:
-    rows = []
+    rows, arriving = [], throughputs(rest)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if name not in fluid.flows:  # files that come by themselves
+            continue
         run, bits = fluid.flows[name], 8.0 * float(net.links[flows.route[0]].packet_size)
-        still = bits * np.average(rest.flows[name].rate, weights=run.n)
+        bits *= float(flows.traffic.sources())  # on/off flows for each source
+        still = bits * arriving[name]
         moving = bits * np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n).mean()
         seen = _packets(runs, "flows", name, "goodput")
         rows.append(Row(f"flows.{name}.goodput", "bit/s", _number(still), _number(moving), *seen))

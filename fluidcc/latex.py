@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import sympy as sp
 
+from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import arrival_rate
 from fluidcc.fluid.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
@@ -137,7 +138,7 @@ def latex(net: Network) -> str:
     Rates and signals with index d carry the delays of their feedback law; several links' signals
     combine as 1 - prod(1 - p). Made from the rules of the laws, like every other result.
     """
-    lines = []
+    net, lines = as_fluid(net), []
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         for left, right in sender_equations(flows, net.rates).items():
             lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fluidcc.laws.estimator import Exact
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -69,9 +70,12 @@ class Link(eqx.Module):
         float("inf"), "B", unit="packet", doc="packets that the queue holds", within="(0, inf]"
     )
     cross: Num = param(
-        0.0, "A", unit="packet/s", doc="fluid: traffic in the queue that no signal slows",
+        0.0, "A", unit="packet/s", doc="traffic in the queue that no signal slows",
         within="[0, inf)",
     )  # fmt: skip
+    cross_sizes: str = choice(
+        "constant", "constant", "exponential", doc="packets: sizes of the cross traffic's, Poisson"
+    )
     voice: Voice | None = None
     initial: LinkInitial = LinkInitial()
 
@@ -85,7 +89,8 @@ class Flows(eqx.Module):
 
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s].
     `route` holds indices of links. `access_delay` None means that sources sit at their first
-    link, `reverse_delay` None (router to source, for quenches) that it is the propagation of the
+    link. `reverse_delay` is that of the first router; those further on add the delays of the links
+    in between. An array has one for each link of the route, None stands for the propagation of the
     way there. `sender` holds rules of the packet sender as (name, value) pairs.
     """
 
@@ -99,11 +104,16 @@ class Flows(eqx.Module):
     estimator: AbstractEstimator = Exact()
     traffic: AbstractSource = Bulk()
     route: tuple[int, ...] = eqx.field(default=(0,), static=True)
+    reverse_route: tuple[int, ...] = eqx.field(default=(), static=True)
     access_delay: Num | None = param(
         None, "f", unit="s", doc="one way, source to its first link", within="[0, inf)"
     )
     reverse_delay: Num | None = param(
-        None, "b_r", unit="s", doc="router to source on the reverse path", within="(0, inf)"
+        None,
+        "b_r",
+        unit="s",
+        doc="router to source, for quenches and rewritten ACKs",
+        within="[0, inf)",
     )
     access_capacity: Num = param(
         float("inf"), "C_a", unit="packet/s", doc="packets: rate of each access link",
@@ -140,9 +150,17 @@ class Network(eqx.Module):
         if len(self.link_names) != len(self.links) or len(self.flow_names) != len(self.flows):
             raise ValueError("a network needs one name for each link and each group of flows")
         for name, flows in zip(self.flow_names, self.flows, strict=True):
-            if not flows.route or any(not 0 <= k < len(self.links) for k in flows.route):
+            for key, route in (("route", flows.route), ("reverse_route", flows.reverse_route)):
+                known = all(0 <= k < len(self.links) for k in route)
+                if not known or (key == "route" and not route):
+                    raise ValueError(
+                        f"flows.{name}.{key}: expected links of the network, got {route}"
+                    )
+            back = () if flows.reverse_delay is None else np.shape(flows.reverse_delay)
+            if back not in ((), (len(flows.route),)):
                 raise ValueError(
-                    f"flows.{name}.route: expected links of the network, got {flows.route}"
+                    f"flows.{name}.reverse_delay: expected a number, or {len(flows.route)} for the "
+                    f"links of the route, got an array of shape {back}"
                 )
 
 

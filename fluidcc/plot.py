@@ -68,6 +68,14 @@ def _from_zero(*axes: Axes) -> None:
         ax.set_ylim(0, 1.25 * top if top > 0 else None)
 
 
+def _from_zero_late(ax: Axes, begin: float) -> None:
+    """The same for what is drawn from time `begin` on: a slow start may leave the picture."""
+    lines = [line.get_xydata() for line in ax.get_lines()]
+    late = [xy[(xy[:, 0] >= begin) & np.isfinite(xy[:, 1]), 1] for xy in map(np.asarray, lines)]
+    top = max((float(values.max()) for values in late if values.size), default=0.0)
+    ax.set_ylim(0, 1.5 * top if top > 0 else None)
+
+
 def _fit_scale(ax: Axes, low: Any, high: Any) -> None:
     """A logarithmic axis where the values span more than a decade or so."""
     numbers = all(isinstance(v, int | float) for v in (low, high))
@@ -157,17 +165,54 @@ def _packets(figure: SubFigure, runs: Any) -> None:
     left.set_title(runs.message)
 
 
+def _packet_series(figure: SubFigure, runs: Any) -> None:
+    """Queues and windows of the first run over time."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    run = runs.series.isel(seed=0)
+    for k, name in enumerate(run.link.values):
+        link, colour = run.sel(link=name), f"C{k}"
+        above.plot(run.time, link.link_queue, color=colour, linewidth=0.7, label=f"{name}: queue")
+        if not np.array_equal(link.link_average, link.link_queue):
+            label = f"{name}: average"
+            above.plot(run.time, link.link_average, "--", color="0.2", linewidth=1, label=label)
+    for k, name in enumerate(run.group.values):
+        windows = run.flow_window.values[:, run.flow_group.values == name]
+        known = ~np.isnan(windows).all(axis=1)
+        time, windows = run.time.values[known], windows[known]
+        low, high = np.nanmin(windows, axis=1), np.nanmax(windows, axis=1)
+        below.fill_between(time, low, high, color=f"C{k}", alpha=_PALE, linewidth=0)
+        below.plot(run.time, run.group_window.sel(group=name), color=f"C{k}", label=f"{name}: mean")
+    above.set(title=f"{runs.message}, here seed {runs.seeds[0]}", ylabel="queue [packet]")
+    below.set(xlabel="time [s]", ylabel="window [packet]")
+    _from_zero(above)
+    _from_zero_late(below, runs.warmup)
+    above.legend(ncols=2)
+    below.legend(ncols=3)
+
+
 def _comparison(figure: SubFigure, both: Any) -> None:
-    """The fluid queue with the packets' mean, goodputs, and all relative differences."""
-    grid = figure.add_gridspec(2, 2)
-    _queues(figure.add_subplot(grid[0, :]), both)
-    _goodputs(figure.add_subplot(grid[1, 0]), both)
-    _differences(figure.add_subplot(grid[1, 1]), both)
+    """Queues and windows over time, goodputs, and all relative differences."""
+    grid = figure.add_gridspec(3, 2)
+    queues = figure.add_subplot(grid[0, :])
+    _queues(queues, both)
+    _windows(figure.add_subplot(grid[1, :], sharex=queues), both)
+    _goodputs(figure.add_subplot(grid[2, 0]), both)
+    _differences(figure.add_subplot(grid[2, 1]), both)
+
+
+def _one_run(both: Any, variable: str, label: str) -> Any:
+    """A series of the first packet run, with its times; nothing where there is none."""
+    series = both.packets.series
+    if series is None:
+        return [], []
+    return series.time, series[variable].isel(seed=0).sel({variable.split("_")[0]: label})
 
 
 def _queues(ax: Axes, both: Any) -> None:
     rows = {row.name: row for row in both.rows}
     for k, (name, link) in enumerate(both.fluid.links.items()):
+        seen = _one_run(both, "link_system", name)
+        ax.plot(*seen, color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * _PALE)
         ax.plot(both.fluid.time, link.queue, color=f"C{2 * k}", label=f"{name}: fluid")
         row, colour = rows[f"links.{name}.queue"], f"C{2 * k + 1}"
         if row.packets is not None:
@@ -177,9 +222,22 @@ def _queues(ax: Axes, both: Any) -> None:
             ax.plot(span, [mean, mean], color=colour, label=f"{name}: packets, mean and 95 %")
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
-    ax.set(title=both.fluid.net.title, xlabel="time [s]", ylabel="queue [packet]")
+    ax.set(title=both.fluid.net.title, ylabel="queue [packet]")
     _from_zero(ax)
     ax.legend(ncols=3)
+
+
+def _windows(ax: Axes, both: Any) -> None:
+    """Mean window of each group."""
+    for k, (name, group) in enumerate(both.fluid.flows.items()):
+        seen = _one_run(both, "group_window", name)
+        label = f"{name}: packets, seed {both.packets.seeds[0]}"
+        ax.plot(*seen, color=f"C{2 * k + 1}", linewidth=0.7, label=label)
+        mean = np.average(group.window, axis=1, weights=group.n)
+        ax.plot(both.fluid.time, mean, color=f"C{2 * k}", label=f"{name}: fluid")
+    ax.set(xlabel="time [s]", ylabel="window [packet]")
+    _from_zero_late(ax, both.warmup)
+    ax.legend(ncols=min(len(both.fluid.flows), 3))
 
 
 def _goodputs(ax: Axes, both: Any) -> None:
@@ -257,7 +315,7 @@ _DRAWINGS: dict[str, tuple[Callable[[SubFigure, Any], None], float]] = {
     "Stability": (_stability, 3.0),
     "Crossings": (_crossings, 3.0),
     "PacketRuns": (_packets, 2.6),
-    "Comparison": (_comparison, 5.0),
+    "Comparison": (_comparison, 6.6),
 }
 
 
@@ -266,6 +324,8 @@ def _drawing(result: Any) -> tuple[Callable[[SubFigure, Any], None], float]:
     name = type(result).__name__
     if name == "Sweep":
         return _sweep, 1.7 * math.ceil(len(_panels(result)) / 2) + 0.3
+    if name == "PacketRuns" and result.series is not None:
+        return _packet_series, 4.0
     if name not in _DRAWINGS:
         raise TypeError(f"plot: expected a result or a sweep, got {name}")
     return _DRAWINGS[name]

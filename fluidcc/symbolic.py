@@ -5,7 +5,7 @@ back is the expression that the packet engine compiles and the documentation pri
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,6 +28,10 @@ from fluidcc.laws.law import (
     Since,
 )
 from fluidcc.laws.parameters import infos
+from fluidcc.ops import Num
+
+DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
+"""Rules of sources that turn a uniform number into a time, a count or a size."""
 
 RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
     {
@@ -38,7 +42,7 @@ RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
         AbstractFeedback: ("hears", "permit", "sending"),
         AbstractEstimator: ("decode", "mean"),
         AbstractLossClosure: ("lost", "window"),
-        AbstractSource: ("ending", "beginning", "first_window"),
+        AbstractSource: ("ending", "beginning", "first_window", *DRAWN),
     }
 )
 """Names of the rules of each kind of law; a marking law has `marking_rule` instead."""
@@ -114,7 +118,7 @@ def _event(law: Law, method: str) -> tuple:
     p, lost, marked, rate, load, known, hashed, rtt = (
         _symbol(name, nonnegative=True) for name in ("p", "l", "m", "x", "f", r"\hat f", "h", "R")
     )
-    since = _record(Since, time="t", round_trip="R", window="y")
+    since = _record(Since, time="t", round_trip="R", window="y", dropped="d")
     ack = _record(Ack, count="n", elapsed="e", rtt="R", load="f", marked="m")
     arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
     if isinstance(law, AbstractWindowLaw):
@@ -131,7 +135,8 @@ def _event(law: Law, method: str) -> tuple:
         },
         AbstractEstimator: {"decode": (known, hashed, load), "mean": (known, load)},
         AbstractLossClosure: {"lost": (lost, window, rtt, rate), "window": (lost, rtt)},
-        AbstractSource: {"ending": (rate,), "beginning": (), "first_window": ()},
+        AbstractSource: {"ending": (rate,), "beginning": (), "first_window": ()}
+        | dict.fromkeys(DRAWN, (_symbol("U", nonnegative=True),)),
     }
     return next(found[method] for kind, found in arguments.items() if isinstance(law, kind))
 
@@ -156,6 +161,25 @@ def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
         parameters=tuple(parameter_symbols(law).values()),
         results=tuple(sp.sympify(r) for r in _flat(results)),
     )
+
+
+def _answer(law: AbstractWindowLaw, answer: Callable[[Any, Any, Ack], Num | None]) -> Rule:
+    """What a window law answers to (law, state, ack) as a rule; no results for None."""
+    bare, (ack,) = with_symbols(law), _event(law, "on_tick")
+    state = state_symbols(bare)
+    result = answer(bare, state, ack)
+    results = () if result is None else (sp.sympify(result),)
+    return Rule(_flat(state), tuple(ack), tuple(parameter_symbols(law).values()), results)
+
+
+def period_rule(law: AbstractWindowLaw) -> Rule:
+    """Time between ticks of a window law; no results for a law without."""
+    return _answer(law, lambda bare, state, ack: bare.period(ack))
+
+
+def slow_start_rule(law: AbstractWindowLaw) -> Rule:
+    """Whether windows of a law grow by slow start below the threshold."""
+    return _answer(law, lambda bare, state, ack: bare.slow_start(state))
 
 
 def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
@@ -206,11 +230,9 @@ def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[s
 
 def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
     """Time between ticks in LaTeX; empty for a law without."""
-    bare = with_symbols(law)
-    if isinstance(bare, AbstractQueueLaw):
-        return "" if bare.period is None else _latex(getattr(bare, bare.period))
-    between = bare.period(*_event(bare, "on_tick"))
-    return "" if between is None else _latex(sp.sympify(between))
+    if isinstance(law, AbstractWindowLaw):
+        return "".join(map(_latex, period_rule(law).results))
+    return "" if law.period is None else _latex(getattr(with_symbols(law), law.period))
 
 
 def equations(laws: Sequence[Law]) -> dict[str, list[str]]:

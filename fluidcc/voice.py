@@ -1,6 +1,7 @@
 """Voice calls that share a link with the flows: their load, and what they leave of the link."""
 
 import heapq
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -89,6 +90,13 @@ class Voice(eqx.Module):
     )
     talk: Num = param(1.004, "T_a", unit="s", doc="mean talk spurt", within="(0, inf)")
     overhead: Num = param(0.0, "h", unit="1", doc="bytes of headers per byte", within="[0, inf)")
+    frame: Num = param(
+        0.02, "T_f", unit="s", doc="packets: speech in each, rounded to bytes", within="(0, inf)"
+    )
+    drain: Num = param(
+        0.02, "T_q", unit="s", doc="packets: time in which wfq sends a full queue of voice, at its weight",
+        within="(0, inf]",
+    )  # fmt: skip
     share: Num = param(
         0.8, r"\phi_v", unit="1", doc="weight of voice; best effort has the rest", within="(0, 1)"
     )
@@ -130,6 +138,10 @@ class Voice(eqx.Module):
         """Rate of one talker [packet/s], in packets of `packet_size` bytes."""
         return self.codec * (1 + self.overhead) / (8 * packet_size)
 
+    def frame_bytes(self) -> Num:
+        """Bytes of a packet of speech, headers included."""
+        return self.codec * self.frame / 8 * (1 + self.overhead)
+
     def mean(self, packet_size: Num) -> Num:
         """Mean rate of all calls [packet/s], in packets of `packet_size` bytes."""
         return self.carried() * self.active * self.talker(packet_size)
@@ -166,7 +178,7 @@ class Voice(eqx.Module):
     def _calls(self, rng: np.random.Generator, until: float) -> tuple[np.ndarray, np.ndarray]:
         """Begin and end of every call [s]; those under way at 0 begin there."""
         offered, holding, most = float(self.offered()), float(self.holding), float(self.most)
-        present = _truncated_poisson(rng, offered, most)
+        present = present_calls(rng.uniform(), offered, most)
         coming = np.sort(rng.uniform(0.0, until, rng.poisson(offered / holding * until)))
         begin = np.concatenate([np.zeros(present), coming])
         end = begin + rng.exponential(holding, len(begin))
@@ -196,14 +208,15 @@ class Voice(eqx.Module):
         return np.concatenate(times), np.concatenate(steps), at_first
 
 
-def _truncated_poisson(rng: np.random.Generator, mean: float, most: float) -> int:
-    """A Poisson number given that it is at most `most`: calls at a random instant."""
-    if math.isinf(most):
-        return int(rng.poisson(mean))
-    k = np.arange(int(most) + 1)
-    logs = k * math.log(mean) - np.cumsum(np.log(np.maximum(k, 1))) if mean > 0 else -1e9 * k
-    weights = np.exp(logs - logs.max())
-    return int(rng.choice(k, p=weights / weights.sum()))
+def present_calls(u: float, mean: float, most: float) -> int:
+    """Calls at a random instant, from a number `u` uniform in [0, 1): Poisson, at most `most`."""
+    if mean == 0:
+        return 0
+    last = int(min(most, mean + 40 * math.sqrt(mean) + 40))  # beyond lies no number that u reaches
+    logs = [k * math.log(mean) - math.lgamma(k + 1) for k in range(last + 1)]
+    top = max(logs)
+    *below, total = itertools.accumulate(math.exp(log - top) for log in logs)
+    return sum(chance <= u * total for chance in below)
 
 
 def _admitted(begin: np.ndarray, end: np.ndarray, most: float) -> np.ndarray:

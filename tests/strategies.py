@@ -120,6 +120,9 @@ def groups(draw: st.DrawFn, using: type[Law] | None) -> Flows:
     window, reaction = parts["window"], parts["reaction"]
     if window.min_window > window.max_window:
         window = dataclasses.replace(window, max_window=math.inf)
+    if hasattr(parts["traffic"], "first"):
+        first = min(max(parts["traffic"].first, window.min_window), window.max_window)
+        parts["traffic"] = dataclasses.replace(parts["traffic"], first=first)
     if hasattr(window, "pause"):
         window = dataclasses.replace(window, pause=isinstance(reaction, Pause))
     if parts["feedback"].quench and hasattr(reaction, "growth"):

@@ -55,6 +55,23 @@ def test_results_as_table_dataset_and_text(both):
     assert "flows.mod.goodput" in repr(both)
 
 
+def test_goodput_at_rest_is_what_arrives():
+    """A full buffer: the link carries its rate, and sources send more by what is lost."""
+    text = """
+[links.l]
+capacity = 1250
+buffer = 30
+queue = { law = "droptail" }
+[flows.f]
+n = 20
+rtt = "80 ms"
+window = { law = "newreno", max_window = 100 }
+"""
+    rows = {row.name: row for row in fc.compare(fc.loads(text), until=2.0, seeds=(1,)).rows}
+    assert rows["links.l.dropped"].equilibrium > 0.01
+    assert 20 * rows["flows.f.goodput"].equilibrium == pytest.approx(1250 * 8e3, rel=1e-9)
+
+
 def test_a_warmup_beyond_the_end_is_refused():
     with pytest.raises(ValueError, match=r"warmup: expected a time in \[0, 10"):
         fc.compare(fc.load("misra2003/mixed"), until=10.0, warmup=10.0)

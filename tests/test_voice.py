@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from fluidcc.voice import Voice, erlang_blocking
+from fluidcc.voice import Voice, erlang_blocking, present_calls
 
 SIZE = 1000.0  # B
 TALKER = 8.0  # packet/s of 1000 B at 64 kbit/s
@@ -131,7 +131,7 @@ def test_the_number_of_talkers_forgets_at_the_rates_of_calls_and_spurts():
     pairs = []
     for seed in range(1000):
         held = Voice(**voice, seed=seed).path(lag, SIZE)
-        calls = np.random.default_rng(seed).poisson(40.0)  # drawn first
+        calls = present_calls(np.random.default_rng(seed).uniform(), 40.0, math.inf)  # drawn first
         pairs.append((held.rates[0] / TALKER - calls / 2, held.rates[-1] / TALKER - calls / 2))
     first, last = np.array(pairs).T
     correlation = np.corrcoef(first, last)[0, 1]

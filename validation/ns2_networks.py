@@ -5,6 +5,7 @@ ACKs cross. Nothing queues there, so their transmission times are added to the r
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,12 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Uniform, Wait
+from fluidcc.laws.traffic import Files, Sessions
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
+from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.voice import Voice
 
 ACK = 320.0  # bit
 MARK_P = 0.1  # ns-2 marks where RED's base probability is below this, and drops above
@@ -54,7 +58,10 @@ def _becn(params: dict[str, Any]) -> Scenario:
     }
     if gentle:
         sender["mark_below"] = _mark_below(MARK_P)
-    rtt = 2 * (0.004 + delay) + 8 * size / 1e8 + 2 * ACK / 1e8 + ACK / 1e7
+    rtt = 2 * (0.004 + delay) + 8 * size / 1e8 + 2 * ACK / 1e8
+    web = params.get("web", 0) > 0
+    if not web:  # else ACKs pass a link with requests
+        rtt += ACK / 1e7
     groups = {}
     for name, count, feedback in (("plain", n - ecn, Loss()), ("ecn", ecn, MarkTail())):
         if count > 0:
@@ -64,13 +71,23 @@ def _becn(params: dict[str, Any]) -> Scenario:
                 rtt=np.array([rtt]),
                 reaction=OncePerRTT(),
                 feedback=feedback,
+                reverse_route=(1,) if web else (),
                 access_delay=0.002,
                 access_capacity=12500.0,
                 start=Start(0.0, 5.0),
                 sender=tuple(sender.items()),
             )
     link = Link(queue=queue, capacity=1250.0, packet_size=size, delay=delay, buffer=90.0)
-    net = Network(links=(link,), flows=tuple(groups.values()), flow_names=tuple(groups))
+    links, names = (link,), ("bottleneck",)
+    if web:
+        back = dataclasses.replace(link, queue=Droptail(), buffer=999.0)
+        links, names = (link, back), ("bottleneck", "back")
+        groups["web"] = dataclasses.replace(
+            groups["ecn"], n=np.array([1.0]), traffic=Sessions(), start=Start(50.0, 50.0)
+        )
+    net = Network(
+        links=links, flows=tuple(groups.values()), link_names=names, flow_names=tuple(groups)
+    )
     return Scenario(net, params["warm_s"], params["T_s"])
 
 
@@ -115,10 +132,14 @@ def _ecn_mod(params: dict[str, Any]) -> Scenario:
     """Family D: NewReno with ECN over gentle RED, round trips spread over 25 to 250 ms.
 
     The ns-2 script puts each flow's distance into its source link; here it is on the way back,
-    which only shifts the sender's clock.
+    which only shifts the sender's clock. Beside voice ns-2 has CBQ by weighted round robin, where
+    the network has self-clocked fair queueing.
     """
     n, size = params["n"], float(params.get("pkt", 1000))
-    capacity = 5.04e6 / (8 * size)
+    calls = None
+    if params.get("voip"):
+        calls = Voice(arrivals=2.0, holding=100.0, most=240, talk=1.004, active=1.004 / 2.591)
+    capacity = (5.04e6 if calls is None else 1e7) / (8 * size)
     rtt = 0.025 + 0.225 * np.arange(n) / (n - 1)
     rtt += 8 * size / 1e8 + 2 * ACK / 1e8 + ACK / 1e7
     sender = ()
@@ -136,7 +157,9 @@ def _ecn_mod(params: dict[str, Any]) -> Scenario:
         start=Start(0.0, 5.0),
         sender=sender,
     )
-    link = Link(queue=queue, capacity=capacity, packet_size=size, delay=0.005, buffer=150.0)
+    link = Link(
+        queue=queue, capacity=capacity, packet_size=size, delay=0.005, buffer=150.0, voice=calls
+    )
     net = Network(links=(link,), flows=(flows,), flow_names=("ecn",))
     return Scenario(net, params["warm"], params["T"])
 
@@ -195,6 +218,74 @@ def _chain(params: dict[str, Any]) -> Scenario:
     return Scenario(net, 10.0, params["T"])
 
 
+def _sack(params: dict[str, Any]) -> Scenario:
+    """Family E without cross traffic: SACK over 45 Mbit/s with a buffer of one BDP.
+
+    ns-2 chooses thresholds and weight of adaptive RED from the rate of the link; ACKs are 8 bytes
+    longer there for each block they tell, which is left out.
+    """
+    rtts = np.array([float(rtt) for rtt in params["rtts"].split(",")]) / 1000
+    bits, capacity = params["C_bps"], params["C_bps"] / 8000
+    buffer = float(int(bits * max(rtts) / 8000))
+    queue, feedback = Droptail(), Loss()
+    if params["aqm"] == "RED":
+        queue, feedback = RED(
+            min_th=buffer / 6, max_th=buffer / 2, p_max=0.1, w_q=0.002, gentle=True,
+            spreading=Wait(),
+        ), MarkTail()  # fmt: skip
+    elif params["aqm"] == "ARED":
+        least = 0.005 * capacity / 2
+        queue, feedback = AdaptiveRED(
+            min_th=least, max_th=3 * least, p_max=0.1, w_q=1 - math.exp(-1 / capacity),
+            lowest=min(0.01, 10 / capacity), gentle=True, spreading=Wait(), target="band",
+        ), MarkTail()  # fmt: skip
+    flows = Flows(
+        window=SACK(max_window=20000.0),
+        n=np.ones(len(rtts)),
+        rtt=rtts + 8000 / (10 * bits) + 2 * ACK / (10 * bits) + ACK / bits,
+        reaction=OncePerRTT(),
+        feedback=feedback,
+        access_delay=float(rtts[0]) / 2 - 0.003,
+        access_capacity=10 * capacity,
+        start=Start(0.0, 2.0),
+        sender=(("overhead", 1 / capacity),),
+    )
+    link = Link(
+        queue=queue, capacity=capacity, packet_size=1000.0, delay=0.002,
+        buffer=buffer - 1 if params["aqm"] == "DropTail" else buffer,
+    )  # fmt: skip
+    net = Network(links=(link,), flows=(flows,), flow_names=("ecn",))
+    return Scenario(net, params["warm"], params["T"])
+
+
+def _sack_beside_files(params: dict[str, Any]) -> Scenario:
+    """Family E: the same with Pareto files both ways, and a way back that drops at its tail."""
+    case, bits = _sack(params), params["C_bps"]
+    link, flows = case.net.links[0], case.net.flows[0]
+    rtts = np.array([float(rtt) for rtt in params["rtts"].split(",")]) / 1000
+    held = float(int(bits * max(rtts) / 8000)) - 1
+    back = dataclasses.replace(link, queue=Droptail(), buffer=held)
+    near = rtts / 2 - 0.003
+    trips = rtts + (8000 + 2 * ACK) / (10 * bits)
+
+    def group(members: slice, **changes: Any) -> Flows:
+        given = {"n": np.ones(len(trips[members])), "rtt": trips[members]}
+        given |= {"access_delay": float(near[members][0]), "reverse_route": (1,)}
+        return dataclasses.replace(flows, **(given | changes))
+
+    if len(set(rtts)) == 1:
+        groups = {"ecn": group(slice(None))}
+    else:
+        groups = {f"flow{k}": group(slice(k, k + 1)) for k in range(len(rtts))}
+    files = Files(arrivals=params["cross_load"] * bits / 240000, sizes="pareto", shape=1.2)
+    cross = group(slice(1), traffic=files, sender=(), start=Start())
+    groups["there"] = cross
+    groups["back"] = dataclasses.replace(cross, route=(1,), reverse_route=(0,))
+    names = ("bottleneck", "back")
+    net = Network((link, back), tuple(groups.values()), link_names=names, flow_names=tuple(groups))
+    return Scenario(net, case.warmup, case.until)
+
+
 def scenario(family: str, params: dict[str, Any]) -> Scenario:
     """Scenario of a record of one of the files in `ns2/`."""
     if family.startswith("a_"):
@@ -203,4 +294,6 @@ def scenario(family: str, params: dict[str, Any]) -> Scenario:
         return _chain(params)
     if family.startswith("c_"):
         return _mark_front(params, second_half=family == "c_ca")
+    if family.startswith("e_"):
+        return _sack_beside_files(params) if params["cross_load"] > 0 else _sack(params)
     return _ecn_mod(params) if family.startswith("d_") else _sixty(params)

@@ -15,6 +15,7 @@ from fluidcc.analysis.regimes import (
     apart,
     either,
     escape_advice,
+    growth_advice,
     link_advice,
     quench_ratio,
     resolved,
@@ -24,7 +25,8 @@ from fluidcc.analysis.regimes import (
     window_advice,
 )
 from fluidcc.analysis.rest import INTERIOR, NEUTRAL, Rest, find_rest
-from fluidcc.fluid.rates import heard
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.rates import touched
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
 from fluidcc.results import plain
@@ -72,10 +74,10 @@ class Equilibrium:
 
     `status` is `interior` (a root within the laws' ranges), `empty` (a queue at zero, the links
     not full), `saturated` (the signal needed lies within a jump, or a full buffer drops),
-    `continuum` (many places rest; the numbers are those reached from the laws' start), or `none`;
-    `message` says why and what helps. `sliding` names the links that are held at a jump from both
-    sides: the equilibrium of the undelayed model, without a linearisation. Numbers are NaN where
-    there is no equilibrium.
+    `continuum` (many places rest; the numbers are those reached from the laws' start), or `none`
+    (a link stays overloaded, or windows grow without end); `message` says why and what helps.
+    `sliding` names the links that are held at a jump from both sides: the equilibrium of the
+    undelayed model, without a linearisation. Numbers are NaN where there is no equilibrium.
     """
 
     status: str
@@ -160,6 +162,7 @@ def equilibrium(net: Network) -> Equilibrium:
     links uniqueness is not known: the search starts from empty and from long queues, and the
     message says if they differ.
     """
+    noted, net = advice(net), as_fluid(net)
     arrays = with_mean_calls(numeric(net))
     nothing = np.zeros(len(net.links))
     rest = find_rest(arrays, nothing)
@@ -176,7 +179,7 @@ def equilibrium(net: Network) -> Equilibrium:
     others = [find_rest(arrays, nothing, start) for start in range(1, starts)]
     others = [other for other in others if apart(rest, other)]
     notes += [_between(net, k, [rest, *others]) for k in range(len(net.links)) if others]
-    return _described(net, arrays, rest, [n for n in notes if n], bool(others))
+    return _described(net, arrays, rest, [n for n in (*notes, *noted) if n], bool(others))
 
 
 def _between(net: Network, k: int, rests: list[Rest]) -> str:
@@ -196,7 +199,7 @@ def _described(
     net: Network, arrays: Network, rest: Rest, notes: list[str], many: bool
 ) -> Equilibrium:
     rest, regimes = resolved(arrays, rest)
-    status = "continuum" if many else status_of(rest, regimes)
+    status = status_of(arrays, rest, regimes, many=many)
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
@@ -204,9 +207,11 @@ def _described(
     if status == "interior" and not sliding(net, regimes):
         texts += [sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):
-        if NEUTRAL not in regimes:
-            texts += window_advice(net, i, group.window, status != "none")
-    message = "; ".join(t for t in [*texts, *notes, *advice(net)] if t)
+        if status == "none":
+            texts.append(growth_advice(arrays, rest, i))
+        elif NEUTRAL not in regimes:
+            texts += window_advice(net, i, group.window)
+    message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
         links = {name: LinkRest(*4 * (math.nan,)) for name in links}
     if status == "none" or NEUTRAL in regimes:
@@ -232,7 +237,7 @@ def _flows(net: Network, rest: Rest, i: int) -> FlowsRest:
     rtt = np.asarray(flows.rtt, float)
     rtt = rtt + sum(float(rest.queues[k]) / float(net.links[k].capacity) for k in flows.route)
     window = np.asarray(rest.windows[i])
-    signal = either(heard(flows, tuple(rest.signals[k] for k in flows.route)))
+    signal = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
     active = rest.senders[i].active if flows.traffic.starts else np.ones_like(window)
     return FlowsRest(
         window, rtt, np.asarray(rest.rates[i]), np.full(len(window), signal), np.asarray(active)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.fluid.rates import heard
 
+if TYPE_CHECKING:
+    from fluidcc.packets.results import PacketRuns
+
 
 class GainAndLoss(NamedTuple):
-    """Throughput in a mix over that in a baseline: of the aggressive group, and of the other."""
+    """Throughput in a mix over that in a baseline: of the aggressive group, and of the other.
+
+    From packet runs with several seeds: means of the ratios, and half widths of their 95%
+    intervals, which are not numbers otherwise.
+    """
 
     gain: float
     loss: float
+    gain_ci95: float = math.nan
+    loss_ci95: float = math.nan
 
 
 def throughputs(eq: Equilibrium) -> dict[str, float]:
@@ -27,9 +37,35 @@ def throughputs(eq: Equilibrium) -> dict[str, float]:
     return out
 
 
+def _samples(
+    mix: Equilibrium | PacketRuns | Mapping[str, float],
+    baseline: Equilibrium | PacketRuns | Mapping[str, float],
+) -> list[list[Mapping[str, float]]]:
+    """Throughputs by group of both results: one for each seed that both have, or one."""
+    out, seeds = [], []
+    for result in (mix, baseline):
+        if isinstance(result, Mapping):
+            out.append([result])
+        elif isinstance(result, Equilibrium):
+            out.append([throughputs(result)])
+        else:
+            rates = [{k: g["goodput"] for k, g in r["flows"].items()} for r in result.runs]
+            out.append(rates)
+            seeds.append(result.seeds)
+    if len(seeds) == 2:
+        common = [s for s in seeds[0] if s in seeds[1]]
+        if not common:
+            raise ValueError(f"expected runs of the same seeds, got {seeds[0]} and {seeds[1]}")
+        out = [[r[known.index(s)] for s in common] for r, known in zip(out, seeds, strict=True)]
+    else:
+        most = max(map(len, out))
+        out = [r * most if len(r) == 1 else r for r in out]
+    return out
+
+
 def gain_and_loss(
-    mix: Equilibrium | Mapping[str, float],
-    baseline: Equilibrium | Mapping[str, float],
+    mix: Equilibrium | PacketRuns | Mapping[str, float],
+    baseline: Equilibrium | PacketRuns | Mapping[str, float],
     *,
     aggressive: str,
     other: str,
@@ -41,22 +77,32 @@ def gain_and_loss(
     Parameters
     ----------
     mix, baseline
-        Equilibria, or throughputs by group in any unit, as measured in runs.
+        Equilibria, or packet runs of the same seeds, or throughputs by group in any unit.
     aggressive, other
         Names of the two groups, in both.
 
     Raises
     ------
     ValueError
-        If a group is not in both, or has no throughput in the baseline.
+        If a group is not in both, or has no throughput in the baseline, or no seed is in both.
     """
-    mixed, alone = (throughputs(r) if isinstance(r, Equilibrium) else r for r in (mix, baseline))
-    ratios = []
-    for name in (aggressive, other):
-        if name not in mixed or name not in alone:
-            known = ", ".join(sorted(set(mixed) & set(alone))) or "none"
-            raise ValueError(f"no group of flows {name!r} in both results; in both are: {known}")
-        if not alone[name] > 0:
-            raise ValueError(f"flows.{name} have no throughput in the baseline: {alone[name]!r}")
-        ratios.append(mixed[name] / alone[name])
-    return GainAndLoss(*ratios)
+    found = [
+        [_ratio(mixed, alone, name) for name in (aggressive, other)]
+        for mixed, alone in zip(*_samples(mix, baseline), strict=True)
+    ]
+    if len(found) == 1:
+        return GainAndLoss(*found[0])
+    from fluidcc.packets.results import half_width
+
+    ratios = np.array(found)
+    return GainAndLoss(*map(float, [*ratios.mean(axis=0), *half_width(ratios)]))
+
+
+def _ratio(mixed: Mapping[str, float], alone: Mapping[str, float], name: str) -> float:
+    """Throughput of a group in a mix over that in a baseline."""
+    if name not in mixed or name not in alone:
+        known = ", ".join(sorted(set(mixed) & set(alone))) or "none"
+        raise ValueError(f"no group of flows {name!r} in both results; in both are: {known}")
+    if not alone[name] > 0:
+        raise ValueError(f"flows.{name} have no throughput in the baseline: {alone[name]!r}")
+    return mixed[name] / alone[name]

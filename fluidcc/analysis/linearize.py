@@ -19,6 +19,7 @@ from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.rest import Rest, state_at_rest
 from fluidcc.analysis.settle import served
 from fluidcc.fluid.delays import Past, State, Wire, ages, picks
+from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Signal
@@ -37,6 +38,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     see `at_kink`. Ticks of sampled laws count as change per period. Raises ValueError where there
     is no smooth equilibrium.
     """
+    net = as_fluid(net)
     eq = equilibrium(net) if eq is None else eq
     if not eq.smooth:
         raise ValueError(f"no linearisation: {without(eq)}")

@@ -12,13 +12,13 @@ from fluidcc.analysis.rest import EMPTY, FULL, JUMP, NEUTRAL, NONE, Rest
 from fluidcc.analysis.sawtooth import sawtooth
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW
 from fluidcc.analysis.settle import held
-from fluidcc.fluid.rates import link_signal
+from fluidcc.fluid.rates import link_signal, touched
 from fluidcc.laws.law import Signal
 from fluidcc.network import Network
 
-ADAPTED, LOADED, STEADY = 10, 11, 12
-"""What a jump turns out to be: ticks hold the signal from both sides, the load factor does, or the
-law's memory holds it at rest."""
+ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
+"""What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
+law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
 
 _AGREE = 1e-8  # relative difference up to which two numbers are the same
 
@@ -38,15 +38,23 @@ def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
             memory = held(link, rest.places[k], now.mark)
             if bool(memory.found):
                 laws[k] = memory.memory
-                regimes[k] = STEADY if bool(memory.smooth) else ADAPTED
+                moved = ADAPTED if bool(memory.sliding) else END
+                regimes[k] = STEADY if bool(memory.smooth) else moved
     return rest._replace(laws=tuple(laws)), tuple(regimes)
 
 
-def status_of(rest: Rest, regimes: tuple[int, ...]) -> str:
-    """The status of a network with links in these regimes."""
-    if NONE in regimes:
+def unbounded(net: Network, rest: Rest, i: int) -> bool:
+    """Whether nothing that a group of flows hears ends the growth of its windows."""
+    cap = float(net.flows[i].window.max_window)
+    return math.isinf(cap) and float(np.max(rest.windows[i])) >= LARGEST_WINDOW
+
+
+def status_of(net: Network, rest: Rest, regimes: tuple[int, ...], *, many: bool) -> str:
+    """The status of a network with links in these regimes; `many` starts end at many places."""
+    grows = any(unbounded(net, rest, i) for i in range(len(net.flows)))
+    if NONE in regimes or (grows and NEUTRAL not in regimes):
         return "none"
-    if NEUTRAL in regimes:
+    if many or NEUTRAL in regimes or END in regimes:
         return "continuum"
     if JUMP in regimes or FULL in regimes:
         return "saturated"
@@ -156,19 +164,30 @@ def sampled_advice(net: Network, k: int, regime: int) -> str:
     )
 
 
-def window_advice(net: Network, i: int, window: np.ndarray, found: bool) -> list[str]:
-    """What is to be said about the windows (m,) of a group; no floor where nothing was found."""
+def growth_advice(net: Network, rest: Rest, i: int) -> str:
+    """Why the windows of a group are nowhere at rest."""
+    if not unbounded(net, rest, i):
+        return ""
+    flows = net.flows[i]
+    told = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
+    queues = " and ".join(
+        f"{float(rest.queues[k]):.6g} in links.{net.link_names[k]}" for k in flows.route
+    )
+    return (
+        f"no equilibrium: the window of flows.{net.flow_names[i]} still grows at "
+        f"{LARGEST_WINDOW:.3g} packets, with {told:.3g} of its packets marked or lost and a queue "
+        f"of {queues}; give max_window, a buffer that ends, or a law or feedback that backs off"
+    )
+
+
+def window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
+    """What is to be said about the windows (m,) at which a group rests."""
     flows, name = net.flows[i], net.flow_names[i]
     out = []
-    if np.max(window) >= LARGEST_WINDOW < float(flows.window.max_window):
-        out.append(
-            f"flows.{name}: the window is not bounded; give max_window "
-            f"(the search ends at {LARGEST_WINDOW:.3g} packets)"
-        )
     low, floor = float(np.min(window)), float(flows.window.min_window)
-    if low <= floor and floor > 1 and found:
+    if low <= floor and floor > 1:
         out.append(f"flows.{name}: the window rests on its floor, min_window = {floor:g}")
-    if low < 1 and found:
+    if low < 1:
         out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
     return out
 

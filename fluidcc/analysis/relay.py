@@ -1,9 +1,10 @@
-"""Switching cycles under step marking, from the law's own rates of growth and decrease.
+"""Switching cycles: under step marking from the law's own rates, under load factors from its rules.
 
 A link that marks every packet above a queue and none below is a relay: windows grow until marks
 are heard, and fall until they cease, one signal delay after the queue crossed the step each time.
 For one class of self-clocked flows the ACKs come at C/N as long as the link is busy, and the queue
-is N W - C T. So the cycle follows from two integrals of one variable, the window.
+is N W - C T. So the cycle follows from two integrals of one variable, the window. Cycles under a
+sampled load factor are those of `load_cycle`.
 """
 
 from __future__ import annotations
@@ -18,37 +19,47 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.load_cycle import LoadCycle, NoCycleError, load_cycle
 from fluidcc.analysis.rest import JUMP
 from fluidcc.analysis.sender_rest import cruising
 from fluidcc.analysis.settle import says
 from fluidcc.fluid.delays import explicit_way
+from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import heard
 from fluidcc.fluid.senders import growing_rate, sender_change
+from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Ack, Signal, Since
-from fluidcc.network import Network, numeric
+from fluidcc.network import Flows, Network, numeric
 from fluidcc.ops import Num
 from fluidcc.results import plain
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
+_SOME_LOAD = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
 class RelayCycle:
-    """A switching cycle around a step of the marking.
+    """A switching cycle, around a step of the marking or around full load.
 
-    `period` [s]; `delay` [s] from the step to the change it causes in the queue; least and largest
-    `window` of one flow and `queue` [packet]. The formulas hold if the queue neither runs empty
-    nor overflows (`valid`), and are exact for `model.rates = "self_clocked"` (`exact`), with
-    `model.delay = "fifo"` unless marks are set at the front.
+    `period` [s]; `delay` [s] from a signal to the change it causes in the queue, waits for ticks
+    left out; least and largest `window` of one flow, `queue` and `average` queue [packet];
+    `utilization`, None where it is not known. Cycles hold up to the buffer, those around a step
+    only while the queue does not run empty (`valid`). They are those of the model that `basis`
+    names, and `exact` if the network is set to it: around a step `model.rates = "self_clocked"`,
+    with `model.delay = "fifo"` unless marks are set at the front; around full load
+    `model.rates = "ack"` or `"mgt"` and `model.delay = "explicit"`, the defaults.
     """
 
     period: float
     delay: float
     window: tuple[float, float]
     queue: tuple[float, float]
+    average: tuple[float, float]
+    utilization: float | None
     valid: bool
     exact: bool
+    basis: str
     message: str
     net: Network = dataclasses.field(repr=False)
 
@@ -61,17 +72,24 @@ class RelayCycle:
                 "valid": self.valid,
                 "exact": self.exact,
                 "message": self.message,
-                "links": {self.net.link_names[0]: {"queue": self.queue, "average": self.queue}},
+                "basis": self.basis,
+                "links": {
+                    self.net.link_names[0]: {
+                        "queue": self.queue,
+                        "average": self.average,
+                        "utilization": self.utilization,
+                    }
+                },
                 "flows": {self.net.flow_names[0]: {"window": [self.window]}},
             }
         )
 
     def __repr__(self) -> str:
-        low, high = self.queue
-        least, most = self.window
+        (low, high), (least, most) = self.queue, self.window
+        used = "" if self.utilization is None else f", utilization {self.utilization:.4g}"
         return (
             f"RelayCycle: period {self.period:.6g} s, queue {low:.6g} to {high:.6g} packet, "
-            f"window {least:.6g} to {most:.6g} packet"
+            f"window {least:.6g} to {most:.6g} packet{used}"
             + (f" ({self.message})" if self.message else "")
         )
 
@@ -141,14 +159,18 @@ class _Windows:
 def relay_cycle(
     net: Network, *, one_reaction: bool = False, at: Equilibrium | None = None
 ) -> RelayCycle:
-    """The switching cycle of one class of flows around a link that marks all above a queue.
+    """The switching cycle of one class of flows over a link that marks all above a queue, or that
+    samples its load.
 
-    Durresi et al. (2001), section 4, for any window law with one number of state.
+    Durresi et al. (2001), section 4, for any window law with one number of state. Under a load
+    factor (Qazi et al., 2010, eqs 1 to 6) the period is the mean of the turns after which the cycle
+    repeats; where it does not repeat the message says so.
 
     Parameters
     ----------
     net
-        One link whose signal steps from nothing to marking all, and one class of flows.
+        One link whose signal steps from nothing to marking all, or tells a load factor, and one
+        class of flows.
     one_reaction
         Take one reaction for each time that the queue is above the step, as senders do that react
         at most once per round trip. By default the reaction's mean share of the marks is taken, as
@@ -166,8 +188,10 @@ def relay_cycle(
     ValueError
         If the network is no relay of this kind; the message says why.
     """
-    arrays = numeric(net)
-    relay = _relay(net, equilibrium(net) if at is None else at)
+    net = as_fluid(net)
+    if _follows_load(net):
+        return _around_full_load(net, at, one_reaction=one_reaction)
+    arrays, relay = numeric(net), _relay(net, equilibrium(net) if at is None else at)
     free = _Windows(arrays, _QUIET, 1.0, relay.cap)
     marked = _Windows(arrays, _SIGNAL, 1.0, relay.cap)
     if not (free.pace(relay.crossing) > 0 > marked.pace(relay.crossing)):
@@ -185,8 +209,8 @@ def relay_cycle(
     if queue[1] > float(net.links[0].buffer):
         message = "the queue reaches the buffer in the cycle: the formulas end there"
     return RelayCycle(
-        period, relay.delay, (low, top), queue, not message, net.rates == "self_clocked",
-        message, net,
+        period, relay.delay, (low, top), queue, queue, None if message else 1.0, not message,
+        net.rates == "self_clocked", "a self-clocked class", message, net,
     )  # fmt: skip
 
 
@@ -212,6 +236,13 @@ def _one_reaction(
     return low, relay.delay + rising, message
 
 
+def _delay(net: Network, queue: float) -> float:
+    """Time from a signal to the change that it causes in the queue [s]."""
+    flows = net.flows[0]
+    (trip,) = explicit_way(net, flows, (jnp.asarray(queue),)).trips
+    return float(np.ravel(flows.feedback.age(trip) + trip.forward)[0])
+
+
 def _relay(net: Network, eq: Equilibrium) -> _Relay:
     """The relay that a network is; raises ValueError where it is none."""
     problem = _obstacle(net, eq)
@@ -219,12 +250,11 @@ def _relay(net: Network, eq: Equilibrium) -> _Relay:
         raise ValueError(f"no relay cycle: {problem}")
     link, flows = net.links[0], net.flows[0]
     step, capacity = float(eq.rest.queues[0]), float(link.capacity)
-    (trip,) = explicit_way(net, flows, (jnp.asarray(step),)).trips
     pipe, count = capacity * float(np.ravel(flows.rtt)[0]), float(np.ravel(flows.n)[0])
     return _Relay(
         step=step,
         crossing=(pipe + step) / count,
-        delay=float(np.ravel(flows.feedback.age(trip) + trip.forward)[0]),
+        delay=_delay(net, step),
         pipe=pipe,
         count=count,
         cap=float(flows.window.max_window),
@@ -233,9 +263,9 @@ def _relay(net: Network, eq: Equilibrium) -> _Relay:
 
 def _obstacle(net: Network, eq: Equilibrium) -> str:
     """Why a network is no relay with a closed form; empty if it is one."""
-    if (len(net.links), len(net.flows), np.size(net.flows[0].rtt)) != (1, 1, 1):
-        return "the formulas are for one link and one class of flows"
-    link, flows = net.links[0], net.flows[0]
+    link, flows, many = net.links[0], net.flows[0], _more_than_one(net)
+    if many:
+        return many
     if int(eq.rest.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
         return f"the queue does not rest at a step of its marking (status {eq.status})"
     below, above = (float(says(link, math.nextafter(float(eq.rest.queues[0]), to)).mark)
@@ -246,6 +276,75 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
     if float(np.max(heard(flows, (_SIGNAL,)).drop)) > 0:
         return f"the formulas are for marks, and {flows.feedback.name} loses packets"
-    if len(jax.tree.leaves(cruising(flows, jnp.ones(1))._replace(slow=()))) != 1:
-        return f"the senders ({flows.window.name}) remember more than their window"
-    return ""
+    return _more_memory(flows)
+
+
+def _more_than_one(net: Network) -> str:
+    """What is said of several links or classes."""
+    one = (len(net.links), len(net.flows), np.size(net.flows[0].rtt)) == (1, 1, 1)
+    return "" if one else "the formulas are for one link and one class of flows"
+
+
+def _more_memory(flows: Flows) -> str:
+    """What is said of senders with more memory than their window."""
+    memory = cruising(flows, jnp.ones(1))._replace(slow=())
+    one = len(jax.tree.leaves(memory)) == 1
+    return "" if one else f"the senders ({flows.window.name}) remember more than their window"
+
+
+def _follows_load(net: Network) -> bool:
+    """Whether the flows act on a load factor that their link tells."""
+    told = any(link.queue.loads for link in net.links)
+    return told and any(f.feedback.loads and f.window.loads for f in net.flows)
+
+
+def _around_full_load(net: Network, at: Equilibrium | None, *, one_reaction: bool) -> RelayCycle:
+    """The cycle of senders that increase below full load and decrease at it."""
+    problem = _load_obstacle(net)
+    if one_reaction:
+        problem = "one_reaction is for marks; under a load factor senders decrease at ticks"
+    if not problem:
+        eq = equilibrium(net) if at is None else at
+        if int(eq.rest.codes[0]) != JUMP or not eq.sliding:
+            problem = f"the load does not rest at its jump (status {eq.status})"
+    if problem:
+        raise ValueError(f"no relay cycle: {problem}")
+    try:
+        found = load_cycle(with_mean_calls(numeric(net)), float(np.ravel(eq.rest.windows[0])[0]))
+    except NoCycleError as fault:
+        raise ValueError(f"no relay cycle: {fault}") from None
+    full = found.queue[1] >= float(net.links[0].buffer)
+    message = "the queue reaches the buffer in the cycle: the map ends there" if full else ""
+    exact = net.rates != "self_clocked" and net.delay == "explicit" and net.links[0].voice is None
+    return RelayCycle(
+        found.period, _delay(net, 0.0), found.window, found.queue, found.average,
+        None if full else found.utilization, not full, exact,
+        "ACK-clocked rates and explicit delays",
+        "; ".join(filter(None, [_turns(found), message])), net,
+    )  # fmt: skip
+
+
+def _turns(cycle: LoadCycle) -> str:
+    """What is to be said of the turns of a cycle."""
+    few, many = cycle.decreases
+    falls = f"{few} to {many} decreases" if few < many else f"{few} decrease{'s' * (few > 1)}"
+    if not cycle.repeats:
+        return f"{falls} each time; it does not repeat exactly: the mean of {cycle.turns} turns"
+    more = f"; it repeats after {cycle.turns} turns" if cycle.turns > 1 else ""
+    return f"{falls} each time{more}"
+
+
+def _load_obstacle(net: Network) -> str:
+    """Why flows that follow a load factor have no cycle that is known; empty if they have."""
+    link, flows, many = net.links[0], net.flows[0], _more_than_one(net)
+    if many:
+        return many
+    if not link.queue.held:
+        return f"the signal of {link.queue.name} moves between samples"
+    law, one = flows.window, Ack(1.0, 0.0, 1.0, load=_SOME_LOAD)
+    if law.period(one) is None:
+        return f"the senders ({law.name}) do not decrease at ticks"
+    more = _more_memory(flows)
+    if not more and float(law.window(law.on_ack(law.start(1.0), one))) != 0:
+        return f"the senders ({law.name}) grow with ACKs, not with time"
+    return more

@@ -142,20 +142,19 @@ def _choose(condition: Num, yes: Any, no: Any) -> Any:
 
 
 def _between(net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num) -> Said:
-    """What may hold a link at a jump or at a full buffer, by a share of it from 0 to 2.
+    """What may hold a link at a jump or at a full buffer, by a share from 0 to 1.
 
-    Up to 1 the marking rises to all packets: the marking needed. Where senders hear no marks, or
-    a load factor as well, the link mixes what it says on both sides: marks and load up to 1, then
-    losses. At a full buffer losses rise to all packets.
+    At a jump the marking rises to all packets: the marking needed. Where senders hear no marks, or
+    a load factor as well, the link is for this share of the time in what it says above the jump.
+    At a full buffer losses rise to all packets.
     """
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
     mixes = net.links[k].queue.loads or deaf
-    most = jnp.where(over, least.mark, above.mark if mixes else 1.0)
-    lost = jnp.where(over, 1.0, above.drop if mixes else least.drop)
-    first, second = jnp.minimum(share, 1.0), jnp.maximum(share - 1, 0.0)
-    mark = least.mark + first * (most - least.mark)
-    drop = least.drop + second * (lost - least.drop)
-    return Said(Signal(mark, drop, least.load), jnp.where(over, least.load, above.load), first)
+    mark = jnp.where(over, least.mark, above.mark if mixes else 1.0)
+    drop = jnp.where(over, 1.0, above.drop if mixes else least.drop)
+    most = Signal(mark, drop, least.load)
+    held = jax.tree.map(lambda low, high: low + share * (high - low), least, most)
+    return Said(held, jnp.where(over, least.load, above.load), share)
 
 
 def _link_at_rest(
@@ -193,9 +192,9 @@ def _link_at_rest(
     def left(share: Num) -> Num:
         return excess(place, _between(net, k, least, beyond, over, share))
 
-    share = bisect(left, zero, 2 * one)[0]
-    at_share, at_end = jax.lax.map(left, jnp.stack([share, 2 * one]))
-    enough, neutral = at_end <= 0, jnp.abs(at_share) > small
+    share = bisect(left, zero, one)[0]
+    at_share, at_end = jax.lax.map(left, jnp.stack([share, one]))
+    enough, neutral = at_end <= 0, (jnp.abs(at_share) > small) & link.queue.loads
     spills = enough & (top < _LONGEST_QUEUE) & (least.mark < 1)
     code = jnp.where(place < 0, EMPTY, INTERIOR)
     code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)

@@ -28,7 +28,7 @@ from fluidcc.network import Flows
 from fluidcc.ops import Num
 
 LARGEST_WINDOW = 1e7  # packets, where the law has no cap
-_LOG_WINDOWS = (math.log(1e-6), math.log(LARGEST_WINDOW))
+_LEAST_LOG_WINDOW = math.log(1e-6)
 _SWEEPS = 3  # memories follow each other in a chain
 
 
@@ -108,15 +108,10 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
     known = flows.loss.window(cases[0].signal.drop, rtt)
     if known is not None:
         return sender(jnp.minimum(known, law.max_window))
-    low, high = (jnp.full(jnp.shape(rtt), end) for end in _LOG_WINDOWS)
-    high = jnp.minimum(high, jnp.log(law.max_window))
+    most = jnp.where(jnp.isinf(law.max_window), LARGEST_WINDOW, law.max_window)
+    low, high = (jnp.full(jnp.shape(rtt), end) for end in (_LEAST_LOG_WINDOW, jnp.log(most)))
     below, above = bisect(growth, low, high)
-    window = jnp.exp(below)
-    window = jnp.where(
-        above == high,  # it grows up to its cap
-        jnp.minimum(law.max_window, LARGEST_WINDOW),
-        window,
-    )
+    window = jnp.where(above == high, most, jnp.exp(below))  # it grows up to its cap
     floor = jnp.asarray(law.min_window, float)  # a raised one holds; below 1 only timeouts slow
     window = jnp.where(floor > 1, jnp.maximum(window, floor), window)
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor

@@ -125,14 +125,16 @@ class Held(NamedTuple):
     memory: Any
     found: Num  # whether there is one
     smooth: Num  # whether the ticks leave it alone on both sides of the place
+    sliding: Num  # whether they move it on both sides
 
 
 @jax.jit
 def held(link: Link, place: Num, mark: Num) -> Held:
     """The memory with which a link marks with probability `mark` at a place where it may rest.
 
-    Arrivals leave it alone; whether ticks do as well decides if the place is an equilibrium or a
-    sliding one, where ticks move the signal up on one side and down on the other.
+    Arrivals leave it alone; whether ticks do as well decides if the place is an equilibrium, a
+    sliding one, where ticks move the signal up on one side and down on the other, or the end of
+    many equilibria, where they move it on one side alone.
     """
     first, shape = ravel_pytree(settled(link, place))
 
@@ -148,7 +150,7 @@ def held(link: Link, place: Num, mark: Num) -> Held:
     x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
     found = jnp.abs(signal_of(link, x, place).mark - mark) < _SAME
     if link.queue.period is None:
-        return Held(x, found, jnp.asarray(True))
+        return Held(x, found, jnp.asarray(True), jnp.asarray(False))
 
     def tick_beside(aside: Num) -> Num:
         there = place + aside * (1 + jnp.abs(place))
@@ -156,4 +158,5 @@ def held(link: Link, place: Num, mark: Num) -> Held:
 
     size = 1 + jnp.abs(ravel_pytree(x)[0])
     ticks = jnp.stack([tick_beside(a) / size for a in (-_ASIDE, 0.0, _ASIDE)])
-    return Held(x, found, jnp.all(jnp.abs(ticks) < 1e-6))
+    moved = jnp.any(jnp.abs(ticks) >= 1e-6, axis=1)
+    return Held(x, found, ~jnp.any(moved), moved[0] & moved[2])

@@ -32,7 +32,8 @@ class Stability:
     complex pair always; the first `proven` are proven to be the rightmost. `margins` has every
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
     is None where there is no verdict: `message` says why. Where a link switches between all marks
-    and none, `cycle` is the cycle that results, if it has a closed form.
+    and none, or senders between increase and decrease at full load, `cycle` is the cycle that
+    results, if it is known (`relay_cycle`).
     """
 
     status: str
@@ -149,6 +150,7 @@ def stability(net: Network, *, roots: int = 6) -> Stability:
     message says so.
     """
     eq = equilibrium(net)
+    net = eq.net
     if not eq.smooth:
         return _switching(net, eq)
     if not at_kink(net, eq):
@@ -165,7 +167,7 @@ def stability(net: Network, *, roots: int = 6) -> Stability:
 
 
 def _switching(net: Network, eq: Equilibrium) -> Stability:
-    """No linearisation; the relay cycle where there is a closed form."""
+    """No linearisation; the relay cycle where it is known."""
     cycle, notes = None, [eq.message]
     if eq.status != "none":
         notes.append(f"no linearisation: {without(eq)}")
@@ -185,9 +187,11 @@ def _switching(net: Network, eq: Equilibrium) -> Stability:
 
 def _told(cycle: RelayCycle) -> str:
     """The cycle in words."""
-    (low, high), where = cycle.queue, "" if cycle.exact else " (formula of a self-clocked class)"
+    (low, high), (least, most) = cycle.queue, cycle.window
+    where = "" if cycle.exact else f" (formula of {cycle.basis})"
     return (
-        f"relay cycle{where}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets"
+        f"relay cycle{where}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets, "
+        f"window {least:.4g} to {most:.4g} packets"
         + (f"; {cycle.message}" if cycle.message else "")
     )
 

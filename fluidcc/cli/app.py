@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fluidcc.cli.options import Faults, count, interval, prepare, seconds
+from fluidcc.cli.options import Faults, Task, check_file, count, interval, prepare, seconds
 from fluidcc.cli.run import advise, deliver, evaluate, told
 
 app = typer.Typer(
@@ -42,6 +42,15 @@ Warmup = Annotated[
     ),
 ]
 Seeds = Annotated[str, typer.Option("--seeds", metavar="K", help="Packet runs: seeds 1 to K.")]
+Sample = Annotated[
+    str | None,
+    typer.Option(
+        "--sample", metavar="TIME", help="Sample queues and windows, for --out or --plot [s]."
+    ),
+]
+Trace = Annotated[
+    Path | None, typer.Option("--trace", help="Write every event of seed 1's run: .csv.")
+]
 FastCPU = Annotated[
     bool,
     typer.Option("--fast-cpu/--no-fast-cpu", help="Compile integration loops as a whole."),
@@ -139,18 +148,19 @@ def simulate(
 @app.command()
 def packets(
     scenario: Scenario, until: Until = "60", warmup: Warmup = "", seeds: Seeds = "5",
-    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
-    plot: Plot = None, fast_cpu: FastCPU = True,
+    sample: Sample = None, trace: Trace = None, changes: Changes = None, over: Over = None,
+    json: Json = False, out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The packet-level simulation, with intervals."""
     with told():
         faults = Faults()
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
         times = _times(until, warmup, seeds, faults)
+        records = _records(sample, trace, task, faults)
         faults.finish()
         from fluidcc.packets.run import simulate_packets
 
-        verb = partial(simulate_packets, **times)
+        verb = partial(simulate_packets, **times, **records)
         result = evaluate(task, verb, doing="packets", reports=True)
         deliver(task, result, "packets", warmup=times["warmup"])
 
@@ -180,6 +190,21 @@ def _times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any
     if 0 < end <= begin:
         faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
     return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
+
+
+def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults) -> dict[str, Any]:
+    """What is recorded over time at the one point of a command."""
+    found: dict[str, Any] = {}
+    if sample is not None:
+        found["sample"] = seconds("--sample", sample, faults)
+        if task.out is None and task.plot is None:
+            faults.add("--sample", "", "--out or --plot, where samples go", f"{sample!r} alone")
+    if trace is not None:
+        check_file("--trace", trace, (".csv",), faults)
+        found["trace"] = trace
+    if found and task.axes:
+        faults.add(" and ".join(f"--{name}" for name in found), "", "no --over", "a grid of points")
+    return found
 
 
 @app.command()

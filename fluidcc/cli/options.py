@@ -230,16 +230,20 @@ def count(option: str, text: str, faults: Faults) -> int:
 def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
     """Note endings that are not known and files that cannot be written, before anything runs."""
     for option, path, endings in (("--out", out, _DATA), ("--plot", plot, _PICTURES)):
-        if path is None:
-            continue
-        if path.suffix not in endings:
-            faults.add(option, "", f"a file that ends in {', '.join(endings)}", f"'{path}'")
-        if not path.parent.is_dir():
-            faults.add(option, "", "a file in a folder that exists", f"'{path}'")
-        elif path.is_dir():
-            faults.add(option, "", "a file", f"the folder '{path}'")
-        elif not _writable(path):
-            faults.add(option, "", "a file that can be written", f"'{path}'")
+        if path is not None:
+            check_file(option, path, endings, faults)
+
+
+def check_file(option: str, path: Path, endings: Sequence[str], faults: Faults) -> None:
+    """Note an ending that is not among those known, and a file that cannot be written."""
+    if path.suffix not in endings:
+        faults.add(option, "", f"a file that ends in {', '.join(endings)}", f"'{path}'")
+    if not path.parent.is_dir():
+        faults.add(option, "", "a file in a folder that exists", f"'{path}'")
+    elif path.is_dir():
+        faults.add(option, "", "a file", f"the folder '{path}'")
+    elif not _writable(path):
+        faults.add(option, "", "a file that can be written", f"'{path}'")
 
 
 def _writable(path: Path) -> bool:

@@ -176,8 +176,12 @@ def packets(result: Mapping[str, Any], warmup: float) -> list[Any]:
         for metric, unit in units.items():
             if metric in _LISTS:
                 continue
-            line = (quantity(means[name][metric], unit, halves[name][metric]) for name in means)
-            found.add_row(metric, *line)
+            if any(metric in values for values in means.values()):
+                line = (
+                    quantity(means[name].get(metric), unit, halves[name].get(metric))
+                    for name in means
+                )
+                found.add_row(metric, *line)
         out.append(found)
     return out
 

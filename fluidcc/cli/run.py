@@ -12,6 +12,8 @@ from fluidcc.cli.options import Task, command_line
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
+    from xarray import Dataset
+
     from fluidcc.network import Network
     from fluidcc.sweep import Sweep
 
@@ -138,12 +140,18 @@ def _save(task: Task, result: Any) -> None:
         rows = list(task.axes) if task.axes else list(results.ROWS)
         origin = results.provenance(task.net, command_line())
         with _written("--out", task.out):
-            results.write(result.to_dataset(), task.out, rows, origin)
+            results.write(_dataset(result, task.out), task.out, rows, origin)
     if task.plot is not None:
         from fluidcc.plot import save
 
         with _written("--plot", task.plot):
             save(result, task.plot)
+
+
+def _dataset(result: Any, path: Path) -> "Dataset":
+    """What goes into a file: the table of a CSV has only series, where there are any."""
+    series = getattr(result, "series", None)
+    return result.to_dataset() if series is None or path.suffix != ".csv" else series
 
 
 @contextmanager

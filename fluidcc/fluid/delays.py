@@ -11,6 +11,7 @@ import numpy as np
 from fluidcc.laws.law import Signal, Trip
 from fluidcc.network import Flows, Network
 from fluidcc.ops import Num
+from fluidcc.ways import first_hop, link_delays, reverse_delays
 
 
 class State(NamedTuple):
@@ -68,25 +69,11 @@ def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
     return flows.rtt + sum(queues[k] / net.links[k].capacity for k in flows.route)
 
 
-def first_hop(flows: Flows) -> Num:
-    """Delay from the source to its first link [s]."""
-    return 0.0 if flows.access_delay is None else flows.access_delay
-
-
-def reverse_delays(net: Network, flows: Flows) -> list[Num]:
-    """Delay from each router of the route back to the source [s], without queues."""
-    way, out = first_hop(flows), []
-    for k in flows.route:
-        out.append(way if flows.reverse_delay is None else flows.reverse_delay)
-        way = way + net.links[k].delay
-    return out
-
-
 def explicit_way(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Way:
     """The passage as if every packet had met the present queues."""
     total = round_trip(net, flows, queues)
     forward, trips = first_hop(flows), []
-    for k, reverse in zip(flows.route, reverse_delays(net, flows), strict=True):
+    for k, reverse in zip(flows.route, reverse_delays(flows, link_delays(net)), strict=True):
         wait = queues[k] / net.links[k].capacity
         trips.append(Trip(total, forward, wait, reverse))
         forward = forward + wait + net.links[k].delay

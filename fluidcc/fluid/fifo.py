@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from fluidcc.fluid.delays import Way, first_hop, reverse_delays
+from fluidcc.fluid.delays import Way
 from fluidcc.laws.law import Trip
 from fluidcc.network import Flows, Network
 from fluidcc.ops import Num
+from fluidcc.ways import first_hop, link_delays, reverse_delays
 
 QueueAt = Callable[[int, Num], Num]
 """Queue of link k at earlier times (m,) [packet]."""
@@ -73,7 +74,8 @@ def fifo_way(net: Network, flows: Flows, t: Num, queue_at: QueueAt) -> Way:
     entering = tuple(now - (found[0] - first_hop(flows)) for found in arriving)
     before = tuple(tuple(now - s for s in found[:-1]) for found in arriving)
     trips = []
-    for j, (k, reverse) in enumerate(zip(flows.route, reverse_delays(net, flows), strict=True)):
+    backs = reverse_delays(flows, link_delays(net))
+    for j, (k, reverse) in enumerate(zip(flows.route, backs, strict=True)):
         ahead = times[j] - sent
         if flows.feedback.quench:
             ahead = now - reverse - (back_from(j, now - reverse)[0] - first_hop(flows))

@@ -44,13 +44,22 @@ class Modes(NamedTuple):
 
 
 def link_signal(flows: Flows, signal: Signal) -> Signal:
-    """What the flows hear of the signal of one link."""
+    """What the signal of one link means to the flows."""
     marked = flows.marking.probability(signal.mark, flows.window)
     return flows.feedback.hears(signal._replace(mark=marked))
 
 
+def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
+    """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
+    return 1 - math.prod(1 - link_signal(flows, each).either for each in signals)
+
+
 def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
-    """What the flows hear of the signals of the links on their way."""
+    """What the flows hear of the signals of the links on their way.
+
+    `mark` is the probability, per packet sent, that a mark comes back: those on data packets do
+    not where the packet is lost, here or at another link.
+    """
     quiet_mark: Num = 1.0
     quiet_drop: Num = 1.0
     load: Num = 0.0
@@ -59,7 +68,8 @@ def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
         quiet_mark = quiet_mark * (1 - signal.mark)
         quiet_drop = quiet_drop * (1 - signal.drop)
         load = ops.maximum(load, signal.load)
-    return Signal(1 - quiet_mark, 1 - quiet_drop, load)
+    comes_back = quiet_drop if flows.feedback.on_data else 1.0
+    return Signal((1 - quiet_mark) * comes_back, 1 - quiet_drop, load)
 
 
 def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:

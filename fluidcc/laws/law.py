@@ -61,6 +61,7 @@ class Since(NamedTuple):
     time: Num  # s
     round_trip: Num  # s
     window: Num  # 1 if this acknowledgement is for a packet sent after it, else 0
+    dropped: Num = 0.0  # 1 if a quench told then that a packet was dropped, else 0
 
 
 class Shares(NamedTuple):
@@ -144,6 +145,15 @@ class AbstractWindowLaw(Law):
     def observe(self, s: State, ack: Ack) -> State:
         """Change on all acknowledgements, whether the window may grow or not: what is learnt."""
         return unchanged(s)
+
+    def slow_start(self, s: State) -> Num:
+        """Does a window below the threshold grow by slow start? (1, or 0: by the law itself)."""
+        return 1
+
+    @property
+    def marks_tell_load(self) -> bool:
+        """Whether receivers take a mark for the largest load factor."""
+        return False
 
     def period(self, ack: Ack) -> Num | None:
         """Time between ticks [s]; None for a law without."""
@@ -230,9 +240,14 @@ class AbstractFeedback(Law):
     marks: ClassVar[bool] = True  # the window law hears the mark
     loads: ClassVar[bool] = False  # the window law hears the load factor
 
+    @property
+    def on_data(self) -> bool:
+        """Whether data packets carry the signal, so that it is lost with them."""
+        return not self.quench and self.moment is not Moment.REVERSE
+
     def age(self, trip: Trip) -> Num:
         """Age of a signal when the source hears it [s]."""
-        if self.quench or self.moment is Moment.REVERSE:
+        if not self.on_data:
             return trip.reverse
         inside = trip.queueing if self.moment is Moment.DEPARTURE else 0.0
         return trip.round_trip - trip.forward - inside
@@ -316,9 +331,15 @@ class AbstractEstimator(Law):
 
 
 class AbstractSource(Law):
-    """What a flow has to send: when it is active, and what an activity begins with."""
+    """What a flow has to send: when it is active, and what an activity begins with.
+
+    In packets a source brings sessions of pages of objects, by rules that turn a number `u`,
+    uniform on [0, 1), into a count, a size or a time. An object is one transfer on a connection of
+    its own. A source that is not open is a flow with one session.
+    """
 
     starts: ClassVar[bool] = False  # activities begin and end
+    open: ClassVar[bool] = False  # sessions come by themselves, however many are under way
 
     @abc.abstractmethod
     def ending(self, rate: Num) -> Num:
@@ -331,6 +352,46 @@ class AbstractSource(Law):
     @abc.abstractmethod
     def first_window(self) -> Num:
         """Window that an activity begins with [packet]."""
+
+    def load(self) -> Num | None:
+        """Packets per second that come whatever the network does; None where that slows them."""
+        return None
+
+    def request(self) -> Num:
+        """Size of the request before an object [packet]; 0 for none."""
+        return 0.0
+
+    def sources(self) -> Num:
+        """Number of sources like `closed` that this one is in the fluid model."""
+        return 1.0
+
+    def closed(self) -> "AbstractSource":
+        """Source that is not open, of the same mean rate."""
+        return self
+
+    def arrival(self, u: Num) -> Num:
+        """Time from session to session of an open source [s]."""
+        return 0.0 * u
+
+    def pages(self, u: Num) -> Num:
+        """Pages of a session; 0 stands for no end."""
+        return 0.0 * u
+
+    def pause(self, u: Num) -> Num:
+        """Time from the end of a page to the next [s]."""
+        return 0.0 * u
+
+    def objects(self, u: Num) -> Num:
+        """Objects of a page; one."""
+        return 1.0 + 0.0 * u
+
+    def gap(self, u: Num) -> Num:
+        """Time from the beginning of an object to that of the next of its page [s]."""
+        return 0.0 * u
+
+    def size(self, u: Num) -> Num:
+        """Size of an object [packet]."""
+        return 1.0 + 0.0 * u
 
 
 class AbstractSpreading(Law):

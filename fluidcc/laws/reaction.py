@@ -88,7 +88,10 @@ class Refractory(AbstractReaction):
 
 
 class Pause(AbstractReaction):
-    """Deaf and without growth for one round trip after a reaction: enhanced BECN."""
+    """Deaf for one round trip after a reaction, and without growth if a mark caused it.
+
+    Enhanced BECN: a quench tells by one bit whether its packet was marked or dropped.
+    """
 
     name: ClassVar[str] = "pause"
     source: ClassVar[str] = "akujobi2002, section IV.B"
@@ -102,5 +105,5 @@ class Pause(AbstractReaction):
         return ops.where(since.time > since.round_trip, 1, 0)
 
     def growing(self, since: Since, marked: Num) -> Num:
-        """After one round trip, on every ACK."""
-        return ops.where(since.time > since.round_trip, 1, 0)
+        """After one round trip, or at once after a quench for a drop, on every ACK."""
+        return ops.where(since.dropped > 0, 1, ops.where(since.time > since.round_trip, 1, 0))

@@ -29,7 +29,7 @@ from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.spreading import Geometric, Uniform, Wait
-from fluidcc.laws.traffic import Bulk, Web
+from fluidcc.laws.traffic import Bulk, File, Files, Sessions, Web
 from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.binomial import Binomial
 from fluidcc.laws.window.bmcc import BMCC
@@ -66,6 +66,6 @@ LAWS: Mapping[str, Mapping[str, type[Law]]] = MappingProxyType(
         "spreading": _by_name(Geometric, Uniform, Wait),
         "loss": _by_name(Recovery, HalveOnly, PFTK),
         "estimator": _by_name(Exact, ADPM),
-        "traffic": _by_name(Bulk, Web),
+        "traffic": _by_name(Bulk, File, Web, Files, Sessions),
     }
 )

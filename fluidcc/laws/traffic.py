@@ -2,9 +2,16 @@
 
 from typing import ClassVar
 
+from fluidcc.laws.distributions import NAMES, quantile
 from fluidcc.laws.law import AbstractSource
-from fluidcc.laws.parameters import param
+from fluidcc.laws.parameters import choice, param
 from fluidcc.ops import Num
+
+_FIRST = {"unit": "packet", "doc": "fluid: window of a new connection", "within": "(0, inf)"}
+_SHAPE = {"unit": "1", "within": "(1, inf)"}
+_SIZE = {"unit": "packet", "within": "(0, inf)"}
+_TIME = {"unit": "s", "within": "(0, inf)"}
+_CUT = {"unit": "1", "doc": "largest over smallest size of cut_pareto", "within": "(1, 1e12]"}
 
 
 class Bulk(AbstractSource):
@@ -26,20 +33,54 @@ class Bulk(AbstractSource):
         return 1.0
 
 
+class File(AbstractSource):
+    """One file, then silence."""
+
+    name: ClassVar[str] = "file"
+    source: ClassVar[str] = "akujobi2002, section V"
+    starts: ClassVar[bool] = True
+    file: Num = param(100.0, "S", unit="packet", doc="size of the file", within="(0, inf)")
+    first: Num = param(2.0, "W_1", **_FIRST)
+
+    def ending(self, rate: Num) -> Num:
+        """The file ends after its packets."""
+        return rate / self.file
+
+    def beginning(self) -> Num:
+        """Nothing follows."""
+        return 0.0
+
+    def first_window(self) -> Num:
+        """Window of the connection."""
+        return self.first
+
+    def pages(self, u: Num) -> Num:
+        """One."""
+        return 1.0 + 0.0 * u
+
+    def size(self, u: Num) -> Num:
+        """Always the same."""
+        return self.file + 0.0 * u
+
+
 class Web(AbstractSource):
     """Files, one after the other on new connections, with idle times in between.
 
-    The fluid model takes sizes and idle times as exponential with the given means.
+    The fluid model takes sizes and idle times as exponential with the given means. Packets round
+    sizes up to whole packets.
     """
 
     name: ClassVar[str] = "web"
     source: ClassVar[str] = "misra2003, section 4.1"
     starts: ClassVar[bool] = True
-    file: Num = param(12.0, "S", unit="packet", doc="mean size of a file", within="(0, inf)")
-    idle: Num = param(3.0, r"T_{\mathrm{off}}", unit="s", doc="mean idle time", within="(0, inf)")
-    first: Num = param(
-        2.0, "W_1", unit="packet", doc="window of a new connection", within="(0, inf)"
-    )
+    file: Num = param(12.0, "S", doc="mean size of a file", **_SIZE)
+    idle: Num = param(3.0, r"T_{\mathrm{off}}", doc="mean idle time", **_TIME)
+    first: Num = param(2.0, "W_1", **_FIRST)
+    sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
+    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
+    cut: Num = param(60000.0, "c_S", **_CUT)
+    idles: str = choice("exponential", *NAMES[:4], doc="packets: distribution of the idle times")
+    idle_shape: Num = param(1.5, "a_T", doc="shape of the idle times", **_SHAPE)
 
     def ending(self, rate: Num) -> Num:
         """A file ends after its packets."""
@@ -52,3 +93,142 @@ class Web(AbstractSource):
     def first_window(self) -> Num:
         """Window of a new connection."""
         return self.first
+
+    def size(self, u: Num) -> Num:
+        """Size of a file."""
+        return self.file * quantile(self.sizes, u, self.shape, self.cut)
+
+    def pause(self, u: Num) -> Num:
+        """An idle time."""
+        return self.idle * quantile(self.idles, u, self.idle_shape, 1.0)
+
+
+class Files(AbstractSource):
+    """Files that come by themselves, at exponential times, each on a connection of its own.
+
+    In the fluid model they are traffic at its mean rate that no signal slows.
+    """
+
+    name: ClassVar[str] = "files"
+    source: ClassVar[str] = "qazi2010, section 4"
+    starts: ClassVar[bool] = True
+    open: ClassVar[bool] = True
+    arrivals: Num = param(1.0, r"\lambda_S", unit="1/s", doc="files per second", within="(0, inf)")
+    file: Num = param(30.0, "S", doc="mean size of a file", **_SIZE)
+    sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
+    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
+    cut: Num = param(60000.0, "c_S", **_CUT)
+
+    def ending(self, rate: Num) -> Num:
+        """A file ends after its packets."""
+        return rate / self.file
+
+    def beginning(self) -> Num:
+        """Files come at their own pace."""
+        return self.arrivals
+
+    def first_window(self) -> Num:
+        """Of no meaning: no signal slows these files in the fluid model."""
+        return 1.0
+
+    def load(self) -> Num:
+        """Packets per second."""
+        return self.arrivals * self.file
+
+    def arrival(self, u: Num) -> Num:
+        """Time from file to file."""
+        return quantile("exponential", u, 1.0, 1.0) / self.arrivals
+
+    def pages(self, u: Num) -> Num:
+        """One."""
+        return 1.0 + 0.0 * u
+
+    def size(self, u: Num) -> Num:
+        """Size of a file."""
+        return self.file * quantile(self.sizes, u, self.shape, self.cut)
+
+
+class Sessions(AbstractSource):
+    """Web sessions of pages of objects: the Web traffic of ns-2, by default with Table I.
+
+    Sessions come at exponential times. The next page of a session begins `page_gap` after the end
+    of the last object of a page. Each object is a request on a connection of its own, which goes
+    the way of the acknowledgements, then the object on another. The fluid model has on/off sources
+    of the same mean rate: `sources` of them, one for each object of a page of each session.
+    """
+
+    name: ClassVar[str] = "sessions"
+    source: ClassVar[str] = "akujobi2002, table I"
+    starts: ClassVar[bool] = True
+    open: ClassVar[bool] = True
+    arrivals: Num = param(
+        2.0, r"\lambda_S", unit="1/s", doc="sessions per second", within="(0, inf)"
+    )
+    most: Num = param(1000.0, "N_S", unit="1", doc="number of sessions", within="[1, inf]")
+    page_count: Num = param(10.0, "N_P", unit="1", doc="pages of a session", within="(1, inf)")
+    page_gap: Num = param(10.0, "T_P", doc="mean time from page to page", **_TIME)
+    page_gaps: str = choice("pareto2", *NAMES[:4], doc="packets: distribution of these times")
+    page_shape: Num = param(2.0, "a_P", doc="shape of these times", **_SHAPE)
+    object_count: Num = param(3.0, "N_O", unit="1", doc="mean objects of a page", within="[1, inf)")
+    object_counts: str = choice("pareto2", *NAMES[:4], doc="packets: distribution of the objects")
+    count_shape: Num = param(1.5, "a_N", doc="shape of their number", **_SHAPE)
+    object_gap: Num = param(0.1, "T_O", doc="mean time from object to object", **_TIME)
+    object_gaps: str = choice("pareto2", *NAMES[:4], doc="packets: distribution of these times")
+    gap_shape: Num = param(1.5, "a_O", doc="shape of these times", **_SHAPE)
+    file: Num = param(12.0, "S", doc="mean size of an object", **_SIZE)
+    sizes: str = choice("pareto2", *NAMES, doc="packets: distribution of the sizes")
+    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
+    cut: Num = param(60000.0, "c_S", **_CUT)
+    ask: Num = param(
+        1.0, "S_G", unit="packet", doc="packets: size of a request; 0 for none", within="[0, inf)"
+    )
+    first: Num = param(2.0, "W_1", **_FIRST)
+
+    def ending(self, rate: Num) -> Num:
+        """An object ends after its packets."""
+        return rate / self.file
+
+    def beginning(self) -> Num:
+        """Objects of all sessions begin at their own pace."""
+        return self.arrivals * self.page_count * self.object_count
+
+    def first_window(self) -> Num:
+        """Window of a new connection."""
+        return self.first
+
+    def request(self) -> Num:
+        """Size of a request."""
+        return self.ask
+
+    def sources(self) -> Num:
+        """By Little's law the objects of all pages of the sessions that are under way."""
+        return self.arrivals * (self.page_count - 1) * self.page_gap * self.object_count
+
+    def closed(self) -> Web:
+        """One object a page, the gaps of a session shared by its pages."""
+        idle = self.page_gap * (self.page_count - 1) / self.page_count
+        return Web(file=self.file, idle=idle, first=self.first)
+
+    def arrival(self, u: Num) -> Num:
+        """Time from session to session."""
+        return quantile("exponential", u, 1.0, 1.0) / self.arrivals
+
+    def pages(self, u: Num) -> Num:
+        """Pages of a session."""
+        return self.page_count + 0.0 * u
+
+    def pause(self, u: Num) -> Num:
+        """Time from the end of a page to the next."""
+        return self.page_gap * quantile(self.page_gaps, u, self.page_shape, 1.0)
+
+    def objects(self, u: Num) -> Num:
+        """Objects of a page."""
+        return self.object_count * quantile(self.object_counts, u, self.count_shape, 1.0)
+
+    def gap(self, u: Num) -> Num:
+        """Time from object to object of a page."""
+        return self.object_gap * quantile(self.object_gaps, u, self.gap_shape, 1.0)
+
+    def size(self, u: Num) -> Num:
+        """Size of an object."""
+        return self.file * quantile(self.sizes, u, self.shape, self.cut)

@@ -1,25 +1,25 @@
-"""Arrays of one run: entities, routes, pool and rings, with addresses that only they know.
+"""Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
 
-Elision: a link that cannot drop and of which nothing is asked needs no events of its own. An
-access link becomes the entrance of its wire, the receiver is folded into the departure from the
-last port, and flows whose ACKs travel equally long share a wire. The results are the same.
-"""
+import operator
 
-from typing import Any
-
+import jax
 import numpy as np
 
-from fluidcc.laws.law import AbstractQueueLaw, Moment
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.packets import records as r
+from fluidcc.packets.background import Background
 from fluidcc.packets.compile import (
+    estimator_hook,
     marking_hook,
     permit_hook,
     queue_hooks,
     reaction_hooks,
     window_hooks,
 )
-from fluidcc.packets.plan import FlowPlan, GroupPlan, Plan
+from fluidcc.packets.plan import GroupPlan, Plan
+from fluidcc.packets.routes import Fields, Routes
 from fluidcc.packets.streams import stream_key, uniform
+from fluidcc.packets.transfers import Transfers
 
 _UNBOUNDED = 1000  # packets assumed at first for a buffer without limit
 
@@ -28,24 +28,31 @@ _MOMENTS = {Moment.ENTRY: r.ENTRY, Moment.DEPARTURE: r.DEPARTURE, Moment.REVERSE
 
 
 def _averages(law: AbstractQueueLaw) -> bool:
-    """Whether a queue law decides by an average of its own."""
-    return float(law.average(law.start(1.0), 0.0)) != 0.0
+    """Whether a queue law decides by an average of its own that packets move, not time."""
+    state, pause = law.start(1.0), Arrival(count=0.0, elapsed=1.0, queue=0.0, capacity=1.0)
+    after = jax.tree.map(operator.add, state, law.on_arrival(state, pause))
+    return float(law.average(state, 0.0)) == float(law.average(after, 0.0)) != 0.0
 
 
 class Simulation:
     """Owner of the arrays of one run; the run must hold on to it while the engine works."""
 
     def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
-        self.plan, self.seed, self.elide = plan, seed, elide
+        self.plan = plan = plan.scaled(scale)
+        self.seed, self.elide = seed, elide
         self._keep: list[np.ndarray] = []
-        self._kinds: list[tuple[int, int]] = [(r.SENDER, k) for k in range(len(plan.flows))]
-        self._wires: list[dict[str, Any]] = []
-        self._ports: list[dict[str, Any]] = []
         self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
-        self._route()
-        self.groups = self._records(r.GROUP_RECORD, [self._group(g) for g in plan.groups])
-        self.flows = self._records(r.FLOW_RECORD, [self._flow(k) for k in range(len(plan.flows))])
-        self.ports = self._records(r.PORT_RECORD, self._ports)
+        self.law_states: list[np.ndarray] = []  # of the links' queue laws
+        self._routes = Routes(plan, elide, self._link_port)
+        self.link_ports = list(range(len(plan.net.links)))
+        groups = [self._group(g) for g in plan.groups]
+        self._transfers = Transfers(plan, self._routes, seed, self._array)
+        places = self._transfers.places()
+        flows = [self._flow(k) | places.get(k, {}) for k in range(len(plan.flows))]
+        self._background = Background(plan, self._routes, groups, seed, scale)
+        self.groups = self._records(r.GROUP_RECORD, groups + self._background.groups)
+        self.flows = self._records(r.FLOW_RECORD, flows + self._background.flows)
+        self.ports = self._records(r.PORT_RECORD, self._routes.ports)
         self.state = self._simulation(scale)
         self._keep.append(self.state)
 
@@ -63,7 +70,7 @@ class Simulation:
         self._keep.append(array)
         return array.ctypes.data
 
-    def _records(self, dtype: np.dtype, values: list[dict[str, Any]]) -> np.ndarray:
+    def _records(self, dtype: np.dtype, values: list[Fields]) -> np.ndarray:
         array = np.zeros(len(values), dtype)
         for k, value in enumerate(values):
             for name, number in value.items():
@@ -71,89 +78,19 @@ class Simulation:
         self._keep.append(array)
         return array
 
-    # entities and routes
-
-    def _add(self, kind: int, index: int) -> int:
-        self._kinds.append((kind, index))
-        return len(self._kinds) - 1
-
-    def _wire(self, delay: float, kind: int = r.WIRE, **fields: Any) -> int:
-        self._wires.append({"delay": delay} | fields)
-        return self._add(kind, len(self._wires) - 1)
-
-    def _port(self, **fields: Any) -> int:
-        base = {"limit": r.NEVER, "unit": 1.0, "capacity": 1.0}
-        self._ports.append(base | fields)
-        return self._add(r.PORT, len(self._ports) - 1)
-
-    def _route(self) -> None:
-        """Entities by kind, in an order that elision does not change."""
-        flows, links = self.plan.flows, self.plan.net.links
-        shared = self.elide
-        ports = [self._link_port(k) for k in range(len(links))]
-        self.link_ports = list(range(len(links)))
-        access: list[list[int]] = [[] for _ in flows]
-        if not shared:
-            for k, flow in enumerate(flows):
-                if flow.access_rate > 0:
-                    access[k].append(self._port(rate=flow.access_rate))
-        for k, flow in enumerate(flows):
-            if flow.access_delay > 0 or (shared and flow.access_rate > 0):
-                rate = flow.access_rate if shared else 0.0
-                access[k].append(self._wire(flow.access_delay, rate=rate))
-        wires = [self._wire(float(link.delay)) for link in links]
-        self._hops = 2 + max(len(f.route) * 2 + len(a) for f, a in zip(flows, access, strict=True))
-        routes = np.full((len(flows), self._hops), -1, np.int32)
-        quenches = np.full((len(flows), self._hops), -1, np.int32)
-        returns: dict[Any, int] = {}
-        backs: dict[float, int] = {}
-        self._return_wires, self._tails = [], []
-        for k, flow in enumerate(flows):
-            way = list(access[k])
-            for link, delay in zip(flow.route, flow.quench_delays, strict=True):
-                if self.plan.groups[flow.group].flows.feedback.quench:
-                    if delay not in backs:
-                        backs[delay] = self._wire(delay, kind=r.QUENCH)
-                    quenches[k, len(way)] = backs[delay]
-                way += [ports[link], wires[link]]
-            tail = float(links[flow.route[-1]].delay) if shared else 0.0
-            way = way[:-1] if shared else way
-            routes[k, : len(way)] = way
-            passed = self._passed(flow, ports)
-            key = (flow.return_delay, tail, passed) if shared else k
-            if key not in returns:
-                returns[key] = self._way_back(flow.return_delay, passed)
-            self._return_wires.append(returns[key])
-            self._tails.append(tail)
-        self._routes, self._quenches = routes, quenches
-
-    def _passed(self, flow: FlowPlan, ports: list[int]) -> tuple[tuple[float, int], ...]:
-        """Distances from the sender [s] and ports of the routers that judge a flow's ACKs."""
-        if self.plan.groups[flow.group].moment is not Moment.REVERSE:
-            return ()
-        indices = [self._kinds[ports[link]][1] for link in flow.route]
-        ways = zip(flow.quench_delays, indices, strict=True)
-        return tuple((delay, port) for delay, port in ways if self._ports[port]["say"])
-
-    def _way_back(self, delay: float, passed: tuple[tuple[float, int], ...]) -> int:
-        """Wires from the receiver to the sender past these routers; the first one."""
-        distances = [0.0, *(distance for distance, _ in passed), delay]
-        first = self._wire(distances[1], kind=r.RETURN)
-        for k, (distance, port) in enumerate(passed):
-            way = distances[k + 2] - distance
-            first = self._wire(way, kind=r.ROUTER, port=port, onward=first)
-        return first
-
-    def _link_port(self, k: int) -> int:
+    def _link_port(self, routes: Routes, k: int) -> int:
+        """The port of link `k`, with its timer; its entity."""
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         hooks = queue_hooks(link.queue, float(link.initial.average))
         by_bytes = bool(getattr(link.queue, "bytes", False))
         shortest, longest = map(float, link.queue.spacing()) if hooks.tick else (0.0, 0.0)
+        size = len(jax.tree.leaves(link.queue.start(1.0)))
+        self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
-        port = len(self._ports)
-        timer = self._add(r.TIMER, port) if hooks.tick else 0
-        return self._port(
+        port = len(routes.ports)
+        timer = routes.add(r.TIMER, port) if hooks.tick else 0
+        return routes.port(
             rate=capacity * unit,
             capacity=capacity,
             unit=unit,
@@ -170,19 +107,25 @@ class Simulation:
             spread=longest - shortest,
             timer=timer,
             waits=link.queue.waits,
+            loads=link.queue.loads,
+            link=k,
             key=stream_key(self.seed, "queue", k),
         )
 
     # senders
 
-    def _group(self, group: GroupPlan) -> dict[str, Any]:
+    def _group(self, group: GroupPlan) -> Fields:
         law, options = group.flows.window, group.options
         window, reaction = window_hooks(law), reaction_hooks(group.flows.reaction)
+        memory = np.array(window.memory, dtype=np.float64)
         self._memories.append(window.memory)
         marking, marking_block = marking_hook(group.flows.marking, law)
         permit, permit_block = permit_hook(group.flows.feedback)
-        by_law = reaction.per_window and not window.counts_marks
+        decode, decode_block = estimator_hook(group.flows.estimator)
+        # a receiver that tells of each packet has no need to repeat itself
+        by_law = reaction.per_window and not (window.counts_marks or group.flows.feedback.loads)
         sticky = options.echo == "sticky" or (options.echo == "law" and by_law)
+        by_floor = reaction.each_mark or window.slow_start != 0
         recovery = law.recovery if options.recovery == "law" else options.recovery
         same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
                 "dup_acks", "limited_transmit", "one_fast_retransmit", "integer_windows",
@@ -191,9 +134,12 @@ class Simulation:
         return {name: getattr(options, name) for name in same} | {
             "receiver_window": min(group.max_window, 1e9),
             # a law that reacts to every mark has no slow start to lift a window below its floor
-            "floor": float(law.min_window) if reaction.each_mark or law.min_window > 1 else 0.0,
+            "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
             "size": group.size,
+            "ack_size": int(options.ack_size),
+            "quench_size": int(options.quench_size),
             "newreno": recovery == "newreno",
+            "sack": recovery == "sack",
             "echoes": group.echoes,
             "markable": group.markable,
             "quenched": group.flows.feedback.quench,
@@ -205,6 +151,7 @@ class Simulation:
             "on_loss": window.on_loss,
             "observe": window.observe,
             "states": len(window.memory),
+            "memory": self._array(memory),
             "law_block": self._array(window.block),
             "ready": reaction.ready,
             "growing": reaction.growing,
@@ -213,9 +160,16 @@ class Simulation:
             "marking_block": self._array(marking_block),
             "permit": permit,
             "permit_block": self._array(permit_block),
+            "on_tick": window.on_tick,
+            "period": window.period,
+            "slow_start": window.slow_start,
+            "decode": decode,
+            "decode_block": self._array(decode_block),
+            "loads": group.flows.feedback.loads,
+            "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
         }
 
-    def _flow(self, k: int) -> dict[str, Any]:
+    def _flow(self, k: int) -> Fields:
         flow = self.plan.flows[k]
         options = self.plan.groups[flow.group].options
         window = self.plan.groups[flow.group].max_window
@@ -230,6 +184,8 @@ class Simulation:
             "initial_window": options.initial_window,
             "permitted": min(window, 1e9),
             "memory": self._array(memory),
+            "request": -1,
+            "answers": -1,
             "threshold": float(int(ssthresh)),
             "deadline": r.NEVER,
             "send_at": low + (high - low) * draw,  # the start, until it has happened
@@ -238,14 +194,16 @@ class Simulation:
             "boot": uniform(stream_key(self.seed, "boot", k)) * options.tick,
             "reacted_at": -r.NEVER,
             "rtt": flow.rtt,
-            "return_delay": flow.return_delay,
-            "tail_delay": self._tails[k],
-            "return_wire": self._return_wires[k],
+            "tail_delay": self._routes.tails[k],
+            "return_wire": self._routes.returns[k],
             "key": stream_key(self.seed, "send", k),
+            "hash_key": stream_key(self.seed, "hash", k),
+            "tick_at": r.NEVER,
             "highest_sent": -1,
             "acked": -1,
             "timed_sequence": -1,
             "backoff": 1,
+            "limit": r.ENDLESS,
             "capable": not options.syn and self.plan.groups[flow.group].echoes,
         }
 
@@ -257,26 +215,57 @@ class Simulation:
         longest = max(flow.rtt for flow in self.plan.flows)
         path = sum(min(float(k.buffer), _UNBOUNDED) + float(k.capacity) * longest for k in links)
         windows = [self.plan.groups[f.group].max_window for f in self.plan.flows]
-        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows)
+        opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
+        places = sum(len(source.flows) for source in opened)  # most of them unused
+        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * places
         ring = min(max(windows), 2 * path * scale) + 64
-        return int(pool), 1 << int(np.ceil(np.log2(ring)))
+        return int(pool) + self._background.packets, 1 << int(np.ceil(np.log2(ring)))
+
+    def _scoreboards(self, pool: int, ring: int) -> Fields:
+        """What selective acknowledgements need: blocks of each packet and flow, scoreboards."""
+        told = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
+        for k in told:
+            self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
+        reports = np.zeros(pool if told else 0, r.REPORT_RECORD)
+        kept = np.zeros(len(self.plan.flows) if told else 0, r.REPORT_RECORD)
+        return {"reports": self._array(reports), "kept": self._array(kept)}
+
+    def _files(self) -> Fields:
+        """Sources of files, and what a new connection of a flow begins with."""
+        self.sources = self._records(r.SOURCE_RECORD, self._transfers.sources)
+        self.sessions = self._records(r.SESSION_RECORD, self._transfers.sessions)
+        self.histograms = self._transfers.histograms
+        words = np.array(r.RENEWED, np.int32)
+        return {
+            "sources": self.sources.ctypes.data,
+            "sessions": self.sessions.ctypes.data,
+            "fresh": self._array(self.flows.copy()),
+            "renewed": self._array(words),
+            "renewed_count": len(words),
+            "done": -1,
+        }
 
     def _simulation(self, scale: int) -> np.ndarray:
-        count, (pool, ring) = len(self._kinds), self._sizes(scale)
+        count, (pool, ring) = len(self._routes.kinds), self._sizes(scale)
         times = np.full(count, r.NEVER)
-        times[: len(self.flows)] = self.flows["send_at"]
+        times[: len(self.plan.flows)] = self.flows["send_at"][: len(self.plan.flows)]
+        for entity, time in (self._background.times | self._transfers.times).items():
+            times[entity] = time
         for port in self.ports[self.ports["tick"] != 0]:
             times[port["timer"]] = port["period"] + port["spread"] / 2
         order = np.lexsort((np.arange(count), times))  # sorted, so it is a heap
         heap = np.zeros(count, r.NODE_RECORD)
         heap["time"], heap["entity"] = times[order], order
         self.entities = np.zeros(count, r.ENTITY_RECORD)
-        self.entities["kind"], self.entities["index"] = np.array(self._kinds).T
+        self.entities["kind"], self.entities["index"] = np.array(self._routes.kinds).T
         self.entities["slot"][order] = np.arange(count)
         self.packets = np.zeros(pool, r.PACKET_RECORD)
         self.packets["next"] = np.append(np.arange(1, pool), -1)
-        self.wires = self._records(r.WIRE_RECORD, self._wires)
-        self.receivers = np.zeros(len(self.flows), r.RECEIVER_RECORD)
+        self.wires = self._records(r.WIRE_RECORD, self._routes.wires)
+        self.receivers = np.zeros(len(self.plan.flows), r.RECEIVER_RECORD)
+        self.crosses = self._records(r.CROSS_RECORD, self._background.crosses)
+        self.voices = self._records(r.VOICE_RECORD, self._background.voices)
+        self.calls, self.classes = self._background.calls, self._background.classes
         state = np.zeros(1, r.SIMULATION_RECORD)
         values = {
             "packets": self._array(self.packets),
@@ -287,15 +276,20 @@ class Simulation:
             "groups": self.groups.ctypes.data,
             "flows": self.flows.ctypes.data,
             "receivers": self._array(self.receivers),
-            "routes": self._array(self._routes),
-            "quenches": self._array(self._quenches),
-            "ring": self._array(np.zeros(len(self.flows) * ring, np.uint8)),
+            "routes": self._array(self._routes.table),
+            "quenches": self._array(self._routes.quenches),
+            "ring": self._array(np.zeros(len(self.plan.flows) * ring, np.uint8)),
+            "crosses": self.crosses.ctypes.data,
+            "voices": self.voices.ctypes.data,
+            "calls": self._array(self.calls),
+            **self._files(),
             "entity_count": count,
-            "flow_count": len(self.flows),
+            "flow_count": len(self.plan.flows),
+            "voice_count": len(self.voices),
             "port_count": len(self.ports),
             "ring_mask": ring - 1,
-            "hops": self._hops,
-        }
+            "hops": self._routes.hops,
+        } | self._scoreboards(pool, ring)
         for name, value in values.items():
             state[0][name] = value
         return state

@@ -14,10 +14,12 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import (
+    AbstractEstimator,
     AbstractFeedback,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractSource,
     AbstractWindowLaw,
     Ack,
     Law,
@@ -26,7 +28,15 @@ from fluidcc.laws.law import (
 from fluidcc.packets import records
 from fluidcc.packets.cache import module_from, package_hash
 from fluidcc.packets.pointer import INTERPRETED, interpreted_hook
-from fluidcc.symbolic import Rule, marking_rule, parameter_values, rule
+from fluidcc.symbolic import (
+    DRAWN,
+    Rule,
+    marking_rule,
+    parameter_values,
+    period_rule,
+    rule,
+    slow_start_rule,
+)
 
 Hook = int
 """Address of a compiled hook; 0 where there is none."""
@@ -114,6 +124,11 @@ def _after(told: Rule, slots: Mapping[sp.Symbol, int]) -> dict[int, sp.Expr]:
     return {slots[symbol]: symbol + change for symbol, change in pairs if not change.is_zero}
 
 
+def _moved(told: Rule) -> sp.Expr:
+    """By how much a rule changes the state in all."""
+    return sp.Add(*(sp.Abs(change) for change in told.results))
+
+
 def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Expr]:
     """The state after arrivals, kept between the law's limits."""
     if law.limits is None:
@@ -132,14 +147,17 @@ def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
     slots |= _slots(r.Q_STATE, *update.state, *update.parameters)
     after = _within(law, _after(update, slots))
     single = {k: _one(e, update.event[0]) for k, e in after.items()}
-    told = {r.Q_MARK: signal.results[0], r.Q_DROP: signal.results[1], r.Q_CHANCE: chance.results[0]}
+    mark, drop, load = signal.results
+    told = {r.Q_MARK: mark, r.Q_DROP: drop, r.Q_CHANCE: chance.results[0]}
+    if law.loads:
+        told[r.Q_LOAD] = load
     said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
     text = _function("update", _lines(after, slots)) + _function("say", said)
     text += _function("arrive", _lines(single, slots), said)
     if law.period is not None:
         tick = rule(law, "on_tick")
-        moved = sp.Add(*(sp.Abs(change) for change in tick.results))
-        text += _function("tick", _lines(_after(tick, slots) | {r.Q_CHANGED: moved}, slots))
+        after = _after(tick, slots) | {r.Q_CHANGED: _moved(tick)}
+        text += _function("tick", _lines(after, slots))
     return text, not update.state and all(e.is_zero for e in told.values())
 
 
@@ -155,12 +173,15 @@ def queue_hooks(law: AbstractQueueLaw, average: float) -> QueueHooks:
 
 
 class WindowHooks(NamedTuple):
-    """Hooks of a window law."""
+    """Hooks of a window law; 0 for those that it does without."""
 
     on_ack: Hook
-    on_mark: Hook
+    on_mark: Hook  # tells too by how much the state has changed
     on_loss: Hook
-    observe: Hook  # what is learnt from any ACK; 0 for nothing
+    observe: Hook  # what is learnt from any ACK
+    on_tick: Hook
+    period: Hook  # time to the next tick
+    slow_start: Hook  # whether there is slow start; none if always
     block: np.ndarray
     memory: tuple[float, ...]  # at the start: the state beside the window
     counts_marks: bool  # it learns from the mark of each packet
@@ -175,62 +196,80 @@ def _window_place(law: AbstractWindowLaw) -> int:
     return int(law.window(record(*range(len(state)))))
 
 
-def _window_text(law: AbstractWindowLaw) -> tuple[str, bool, bool]:
-    """Text of the hooks, whether the law learns from ACKs, and whether from each one's mark."""
-    r, place, text = records, _window_place(law), ""
-    told = {method: rule(law, method) for method in ("on_ack", "on_mark", "on_loss", "observe")}
+def _window_slots(law: AbstractWindowLaw, said: Rule) -> dict[sp.Symbol, int]:
+    """Where a rule of a window law finds its numbers."""
+    r, place, event = records, _window_place(law), Ack(*said.event)
+    rest = [symbol for k, symbol in enumerate(said.state) if k != place]
+    slots = {said.state[place]: r.W_WINDOW, event.elapsed: r.W_ELAPSED, event.rtt: r.W_RTT}
+    slots |= {event.marked: r.W_MARKED, event.load: r.W_LOAD}
+    return slots | _slots(r.W_STATE, *rest, *said.parameters)
+
+
+def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...], bool]:
+    """Text of the hooks, names of those that do something, and whether each mark is counted."""
+    r, text, names = records, "", ["on_ack", "on_mark", "on_loss"]
+    methods = ("on_ack", "on_mark", "on_loss", "observe", "on_tick")
+    told = {method: rule(law, method) for method in methods}
     for method, said in told.items():
-        event = Ack(*said.event)
-        rest = [symbol for k, symbol in enumerate(said.state) if k != place]
-        slots = {said.state[place]: r.W_WINDOW, event.elapsed: r.W_ELAPSED}
-        slots |= {event.rtt: r.W_RTT, event.marked: r.W_MARKED}
-        slots |= _slots(r.W_STATE, *rest, *said.parameters)
-        after = {k: _one(e, event.count) for k, e in _after(said, slots).items()}
+        slots = _window_slots(law, said)
+        after = {k: _one(e, Ack(*said.event).count) for k, e in _after(said, slots).items()}
+        if method == "on_mark":
+            after[r.W_CHANGED] = _one(_moved(said), Ack(*said.event).count)
         text += _function(method, _lines(after, slots))
+        if method not in names and not all(e.is_zero for e in said.results):
+            names.append(method)
+    answers = {
+        "period": (r.W_PERIOD, period_rule(law)),
+        "slow_start": (r.W_SLOW, slow_start_rule(law)),
+    }
+    for method, (slot, said) in answers.items():
+        if said.results and said.results[0] != 1:
+            text += _function(method, _lines({slot: said.results[0]}, _window_slots(law, said)))
+            names.append(method)
     learnt = told["observe"]
     used = set().union(*(e.free_symbols for e in learnt.results))
-    learns = not all(e.is_zero for e in learnt.results)
-    return text, learns, Ack(*learnt.event).marked in used
+    return text, tuple(names), Ack(*learnt.event).marked in used
 
 
 def window_hooks(law: AbstractWindowLaw) -> WindowHooks:
     """Hooks of a window law."""
-    text, learns, counts = _once("window", (law,), lambda: _window_text(law))
+    text, names, counts = _once("window", (law,), lambda: _window_text(law))
     module, place = _load(text), _window_place(law)
     memory = tuple(v for k, v in enumerate(_numbers(law.start(1.0))) if k != place)
     block = _block(records.W_STATE, *memory, *parameter_values(law))
-    observe = module.observe if learns else 0
-    return WindowHooks(
-        module.on_ack, module.on_mark, module.on_loss, observe, block, memory, counts
-    )
+    hooks = {n: getattr(module, n) if n in names else 0 for n in WindowHooks._fields[:7]}
+    return WindowHooks(**hooks, block=block, memory=memory, counts_marks=counts)
 
 
 class ReactionHooks(NamedTuple):
     """Hooks of a reaction, and which signals it lets count."""
 
     ready: Hook
-    growing: Hook
+    growing: Hook  # 0 where windows grow on every ACK
     block: np.ndarray
     each_mark: bool  # it is always ready
     per_window: bool  # it waits for an ACK of what was sent after the last reaction
 
 
-def _reaction_text(law: AbstractReaction) -> tuple[str, bool, bool]:
+def _reaction_text(law: AbstractReaction) -> tuple[str, bool, bool, bool]:
+    """Text of the hooks; if it is always ready, waits for a window, always grows."""
     r, text = records, ""
     for method in ("ready", "growing"):
         told = rule(law, method)
         slots = _slots(r.R_TIME, *told.event) | _slots(r.R_RESULT + 1, *told.parameters)
         text += _function(method, _lines({r.R_RESULT: told.results[0]}, slots))
     ready = rule(law, "ready")
-    return text, ready.results[0] == 1, ready.event[2] in ready.results[0].free_symbols
+    asked, grows = ready.results[0], rule(law, "growing").results[0]
+    return text, asked == 1, ready.event[2] in asked.free_symbols, grows == 1
 
 
 def reaction_hooks(law: AbstractReaction) -> ReactionHooks:
     """Hooks of a reaction."""
-    text, each, per_window = _once("reaction", (law,), lambda: _reaction_text(law))
+    text, each, per_window, always = _once("reaction", (law,), lambda: _reaction_text(law))
     module = _load(text)
     block = _block(records.R_RESULT + 1, *parameter_values(law))
-    return ReactionHooks(module.ready, module.growing, block, each, per_window)
+    growing = 0 if always else module.growing
+    return ReactionHooks(module.ready, growing, block, each, per_window)
 
 
 def _marking_text(law: AbstractMarking, window: AbstractWindowLaw) -> str:
@@ -266,3 +305,44 @@ def permit_hook(law: AbstractFeedback) -> tuple[Hook, np.ndarray]:
     text = _once("permit", (law,), lambda: _permit_text(law))
     block = _block(records.P_RESULT + 1, *parameter_values(law))
     return (_load(text).permit if text else 0), block
+
+
+def _estimator_text(law: AbstractEstimator) -> str:
+    told, r = rule(law, "decode"), records
+    slots = _slots(r.E_ESTIMATE, *told.event) | _slots(r.E_PARAMETERS, *told.parameters)
+    after = {r.E_ESTIMATE: told.event[0] + told.results[0]}
+    return _function("decode", _lines(after, slots))
+
+
+def estimator_hook(law: AbstractEstimator) -> tuple[Hook, np.ndarray]:
+    """Hook of a receiver's estimate of the load factor, and its block."""
+    text = _once("estimator", (law,), lambda: _estimator_text(law))
+    return _load(text).decode, _block(records.E_PARAMETERS, *parameter_values(law))
+
+
+class SourceHooks(NamedTuple):
+    """Hooks of a source: each turns the uniform number of the block into its result."""
+
+    arrival: Hook
+    pages: Hook
+    pause: Hook
+    objects: Hook
+    gap: Hook
+    size: Hook
+    block: np.ndarray
+
+
+def _source_text(law: AbstractSource) -> str:
+    r, text = records, ""
+    for method in DRAWN:
+        told = rule(law, method)
+        slots = _slots(r.U_UNIFORM, *told.event) | _slots(r.U_RESULT + 1, *told.parameters)
+        text += _function(method, _lines({r.U_RESULT: told.results[0]}, slots))
+    return text
+
+
+def source_hooks(law: AbstractSource) -> SourceHooks:
+    """Hooks of a source."""
+    module = _load(_once("source", (law,), lambda: _source_text(law)))
+    block = _block(records.U_RESULT + 1, *parameter_values(law))
+    return SourceHooks(*(getattr(module, method) for method in DRAWN), block)

@@ -1,17 +1,25 @@
 """The event loop: who acts next, and where packets go from there."""
 
+from fluidcc.packets.calls import count_calls, ring, speak
+from fluidcc.packets.datagrams import cross, leave
 from fluidcc.packets.pointer import compiled
 from fluidcc.packets.ports import account, arrive, depart
 from fluidcc.packets.queues import arrived, travel
 from fluidcc.packets.receivers import receive
 from fluidcc.packets.records import (
+    CALL,
+    CALLS,
+    CROSS,
     FINISHED,
+    GONE,
     MORE,
     PORT,
     QUENCH,
     RETURN,
     ROUTE_ENDED,
     SENDER,
+    SESSION,
+    SOURCE,
     TIMER,
     WIRE,
     entity_at,
@@ -22,10 +30,12 @@ from fluidcc.packets.records import (
     packet_at,
     port_at,
     simulation_at,
+    voice_at,
     wire_at,
 )
 from fluidcc.packets.senders import acknowledge, quenched, wake
 from fluidcc.packets.signals import mark_reverse
+from fluidcc.packets.sources import come, conclude, proceed
 from fluidcc.packets.ticks import tick
 from fluidcc.packets.windows import hold
 
@@ -43,7 +53,10 @@ def _forward(s, index, start, spent):
     entity = index_at(s.routes, packet.flow * s.hops + packet.hop).value
     packet.hop += 1
     if entity < 0:
-        receive(s, index, start, spent)
+        if entity == GONE:
+            leave(s, index, start, spent)
+        else:
+            receive(s, index, start, spent)
     elif entity_at(s.entities, entity).kind == PORT:
         arrive(s, entity, index)
     else:
@@ -83,10 +96,22 @@ def advance(address, stop, budget):
             _forward(s, arrived(s, entity), s.now, 0.0)
         elif kind == RETURN:
             acknowledge(s, arrived(s, entity))
+            if s.done >= 0:
+                conclude(s, s.done)
         elif kind == QUENCH:
             quenched(s, arrived(s, entity))
         elif kind == TIMER:
             tick(s, entity)
+        elif kind == CALL:
+            speak(s, entity)
+        elif kind == CROSS:
+            cross(s, entity)
+        elif kind == CALLS:
+            ring(s, entity)
+        elif kind == SESSION:
+            proceed(s, entity)
+        elif kind == SOURCE:
+            come(s, entity)
         else:
             _pass_router(s, entity)
         if s.status != 0:
@@ -105,3 +130,5 @@ def settle(address, time):
         flow = flow_at(s.flows, k)
         if flow.started == 1:
             hold(s, flow, group_at(s.groups, flow.group))
+    for k in range(s.voice_count):
+        count_calls(s, voice_at(s.voices, k))

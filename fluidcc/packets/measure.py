@@ -1,11 +1,13 @@
 """Metrics of a run from the accounts of its ports and flows at two instants."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fluidcc.packets.build import Simulation
+from fluidcc.packets.measure_files import FILE_UNITS, active, delivered, file_metrics
+from fluidcc.packets.measure_voice import VOICE_UNITS, of_the_link, voice_metrics
 from fluidcc.packets.plan import Plan
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
@@ -14,10 +16,14 @@ LINK_UNITS = {
     "utilization": "1",
     "queue_mean": "packet",
     "queue_var": "packet^2",
+    "queue_cov": "1",
     "queue_max": "packet",
     "queue_bytes_mean": "B",
+    "queue_bytes_var": "B^2",
+    "queue_bytes_max": "B",
     "system_mean": "packet",
     "system_var": "packet^2",
+    "system_cov": "1",
     "system_max": "packet",
     "drop_fraction": "1",
     "mark_fraction": "1",
@@ -25,6 +31,7 @@ LINK_UNITS = {
     "departures": "packet",
     "drops": "packet",
     "marks": "packet",
+    **VOICE_UNITS,
 }
 FLOW_UNITS = {
     "goodput": "bit/s",
@@ -43,10 +50,16 @@ FLOW_UNITS = {
     "reactions": "1",
     "recoveries": "1",
     "quenches": "1",
+    "quench_fraction": "1",
+    **FILE_UNITS,
 }
 COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "reactions",
-          "recoveries", "quenches"}  # fmt: skip
-LARGEST = {"queue_max", "system_max"}
+          "recoveries", "quenches", "transfers"}  # fmt: skip
+LARGEST = {
+    "queue_max": "largest",
+    "queue_bytes_max": "largest_bytes",
+    "system_max": "largest_system",
+}
 
 
 class Snapshot(NamedTuple):
@@ -55,6 +68,10 @@ class Snapshot(NamedTuple):
     time: float
     ports: np.ndarray
     flows: np.ndarray
+    voices: np.ndarray
+    classes: np.ndarray
+    sources: np.ndarray
+    histograms: np.ndarray
 
 
 def snapshot(simulation: Simulation, time: float) -> Snapshot:
@@ -64,44 +81,62 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
     for k in links:
         port = simulation.ports[k]
         port["largest"] = port["count"]
+        port["largest_bytes"] = port["bytes"]
         port["largest_system"] = port["count"] + port["busy"]
-    return Snapshot(time, ports, flows)
+    others = (simulation.voices, simulation.classes, simulation.sources, simulation.histograms)
+    return Snapshot(time, ports, flows, *(accounts.copy() for accounts in others))
 
 
 def _ratio(a: float, b: float) -> float:
     return float(a / b) if b > 0 else float("nan")
 
 
-def _link(before: Any, after: Any, span: float, largest: tuple[int, int]) -> dict[str, Any]:
+def _cov(variance: float, mean: float) -> float:
+    """Coefficient of variation: standard deviation over mean."""
+    return _ratio(float(np.sqrt(max(variance, 0.0))), mean)
+
+
+def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
     def grown(name: str) -> float:
         return float(after[name] - before[name])
 
     idle, area, squares = grown("idle") / span, grown("area") / span, grown("squares") / span
     busy = 1.0 - idle
-    system = area + busy
+    system, in_bytes = area + busy, grown("bytes_area") / span
+    variance = squares - area**2
+    # squares of n + 1 while busy; elsewhere packets only wait for a class beside
+    waiting = area - grown("waiting_idle") / span
+    system_variance = squares + 2 * waiting + busy - system**2
     return {
         "utilization": busy,
         "queue_mean": area,
-        "queue_var": squares - area**2,
-        "queue_max": float(largest[0]),
-        "queue_bytes_mean": grown("bytes_area") / span,
+        "queue_var": variance,
+        "queue_cov": _cov(variance, area),
+        "queue_bytes_mean": in_bytes,
+        "queue_bytes_var": grown("bytes_squares") / span - in_bytes**2,
         "system_mean": system,
-        # squares of n + 1 while busy, where n > 0 implies busy
-        "system_var": squares + 2 * area + busy - system**2,
-        "system_max": float(largest[1]),
+        "system_var": system_variance,
+        "system_cov": _cov(system_variance, system),
         "drop_fraction": _ratio(grown("drops"), grown("arrivals")),
         "mark_fraction": _ratio(grown("marks"), grown("arrivals")),
         **{name: grown(name) for name in ("arrivals", "departures", "drops", "marks")},
     }
 
 
-def _flows(before: np.ndarray, after: np.ndarray, span: float, size: int) -> dict[str, Any]:
-    def grown(name: str) -> np.ndarray:
-        return (after[name] - before[name]).astype(float)
+def _flows(
+    before: Snapshot, after: Snapshot, members: Sequence[np.ndarray], size: int
+) -> dict[str, Any]:
+    """Metrics of a group; `members` are the numbers of the flows of each flow or open source."""
+    numbers, span = np.concatenate(members), after.time - before.time
 
-    acked = np.maximum(after["acked"], 0) - np.maximum(before["acked"], 0)
-    goodput = acked * 8.0 * size / span
+    def grown(name: str) -> np.ndarray:
+        return (after.flows[name] - before.flows[name])[numbers].astype(float)
+
+    acked = delivered(after) - delivered(before)
+    goodput = np.array([acked[own].sum() for own in members]) * 8.0 * size / span
+    working = float((active(after) - active(before))[numbers].sum())
     acks, sent = float(grown("acks").sum()), float(grown("sent").sum())
+    quenches = float(grown("quenches").sum())
     delay = _ratio(float(grown("delay_sum").sum()), acks)
     squares = _ratio(float(grown("delay_squares").sum()), acks)
     return {
@@ -110,13 +145,14 @@ def _flows(before: np.ndarray, after: np.ndarray, span: float, size: int) -> dic
         "jain": _ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
         "loss_fraction": _ratio(float(grown("lost").sum()), sent),
         "mark_fraction": _ratio(float(grown("marked").sum()), sent),
-        "window_mean": float(grown("window_time").mean()) / span,
+        "window_mean": _ratio(float(grown("window_time").sum()), working),
         "window_seen": _ratio(float(grown("window_acks").sum()), acks),
         "rtt_mean": _ratio(float(grown("rtt_sum").sum()), acks),
         "delay_mean": delay,
         "delay_jitter": float(np.sqrt(max(squares - delay**2, 0.0))),
         "delay_difference": _ratio(float(grown("delay_steps").sum()), acks),
         "sent": sent,
+        "quench_fraction": _ratio(quenches, quenches + acks),
         **{
             name: float(grown(name).sum())
             for name in ("timeouts", "reactions", "recoveries", "quenches")
@@ -130,12 +166,33 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
     span = after.time - before.time
     links, flows = {}, {}
     for k, name in enumerate(plan.net.link_names):
-        largest = tuple(
-            max(int(s.ports[k][field]) for s in snapshots[1:])
-            for field in ("largest", "largest_system")
-        )
-        links[name] = _link(before.ports[k], after.ports[k], span, (largest[0], largest[1]))
+        links[name] = _link(before.ports[k], after.ports[k], span) | {
+            metric: float(max(s.ports[k][field] for s in snapshots[1:]))
+            for metric, field in LARGEST.items()
+        }
     for k, name in enumerate(plan.net.flow_names):
-        members = plan.members(k)
-        flows[name] = _flows(before.flows[members], after.flows[members], span, plan.groups[k].size)
+        size = plan.groups[k].size
+        flows[name] = _flows(before, after, plan.members(k), size)
+        if plan.groups[k].flows.traffic.starts:
+            flows[name] |= file_metrics(plan, k, before, after, size)
+    for name, found in _voices(plan, before, after, span, links):
+        links[name] |= found
     return {"links": links, "flows": flows}
+
+
+def _voices(
+    plan: Plan, before: Snapshot, after: Snapshot, span: float, links: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Metrics of the links that carry voice, by name."""
+    voice = shared = 0
+    for k, traffic in enumerate(plan.background, start=len(plan.flows)):
+        if traffic.voice is None:
+            continue
+        name, used = plan.net.link_names[traffic.link], 0.0
+        if traffic.beside:
+            used = float(after.classes[shared]["used"] - before.classes[shared]["used"]) / span
+            shared += 1
+        flow = before.flows[k], after.flows[k]
+        calls = before.voices[voice], after.voices[voice]
+        voice += 1
+        yield name, of_the_link(links[name], used) | voice_metrics(flow, calls, traffic.size, span)

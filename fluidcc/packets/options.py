@@ -44,6 +44,8 @@ class SenderOptions:
     )
     syn: bool = _rule(True, "", "a small packet opens the connection")
     syn_size: float = _rule(40.0, "B", "size of that packet", (1.0, 65535.0))
+    ack_size: float = _rule(40.0, "B", "size of an acknowledgement", (1.0, 65535.0))
+    quench_size: float = _rule(56.0, "B", "size of a source quench", (1.0, 65535.0))
     dup_acks: int = _rule(3, "1", "duplicate ACKs that mean a loss", (1, 100))
     limited_transmit: bool = _rule(True, "", "send new data on the duplicate ACKs before that")
     one_fast_retransmit: bool = _rule(
@@ -56,7 +58,9 @@ class SenderOptions:
     partial_timer_once: bool = _rule(
         True, "", "only the first partial ACK of a recovery restarts the timer"
     )
-    recovery: str = _rule("law", "", "how losses are repaired", choices=("law", "reno", "newreno"))
+    recovery: str = _rule(
+        "law", "", "how losses are repaired", choices=("law", "reno", "newreno", "sack")
+    )
     echo: str = _rule(
         "law", "", "receiver's echo of marks: of each packet, or until the sender confirms",
         choices=("law", "packet", "sticky"),

@@ -1,12 +1,16 @@
 """Receivers: reassembly, the echo of marks, one ACK for each packet."""
 
+from fluidcc.packets.blocks import BLOCK_SIZE, report_blocks
+from fluidcc.packets.loads import decode
 from fluidcc.packets.pointer import compiled
-from fluidcc.packets.queues import post
+from fluidcc.packets.queues import post, release
 from fluidcc.packets.records import (
     CONFIRM,
     ECHO,
     MARKABLE,
     MARKED,
+    RECEIVE,
+    REPLY,
     REVERSE,
     SETUP,
     WINDOW_BEYOND_RING,
@@ -18,6 +22,7 @@ from fluidcc.packets.records import (
     receiver_at,
     wire_at,
 )
+from fluidcc.packets.traces import note
 
 
 @compiled
@@ -60,12 +65,27 @@ def receive(s, index, start, spent):
     receiver = receiver_at(s.receivers, packet.flow)
     group = group_at(s.groups, flow.group)
     flow.received += 1
+    if s.trace != 0:
+        note(s, RECEIVE, -1, packet)
+    if packet.connection != flow.connection:  # left over from before
+        release(s, index)
+        return
     _reassemble(s, receiver, packet.flow, packet.sequence)
     echo = _echo(receiver, group, packet.flags)
-    packet.flags = ECHO if echo == 1 and group.echoes == 1 else 0
+    if group.loads == 1:
+        decode(flow, group, receiver, packet)
+    packet.flags = REPLY
+    if echo == 1 and group.echoes == 1:
+        packet.flags |= ECHO
     if group.moment == REVERSE:
         packet.flags |= MARKABLE
+    packet.identity = packet.sequence
     packet.sequence = receiver.expected - 1
+    packet.size = group.ack_size
+    if group.sack == 1:
+        told = report_blocks(s, index, packet.flow, packet.identity, receiver.expected)
+        packet.size += BLOCK_SIZE * told
     time = start + (spent + flow.tail_delay)
+    packet.delay = time - packet.sent
     wire = wire_at(s.wires, entity_at(s.entities, flow.return_wire).index)
     post(s, flow.return_wire, index, time + wire.delay, time)

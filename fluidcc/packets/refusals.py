@@ -2,37 +2,23 @@
 
 from collections.abc import Iterator
 
-from fluidcc.laws.law import Ack, Arrival
+from fluidcc.laws.law import Arrival
 from fluidcc.network import Flows, Link, Network
 from fluidcc.packets.options import sender_options
 
-_RECOVERIES = ("reno", "newreno")
+_RECOVERIES = ("reno", "newreno", "sack")
 
 
 def _link(link: Link) -> Iterator[tuple[str, str]]:
     law = link.queue
-    if law.loads:
-        yield "queue", f"{law.name} tells load factors"
     often, seldom = (Arrival(1.0, elapsed, 1.0, 1.0) for elapsed in (1e-9, 1e9))
     state = law.start(1.0)
     if law.signal(state, often).mark != law.signal(state, seldom).mark:
         yield "queue", f"{law.name} states its marks as a share of a rate, not packet by packet"
-    if float(link.cross) > 0:
-        yield "cross", "cross traffic is a rate of the fluid model; add flows instead"
-    if link.voice is not None:
-        yield "voice", "calls are a rate of the fluid model"
 
 
 def _flows(flows: Flows) -> Iterator[tuple[str, str]]:
-    law, feedback = flows.window, flows.feedback
-    if law.loads:
-        yield "window", f"{law.name} needs load factors"
-    elif law.period(Ack(1.0, 1.0, 1.0)) is not None:
-        yield "window", f"{law.name} changes at ticks of the sender"
-    if feedback.loads:
-        yield "feedback", f"{feedback.name} carries load factors"
-    if flows.traffic.starts:
-        yield "traffic", f"{flows.traffic.name} sources begin and end"
+    law = flows.window
     if law.recovery not in _RECOVERIES and sender_options(flows.sender).recovery == "law":
         known = " or ".join(f'"{name}"' for name in _RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"

@@ -27,7 +27,7 @@ def _over(samples: Sequence[Metrics], how: Callable[[str, np.ndarray], Any]) -> 
     }
 
 
-def _half_width(values: np.ndarray) -> np.ndarray:
+def half_width(values: np.ndarray) -> np.ndarray:
     """Half width of the 95% interval of a mean, by Student's t. Shape of one sample."""
     count = len(values)
     if count < 2:
@@ -46,7 +46,7 @@ def means(samples: Sequence[Metrics]) -> Metrics:
 
 def intervals(samples: Sequence[Metrics]) -> Metrics:
     """Half widths of 95% intervals over independent seeds."""
-    return _over(samples, lambda _, v: _number(_half_width(v)))
+    return _over(samples, lambda _, v: _number(half_width(v)))
 
 
 def batch_intervals(batches: Sequence[Metrics]) -> Metrics:
@@ -58,7 +58,7 @@ def batch_intervals(batches: Sequence[Metrics]) -> Metrics:
     def width(metric: str, values: np.ndarray) -> Any:
         if metric in LARGEST:
             return math.nan
-        return _number(_half_width(values) * (len(values) if metric in COUNTS else 1))
+        return _number(half_width(values) * (len(values) if metric in COUNTS else 1))
 
     return _over(batches, width)
 
@@ -85,7 +85,8 @@ class PacketRuns:
     `runs[k]["links"][NAME]` and `runs[k]["flows"][NAME]` hold the metrics of seed `seeds[k]`
     between `warmup` and `until` [s]; `mean` and `ci95` have the same shape. `queue_*` count
     waiting packets, `system_*` also the one in service. Intervals are Student's over seeds, or
-    over parts of the run where there is one seed. `missing` are seeds that were interrupted.
+    over parts of the run where there is one seed. `missing` are seeds that were interrupted;
+    `series` are samples over time, where they were asked for.
     """
 
     seeds: tuple[int, ...]
@@ -95,6 +96,7 @@ class PacketRuns:
     until: float
     warmup: float
     missing: tuple[int, ...] = ()
+    series: xr.Dataset | None = None
 
     @classmethod
     def of(
@@ -106,12 +108,13 @@ class PacketRuns:
         until: float,
         warmup: float,
         missing: Sequence[int] = (),
+        series: xr.Dataset | None = None,
     ) -> "PacketRuns":
         """Put runs together; `batches` are the parts of the only run, where there is one."""
         spread = intervals(runs) if len(runs) > 1 else batch_intervals(batches)
         return cls(
             tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(means(runs)),
-            _frozen(spread), until, warmup, tuple(missing),
+            _frozen(spread), until, warmup, tuple(missing), series,
         )  # fmt: skip
 
     @property
@@ -138,14 +141,16 @@ class PacketRuns:
         }
 
     def to_dataset(self) -> xr.Dataset:
-        """The metrics of all runs, labelled by seed, link and group, with units."""
+        """The metrics and series of all runs, labelled by seed, link and group, with units."""
         variables = {}
         for part, units, dim in (("links", LINK_UNITS, "link"), ("flows", FLOW_UNITS, "group")):
             names = list(self.runs[0][part])
             for metric, unit in units.items():
                 if metric == "goodput_flows":
                     continue
-                values = [[run[part][name][metric] for name in names] for run in self.runs]
+                if not any(metric in self.runs[0][part][name] for name in names):
+                    continue
+                values = [[run[part][n].get(metric, math.nan) for n in names] for run in self.runs]
                 variables[f"{dim}_{metric}"] = (("seed", dim), values, {"units": unit})
         flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in self.runs]
         variables["goodput_flows"] = (("seed", "flow"), flows, {"units": "bit/s"})
@@ -156,7 +161,9 @@ class PacketRuns:
             "group": list(self.runs[0]["flows"]),
             "flow_group": ("flow", groups),
         }
-        return xr.Dataset(variables, coordinates, {"until": self.until, "warmup": self.warmup})
+        attributes = {"until": self.until, "warmup": self.warmup}
+        metrics = xr.Dataset(variables, coordinates, attributes)
+        return metrics if self.series is None else metrics.merge(self.series)
 
     def __repr__(self) -> str:
         lines = [f"PacketRuns: {self.message}, statistics from {self.warmup:g} s"]

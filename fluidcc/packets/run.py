@@ -2,28 +2,36 @@
 
 import concurrent.futures
 import contextlib
+import functools
 import math
 import os
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from fluidcc.network import Network
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.measure import Metrics, metrics, snapshot
+from fluidcc.packets.measure import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.plan import PacketError, Plan, plan
 from fluidcc.packets.pointer import INTERPRETED
 from fluidcc.packets.records import (
     FINISHED,
     MORE,
+    NO_FREE_CALL,
+    NO_FREE_PLACE,
     NOT_A_NUMBER,
     POOL_EXHAUSTED,
     ROUTE_ENDED,
+    TRACE_FULL,
     WINDOW_BEYOND_RING,
 )
 from fluidcc.packets.results import PacketRuns
+from fluidcc.packets.series import Sampler, Series, dataset, sample_times
+from fluidcc.packets.trace_files import SLICE, TraceFile
 
 Progress = Callable[[float], None]
 
@@ -32,10 +40,15 @@ _PARTS = 20  # parts of a run, for batch means
 _LARGEST = 4096  # most that pool and rings are enlarged
 _POLL = 0.1  # s between progress reports
 
+_SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
 _ADVICE = {
     POOL_EXHAUSTED: "more packets are under way than any estimate allows; give the links a finite "
     "buffer or the window law a max_window",
     WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
+    NO_FREE_PLACE: "more transfers are under way than any estimate allows; lower the arrivals of "
+    "the sources, or their sizes",
+    NO_FREE_CALL: "more calls are under way than any estimate allows; limit them by most",
+    TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
     ROUTE_ENDED: "a packet left its route, which is a fault of this package: please report it",
     NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
 }
@@ -46,53 +59,99 @@ class _Stopped(Exception):
 
 
 class _Watch:
-    """What workers share with the caller: a stop flag, and how far each has come."""
+    """What workers share with the caller: a stop flag, and how far each has come to `end` [s]."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, end: float) -> None:
         self.stop = threading.Event()
         self.done = [0.0] * jobs
+        self._end = end
+
+    def pass_by(self, job: int, now: float) -> None:
+        """Note how far a job has come, and end it if it is to stop."""
+        self.done[job] = now / self._end
+        if self.stop.is_set():
+            raise _Stopped
 
     def fraction(self) -> float:
         return sum(self.done) / len(self.done)
 
 
+class _Task(NamedTuple):
+    """What every run is told."""
+
+    layout: Plan
+    times: np.ndarray  # of snapshots [s]
+    samples: np.ndarray  # of samples [s]
+    elide: bool
+
+
+class _Run(NamedTuple):
+    """What a run gives."""
+
+    whole: Metrics
+    parts: list[Metrics]
+    series: Series
+
+
+def _advance(
+    simulation: Simulation, time: float, passed: Callable[[float], None], trace: TraceFile | None
+) -> int:
+    """Run to `time` in slices; the status. `passed` is told the time after each of them."""
+    advance, _ = entry_points()
+    status = MORE
+    while status == MORE:
+        status = advance(simulation.address, time, _SLICE if trace is None else SLICE)
+        if trace is not None:
+            trace.flush()
+        passed(float(simulation.state["now"][0]))
+    return status
+
+
 def _perform(
-    simulation: Simulation, times: np.ndarray, watch: _Watch, job: int
-) -> tuple[int, list]:
-    """Run to each of `times` and take a snapshot there; the status, and the snapshots."""
-    advance, settle = entry_points()
-    taken = []
-    for time in map(float, times):
-        status = MORE
-        while status == MORE:
-            if watch.stop.is_set():
-                raise _Stopped
-            status = advance(simulation.address, time, _SLICE)
-            watch.done[job] = float(simulation.state["now"][0] / times[-1])
+    simulation: Simulation,
+    task: _Task,
+    passed: Callable[[float], None],
+    trace: TraceFile | None,
+) -> tuple[int, list[Snapshot], Sampler]:
+    """Run to each time and take snapshots and samples; the status, and what was taken.
+
+    Only snapshots settle the accounts, at the same times whatever else is wanted.
+    """
+    _, settle = entry_points()
+    taken, sampler = [], Sampler(simulation, task.samples)
+    settled, sampled = set(task.times), set(task.samples)
+    for time in map(float, np.union1d(task.times, task.samples)):
+        status = _advance(simulation, time, passed, trace)
         if status != FINISHED:
-            return status, taken
-        settle(simulation.address, time)
-        taken.append(snapshot(simulation, time))
-    return FINISHED, taken
+            return status, taken, sampler
+        if time in sampled:
+            sampler.take(time)
+        if time in settled:
+            settle(simulation.address, time)
+            taken.append(snapshot(simulation, time))
+    return FINISHED, taken, sampler
 
 
-def _run(
-    layout: Plan, seed: int, times: np.ndarray, elide: bool, watch: _Watch, job: int
-) -> tuple[Metrics, list[Metrics]]:
-    """Metrics of one seed, and of its parts. Enlarges pool and rings where they were too small."""
-    scale = 1
+def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) -> _Run:
+    """Perform the run of one seed. Enlarges pool and rings where they were too small."""
+    passed, scale = functools.partial(watch.pass_by, job), 1
     while True:
-        simulation = Simulation(layout, seed, elide, scale)
-        with np.errstate(over="ignore") if INTERPRETED else contextlib.nullcontext():
-            status, taken = _perform(simulation, times, watch, job)
+        # with every hop, lines come in the order of their times
+        simulation = Simulation(task.layout, seed, task.elide and trace is None, scale)
+        with contextlib.ExitStack() as stack:
+            if INTERPRETED:
+                stack.enter_context(np.errstate(over="ignore"))
+            file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
+            status, taken, sampler = _perform(simulation, task, passed, file)
         if status == FINISHED:
             break
-        if status not in (POOL_EXHAUSTED, WINDOW_BEYOND_RING) or scale >= _LARGEST:
+        if status not in _SCALED or scale >= _LARGEST:
             raise PacketError(f"seed {seed}: {_ADVICE[status]}")
         scale *= 8
     watch.done[job] = 1.0
-    parts = [metrics(layout, taken[k : k + 2]) for k in range(len(taken) - 1)]
-    return metrics(layout, taken), parts
+    enlarged = simulation.plan
+    parts = [metrics(enlarged, taken[k : k + 2]) for k in range(len(taken) - 1)]
+    return _Run(metrics(enlarged, taken), parts, sampler.series())
 
 
 def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -111,6 +170,8 @@ def simulate_packets(
     seeds: Iterable[int] = (1,),
     threads: int | None = None,
     elide: bool = True,
+    sample: float | None = None,
+    trace: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PacketRuns:
     """Simulate a network packet by packet, once for each seed.
@@ -130,6 +191,10 @@ def simulate_packets(
         Runs at a time; as many as there are processors for None.
     elide
         Leave out events that cannot change anything; False simulates every hop.
+    sample
+        Time between the samples of `series` [s]; none are taken for None.
+    trace
+        CSV file for every event of the first seed's run: packets and windows.
     progress
         Called with the finished share, 0 to 1, from time to time.
 
@@ -143,14 +208,17 @@ def simulate_packets(
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
     chosen, layout = _checked_seeds(seeds), plan(net)
+    samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
     Simulation(layout, chosen[0], elide)  # compile hooks, and fail, before threads start
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
-    watch = _Watch(len(chosen))
+    task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
+    watch = _Watch(len(chosen), until)
     workers = min(threads or os.cpu_count() or 1, len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(_run, layout, seed, times, elide, watch, k) for k, seed in enumerate(chosen)
+            pool.submit(_run, task, seed, watch, k, file if k == 0 else None)
+            for k, seed in enumerate(chosen)
         ]
         try:
             _wait(jobs, watch, progress)
@@ -159,7 +227,7 @@ def simulate_packets(
         except BaseException:
             watch.stop.set()
             raise
-    return _collect(chosen, jobs, until, warmup)
+    return _collect(chosen, jobs, task, warmup)
 
 
 def _wait(jobs: list, watch: _Watch, progress: Progress | None) -> None:
@@ -172,17 +240,21 @@ def _wait(jobs: list, watch: _Watch, progress: Progress | None) -> None:
             progress(watch.fraction())
 
 
-def _collect(seeds: tuple[int, ...], jobs: list, until: float, warmup: float) -> PacketRuns:
+def _collect(seeds: tuple[int, ...], jobs: list, task: _Task, warmup: float) -> PacketRuns:
     """Put together what finished; raises KeyboardInterrupt where nothing did."""
     done = [k for k, job in enumerate(jobs) if job.exception() is None]
     if not done:
         raise KeyboardInterrupt
-    results = [jobs[k].result() for k in done]
+    results: list[_Run] = [jobs[k].result() for k in done]
+    kept, series = [seeds[k] for k in done], None
+    if len(task.samples):
+        series = dataset(task.layout, task.samples, kept, [run.series for run in results])
     return PacketRuns.of(
-        [seeds[k] for k in done],
-        [run for run, _ in results],
-        results[0][1],
-        until=until,
+        kept,
+        [run.whole for run in results],
+        results[0].parts,
+        until=float(task.times[-1]),
         warmup=warmup,
         missing=[s for k, s in enumerate(seeds) if k not in done],
+        series=series,
     )

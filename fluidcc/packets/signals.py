@@ -1,11 +1,15 @@
 """What a queue law says to packets: who is chosen, and what then happens to it."""
 
+from math import inf
+
+from fluidcc.packets.loads import stamp
 from fluidcc.packets.pointer import call, compiled
 from fluidcc.packets.queues import allocate, travel
 from fluidcc.packets.records import (
     DEPARTURE,
     ENTRY,
     M_PROBABILITY,
+    MARK,
     MARKABLE,
     MARKED,
     NOT_A_NUMBER,
@@ -18,6 +22,7 @@ from fluidcc.packets.records import (
     Q_MARK,
     Q_QUEUE,
     Q_SIZE,
+    REPLY,
     flow_at,
     group_at,
     index_at,
@@ -25,6 +30,7 @@ from fluidcc.packets.records import (
     packet_at,
 )
 from fluidcc.packets.streams import draw
+from fluidcc.packets.traces import note_at_port
 
 KEEP, CHOSEN, FORCED = 0, 1, 2
 
@@ -51,31 +57,50 @@ def tell(s, port, size, queue):
 
 @compiled
 def _pass_idle_time(s, port):
-    """Count the packets that the idle time had room for; they found an empty queue."""
+    """Count the packets that the idle time had room for: they found an empty queue, and brought
+    nothing.
+    """
     count = int((s.now - port.idle_since) * port.capacity)
     if count > 0:
-        tell(s, port, port.unit, 0.0)
+        tell(s, port, 0.0, 0.0)
         number_at(port.block, Q_COUNT).value = float(count)
         call(port.update, port.block)
         port.seen_at = s.now
 
 
 @compiled
-def _quench(s, flow, packet):
-    """Tell the source by a packet of the router's own."""
+def _quench(s, flow, group, packet, told):
+    """Tell the source by a packet of the router's own, with MARKED in `told` or nothing."""
     index = allocate(s)
     if index < 0:
         return
     message = packet_at(s.packets, index)
     message.flow = packet.flow
     message.sequence = packet.sequence
+    message.connection = packet.connection
+    message.flags = REPLY | told
+    message.size = group.quench_size
     flow.quenches += 1
-    travel(s, index_at(s.quenches, packet.flow * s.hops + packet.hop - 1).value, index, s.now, 0.0)
+    row = packet.flow * s.hops
+    slot = index_at(s.quenches, row + packet.hop - 1).value
+    message.hop = slot + 1
+    travel(s, index_at(s.routes, row + slot).value, index, s.now, 0.0)
 
 
 @compiled
-def _choose(s, port, packet, flow, group):
-    """Decide whether this packet carries a signal; CHOSEN if it must be dropped for it."""
+def tell_of_drop(s, flow, packet):
+    """Tell the source of a packet that is about to be dropped, if its flow hears quenches."""
+    group = group_at(s.groups, flow.group)
+    if group.quenched == 1 and packet.flags & MARKABLE:
+        _quench(s, flow, group, packet, 0)
+
+
+@compiled
+def _choose(s, port, packet, flow, group, below):
+    """Decide whether this packet carries a signal; CHOSEN if it must be dropped for it.
+
+    Packets are marked while the long-run probability is less than `below`.
+    """
     mark = number_at(port.block, Q_MARK).value
     chance = number_at(port.block, Q_CHANCE).value
     mapped = group.marking != 0
@@ -90,14 +115,16 @@ def _choose(s, port, packet, flow, group):
     if not mapped:
         port.gap = 0
         port.gap_bytes = 0
-    if packet.flags & MARKABLE == 0 or mark >= group.mark_below:
+    if packet.flags & MARKABLE == 0 or mark >= below:
         return CHOSEN
     if packet.flags & MARKED == 0:
         packet.flags |= MARKED
         port.marks += 1
         flow.marked += 1
+        if s.trace != 0:
+            note_at_port(s, MARK, port, packet)
         if group.quenched == 1:
-            _quench(s, flow, packet)
+            _quench(s, flow, group, packet, MARKED)
     return KEEP
 
 
@@ -106,7 +133,7 @@ def judge(s, port, packet, queued, full):
     """Fate of an arriving packet under the port's law."""
     flow = flow_at(s.flows, packet.flow)
     group = group_at(s.groups, flow.group)
-    if port.averages == 1 and port.busy == 0:
+    if port.averages == 1 and port.busy == 0 and port.count == 0:
         _pass_idle_time(s, port)
     if group.marking == 0 and group.moment == ENTRY:
         port.gap += 1
@@ -117,6 +144,8 @@ def judge(s, port, packet, queued, full):
     tell(s, port, packet.size, queue)
     port.seen_at = s.now
     call(port.arrive, port.block)
+    if port.loads == 1:
+        stamp(port, packet)
     mark = number_at(port.block, Q_MARK).value
     drop = number_at(port.block, Q_DROP).value
     fate = KEEP
@@ -128,7 +157,7 @@ def judge(s, port, packet, queued, full):
             port.gap = 1
             port.gap_bytes = packet.size
         elif group.moment == ENTRY:
-            fate = _choose(s, port, packet, flow, group)
+            fate = _choose(s, port, packet, flow, group, 0.0 if full else group.mark_below)
     else:
         port.armed = 0
     if full:
@@ -141,15 +170,16 @@ def judge(s, port, packet, queued, full):
 
 @compiled
 def _choose_late(s, port, packet, flow, group, queue):
-    """Decide about a packet that the queue has taken in already."""
-    if port.averages == 1 and port.armed == 0 and group.choice_arms == 1:
-        return
+    """Decide about a packet that cannot be dropped any more."""
     if group.marking == 0:
         port.gap += 1
         port.gap_bytes += packet.size
     tell(s, port, packet.size, queue)
     call(port.say, port.block)
-    _choose(s, port, packet, flow, group)
+    unarmed = port.averages == 1 and port.armed == 0 and group.choice_arms == 1
+    if unarmed and number_at(port.block, Q_DROP).value < 1:
+        return
+    _choose(s, port, packet, flow, group, inf)
 
 
 @compiled

@@ -5,6 +5,8 @@ stream is a key; its draws depend on nothing else, so the same seed gives the sa
 the senders do.
 """
 
+import math
+
 import numpy as np
 
 from fluidcc.packets.pointer import compiled
@@ -15,7 +17,8 @@ _GAMMA64, _FIRST64, _SECOND64 = np.uint64(_GAMMA), np.uint64(_FIRST), np.uint64(
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _STEP = 1.0 / 9007199254740992.0  # 2^-53
 
-PURPOSES = ("start", "boot", "send", "queue")
+PURPOSES = ("start", "boot", "send", "queue", "hash", "cross", "calls", "call", "arrivals",
+            "sessions", "session")  # fmt: skip
 
 
 def _mix(z: int) -> int:
@@ -45,3 +48,29 @@ def draw(stream):
     z = (z ^ (z >> _27)) * _SECOND64
     z = z ^ (z >> _31)
     return np.float64(z >> _11) * _STEP
+
+
+@compiled
+def hashed(key, number):
+    """A number in [0, 1) that belongs to a number under a key, the same each time."""
+    z = key + np.uint64(number) * _GAMMA64
+    z = (z ^ (z >> _30)) * _FIRST64
+    z = (z ^ (z >> _27)) * _SECOND64
+    z = z ^ (z >> _31)
+    return np.float64(z >> _11) * _STEP
+
+
+@compiled
+def derive(stream, key, number):
+    """Begin the stream that belongs to a number under a key."""
+    z = np.uint64(key) + np.uint64(number) * _GAMMA64
+    z = (z ^ (z >> _30)) * _FIRST64
+    z = (z ^ (z >> _27)) * _SECOND64
+    stream.key = int(z ^ (z >> _31))
+    stream.draws = 0
+
+
+@compiled
+def exponential(stream, mean):
+    """Next exponential number of a mean."""
+    return -mean * math.log(1.0 - draw(stream))

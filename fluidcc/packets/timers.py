@@ -32,6 +32,8 @@ def reschedule(s, f, flow):
     time = flow.deadline
     if flow.sending == 1 and flow.send_at < time:
         time = flow.send_at
+    if flow.tick_at < time:
+        time = flow.tick_at
     schedule(s, f, time, s.now)
 
 

@@ -39,7 +39,8 @@ def _read_link(reader: Reader, name: str, raw: Any, laws: Laws) -> _Read:
     values: dict[str, Any] = {"packet_size": size}
     for entry in described:
         if entry in table and entry != "packet_size":
-            values[entry] = reader.number(table[entry], f"{key}.{entry}", described[entry], known)
+            info = described[entry]
+            values[entry] = reader.described(table[entry], f"{key}.{entry}", info, known)
     if "capacity" not in table:
         reader.missing(f"{key}.capacity", described["capacity"])
     if "queue" in table:

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractFeedback
+from fluidcc.laws.law import AbstractFeedback, Moment
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.network import Flows, FlowsInitial, Link, Network
 from fluidcc.scenario.reader import FAULTY, Reader, got
+from fluidcc.ways import forward_delays, reverse_delays
 
+_ROUNDING = 1e-12  # of delays that are added up
 _LEVELS = ("max_th", "at", "threshold", "q_ref")  # queues that a law must be able to see
 
 
@@ -77,6 +79,7 @@ def _check_window(reader: Reader, key: str, values: Mapping[str, Any], window: A
     if first > window.max_window and first != FlowsInitial.window:
         expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
         reader.fault(f"{key}.initial.window", expected, f"{first!r} packet")
+    _check_opening(reader, key, values.get("traffic"), window)
     if window.min_window > window.max_window:
         expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
         reader.fault(f"{key}.window.min_window", expected, f"{window.min_window!r} packet")
@@ -84,6 +87,18 @@ def _check_window(reader: Reader, key: str, values: Mapping[str, Any], window: A
     if pause is not None and reaction is not None and pause != (reaction.name == "pause"):
         expected = f'"pause", or {key}.window.pause = false' if pause else "another than pause"
         reader.fault(f"{key}.window.reaction", expected, got(reaction.name))
+
+
+def _check_opening(reader: Reader, key: str, traffic: Any, window: Any) -> None:
+    """The window of a new connection, unless by default, must lie within the flows' bounds."""
+    opening = getattr(traffic, "first", None)
+    if opening is None or opening == type(traffic).first:
+        return
+    for side, bound in (("least", window.min_window), ("most", window.max_window)):
+        if (opening < bound) if side == "least" else (opening > bound):
+            name = "min_window" if side == "least" else "max_window"
+            expected = f"at {side} {key}.window.{name}, {bound!r} packet"
+            reader.fault(f"{key}.traffic.first", expected, f"{opening!r} packet")
 
 
 def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
@@ -98,8 +113,7 @@ def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]
                 f"a delay above 0 s, as {names[after]} follows on the route of flows.{name}",
                 f"{float(delays[names[k]])!r} s",
             )
-    access = 0.0 if flows.access_delay is None else float(flows.access_delay)
-    way = access + sum(float(delays[names[k]]) for k in flows.route)
+    way = float(forward_delays(flows, list(delays.values()))[-1])
     shortest = float(np.min(flows.rtt))
     if way >= shortest:
         reader.fault(
@@ -107,6 +121,33 @@ def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]
             f"more than the way there, {way!r} s (access_delay and the delays of the route)",
             f"{shortest!r} s",
         )
+    elif flows.reverse_delay is not None or flows.feedback.moment is Moment.REVERSE:
+        _check_ways_back(reader, name, flows, delays)
+
+
+def _check_ways_back(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
+    """A packet and the quench for it take a round trip at most; rewritten ACKs pass all routers on
+    their own way, from the last to the first.
+    """
+    names, known, given = list(delays), list(delays.values()), flows.reverse_delay
+    listed = isinstance(given, np.ndarray)
+    *ahead, way = forward_delays(flows, known)
+    shortest, on_acks = float(np.min(flows.rtt)), flows.feedback.moment is Moment.REVERSE
+    backs, before = reverse_delays(flows, known), 0.0
+    for j, (k, back) in enumerate(zip(flows.route, backs, strict=True)):
+        there, what = (way, "the way to the receiver") if on_acks else (ahead[j], "the way there")
+        most, found = shortest - float(there), float(back)
+        late, early = found > most + _ROUNDING * shortest, on_acks and found < before
+        if late or early:
+            expected = f"at most {most:.6g} s, the round trip less {what}"
+            if not late:
+                expected = f"at least {before:.6g} s, as ACKs pass {names[k]} first"
+            at, of = (f"[{j}]", "") if listed else ("", f" for {names[k]}" if j else "")
+            of += ", the way there" if given is None else ""
+            reader.fault(f"flows.{name}.reverse_delay{at}", expected, f"{found:.6g} s{of}")
+            if not listed:
+                return
+        before = found
 
 
 def check_model(reader: Reader, choices: Mapping[str, Any], groups: Mapping[str, Flows]) -> None:

@@ -14,8 +14,8 @@ from fluidcc.scenario.sender import read_sender
 from fluidcc.scenario.window import read_sender_laws
 
 _KEYS = (
-    "n", "rtt", "access_delay", "reverse_delay", "route", "window", "marking", "feedback",
-    "estimator", "traffic", "start", "initial", "access_capacity", "sender",
+    "n", "rtt", "access_delay", "reverse_delay", "route", "reverse_route", "window", "marking",
+    "feedback", "estimator", "traffic", "start", "initial", "access_capacity", "sender",
 )  # fmt: skip
 _MOST = 10_000  # round trips of one group
 _START = Info("", "s", "start of a flow", Interval("[0, inf)"))
@@ -87,31 +87,54 @@ def _start(reader: Reader, raw: Any, key: str) -> Any:
     return Start(low, high)
 
 
+def _links_passed(reader: Reader, route: Any, key: str, links: list[str]) -> Any:
+    """Indices of the links that a list names, each once."""
+    if not isinstance(route, list) or not route:
+        return reader.fault(key, "a list of names of links", got(route))
+    names = [reader.word(name, f"{key}[{k}]", links) for k, name in enumerate(route)]
+    if any(name is FAULTY for name in names):
+        return FAULTY
+    if len(set(names)) < len(names):
+        return reader.fault(key, "each link once", got(route))
+    return tuple(links.index(name) for name in names)
+
+
 def _route(reader: Reader, raw: Mapping[str, Any], key: str, links: list[str]) -> Any:
     """Indices of the links of the route; the only link where there is one and none is named."""
     if not links:
         return FAULTY  # which is told already
-    if "route" not in raw:
-        if len(links) == 1:
-            return (0,)
-        return reader.fault(f"{key}.route", f"a list of links out of {', '.join(links)}", "nothing")
-    route = raw["route"]
-    if not isinstance(route, list) or not route:
-        return reader.fault(f"{key}.route", "a list of names of links", got(route))
-    names = [reader.word(name, f"{key}.route[{k}]", links) for k, name in enumerate(route)]
-    if any(name is FAULTY for name in names):
-        return FAULTY
-    if len(set(names)) < len(names):
-        return reader.fault(f"{key}.route", "each link once", got(route))
-    return tuple(links.index(name) for name in names)
+    if "route" in raw:
+        return _links_passed(reader, raw["route"], f"{key}.route", links)
+    if len(links) == 1:
+        return (0,)
+    return reader.fault(f"{key}.route", f"a list of links out of {', '.join(links)}", "nothing")
+
+
+def _reverse_route(reader: Reader, raw: Mapping[str, Any], key: str, links: list[str]) -> Any:
+    """Indices of the links that acknowledgements pass; () where they meet none."""
+    if raw.get("reverse_route", []) == [] or not links:
+        return ()
+    return _links_passed(reader, raw["reverse_route"], f"{key}.reverse_route", links)
+
+
+def _ways_back(reader: Reader, raw: Any, key: str, route: Any) -> Any:
+    """The delay from the first router to the source, or one for each link of the route."""
+    info = infos(Flows)["reverse_delay"]
+    if not isinstance(raw, list):
+        return reader.number(raw, key, info)
+    if route is not FAULTY and len(raw) != len(route):
+        expected = f"a number, or a list of {len(route)}, one for each link of the route"
+        return reader.fault(key, expected, got(raw))
+    ways = _vector(reader, raw, key, info)
+    return float(ways[0]) if ways is not FAULTY and len(ways) == 1 else ways
 
 
 def _quantities(
     reader: Reader, raw: Mapping[str, Any], key: str, packet_size: float | None
 ) -> dict[str, Any]:
-    """Delays and the rate of the access link; an access delay of 0 is none."""
+    """Delay and rate of the access link; a delay of 0 is none."""
     described = infos(Flows)
-    names = ("access_delay", "reverse_delay", "access_capacity")
+    names = ("access_delay", "access_capacity")
     out = {
         name: reader.number(raw[name], f"{key}.{name}", described[name], packet_size)
         for name in names
@@ -133,6 +156,10 @@ def read_flows(reader: Reader, name: str, raw: Any, sizes: Mapping[str, float], 
     route = _route(reader, table, key, list(sizes))
     size = Link.packet_size if route is FAULTY else list(sizes.values())[route[0]]
     values: dict[str, Any] = {"route": route, **_quantities(reader, table, key, size)}
+    values["reverse_route"] = _reverse_route(reader, table, key, list(sizes))
+    if "reverse_delay" in table:
+        at = f"{key}.reverse_delay"
+        values["reverse_delay"] = _ways_back(reader, table["reverse_delay"], at, route)
     values |= read_sender_laws(reader, table, key, packet_size=size, laws=laws)
     for kind in ("marking", "estimator", "traffic"):
         if kind in table:

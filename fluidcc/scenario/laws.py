@@ -17,6 +17,19 @@ PLANNED_KEYS: Mapping[str, tuple[str, ...]] = {
 """Keys of law tables that are reserved for modelling choices of later versions."""
 
 
+_LABELS = {
+    "queue": "a queue law",
+    "marking": "a marking",
+    "estimator": "an estimator",
+    "traffic": "a kind of traffic",
+}
+
+
+def owners_of(name: str, kind: str, laws: Laws) -> list[str]:
+    """Laws of a kind that have a parameter of this name."""
+    return [law for law, cls in laws[kind].items() if name in described_fields(cls)]
+
+
 def law_named(reader: Reader, raw: Any, key: str, kind: str, laws: Laws) -> Any:
     """The class of the law of this name, or FAULTY."""
     name = reader.word(raw, key, laws[kind])
@@ -86,7 +99,14 @@ def read_law(
     cls = law_of(reader, raw, key, kind, laws)
     if cls is FAULTY:
         return FAULTY
-    reader.unknown(raw, key, ["law", *described_fields(cls)], PLANNED_KEYS.get(kind, ()))
+    known = ["law", *described_fields(cls)]
+    others = {n: owners_of(n, kind, laws) for n in raw if n not in known}
+    for name, owners in others.items():
+        if owners:
+            expected = f"{_LABELS[kind]} that has it ({', '.join(owners)}), not {cls.name}"
+            reader.fault(f"{key}.{name}", expected, got(raw[name]))
+    unknown = {name: raw[name] for name, owners in others.items() if not owners}
+    reader.unknown(unknown, key, known, PLANNED_KEYS.get(kind, ()))
     values = read_fields(reader, raw, key, cls, packet_size=packet_size, laws=laws)
     return make(reader, cls, key, values)
 

@@ -23,6 +23,9 @@ from fluidcc.scenario.sender import SENDER_FIELDS
 from fluidcc.scenario.tables import Tables, laws_of, tables
 from fluidcc.scenario.window import KINDS
 
+_WITH_TABLES = ("queue", "marking", "estimator", "traffic")
+"""Kinds of laws with tables of their own, which may ask for parameters of laws not chosen."""
+
 _OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
 
 
@@ -139,8 +142,14 @@ def _of_other_laws(
     anew = [path.removesuffix(".law") for path in changed if path.endswith(".law")]
     inside = tuple(f"{path}." for path in anew if _settable(net, values, path))
     shared = {name for kind in KINDS for law in laws[kind].values() for name in infos(law)}
-    windows = {f"flows.{group}.window.{name}" for group in net.flow_names for name in shared}
-    return tuple(path for path in changed if path.startswith(inside) or path in windows)
+    known = {f"flows.{group}.window.{name}" for group in net.flow_names for name in shared}
+    for kind in _WITH_TABLES:
+        names = {name for law in laws[kind].values() for name in infos(law)}
+        owners = [f"links.{link}" for link in net.link_names] if kind == "queue" else [
+            f"flows.{group}" for group in net.flow_names
+        ]  # fmt: skip
+        known |= {f"{owner}.{kind}.{name}" for owner in owners for name in names}
+    return tuple(path for path in changed if path.startswith(inside) or path in known)
 
 
 def check_paths(net: Network, wanted: Iterable[str], *, where: str = "") -> None:
@@ -167,6 +176,8 @@ def _as_plain(value: Any) -> Any:
 def _put(values: Tables, parts: list[str], value: Any) -> None:
     here = values
     for part in parts[:-1]:
+        if isinstance(here.get(part), str):  # a law by its name alone
+            here[part] = {"law": here[part]}
         here = here.setdefault(part, {})
     here[parts[-1]] = value
 

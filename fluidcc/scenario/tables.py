@@ -18,9 +18,11 @@ Tables = dict[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    """A number as TOML would give it back."""
+    """A number, or a list of numbers, as TOML would give it back."""
     if isinstance(value, str | bool):
         return value
+    if np.ndim(value) == 1:
+        return [_plain(v) for v in value]
     number = float(value)
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
@@ -52,7 +54,7 @@ def _round_trips(flows: Flows) -> Tables:
     even = np.linspace(rtt[0], rtt[-1], len(rtt))
     if np.all(n == 1) and rtt[0] < rtt[-1] and np.array_equal(rtt, even):
         return {"n": len(n), "rtt": {"min": _plain(rtt[0]), "max": _plain(rtt[-1])}}
-    return {"n": [_plain(v) for v in n], "rtt": [_plain(v) for v in rtt]}
+    return {"n": _plain(n), "rtt": _plain(rtt)}
 
 
 def _name_or_table(law: Law) -> Any:
@@ -85,6 +87,8 @@ def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
         if name not in table and value is not None:
             table[name] = _plain(value)
     table["route"] = [link_names[k] for k in flows.route]
+    if flows.reverse_route:
+        table["reverse_route"] = [link_names[k] for k in flows.reverse_route]
     table["window"] = window_table(flows)
     table["feedback"] = flows.feedback.name
     for kind in ("marking", "estimator", "traffic"):

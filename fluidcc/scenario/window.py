@@ -9,7 +9,15 @@ from typing import Any
 
 from fluidcc.laws.law import AbstractFeedback, AbstractReaction, AbstractWindowLaw
 from fluidcc.network import Flows
-from fluidcc.scenario.laws import PLANNED_KEYS, Laws, law_named, law_of, make, read_fields
+from fluidcc.scenario.laws import (
+    PLANNED_KEYS,
+    Laws,
+    law_named,
+    law_of,
+    make,
+    owners_of,
+    read_fields,
+)
 from fluidcc.scenario.reader import FAULTY, Reader, described_fields, got
 
 KINDS = {
@@ -59,7 +67,7 @@ def _unknown(reader: Reader, raw: Any, key: str, chosen: Mapping[str, Any], laws
         if name in known:
             continue
         for kind, label in KINDS.items():
-            owners = [n for n, law in laws[kind].items() if name in described_fields(law)]
+            owners = owners_of(name, kind, laws)
             if owners:
                 expected = f"a {label} that has it ({', '.join(owners)}), not {chosen[kind].name}"
                 reader.fault(f"{key}.{name}", expected, got(value))

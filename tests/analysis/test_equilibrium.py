@@ -16,6 +16,7 @@ from fluidcc.analysis.rest import find_rest, state_at_rest
 from fluidcc.fluid.delays import Wire, picks
 from fluidcc.fluid.rates import flux
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
@@ -199,16 +200,37 @@ def test_capped_windows(cap, status, queue):
     assert eq.flows["flows"].window[0] == cap
 
 
-@pytest.mark.parametrize(
-    ("cap", "said"), [(math.inf, True), (1e8, True), (1e7, False), (200.0, False)]
-)
-def test_windows_without_bound_are_said(cap, said):
-    """One flow, never marked on a link that 1e7 packets a round trip do not fill."""
-    net = marked(n=1.0, max_window=cap)
-    wide = dataclasses.replace(net, links=(dataclasses.replace(net.links[0], capacity=1e9),))
+@pytest.mark.parametrize("cap", [1e7, 1.5e8])
+def test_large_caps_hold_windows(cap):
+    """One flow, never marked: N W_max - C T in the queue of a link that it fills, or none."""
+    net = marked(n=1.0, max_window=cap, at=1e9)
+    wide = dataclasses.replace(net, links=(dataclasses.replace(net.links[0], capacity=1e9,
+                                                               buffer=1e9),))  # fmt: skip
     eq = equilibrium(wide)
-    assert eq.status == "empty" and eq.flows["flows"].window[0] == min(cap, 1e7)
-    assert ("flows.flows: the window is not bounded; give max_window" in eq.message) == said
+    assert eq.status == ("interior" if cap > 1e8 else "empty")
+    assert eq.flows["flows"].window[0] == cap
+    assert eq.links["bottleneck"].queue == pytest.approx(max(0.0, cap - 1e8), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("queue", "parts", "why"),
+    [
+        (Droptail(), {}, "0 of its packets marked or lost"),
+        (None, {"feedback": ReceiverWindow()}, "1 of its packets marked"),
+    ],
+    ids=["nothing is said", "receiver_window without losses"],
+)
+def test_windows_that_nothing_holds_have_no_rest(queue, parts, why):
+    """An endless buffer loses nothing, and no modified ACK lowers a window."""
+    net = marked(queue=queue, n=2.0, buffer=math.inf, **parts)
+    eq = equilibrium(net)
+    assert eq.status == "none" and not eq.smooth
+    assert "no equilibrium: the window of flows.flows still grows" in eq.message
+    assert why in eq.message and "in links.bottleneck; give max_window" in eq.message
+    assert math.isnan(eq.links["bottleneck"].queue) and np.isnan(eq.flows["flows"].window).all()
+    window = dataclasses.replace(net.flows[0].window, max_window=100.0)
+    capped = dataclasses.replace(net, flows=(dataclasses.replace(net.flows[0], window=window),))
+    assert equilibrium(capped).status == "interior"
 
 
 def test_droptail_rests_at_its_full_buffer():

@@ -126,6 +126,37 @@ def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
     assert link.queue == pytest.approx(brentq(excess, 100.001, 299.9, xtol=1e-12), rel=1e-10)
 
 
+@pytest.mark.parametrize(("p_0", "rests"), [(0.005, 220.0), (0.016, None), (0.3, 180.0)])
+def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
+    """p_max moves outside the band alone: from below it climbs to its top, from above falls."""
+    law = AdaptiveRED(min_th=100.0, max_th=300.0, target="band", p_max=p_0, lowest=0.001)
+    net = one_link(law, flows(n=(N,)))
+    eq, link, _ = found(net)
+
+    def needed(q):
+        return 2 / (2 + (C / N * (T + q / C)) ** 2)
+
+    if rests is None:
+        rests = brentq(lambda q: p_0 * (q - 100) / 200 - needed(q), 180, 220, xtol=1e-12)
+        assert eq.rest.laws[0].p_max == p_0
+    assert (eq.status, eq.sliding, eq.smooth) == ("continuum", (), False)
+    assert link.average == pytest.approx(rests, rel=1e-10)
+    assert link.signal == pytest.approx(needed(rests), rel=1e-9)
+    np.testing.assert_allclose(drift(net, eq)[:2], 0, atol=1e-8)  # p_max: rounding decides
+    assert "queues from 180 to 220 packets" in eq.message and "slides" not in eq.message
+    assert f"signals from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
+
+
+@pytest.mark.parametrize(("n", "below"), [(2.0, True), (600.0, False)])
+def test_a_band_out_of_reach_leaves_one_rest(n, below):
+    """p_max goes to its limit from any start, and stays there."""
+    law = AdaptiveRED(min_th=100.0, max_th=300.0, target="band")
+    eq, link, _ = found(one_link(law, flows(n=(n,))))
+    assert (eq.status, eq.smooth) == ("interior", True)
+    assert "adapted as far as it can" in eq.message
+    assert link.average < 180 if below else link.average > 220
+
+
 def test_blue_rests_anywhere_below_its_threshold():
     """Every p between those needed at q = L and at q = 0; from p = 0 it climbs to q = L."""
     eq, link, _ = found(one_link(BLUE(threshold=50.0)))
@@ -205,11 +236,15 @@ def test_receiver_windows_hold_a_capped_flight():
 
 
 def test_without_a_cap_losses_hold_the_window_of_rwm():
-    """No modified ACK lowers cwnd, so the queue slides where RED begins to drop."""
+    """No modified ACK lowers cwnd, so the queue slides where RED begins to drop.
+
+    For a share of the time RED drops all packets, and modifies all ACKs; else p_max of them.
+    """
     eq, link, group = found(receiver_window(p_max=0.5))
     assert eq.status == "saturated" and eq.sliding == ("bottleneck",)
     assert link.average == pytest.approx(150.0, rel=1e-12)
-    w, p, lost = group.window[0], 0.5, float(eq.rest.signals[0].drop)
+    w, lost = group.window[0], float(eq.rest.signals[0].drop)
+    p = 0.5 + lost * (1 - 0.5)
     some, timeout = 1 - (1 - lost) ** w, min(1.0, 3 / w)
     assert some * ((1 - timeout) * w / 2 + timeout * (w - 1)) == pytest.approx(1.0, rel=1e-7)
     flight, rtt = w - p * (1 - p ** (w - 1)) / (1 - p), T + 150 / C

@@ -151,6 +151,6 @@ def test_what_is_no_relay_says_why(net, options, message):
 
 def test_results_as_a_dictionary():
     out = relay_cycle(relay()).to_dict()
-    assert set(out["links"]["bottleneck"]) == {"queue", "average"}
+    assert set(out["links"]["bottleneck"]) == {"queue", "average", "utilization"}
     assert len(out["flows"]["flows"]["window"][0]) == 2
     assert out["valid"] and out["period"] > 0

@@ -45,7 +45,8 @@ SIGNAL_AGES = [
     (Loss(), {}, (TOTAL - FORWARD[0], TOTAL - FORWARD[1])),
     (MarkFront(), {}, (TOTAL - FORWARD[0] - 0.02, TOTAL - FORWARD[1] - 0.06)),
     (Backward(), {}, (0.005, 0.015)),
-    (Backward(), {"reverse_delay": 0.03}, (0.03, 0.03)),
+    (Backward(), {"reverse_delay": 0.03}, (0.03, 0.04)),
+    (Backward(), {"reverse_delay": np.array([0.03, 0.01])}, (0.03, 0.01)),
 ]
 
 
@@ -64,7 +65,12 @@ def test_acks_carry_signals_for_a_round_trip(feedback):
 
 
 @pytest.mark.parametrize(
-    ("more", "reverse"), [({}, (0.005, 0.015)), ({"reverse_delay": 0.03}, (0.03, 0.03))]
+    ("more", "reverse"),
+    [
+        ({}, (0.005, 0.015)),
+        ({"reverse_delay": 0.03}, (0.03, 0.04)),
+        ({"reverse_delay": np.array([0.03, 0.01])}, (0.03, 0.01)),
+    ],
 )
 def test_quenches_tell_of_packets_sent_before_they_left(more, reverse):
     found = ages_of(two_links(Backward(), **more))

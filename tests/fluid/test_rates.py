@@ -1,5 +1,7 @@
 """The right-hand side against equations written out by hand, at many states."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,11 +11,24 @@ import sympy as sp
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid.delays import Past, State, Wire, picks
-from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, drift, flux, queue_law_rate, wire
+from fluidcc.fluid.rates import (
+    FREE,
+    HIGH,
+    LOW,
+    Modes,
+    drift,
+    flux,
+    heard,
+    queue_law_rate,
+    touched,
+    wire,
+)
 from fluidcc.fluid.senders import Sender
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Signal
 from fluidcc.laws.loss import HalveOnly, Recovery
 from fluidcc.laws.marking import EqualWindow, Plain
@@ -201,6 +216,28 @@ def two_links(feedback=MarkTail(), queue=HOLLOT) -> Network:  # noqa: B008
     return Network(links, (flows,), link_names=("near", "far"))
 
 
+@pytest.mark.parametrize(
+    "feedback", [MarkTail(), MarkFront(), Backward(), ReceiverWindow(), Loss()]
+)
+def test_signals_are_heard_as_their_carriers_fare(feedback):
+    """All outcomes of two links, each of which marks and loses packets independently."""
+    said = (Signal(0.3, 0.2), Signal(0.1, 0.4))
+    mark = drop = either = 0.0
+    chances = [p for signal in said for p in (signal.mark, signal.drop)]
+    for outcome in itertools.product((False, True), repeat=4):
+        parts = [p if o else 1 - p for p, o in zip(chances, outcome, strict=True)]
+        marked, lost = outcome[0] or outcome[2], outcome[1] or outcome[3]
+        if feedback.name == "loss":
+            marked, lost = False, marked or lost
+        comes_back = marked and not (lost and feedback.name in ("mark_tail", "mark_front"))
+        mark += comes_back * np.prod(parts)
+        drop += lost * np.prod(parts)
+        either += (marked or lost) * np.prod(parts)
+    flows = two_links(feedback).flows[0]
+    np.testing.assert_allclose(heard(flows, said), (mark, drop, 0.0), rtol=1e-12)
+    np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
+
+
 def test_marks_of_links_in_series_combine():
     net, w, x = two_links(), 12.0, 50.0
     past = seen(net, rate=x)
@@ -299,7 +336,7 @@ def test_overflow_loses_the_excess(q, over):
 def test_red_drops_everything_above_its_last_threshold():
     net = single()
     found = fluxes(net, state(14.0, v=701.0), seen(net, rate=50.0))
-    np.testing.assert_allclose(found.wire.signals[0], (0.1, 1.0, 0.0), rtol=1e-14)
+    np.testing.assert_allclose(found.wire.signals[0], (1.0, 1.0, 0.0), rtol=1e-14)
     np.testing.assert_allclose(found.drift.queues[0], -C, rtol=1e-14)
 
 

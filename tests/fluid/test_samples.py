@@ -11,6 +11,7 @@ from fluidcc.fluid.simulate import periods, simulate, uniform_mesh
 from fluidcc.fluid.status import Status
 from fluidcc.laws.feedback.load_factor import LoadFactor as Coded
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
+from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.window.bmcc import BMCC
@@ -155,8 +156,47 @@ def test_calls_take_their_share_of_the_link_step_by_step():
     np.testing.assert_allclose(run.links["bottleneck"].queue, expected, rtol=1e-6)
 
 
+def test_calls_in_one_queue_arrive_step_by_step():
+    """Between changes of the calls, here at the nodes after them, their packets join the others."""
+    voice = Voice(calls=5.0, holding=20.0, process="modulated", discipline="fifo", seed=3)
+    net, step = steady(PI(q_ref=1e6), 0.9, 500.0, voice), 0.0025
+    run = simulate(net, until=4.0, points=[1.0, 2.0, 3.0, 4.0], mesh=Uniform(step))
+    times, rates = voice.path(4.0, 1000.0)
+    edges = np.concatenate([[0.0], np.ceil(times / step) * step, [4.0]])
+    came = [np.sum(rates * np.clip(t - edges[:-1], 0.0, np.diff(edges))) for t in run.time]
+    expected = 500.0 - 0.1 * C * run.time + came
+    np.testing.assert_allclose(run.links["bottleneck"].queue, expected, rtol=1e-9)
+    now = rates[np.searchsorted(times, run.time)]
+    np.testing.assert_allclose(run.links["bottleneck"].offered, 0.9 * C + now, rtol=1e-9)
+    assert min(came) > 5.0 and np.ptp(now) > 0
+
+
+def test_flows_have_their_share_of_one_queue_with_calls():
+    """A full window is in flight at all times, whatever the calls do to the queue."""
+    voice = Voice(calls=60.0, holding=20.0, process="modulated", discipline="fifo", seed=3)
+    rtt = 6 * 50 / (C - voice.path(2.0, 1000.0).rates[0])  # at which the queue stands still
+    flows = Flows(
+        Reno(max_window=50.0), n=np.array([6.0]), rtt=np.array([T]),
+        initial=FlowsInitial(window=50.0),
+    )  # fmt: skip
+    link = Link(Droptail(), capacity=C, voice=voice, initial=LinkInitial(queue=C * (rtt - T)))
+    net = Network((link,), (flows,), rates="self_clocked", delay="fifo")
+    step = 0.001
+    time = np.arange(0.0, 2.0 + step / 2, step)
+    run = simulate(net, until=2.0, points=time, mesh=Uniform(step))
+    assert run.status is Status.ok
+    queue, rate = run.links["bottleneck"].queue, run.flows["flows"].rate[:, 0]
+    assert queue.min() > 10.0 and np.ptp(queue) > 10.0 and np.ptp(rate) > 10.0
+    sent = np.concatenate([[0.0], np.cumsum(0.5 * step * (rate[1:] + rate[:-1]))])
+    acked = time + queue / C + T
+    ends = np.linspace(acked[0] + 0.1, 2.0, 20)
+    begins = np.interp(ends, acked, time)
+    flight = np.interp(ends, time, sent) - np.interp(begins, time, sent)
+    np.testing.assert_allclose(flight, 50.0, rtol=1e-3)
+
+
 def test_calls_that_vary_need_delays_by_present_queues():
     net = steady(PI(), 0.5, 10.0, Voice(calls=5.0, process="modulated"))
     net = dataclasses.replace(net, delay="fifo")
-    with pytest.raises(ValueError, match=r"links.bottleneck.voice.process: calls that vary need"):
+    with pytest.raises(ValueError, match=r"links.bottleneck.voice.process: calls that vary the"):
         simulate(net, until=1.0)

@@ -198,7 +198,8 @@ def _records(law: Any, method: str, numbers: tuple) -> tuple:
         event = numbers[size:]
         return state, record(*event[:fields]), *event[fields:]
     if isinstance(law, AbstractReaction) and method != "shares":
-        return Since(*numbers[:3]), *numbers[3:]
+        fields = len(Since._fields)
+        return Since(*numbers[:fields]), *numbers[fields:]
     if isinstance(law, AbstractFeedback) and method == "hears":
         return (Signal(*numbers),)
     return numbers

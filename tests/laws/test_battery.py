@@ -341,7 +341,8 @@ EQUATIONS = {
     ],
     "red": [
         r"\Delta v = \left(1 - \left(1 - w_{q}\right)^{n}\right) \left(q - v\right)",
-        rf"p = p_{{\max}} {_RAMP}",
+        r"p = \begin{cases} 1 & \text{for}\: q_{\max} < v \\"
+        rf"p_{{\max}} {_RAMP} & \text{{otherwise}} \end{{cases}}",
         r"l = \begin{cases} 1 & \text{for}\: q_{\max} < v \\0 & \text{otherwise} \end{cases}",
     ],
     "blue": [

@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from law_cases import CASES, Case, numbers_of
 
 from fluidcc import symbolic
 from fluidcc.laws.law import (
+    AbstractEstimator,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
@@ -18,11 +20,21 @@ from fluidcc.laws.law import (
     Ack,
     Arrival,
 )
+from fluidcc.laws.window.bmcc import BMCC
+from fluidcc.laws.window.reno import Reno
 from fluidcc.packets import records as r
-from fluidcc.packets.compile import marking_hook, queue_hooks, reaction_hooks, window_hooks
+from fluidcc.packets.compile import (
+    estimator_hook,
+    marking_hook,
+    queue_hooks,
+    reaction_hooks,
+    window_hooks,
+)
 from fluidcc.symbolic import parameter_symbols
 
-_KINDS = AbstractWindowLaw | AbstractQueueLaw | AbstractReaction | AbstractMarking
+_KINDS = (
+    AbstractWindowLaw | AbstractQueueLaw | AbstractReaction | AbstractMarking | AbstractEstimator
+)
 some_draws = settings(max_examples=10)
 
 
@@ -43,29 +55,65 @@ def drawn(case: Case, data: st.DataObject) -> tuple:
     return numbers, law
 
 
-def of_kind(*methods: str) -> pytest.MarkDecorator:
-    cases = [c for c in CASES if c.method in methods and isinstance(c.law, _KINDS)]
-    cases = [c for c in cases if not (isinstance(c.law, AbstractWindowLaw) and c.law.loads)]
+def of_kind(*methods: str, kinds: Any = _KINDS) -> pytest.MarkDecorator:
+    cases = [c for c in CASES if c.method in methods and isinstance(c.law, kinds)]
     return pytest.mark.parametrize("case", cases, ids=str)
 
 
-@of_kind("on_ack", "on_mark", "on_loss", "observe")
+@of_kind("on_ack", "on_mark", "on_loss", "observe", "on_tick", kinds=AbstractWindowLaw)
 @some_draws
 @given(data=st.data())
 def test_window_hooks(case: Case, data: st.DataObject):
     numbers, law = drawn(case, data)
     size = len(case.rule.state)
     w, *memory = numbers[:size]
-    told = Ack(*numbers[size : size + len(Ack._fields)])._replace(count=1.0, load=0.0)
+    told = Ack(*numbers[size : size + len(Ack._fields)])._replace(count=1.0)
     hooks = window_hooks(law)
-    event = [r.W_WINDOW, r.W_ELAPSED, r.W_RTT, r.W_MARKED]
-    hooks.block[event] = w, told.elapsed, told.rtt, told.marked
+    event = [r.W_WINDOW, r.W_ELAPSED, r.W_RTT, r.W_MARKED, r.W_LOAD]
+    hooks.block[event] = w, told.elapsed, told.rtt, told.marked, told.load
     hooks.block[r.W_STATE : r.W_STATE + size - 1] = memory
     after = called(getattr(hooks, case.method), hooks.block)
     found = [after[r.W_WINDOW], *after[r.W_STATE : r.W_STATE + size - 1]]
     changes = case.sympy(w, *memory, *told, *numbers[size + len(Ack._fields) :])
     expected = [old + change for old, change in zip((w, *memory), changes, strict=True)]
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * w)
+    if case.method == "on_mark":
+        changed = sum(map(abs, changes))
+        assert after[r.W_CHANGED] == pytest.approx(changed, rel=1e-9, abs=1e-12 * w)
+
+
+@pytest.mark.parametrize(
+    ("law", "period", "slow"),
+    [
+        (Reno(), None, None),
+        (BMCC(), 0.2, 0.0),
+        (BMCC(md="per_rtt"), 0.07, 0.0),
+        (BMCC(needs_mark=True), None, 0.0),
+        (BMCC(fallback=True), 0.2, 1.0),
+    ],
+)
+def test_answers_of_window_laws(law, period, slow):
+    """What is always so has no hook."""
+    hooks = window_hooks(law)
+    hooks.block[[r.W_WINDOW, r.W_RTT]] = 20.0, 0.07
+    if hooks.memory:
+        hooks.block[r.W_STATE] = 1.0  # in the fallback
+    answers = ((hooks.period, r.W_PERIOD, period), (hooks.slow_start, r.W_SLOW, slow))
+    for hook, slot, expected in answers:
+        assert (called(hook, hooks.block)[slot] if hook else None) == expected
+
+
+@of_kind("decode")
+@some_draws
+@given(data=st.data())
+def test_estimator_hooks(case: Case, data: st.DataObject):
+    numbers, law = drawn(case, data)
+    address, block = estimator_hook(law)
+    block[[r.E_ESTIMATE, r.E_HASHED, r.E_LOAD]] = numbers[:3]
+    block[r.E_PARAMETERS :] = numbers[3:]
+    (change,) = case.sympy(*numbers)
+    found = called(address, block)[r.E_ESTIMATE]
+    assert found == pytest.approx(numbers[0] + change, rel=1e-12, abs=1e-12)
 
 
 @of_kind("ready", "growing")
@@ -109,6 +157,7 @@ def test_queue_hooks(case: Case, data: st.DataObject):
     assert said[r.Q_CHANCE] == pytest.approx(float(case.sympy(*numbers)[0]), rel=1e-12)
     x = symbolic.state_symbols(law)
     x = type(x)(*state) if isinstance(x, tuple) else state[0]
+    assert said[r.Q_LOAD] == (law.signal(x, seen).load if law.loads else 0.0)
     rules = [
         (hooks.update, law.on_arrival(x, seen)),
         (hooks.arrive, law.on_arrival(x, seen._replace(count=1.0))),

@@ -17,6 +17,7 @@ from fluidcc.laws.queue.modified_load_factor import ModifiedLoad, ModifiedLoadFa
 from fluidcc.laws.queue.pi import PI, Control
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM, Price
+from fluidcc.laws.spreading import Geometric, Uniform, Wait
 from fluidcc.network import Link
 
 CAPACITY = 1250.0  # packet/s
@@ -84,6 +85,29 @@ def test_adaptive_red_marks_as_red_with_its_present_p_max(v: float, gentle: bool
 
 def test_adaptive_red_starts_with_its_own_p_max():
     assert AdaptiveRED(p_max=0.2).start(7.0) == Adapted(7.0, 0.2)
+
+
+REDS = {
+    RED: lambda v: v,
+    AdaptiveRED: lambda v: Adapted(v, 0.1),
+    ModifiedLoadFactor: lambda v: ModifiedLoad(0.0, v, 0.7, v, 0.1),
+}
+
+
+@pytest.mark.parametrize("spreading", [Geometric(), Uniform(), Wait()], ids=lambda s: s.name)
+@pytest.mark.parametrize("gentle", [False, True])
+@pytest.mark.parametrize("kind", REDS, ids=lambda kind: kind.name)
+def test_red_marks_and_drops_all_above_its_last_threshold(kind, gentle, spreading):
+    """Whatever the size of the packet in byte mode, and however long ago the last choice was."""
+    law = kind(gentle=gentle, spreading=spreading, bytes=True, min_th=20.0, max_th=60.0)
+    last = 120.0 if gentle else 60.0
+    small = found(5.0)._replace(size=0.04)
+    for v, surely in ((last, False), (last + 1e-9, True)):
+        x = REDS[kind](v)
+        said = law.signal(x, small)
+        assert said.drop == (1.0 if surely else 0.0)
+        for p in (said.mark, law.chance(x, small, 1.0)):
+            assert p == 1.0 if surely else p < 0.1
 
 
 # -- BLUE -------------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
 """Small networks for the packet engine, and queue laws whose marks are known."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import stats
 
 from fluidcc import ops
+from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.feedback.backward import Backward
+from fluidcc.laws.feedback.load_factor import LoadFactor as Told
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -15,19 +19,25 @@ from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.load_factor import LoadFactor
+from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
+from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.spreading import Wait
+from fluidcc.laws.window.becn import BECN
+from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
+from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.plan import plan
+from fluidcc.voice import Voice
 
 
 class RandomMarks(AbstractQueueLaw):
@@ -53,6 +63,31 @@ class EveryNth(AbstractQueueLaw):
 
     def chance(self, x, seen, gap):
         return ops.where(gap >= self.n, 1.0, 0.0)
+
+
+def listed(drops: Iterable[int] = (), marks: Iterable[int] = ()) -> AbstractQueueLaw:
+    """A law that drops and marks exactly the packets whose numbers are listed, 0 the first."""
+
+    def among(number, chosen):
+        out = 0.0
+        for k in chosen:
+            out = out + ops.where(ops.maximum(number - k, k - number) < 0.5, 1.0, 0.0)
+        return out
+
+    class Listed(AbstractQueueLaw):
+        name: ClassVar[str] = "listed"
+        source: ClassVar[str] = "test"
+
+        def start(self, average):
+            return -1.0
+
+        def on_arrival(self, x, seen):
+            return seen.count
+
+        def signal(self, x, seen):
+            return Signal(mark=among(x, marks), drop=among(x, drops))
+
+    return Listed()
 
 
 def red(**changes: Any) -> RED:
@@ -104,6 +139,13 @@ def known_marks(queue: AbstractQueueLaw, window: Any, **changes: Any) -> Network
     return dumbbell(group, queue, capacity=1e6, delay=0.01, buffer=float("inf"))
 
 
+def told(count: int = 3, **law: Any) -> Flows:
+    """Flows that read load factors from their packets."""
+    window = BMCC(max_window=100.0, **law)
+    options = (("recovery", "newreno"),)
+    return flows(count, window=window, feedback=Told(), estimator=ADPM(), sender=options)
+
+
 CASES = {
     "ecn": dumbbell(flows(5), red()),
     "loss": dumbbell(flows(5, feedback=Loss()), red()),
@@ -119,9 +161,39 @@ CASES = {
     "pi": dumbbell(flows(4), PI(q_ref=10.0)),
     "blue": dumbbell(flows(4), BLUE(threshold=10.0, freeze_time=0.02, random_freeze=True)),
     "dctcp": dumbbell(flows(4, window=DCTCP(max_window=100.0)), Threshold(at=10.0)),
+    "load_factor": dumbbell(told(), LoadFactor()),
+    "modified": dumbbell(told(12, fallback=True), ModifiedLoadFactor(min_th=5.0, max_th=15.0)),
+    "no_load_factor": dumbbell(told(md="per_rtt"), red(), buffer=30.0),
+    "sack": dumbbell(
+        flows(4, window=SACK(max_window=100.0), feedback=Loss()), Droptail(), buffer=15.0
+    ),
+    "sack_ecn": dumbbell(
+        flows(4, window=SACK(max_window=100.0), sender=(("overhead", 0.0008),)), red(), buffer=15.0
+    ),
+    "pause": dumbbell(
+        flows(9, window=BECN(max_window=100.0), feedback=Backward(), reaction=Pause()),
+        red(p_max=0.02),
+    ),
     "reverse": dumbbell(flows(4, feedback=ReceiverWindow()), red()),
+    "cross": dumbbell(flows(3), red(), cross=500.0, cross_sizes="exponential"),
+    "voice": dumbbell(flows(3), red(), voice=Voice(arrivals=0.4, holding=200.0, most=90)),
+    "voice_fifo": dumbbell(
+        flows(3),
+        Threshold(at=10.0),
+        voice=Voice(calls=60.0, holding=5.0, discipline="fifo"),
+        cross=200.0,
+    ),
+    "voice_bytes": dumbbell(flows(3), red(bytes=True), voice=Voice(calls=300.0)),
     "reverse_chain": chain(feedback=ReceiverWindow(), window=Reno(max_window=40.0)),
 }
+
+
+def within(runs: Any, metric: str, exact: float, *, chance: float = 1e-4) -> bool:
+    """Whether an exact value of the link lies in an interval that misses with this chance."""
+    mean, half = (part["links"]["bottleneck"][metric] for part in (runs.mean, runs.ci95))
+    count = len(runs.seeds) - 1
+    wide = stats.t.ppf(1 - chance / 2, count) / stats.t.ppf(0.975, count)
+    return abs(mean - exact) < wide * half
 
 
 def finished(net: Network, until: float, *, seed: int = 1, elide: bool = True) -> Simulation:

@@ -24,6 +24,12 @@ def _held(simulation, queue):
     return out
 
 
+def _sends(simulation, port):
+    """Whether a port has a packet of either class in service."""
+    place = (int(port["beside"]) - simulation.classes.ctypes.data) // r.CLASS_RECORD.itemsize
+    return port["busy"] or (port["beside"] and simulation.classes[place]["busy"])
+
+
 def _kinds(simulation):
     """Wires by kind."""
     for entity in simulation.entities:
@@ -39,8 +45,13 @@ def test_packets_are_conserved(name, elide):
     assert np.all(
         ports["arrivals"] == ports["departures"] + ports["drops"] + ports["count"] + ports["busy"]
     )
-    under_way = [p for port in ports for p in _held(simulation, port)]
-    under_way += [pool[port["serving"]] for port in ports if port["busy"]]
+    classes = simulation.classes
+    assert np.all(
+        classes["arrivals"]
+        == classes["departures"] + classes["drops"] + classes["count"] + classes["busy"]
+    )
+    under_way = [p for queues in (ports, classes) for q in queues for p in _held(simulation, q)]
+    under_way += [pool[port["serving"]] for port in ports if _sends(simulation, port)]
     wires = list(_kinds(simulation))
     data = under_way + [p for kind, w in wires if kind == r.WIRE for p in _held(simulation, w)]
     others = [p for kind, w in wires if kind != r.WIRE for p in _held(simulation, w)]

@@ -1,13 +1,24 @@
 """Packet runs against values known exactly: sawtooth, zero drift, marking rates."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from packet_cases import EveryNth, RandomMarks, dumbbell, flows, known_marks, red
+from packet_cases import (
+    EveryNth,
+    RandomMarks,
+    dumbbell,
+    finished,
+    flows,
+    known_marks,
+    red,
+)
 
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark, Refractory
 from fluidcc.laws.spreading import Geometric, Uniform, Wait
@@ -15,7 +26,7 @@ from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import LinkInitial, Start
+from fluidcc.network import Link, LinkInitial, Network, Start
 from fluidcc.packets.run import simulate_packets
 
 ANY_QUEUE = (("choice_waiting", 0), ("choice_arms", False))
@@ -99,6 +110,32 @@ def test_quenches_reach_the_source_after_the_reverse_delay():
     by_ack = known_marks(EveryNth(n=500.0), Reno(), reaction=PerMark(growth="all"))
     slow = simulate_packets(by_ack, until=300.0).runs[0]["flows"]["flows"]
     assert 0.3 < slow["window_mean"] - flow["window_mean"] + 1.0 < 2.5
+
+
+@pytest.mark.parametrize("told_by", [0, 1])
+def test_every_router_has_its_own_way_back(told_by):
+    """The first reaction comes by the way back from the router that quenches, no other."""
+    silent = Link(Droptail(), capacity=1e6, packet_size=1000.0, delay=0.01)
+    links = [silent, silent]
+    links[told_by] = dataclasses.replace(silent, queue=EveryNth(n=500.0))
+
+    def first_reaction(back):
+        group = flows(
+            1, window=Reno(), reaction=PerMark(growth="all"), feedback=Backward(), route=(0, 1),
+            access_capacity=float("inf"), rtt=np.array([0.1]), start=Start(), reverse_delay=back,
+        )  # fmt: skip
+        net = Network(tuple(links), (group,), link_names=("first", "second"))
+        early, late = 0.0, 3.0
+        while late - early > 1e-6:
+            middle = 0.5 * (early + late)
+            reacted = finished(net, middle).flows["reactions"][0] > 0
+            early, late = (early, middle) if reacted else (middle, late)
+        return late
+
+    expected = {0.02: (0.02, 0.03), (0.05, 0.031): (0.05, 0.031), (0.0, 0.07): (0.0, 0.07)}
+    times = [first_reaction(np.array(b) if isinstance(b, tuple) else b) for b in expected]
+    found = np.array(times) - times[0] + 0.02 + 0.01 * told_by
+    np.testing.assert_allclose(found, [ways[told_by] for ways in expected.values()], atol=5e-6)
 
 
 def test_refractory_reactions_are_a_round_trip_apart():

@@ -17,12 +17,13 @@ from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.spreading import Geometric
 from fluidcc.laws.traffic import Web
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Start
+from fluidcc.network import LinkInitial, Start
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
@@ -116,6 +117,41 @@ def test_a_permitted_packet_keeps_the_sender_alive():
     flow = simulate_packets(net, until=100.0, warmup=10.0).runs[0]["flows"]["flows"]
     assert flow["goodput"] / 8000 * flow["rtt_mean"] == pytest.approx(1.0, rel=1e-2)
     assert flow["timeouts"] == 0
+
+
+@pytest.mark.parametrize(
+    ("average", "p", "options"),
+    [
+        (16.0, 1.0, ()),
+        (14.0, 0.45, (("choice_arms", False), ("mark_below", 0.05))),
+    ],
+    ids=["above max_th", "between the thresholds"],
+)
+def test_acks_are_modified_by_an_average_that_stands_still(average, p, options):
+    """Above max_th all of them, before any packet had to wait; ACKs are never dropped instead."""
+    law = red(p_max=0.5, w_q=1e-13, spreading=Geometric())
+    feedback, window = ReceiverWindow(), 20.0
+    net = known_marks(law, NewReno(max_window=window), feedback=feedback, sender=options)
+    (link,) = net.links
+    link = dataclasses.replace(link, initial=LinkInitial(average=average))
+    net = dataclasses.replace(net, links=(link,))
+    runs = simulate_packets(net, until=200.0, warmup=20.0, seeds=range(1, 5))
+    flow, width = runs.mean["flows"]["flows"], runs.ci95["flows"]["flows"]["goodput"]
+    flight, error = (v / 8000.0 * flow["rtt_mean"] for v in (flow["goodput"], width))
+    assert abs(flight - float(feedback.sending(window, p))) < 2 * error + 1e-3
+    assert error < 0.05 * (window - flight) and flow["timeouts"] == 0
+
+
+def test_a_full_queue_marks_nothing():
+    """A packet that is chosen and has no room is lost: one or the other is counted."""
+    for share in (0.3, 1.0):
+        net = dumbbell(flows(4, sender=(("syn", False),)), RandomMarks(p=share), buffer=5.0)
+        net = dataclasses.replace(
+            net, flows=(dataclasses.replace(net.flows[0], window=NewReno(min_window=20.0)),)
+        )
+        port = finished(net, 20.0).ports[0]
+        assert port["drops"] > 100
+        assert port["marks"] + port["drops"] <= port["arrivals"]
 
 
 def test_the_way_of_acks_must_reach_the_router():

@@ -121,6 +121,25 @@ CHANGES += [
     ({"flows.mod.sender": {"recovery": "newrno"}}, "flows.mod.sender.recovery", "'newreno'?"),
     ({"flows.mod.sender": {"min_rto": "61 s"}}, "flows.mod.sender.min_rto", "in [0, 60] s"),
 ]
+# ways back: mod has 80 ms and 2 + 5 + 10 ms of it to the receiver, 7 ms to the second link
+WAYS = "flows.mod.reverse_delay"
+ON_ACKS = {"flows.mod.feedback": "receiver_window", "flows.mod.marking": "plain"}
+CHANGES += [
+    ({WAYS: -1}, WAYS, "a value in [0, inf) s, got -1"),
+    ({WAYS: []}, WAYS, "a number, or a list of 2, one for each link of the route, got []"),
+    ({WAYS: [0.01]}, WAYS, "a number, or a list of 2, one for each link of the route, got [0.01]"),
+    ({WAYS: [0.01, "1 m"]}, f"{WAYS}[1]", 'a number in s, or text such as "88 ms", got "1 m"'),
+    ({WAYS: "79 ms"}, WAYS, "at most 0.078 s, the round trip less the way there, got 0.079 s"),
+    ({WAYS: 0.07}, WAYS, "the round trip less the way there, got 0.075 s for far"),
+    ({WAYS: [0.078, 0.074]}, f"{WAYS}[1]", "less the way there, got 0.074 s"),
+    (ON_ACKS | {WAYS: [0.01, 0.064]}, f"{WAYS}[1]", "at most 0.063 s, the round trip less the way"),
+    (
+        ON_ACKS | {"flows.mod.rtt": 0.02, "flows.mod.n": 1},
+        WAYS,
+        "at most 0.003 s, the round trip less the way to the receiver, got 0.007 s for far, the",
+    ),
+    (ON_ACKS | {WAYS: [0.02, 0.01]}, f"{WAYS}[1]", "at least 0.02 s, as ACKs pass far first, got"),
+]
 # laws that do not fit together, or keys of laws that were not chosen
 BMCC = {"window": {"law": "bmcc"}, "marking": "plain", "feedback": "load_factor"}
 RWM = {"flows.tcp.feedback": "receiver_window"}
@@ -190,7 +209,31 @@ CHANGES += [
     ),
     ({"flows.tcp.traffic": {"law": "web", "idel": 3}}, "flows.tcp.traffic.idel", "'idle'?"),
     ({"flows.tcp.traffic": {"law": "web", "idle": 0}}, "flows.tcp.traffic.idle", "in (0, inf) s"),
-    ({"flows.tcp.traffic": {"law": "bulk", "idle": 1}}, "flows.tcp.traffic.idle", "one of law"),
+    (
+        {"flows.tcp.traffic": {"law": "bulk", "idle": 1}},
+        "flows.tcp.traffic.idle",
+        "a kind of traffic that has it (web), not bulk, got 1",
+    ),
+    (
+        {"links.near.queue.k_pi": 1e-3},
+        "links.near.queue.k_pi",
+        "a queue law that has it (pi), not red, got 0.001",
+    ),
+    (
+        {"flows.tcp.estimator": {"law": "exact", "low_share": 0.3}},
+        "flows.tcp.estimator.low_share",
+        "an estimator that has it (adpm), not exact, got 0.3",
+    ),
+    (
+        {"flows.tcp.traffic": {"law": "web", "first": 0.5}},
+        "flows.tcp.traffic.first",
+        "at least flows.tcp.window.min_window, 1.0 packet, got 0.5 packet",
+    ),
+    (
+        {"flows.tcp.traffic": {"law": "web", "first": "65 kB"}},
+        "flows.tcp.traffic.first",
+        "at most flows.tcp.window.max_window, 64.0 packet, got 65.0 packet",
+    ),
     ({"flows.tcp.traffic": "wbe"}, "flows.tcp.traffic", "did you mean 'web'?"),
     ({"flows.tcp.initial": {"slow_start": 1}}, "flows.tcp.initial.slow_start", "true or false"),
     (

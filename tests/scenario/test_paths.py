@@ -234,6 +234,36 @@ def test_traced_values_need_a_number_to_replace(path):
         jax.jit(lambda x: replace(NET, {path: x}).links[0].capacity)(1.0)
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("flows.tcp.estimator.low_share", "an estimator that has it (adpm), not exact, got 0.3"),
+        ("flows.tcp.traffic.idle", "a kind of traffic that has it (web), not bulk, got 0.3"),
+        ("links.far.queue.w_q", "a queue law that has it (red"),
+    ],
+)
+def test_parameters_of_laws_not_chosen_are_told_with_the_laws_that_have_them(path, says):
+    with pytest.raises(ScenarioError) as error:
+        replace(NET, {path: 0.3})
+    (line,) = map(str, error.value.faults)
+    assert line.startswith(f"replace: {path}: expected ") and says in line
+
+
+def test_a_law_and_its_parameter_change_together():
+    net = replace(NET, {"flows.tcp.traffic": "web", "flows.tcp.traffic.idle": "2 s"})
+    assert (net.flows[1].traffic.name, net.flows[1].traffic.idle) == ("web", 2.0)
+
+
+def test_ways_back_change_between_one_number_and_one_for_each_link():
+    path = "flows.mod.reverse_delay"
+    listed = replace(NET, {path: ["1 ms", 0.02]})
+    assert listed.flows[0].reverse_delay.tolist() == [0.001, 0.02]
+    assert replace(listed, {path: "3 ms"}).flows[0].reverse_delay == 0.003
+    assert float(jax.jit(lambda x: replace(listed, {path: x}).flows[0].reverse_delay)(0.1)) == 0.1
+    swapped = jax.jit(lambda x: replace(listed, {path: x}).flows[0].reverse_delay)
+    assert swapped(np.array([0.02, 0.01])).tolist() == [0.02, 0.01]
+
+
 def test_parameters_have_units():
     assert info_at(NET, "links.near.queue.w_q").symbol == "w_q"
     assert info_at(NET, "flows.tcp.rtt.min").unit == "s"

@@ -114,6 +114,19 @@ def test_traffic_beside_the_flows():
     assert build(spoiled({"flows.tcp.traffic": "web"}), "x").flows[1].traffic == Web()
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("4 ms", 0.004), (0, 0.0), (["4 ms", 0.03], [0.004, 0.03]), ([0.03, 0], [0.03, 0.0])],
+)
+def test_ways_back_are_one_number_or_one_for_each_link(given, kept):
+    net = build(spoiled({"flows.mod.reverse_delay": given}), "x")
+    assert np.array_equal(net.flows[0].reverse_delay, kept)
+    assert np.ndim(net.flows[0].reverse_delay) == np.ndim(kept)
+    assert same(loads(dumps(net)), net)
+    one = build(spoiled({"flows.tcp.reverse_delay": ["4 ms"]}), "x")
+    assert one.flows[1].reverse_delay == 0.004 and same(loads(dumps(one)), one)
+
+
 def test_an_access_delay_of_zero_is_none():
     assert build(spoiled({"flows.mod.access_delay": 0}), "x").flows[0].access_delay is None
 

@@ -55,11 +55,24 @@ class AbstractAdaptiveRED(AbstractRED):
         """The present p_max."""
         return x.p_max
 
-    def step(self, x: Any, share: Num = 1) -> Num:
-        """Change of p_max in a `share` of the interval."""
+    def aim(self) -> tuple[Num, Num]:
+        """Least and greatest average that p_max rests at [packet]."""
         half = 0.1 if self.target == "band" else 0.0
         spread = self.max_th - self.min_th
-        low, high = (self.min_th + part * spread for part in (0.5 - half, 0.5 + half))
+        return self.min_th + (0.5 - half) * spread, self.min_th + (0.5 + half) * spread
+
+    def tops(self, average: Num) -> tuple[Num, ...]:
+        """What p_max may be at the start: in a band any persists, between its limits."""
+        if self.target == "single":
+            return (self.p_max,)
+        low, high = self.aim()
+        inside = (average >= low) & (average <= high)
+        ends = (ops.where(inside, end, self.p_max) for end in (self.lowest, self.highest))
+        return (self.p_max, *ends)
+
+    def step(self, x: Any, share: Num = 1) -> Num:
+        """Change of p_max in a `share` of the interval."""
+        low, high = self.aim()
         up = share * ops.minimum(self.increase, x.p_max / 4)
         down = x.p_max * (self.decrease**share - 1)
         rising = ops.where(x.p_max < self.highest, ops.minimum(up, 1 - x.p_max), 0.0)
@@ -78,6 +91,10 @@ class AdaptiveRED(AbstractAdaptiveRED):
     def start(self, average: Num) -> Adapted:
         """Start from an average queue [packet]."""
         return Adapted(average, self.p_max)
+
+    def starts(self, average: Num) -> tuple[Adapted, ...]:
+        """Start with each p_max that may persist."""
+        return tuple(Adapted(average, top) for top in self.tops(average))
 
     def on_arrival(self, x: Adapted, seen: Arrival) -> Adapted:
         """Move the average towards the queue found, once a packet."""

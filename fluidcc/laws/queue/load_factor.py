@@ -13,7 +13,7 @@ _SLOWNESS = 8  # time constant of the average queue, in sampling periods (Qazi e
 class Load(NamedTuple):
     """Memory of a load factor."""
 
-    arrived: Num  # packets since the last sample
+    arrived: Num  # mean packets since the last sample
     slow: Num  # average queue [packet]
     factor: Num  # load factor of the last sample
 
@@ -30,9 +30,9 @@ class AbstractLoadFactor(AbstractQueueLaw):
     gamma: Num = param(1.0, r"\gamma", unit="1", doc="target utilisation", within="(0, 1]")
 
     def measured(self, x: Any, seen: Arrival) -> Load:
-        """Change on arrivals: count them, and move the slow average of the queue."""
+        """Change on arrivals: count them by their size, and move the slow average of the queue."""
         fading = 1 - ops.exp(-seen.elapsed / (_SLOWNESS * self.t_p))
-        return Load(seen.count, fading * (seen.queue - x.slow), 0.0)
+        return Load(seen.count * seen.size, fading * (seen.queue - x.slow), 0.0)
 
     def sampled(self, x: Any, seen: Arrival) -> Load:
         """Change at a tick: the load of the period that ends."""

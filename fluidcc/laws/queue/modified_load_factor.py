@@ -12,7 +12,7 @@ from fluidcc.ops import Num
 class ModifiedLoad(NamedTuple):
     """Memory of a load factor and of adaptive RED."""
 
-    arrived: Num  # packets since the last sample
+    arrived: Num  # mean packets since the last sample
     slow: Num  # average queue of the load factor [packet]
     factor: Num  # load factor of the last sample
     average: Num  # average queue of RED [packet]
@@ -36,6 +36,11 @@ class ModifiedLoadFactor(AbstractLoadFactor, AbstractAdaptiveRED):
     def start(self, average: Num) -> ModifiedLoad:
         """Start from an average queue [packet]."""
         return ModifiedLoad(0.0, average, 0.0, average, self.p_max)
+
+    def starts(self, average: Num) -> tuple[ModifiedLoad, ...]:
+        """Start with each p_max that may persist."""
+        first = self.start(average)
+        return tuple(first._replace(p_max=top) for top in self.tops(average))
 
     def on_arrival(self, x: ModifiedLoad, seen: Arrival) -> ModifiedLoad:
         """Count arrivals, and move both averages."""

@@ -20,6 +20,7 @@ class AbstractRED(AbstractQueueLaw):
 
     Without `gentle`, packets are dropped above max_th; with it, the probability rises from p_max
     to 1 between max_th and 2 max_th, and packets are dropped above that (Misra and Ott, 3.1).
+    There ACKs are marked for certain (Govindaswamy et al., 2012, section 3).
     """
 
     min_th: Num = param(
@@ -72,15 +73,19 @@ class AbstractRED(AbstractQueueLaw):
             p = p + ramp(v, self.max_th, 2 * self.max_th, 1 - top)
         return ops.minimum(p * seen.size, 1.0) if self.bytes else p
 
-    def signal(self, x: Any, seen: Arrival) -> Signal:
-        """Mark by the average; drop above its last threshold."""
+    def sure(self, x: Any, seen: Arrival, below: Num) -> Num:
+        """1 above the last threshold of the average; `below` up to it."""
         last = 2 * self.max_th if self.gentle else self.max_th
+        return ops.where(self.average(x, seen.queue) > last, 1.0, below)
+
+    def signal(self, x: Any, seen: Arrival) -> Signal:
+        """Mark by the average; above its last threshold mark and drop everything."""
         mark = self.spreading.rate(self.base(x, seen))
-        return Signal(mark, ops.where(self.average(x, seen.queue) > last, 1.0, 0.0))
+        return Signal(self.sure(x, seen, mark), self.sure(x, seen, 0.0))
 
     def chance(self, x: Any, seen: Arrival, gap: Num) -> Num:
         """Probability of a signal for packet `gap` after the last."""
-        return self.spreading.chance(self.base(x, seen), gap)
+        return self.sure(x, seen, self.spreading.chance(self.base(x, seen), gap))
 
     def kinks(self, x: Any, queue: Num) -> tuple[Num, ...]:
         """The thresholds of the average."""

@@ -137,6 +137,15 @@ class BMCC(AbstractWindowLaw):
             return 0.0 * s
         return Mode(0.0 * s.window, ops.where(ack.load < 1, 0.0, -ack.count * s.sack))
 
+    def slow_start(self, s: State) -> Num:
+        """In the fallback: otherwise eq. 3 takes its place, at the start and after timeouts."""
+        return s.sack if self.fallback else 0
+
+    @property
+    def marks_tell_load(self) -> bool:
+        """Unless marks may come from other routers, or from adaptive RED in the same one."""
+        return not (self.needs_mark or self.fallback)
+
     def period(self, ack: Ack) -> Num | None:
         """Time between decreases [s]; None under `needs_mark`."""
         if self.needs_mark:

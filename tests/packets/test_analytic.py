@@ -1,0 +1,139 @@
+"""Queues of Poisson traffic beside the closed forms of queueing theory.
+
+One class of packets, independent of everything: M/D/1, M/M/1 and M/M/1/K. For first come, first
+served, the packets in the system are the Poisson arrivals during one sojourn, which gives their
+variance by the moments of the waiting time (Pollaczek and Khinchine).
+"""
+
+import math
+
+import numpy as np
+import pytest
+from packet_cases import dumbbell, finished, flows, within
+
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.network import Start
+from fluidcc.packets.run import simulate_packets
+
+RATE = 1250.0  # packet/s
+SILENT = flows(1, start=Start(1e9, 1e9))
+
+
+def poisson(load, sizes, **changes):
+    given = {"cross": load * RATE, "cross_sizes": sizes, "buffer": math.inf, "capacity": RATE}
+    return dumbbell(SILENT, Droptail(), **(given | changes))
+
+
+def moments(load, sizes):
+    """Means and variance of the packets that wait and that are there, with exact sums."""
+    service = 1 / RATE
+    raw = {"constant": (1, 1, 1), "exponential": (1, 2, 6)}[sizes]
+    first, second, third = (m * service ** (k + 1) for k, m in enumerate(raw))
+    rate = load * RATE
+    wait = rate * second / (2 * (1 - load))
+    wait_square = 2 * wait**2 + rate * third / (3 * (1 - load))
+    stay, stay_square = wait + first, wait_square + 2 * wait * first + second
+    mean = rate * stay
+    queue = rate * wait
+    return {
+        "queue_mean": queue,
+        "queue_var": rate**2 * wait_square + queue - queue**2,
+        "system_mean": mean,
+        "system_var": rate**2 * stay_square + mean - mean**2,
+        "utilization": load,
+    }
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8])
+@pytest.mark.parametrize("sizes", ["constant", "exponential"])
+def test_poisson_packets_queue_as_they_must(sizes, load):
+    runs = simulate_packets(poisson(load, sizes), until=320.0, warmup=20.0, seeds=range(16))
+    for name, exact in moments(load, sizes).items():
+        assert within(runs, name, exact), name
+        assert runs.ci95["links"]["bottleneck"][name] < 0.1 * exact, name
+
+
+def test_closed_forms_of_the_exponential_and_the_constant_queue():
+    """The moments above are the well-known ones."""
+    u = 0.8
+    exponential, constant = moments(u, "exponential"), moments(u, "constant")
+    assert exponential["system_mean"] == pytest.approx(u / (1 - u), rel=1e-12)
+    assert exponential["system_var"] == pytest.approx(u / (1 - u) ** 2, rel=1e-12)
+    assert exponential["queue_mean"] == pytest.approx(u**2 / (1 - u), rel=1e-12)
+    assert constant["system_mean"] == pytest.approx(u + u**2 / (2 * (1 - u)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("load", "buffer"), [(0.9, 8), (1.5, 3)])
+def test_a_finite_buffer_loses_what_theory_says(load, buffer):
+    net = poisson(load, "exponential", buffer=float(buffer))
+    runs = simulate_packets(net, until=210.0, warmup=10.0, seeds=range(12))
+    weights = load ** np.arange(buffer + 2)  # one more is in service
+    chances = weights / weights.sum()
+    exact = {
+        "drop_fraction": chances[-1],
+        "system_mean": chances @ np.arange(buffer + 2),
+        "utilization": 1 - chances[0],
+    }
+    for name, value in exact.items():
+        assert within(runs, name, value), name
+    assert runs.mean["links"]["bottleneck"]["queue_max"] == buffer
+
+
+def test_delays_of_datagrams_obey_littles_law():
+    net = poisson(0.7, "exponential", delay=0.05)
+    simulation = finished(net, 200.0)
+    port, traffic = simulation.ports[0], simulation.flows[1]
+    stayed = traffic["delay_sum"] - 0.05 * traffic["received"]
+    present = port["area"] + (200.0 - port["idle"])
+    # but for those that are still there
+    assert stayed == pytest.approx(present, rel=0.01)
+    assert traffic["received"] == port["departures"]
+
+
+def test_cross_traffic_is_poisson_and_does_not_depend_on_the_flows():
+    alone = finished(poisson(0.5, "exponential"), 300.0)
+    net = dumbbell(
+        flows(5), Threshold(at=20.0), cross=0.5 * RATE, cross_sizes="exponential", buffer=math.inf
+    )
+    beside = finished(net, 300.0)
+    sent = [s.flows[len(s.plan.flows)]["sent"] for s in (alone, beside)]
+    assert sent[0] == sent[1]
+    assert abs(sent[0] - 150 * RATE) < 4 * math.sqrt(150 * RATE)
+    counts = [
+        finished(poisson(0.5, "constant"), 4.0, seed=k).flows[1]["sent"] for k in range(300)
+    ]
+    expected = 2 * RATE
+    assert abs(np.mean(counts) - expected) < 4 * math.sqrt(expected / 300)
+    assert np.var(counts) == pytest.approx(expected, rel=4 * math.sqrt(2 / 300))
+
+
+def test_first_come_is_first_served():
+    """What waits has come in the order in which it will be served, whoever sent it."""
+    group = flows(4, feedback=Loss(), access_delay=None, access_capacity=math.inf)
+    net = dumbbell(group, Droptail(), cross=500.0, buffer=20.0)
+    checked = 0
+    for until in np.linspace(3.0, 4.0, 21):
+        simulation = finished(net, float(until))
+        port = simulation.ports[0]
+        index, waiting = int(port["serving"]), []
+        for _ in range(int(port["count"]) + int(port["busy"])):
+            waiting.append(simulation.packets[index])
+            index = int(simulation.packets[index]["next"] if len(waiting) > 1 else port["head"])
+        sent = [float(p["sent"]) for p in waiting]
+        assert sent == sorted(sent)  # sources without access sit at the link
+        checked += len({int(p["flow"]) for p in waiting}) > 2
+        numbers = [int(p["sequence"]) for p in waiting if p["flow"] == 4]
+        assert numbers == sorted(set(numbers))
+    assert checked > 5
+
+
+def test_cross_traffic_takes_its_share_of_the_link():
+    """Flows get what cross traffic leaves where no packet is lost."""
+    net = dumbbell(flows(6), Threshold(at=100.0), cross=400.0, buffer=math.inf)
+    run = simulate_packets(net, until=120.0, warmup=20.0).runs[0]
+    link, flow = run["links"]["bottleneck"], run["flows"]["flows"]
+    assert link["utilization"] > 0.97 and link["drops"] == 0
+    goodput = 6 * flow["goodput"] / 8000
+    assert goodput == pytest.approx(link["utilization"] * 1250 - 400, abs=4 * 400**0.5 / 10)

@@ -1,0 +1,183 @@
+"""Selective acknowledgements: packet by packet as ns-2 sends, scoreboards, lost ACKs."""
+
+import ctypes
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, listed
+
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.parameters import param
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.reaction import OncePerRTT
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.sack import SACK
+from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.packets import records as r
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.entry import entry_points
+from fluidcc.packets.plan import plan
+from fluidcc.packets.run import simulate_packets
+
+TRACES = Path(__file__).parents[2] / "validation" / "ns2" / "g_traces.json"
+RECORDS = json.loads(TRACES.read_text())
+AGENTS = {"Sack1": SACK, "Newreno": NewReno}
+
+
+class RandomDrops(AbstractQueueLaw):
+    """Drops every packet with the same probability, whatever the queue."""
+
+    name = "random_drops"
+    source = "test"
+    p: float = param(0.01, "p", unit="1", doc="probability", within="[0, 1]")
+
+    def signal(self, x, seen):
+        return Signal(drop=self.p)
+
+
+def one_flow(params) -> Network:
+    """The network of the recorded traces; marks count the packets that are not dropped."""
+    drops = params["drops"]
+    left = np.setdiff1d(np.arange(20_000), drops)
+    rate = params["access_mbps"] * 1e6
+    group = Flows(
+        window=AGENTS[params["agent"]](max_window=60.0),
+        n=np.array([1.0]),
+        rtt=np.array([2 * 0.0230137 + 3 * 320 / 8e10 + 8000 / 8e10]),
+        reaction=OncePerRTT(),
+        feedback=MarkTail() if params["marks"] else Loss(),
+        access_delay=0.002,
+        access_capacity=rate / 8000,
+        start=Start(),
+        sender=(("tick", 0.001),),
+    )
+    queue = listed(drops, left[params["marks"]].tolist())
+    link = Link(queue=queue, capacity=7.31e6 / 8000, packet_size=1000.0, delay=0.0200137)
+    return Network(links=(link,), flows=(group,))
+
+
+def sends(net: Network, until: float) -> list[tuple[float, int]]:
+    """Times and sequence numbers of the packets that the first flow sends."""
+    advance, _ = entry_points()
+    simulation, out, seen = Simulation(plan(net), 1, True, scale=8), [], 0
+    while advance(simulation.address, until, 1) == r.MORE:
+        sent = int(simulation.flows["sent"][0])
+        if sent > seen:
+            data = simulation.packets[simulation.packets["flags"] & r.REPLY == 0]
+            for number in range(seen, sent):  # those of this event have not moved on yet
+                (packet,) = data[(data["identity"] == number) & (data["sent"] > 0) | (number == 0)][
+                    :1
+                ]
+                out.append((float(simulation.state["now"][0]), int(packet["sequence"])))
+            seen = sent
+    return out
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=[k["scenario"] for k in RECORDS])
+def test_every_packet_is_sent_when_ns2_sends_it(record):
+    """Losses, marks, recoveries and timeouts of one flow; ns-2 prints six digits."""
+    found = sends(one_flow(record["params"]), record["params"]["T_s"])
+    times, numbers = np.array(record["sends"]).T
+    assert [number for _, number in found] == numbers.astype(int).tolist()
+    assert np.allclose([time for time, _ in found], times, rtol=0, atol=2e-5)
+    assert len(numbers) > len(set(numbers)) + 10  # retransmissions
+
+
+def scoreboards(simulation):
+    """Blocks on the scoreboard of each flow, as sets of packets."""
+    ring = int(simulation.state["ring_mask"][0]) + 1
+    for flow in simulation.flows:
+        entries = (ctypes.c_int32 * ring).from_address(int(flow["scoreboard"]))
+        known, blocks = set(), 0
+        for sequence in range(int(flow["acked"]) + 1, int(flow["known_end"])):
+            end = entries[sequence % ring]
+            if end > sequence:
+                assert known.isdisjoint(range(sequence, end))
+                known |= set(range(sequence, end))
+                blocks += 1
+        assert np.count_nonzero(entries) == blocks
+        yield known
+
+
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.3])
+def test_scoreboards_hold_what_receivers_hold(p):
+    """At any moment: packets that arrived out of order, counted right, and nothing else."""
+    group = flows(8, window=SACK(max_window=60.0), feedback=Loss(), start=Start(0.0, 1.0))
+    seen = 0
+    for time in (2.0, 3.1, 5.7, 9.3):
+        simulation = finished(dumbbell(group, RandomDrops(p=p)), time)
+        ring = int(simulation.state["ring_mask"][0]) + 1
+        arrived = (ctypes.c_uint8 * (8 * ring)).from_address(int(simulation.state["ring"][0]))
+        for k, known in enumerate(scoreboards(simulation)):
+            assert simulation.flows["known"][k] == len(known)
+            expected = int(simulation.receivers["expected"][k])
+            late = {x for x in known if x >= expected}
+            assert all(arrived[k * ring + x % ring] for x in late)
+            seen += len(known)
+    assert seen > 0
+
+
+def test_a_burst_of_losses_is_repaired_in_two_round_trips():
+    """NewReno needs a round trip for each of the twelve."""
+    lost = list(range(300, 324, 2))
+    durations = {}
+    for law in (SACK(max_window=40.0), NewReno(max_window=40.0)):
+        slow = (("min_rto", 3.0),)
+        net = known_marks(listed(lost), law, feedback=Loss(), rtt=np.array([0.1]), sender=slow)
+        times = {}
+        for time, number in sends(net, 5.0):
+            times.setdefault(number, []).append(time)
+        again = [t[1] for t in times.values() if len(t) > 1]
+        assert len(again) == len(lost)  # nothing else is sent twice
+        durations[law.name] = max(again) - min(again)
+    assert durations["sack"] < 0.21
+    assert durations["newreno"] > 11 * 0.1 - 1e-6
+
+
+def test_sack_without_losses_is_newreno():
+    net = [known_marks(RandomMarks(p=0.02), law(max_window=60.0)) for law in (SACK, NewReno)]
+    runs = [simulate_packets(k, until=60.0, seeds=(1, 2)) for k in net]
+    assert runs[0].runs == runs[1].runs
+    assert runs[0].mean["flows"]["flows"]["reactions"] > 20
+
+
+def both_ways(**changes) -> Network:
+    """SACK flows over a link and back, so that ACKs with blocks are lost in the other's queue."""
+    there = Link(queue=Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0)
+    back = dataclasses.replace(there, capacity=400.0, buffer=12.0)
+    group = flows(4, window=SACK(max_window=100.0), feedback=Loss(), rtt=np.array([0.0831]))
+    groups = (
+        dataclasses.replace(group, route=(0,), reverse_route=(1,), **changes),
+        dataclasses.replace(group, route=(1,), reverse_route=(0,), **changes),
+    )
+    return Network(
+        links=(there, back), flows=groups, link_names=("there", "back"), flow_names=("a", "b")
+    )
+
+
+def test_lost_acks_are_survived():
+    runs = [
+        simulate_packets(both_ways(), until=60.0, warmup=5.0, seeds=(1, 2), elide=elide)
+        for elide in (True, False)
+    ]
+    assert runs[0].runs == runs[1].runs
+    simulation = finished(both_ways(), 60.0)
+    assert simulation.flows["replies_lost"].sum() > 100
+    assert min(runs[0].mean["flows"]["a"]["goodput_flows"]) > 1e5  # bit/s
+
+
+def test_recovery_is_an_option_of_any_law():
+    """The same window law repairs its losses by blocks, with fewer timeouts."""
+    timeouts = {}
+    for recovery in ("law", "sack"):
+        group = flows(
+            10, window=NewReno(max_window=100.0), feedback=Loss(), sender=(("recovery", recovery),)
+        )
+        runs = simulate_packets(dumbbell(group, Droptail(), buffer=20.0), until=60.0, seeds=(1, 2))
+        timeouts[recovery] = runs.mean["flows"]["flows"]["timeouts"]
+    assert timeouts["sack"] < 0.8 * timeouts["law"]

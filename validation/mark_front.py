@@ -1,0 +1,234 @@
+"""The bounds of the mark-front paper under attack, packet by packet.
+
+    python validation/mark_front.py [--samples N]
+
+Durresi et al. (2001), section 4, for one connection in slow start over a link of d packets per
+second with a fixed round trip r: the queue stays below 2 T + r d - 1 with marks at the tail and
+below T + r d with marks at the front; and T = r d - 1 is the least threshold of full use. The text
+leaves open which packets the threshold and the queue count and what r contains, so every reading
+is tried. All readings of the threshold come down to one number: theta, the least count of the
+system (waiting, in service, and the packet judged) at which a packet is marked; T = theta - shift.
+
+For each reading: on how many of the random networks the bound is exceeded, by how much at most,
+and the smallest network on which it is. Everything takes about a minute on one core. What was
+found: with an access link of at least 2 d and r with the transmission times in it, both bounds hold
+and are met, the first for theta and the whole system, the second for theta and what waits (where
+packets come and go at the same instants, one more). In a slower access link the packets of slow
+start pile up, and both bounds break.
+"""
+
+import argparse
+import dataclasses
+import math
+import sys
+
+import numpy as np
+
+from fluidcc.laws.feedback.mark_front import MarkFront
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Flows, Link, Network
+from fluidcc.packets.run import simulate_packets
+
+RATE = 100.0  # packet/s; nothing but the timers depends on it
+ACCESS = (math.inf, 10.0, 2.0, 1.5, 1.2, 1.05)  # in bottleneck rates
+READINGS = (
+    "the system with the packet judged reaches T",
+    "the same exceeds T, or the system without it, or what waits and it, reach T",
+    "the system without it, or what waits and it, exceed T, or what waits reaches T",
+    "what waits exceeds T",
+)
+_ROUNDING = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One network: the canonical threshold, and r d without any transmission time."""
+
+    front: bool
+    theta: int
+    pipe: float
+    access: float = math.inf  # bottleneck rates
+    first: float = 1.0  # window of the first data
+    grow: bool = False  # windows grow on marked ACKs
+    flows: int = 1
+    spread: float = 0.0  # round trips differ by this share
+
+    @property
+    def service(self) -> float:
+        """Transmission time of the access link, in packet times of the bottleneck."""
+        return 1.0 / self.access
+
+
+@dataclasses.dataclass(frozen=True)
+class Peak:
+    """What a run found."""
+
+    case: Case
+    system: float  # largest count of the system
+    waiting: float  # largest count of waiting packets
+
+
+def network(case: Case) -> Network:
+    """The network of a case."""
+    rtt = case.pipe / RATE * (1 + case.spread * np.arange(case.flows))
+    flows = Flows(
+        Reno(max_window=1e5), n=np.ones(case.flows), rtt=rtt, reaction=OncePerRTT(),
+        feedback=MarkFront() if case.front else MarkTail(), access_delay=rtt[0] / 4,
+        access_capacity=case.access * RATE,
+        sender=(("syn", False), ("initial_window", case.first), ("grow_on_echo", case.grow)),
+    )  # fmt: skip
+    law = Threshold(at=float(case.theta), when="reaches", counts="system")
+    link = Link(queue=law, capacity=RATE, packet_size=1000.0, delay=rtt[0] / 4)
+    return Network(links=(link,), flows=(flows,))
+
+
+def peak(case: Case) -> Peak:
+    """Largest queues from the first packet until slow start is long over."""
+    rounds = math.log2(case.theta + case.pipe + 2) + 6
+    until = rounds * (case.pipe * (1 + case.spread * case.flows) + case.theta + 2) / RATE + 1
+    link = simulate_packets(network(case), until=until, seeds=(1,), threads=1).mean["links"]
+    found = link["bottleneck"]
+    return Peak(case, found["system_max"], found["queue_max"])
+
+
+def bound(case: Case, shift: int, *, pipe: float) -> float:
+    """The published bound for T = theta - shift and r d = pipe."""
+    threshold = case.theta - shift
+    return threshold + pipe if case.front else 2 * threshold + pipe - 1
+
+
+def excess(found: Peak, shift: int, *, waiting: bool, own: bool) -> float:
+    """By how much the queue exceeds the bound, if it counts `waiting` packets only and r contains
+    the packet's `own` transmission times.
+    """
+    case = found.case
+    pipe = case.pipe + (1 + case.service if own else 0.0)
+    return (found.waiting if waiting else found.system) - bound(case, shift, pipe=pipe)
+
+
+def cases(samples: int, rng: np.random.Generator, **fixed: object) -> list[Case]:
+    """Random networks, half of them on the lattice of packet times, and all the small ones."""
+    out = []
+    for k in range(samples):
+        pipe = rng.uniform(0.5, 80.0)
+        pipe = float(round(pipe) + 1) if k % 2 else float(pipe)
+        out.append(Case(theta=int(rng.integers(1, 120)), pipe=pipe, **fixed))  # type: ignore[arg-type]
+    small = [(t, p) for t in range(1, 5) for p in (0.5, 1.0, 1.5, 2.0, 3.0, 4.5)]
+    return out + [Case(theta=t, pipe=p, **fixed) for t, p in small]  # type: ignore[arg-type]
+
+
+def _side(front: bool) -> str:
+    return f"{'front' if front else 'tail':6}"
+
+
+def bounds(samples: int) -> None:
+    """Print the verdict on both bounds for every reading and every speed of the access link."""
+    rng = np.random.default_rng(1)
+    for k, words in enumerate(READINGS):
+        print(f"shift {k}: {words}")
+    print(
+        "\nEach cell: networks on which the bound is exceeded, and the largest excess in packets.\n"
+        f"{'marks':6}{'access':>6}{'first':>6}{'grow':>6}  {'queue':8}{'r':6}"
+        + "".join(f"{f'shift {k}':>17}" for k in range(len(READINGS)))
+        + "  smallest network that exceeds it (shift 0)"
+    )
+    for front in (False, True):
+        senders = [(a, 1.0, False) for a in ACCESS]
+        for access, first, grow in [*senders, (math.inf, 2.0, False), (math.inf, 1.0, True)]:
+            kind = {"front": front, "access": access, "first": first, "grow": grow}
+            found = [peak(case) for case in cases(samples, rng, **kind)]
+            for waiting in (False, True):
+                for own in (False, True):
+                    print(_line(found, waiting=waiting, own=own), flush=True)
+
+
+def _line(found: list[Peak], *, waiting: bool, own: bool) -> str:
+    """One kind of network under one reading of queue and round trip."""
+    case = found[0].case
+    text = f"{_side(case.front)}{case.access:6g}{case.first:6g}{case.grow!s:>6}  "
+    text += f"{'waiting' if waiting else 'system':8}{'own' if own else 'fixed':6}"
+    for shift in range(len(READINGS)):
+        fit = [p for p in found if p.case.theta >= shift]
+        over = [excess(p, shift, waiting=waiting, own=own) for p in fit]
+        cell = f"{sum(e > _ROUNDING for e in over)}/{len(over)} {max(over):+.2f}"
+        text += f"{cell:>17}"
+    beyond = [p for p in found if excess(p, 0, waiting=waiting, own=own) > _ROUNDING]
+    if not beyond:
+        return text
+    least = min(beyond, key=lambda p: p.case.theta + p.case.pipe)
+    queue = least.waiting if waiting else least.system
+    return f"{text}  T {least.case.theta}, rd {least.case.pipe:g}: {queue:g}"
+
+
+def utilization(case: Case) -> float:
+    """Share of time that the link is busy in congestion avoidance, after three cycles at least."""
+    cycle = (case.theta + case.pipe + 2) ** 2 / 2 / RATE  # half a window of growth
+    runs = simulate_packets(
+        network(case), until=8 * cycle + 10, warmup=4 * cycle + 5, seeds=(1,), threads=1
+    )
+    return float(runs.mean["links"]["bottleneck"]["utilization"])
+
+
+def least_threshold(case: Case) -> int:
+    """The least theta of full use, by bisection: more never leaves the link idle."""
+    low, high = 0, math.ceil(case.pipe) + 8
+    while high - low > 1:
+        middle = (low + high) // 2
+        used = utilization(dataclasses.replace(case, theta=middle)) > 1 - _ROUNDING
+        low, high = (low, middle) if used else (middle, high)
+    return high
+
+
+def optimal(samples: int) -> None:
+    """Print how far the least threshold of full use is from r d - 1, and what is used with that."""
+    rng = np.random.default_rng(2)
+    print("\nleast theta of full use, less r d - 1 (fixed r), and the use of the link with r d - 1")
+    for front in (False, True):
+        for access in (math.inf, 2.0):
+            gaps, used = [], []
+            for pipe in rng.uniform(3.0, 40.0, samples):
+                case = Case(front=front, theta=1, pipe=float(pipe), access=access)
+                gaps.append((least_threshold(case) - (pipe - 1), pipe))
+                used.append(utilization(dataclasses.replace(case, theta=math.ceil(pipe - 1))))
+            low, high = min(gaps), max(gaps)
+            print(
+                f"{_side(front)} access {access:g}: from {low[0]:.2f} "
+                f"(rd {low[1]:.2f}) to {high[0]:.2f} (rd {high[1]:.2f}); use {min(used):.4f} to "
+                f"{max(used):.4f}",
+                flush=True,
+            )
+
+
+def several(samples: int) -> None:
+    """Print how the bounds, which speak of one connection, fare with several."""
+    rng = np.random.default_rng(3)
+    print("\nseveral connections at once: largest queue over the bound for one (canonical reading)")
+    for front in (False, True):
+        for flows, spread in ((2, 0.0), (10, 0.0), (10, 0.1)):
+            kind = {"front": front, "flows": flows, "spread": spread}
+            found = [peak(case) for case in cases(samples, rng, **kind)]
+            ratio = [p.system / max(bound(p.case, 0, pipe=p.case.pipe), 1.0) for p in found]
+            over = sum(r > 1 for r in ratio)
+            print(
+                f"{_side(front)} {flows:3d} flows, round trips spread by {spread:g}: "
+                f"exceeded {over}/{len(found)}, at most {max(ratio):.2f} times",
+                flush=True,
+            )
+
+
+def main() -> int:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--samples", type=int, default=60, help="random networks of each kind")
+    given = parser.parse_args()
+    bounds(given.samples)
+    optimal(max(given.samples // 6, 3))
+    several(max(given.samples // 3, 3))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
