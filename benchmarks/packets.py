@@ -32,6 +32,7 @@ from fluidcc.packets.run import simulate_packets
 HERE = Path(__file__).parent
 GOALS = {"elided": 6.0, "every hop": 2.0}
 COMPILE = """
+import resource
 import time
 import numba
 numba.njit(lambda x: x + 1.0)(1.0)  # Numba loads most of itself when it first compiles
@@ -39,7 +40,7 @@ import benchmarks.packets as b
 net = b.network(25)
 before = time.process_time()
 b.simulate_packets(net, until=0.01)
-print(time.process_time() - before)
+print(time.process_time() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
@@ -81,14 +82,17 @@ def our_time(net: Network, seconds: float, seed: int, *, elide: bool) -> float:
     return time.process_time() - before
 
 
-def compile_times() -> tuple[float, float]:
-    """CPU time of the first short run with an empty cache, and with a filled one [s]."""
+def compile_costs() -> list[tuple[float, float]]:
+    """CPU time [s] of the first short run, and memory of its process [MB].
+
+    With an empty cache, and with a filled one.
+    """
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"FLUIDCC_CACHE_DIR": cache}
         command = [sys.executable, "-c", COMPILE]
         options = {"env": environment, "cwd": HERE.parent}
-        first, second = (child_time(command, **options)[1] for _ in range(2))
-    return float(first), float(second)
+        told = [child_time(command, **options)[1].split() for _ in range(2)]
+    return [(float(spent), float(most) / 1024) for spent, most in told]
 
 
 def main() -> None:
@@ -98,9 +102,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
-    cold, cached = compile_times()
+    (cold, most), (cached, memory) = compile_costs()
     print(f"compile, cold                {cold:8.2f} CPU s   goal 10")
     print(f"compile, cached              {cached:8.2f} CPU s   goal 1")
+    print(f"process, cold                {most:8.0f} MB")
+    print(f"process, cached              {memory:8.0f} MB      goal 250")
     net = network(given.flows)
     size = Simulation(plan(net), 1, True).nbytes
     print(f"state of a run               {size / 1e6:8.3f} MB      goal 1")

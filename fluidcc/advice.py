@@ -25,7 +25,7 @@ def advice(net: Network) -> tuple[str, ...]:
 
 
 def _of_link(link: Link, fixed: float) -> Iterator[str]:
-    """Traffic that no signal slows, `fixed` packet/s without calls, against the rate of the link."""
+    """Traffic that no signal slows, against the rate of the link; `fixed` packet/s beside calls."""
     capacity = float(link.capacity)
     if link.voice is not None:
         voice, calls = link.voice, float(link.voice.mean(link.packet_size))

@@ -181,6 +181,7 @@ def _packet_series(figure: SubFigure, runs: Any) -> None:
         time, windows = run.time.values[known], windows[known]
         low, high = np.nanmin(windows, axis=1), np.nanmax(windows, axis=1)
         below.fill_between(time, low, high, color=f"C{k}", alpha=_PALE, linewidth=0)
+        below.plot(time, high, color=f"C{k}", alpha=_PALE, linewidth=0.3)
         below.plot(run.time, run.group_window.sel(group=name), color=f"C{k}", label=f"{name}: mean")
     above.set(title=f"{runs.message}, here seed {runs.seeds[0]}", ylabel="queue [packet]")
     below.set(xlabel="time [s]", ylabel="window [packet]")

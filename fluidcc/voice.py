@@ -68,6 +68,8 @@ class Voice(eqx.Module):
     a call exponential talk spurts and pauses alternate (ITU-T P.59: means of 1.004 s and 1.587 s).
     By weighted fair queueing (`wfq`) the best-effort queue is served by what the calls leave, and
     by its own share at least; in one queue (`fifo`) the calls are traffic that no signal slows.
+    In packets a talker sends one every `frame`, and the two queues are served by self-clocked fair
+    queueing; `process` and `seed` are those of the fluid model.
     """
 
     calls: Num | None = param(
@@ -94,7 +96,7 @@ class Voice(eqx.Module):
         0.02, "T_f", unit="s", doc="packets: speech in each, rounded to bytes", within="(0, inf)"
     )
     drain: Num = param(
-        0.02, "T_q", unit="s", doc="packets: time in which wfq sends a full queue of voice, at its weight",
+        0.02, "T_q", unit="s", doc="packets: time that a full queue of voice takes at its weight",
         within="(0, inf]",
     )  # fmt: skip
     share: Num = param(

@@ -15,6 +15,8 @@ import pytest
 import fluidcc as fc
 from fluidcc.bibliography import bibliography
 from fluidcc.bundled import scenarios
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.laws.traffic import Sessions
 
 MODELS = Path(__file__).parents[1] / "models"
 KEYS = sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())
@@ -142,12 +144,15 @@ def test_buffers_hold_the_bandwidth_delay_product(name):
     net = loaded(name)
     longest = max(float(np.max(flows.rtt)) for flows in net.flows)
     assert float(net.links[0].buffer) == pytest.approx(float(net.links[0].capacity) * longest)
-    assert float(net.links[0].cross) == pytest.approx(float(net.links[0].capacity) / 10)
+    (bottleneck,) = as_fluid(net).links
+    assert float(bottleneck.cross) == pytest.approx(float(bottleneck.capacity) / 10)
 
 
 def test_web_sources_send_what_table_1_asks_for():
     sessions, pages, objects, packets = 2.0, 10, 3, 12  # sessions per second; pages of each
-    web = loaded("akujobi2002/web_ecn").flows[1]
+    net = loaded("akujobi2002/web_ecn")
+    assert net.flows[1].traffic == Sessions()
+    web = as_fluid(net).flows[1]
     traffic: Any = web.traffic
     asked = float(web.n[0]) / float(traffic.idle) * float(traffic.file)
     assert asked == pytest.approx(sessions * pages * objects * packets)

@@ -88,8 +88,8 @@ def test_rules_of_reactions_and_spreadings():
     p, w = rule.event
     assert float(rule.results[0]) == 1.0
     assert sp.simplify(rule.results[1] - p / (1 + w * p)) == 0
-    assert len(symbolic.rule(PerMark(), "growing").event) == 4
-    assert len(symbolic.rule(PerMark(), "ready").event) == 3
+    assert len(symbolic.rule(PerMark(), "growing").event) == 5
+    assert len(symbolic.rule(PerMark(), "ready").event) == 4
     rate = symbolic.rule(Wait(), "rate")
     assert sp.simplify(rate.results[0] - 2 * rate.event[0] / (3 - rate.event[0])) == 0
     chance = symbolic.rule(Uniform(), "chance")

@@ -6,17 +6,17 @@ ACKs cross. Nothing queues there, so their transmission times are added to the r
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from fluidcc import ops
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Uniform, Wait
 from fluidcc.laws.traffic import Files, Sessions
@@ -24,10 +24,26 @@ from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.ops import Num
 from fluidcc.voice import Voice
 
 ACK = 320.0  # bit
 MARK_P = 0.1  # ns-2 marks where RED's base probability is below this, and drops above
+
+
+class AfterSignal(Uniform):
+    """Gaps between signals uniform on 1 ... 1/p - 1: ns-2 with `wait_` false."""
+
+    name: ClassVar[str] = "after_signal"
+    source: ClassVar[str] = "ns2, red.cc"
+
+    def rate(self, p: Num) -> Num:
+        """One in 1/(2 p) packets."""
+        return ops.minimum(2 * p, 1.0)
+
+    def chance(self, p: Num, gap: Num) -> Num:
+        """p/(1 - gap p) until that reaches 1."""
+        return super().chance(p, gap + 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +65,7 @@ def _becn(params: dict[str, Any]) -> Scenario:
     gentle = bool(params.get("gentle", 0))
     queue = RED(
         min_th=15.0, max_th=45.0, p_max=0.1, w_q=0.002, gentle=gentle, bytes=True,
-        spreading=Wait() if params.get("wait", 1) else Uniform(),
+        spreading=Wait() if params.get("wait", 1) else AfterSignal(),
     )  # fmt: skip
     sender: dict[str, Any] = {
         "tick": 0.1,
@@ -91,43 +107,6 @@ def _becn(params: dict[str, Any]) -> Scenario:
     return Scenario(net, params["warm_s"], params["T_s"])
 
 
-def _mark_front(params: dict[str, Any], second_half: bool) -> Scenario:
-    """Family C: one Reno flow over two slow links, marked where T packets wait.
-
-    ns-2's RED never marks while fewer than two packets wait. The data start at 10 s with a
-    window of 1; here a connection request that is answered at 10 s does the same.
-    """
-    rate, access = params.get("bw_mbps", 1.5) * 1e6, params.get("acc_mbps", 10) * 1e6
-    satellite, base = params["TS_ms"] / 1000, 10.0
-    way = 0.002 + 2 * satellite + 0.004
-    back = 2 * ACK / rate + 2 * ACK / access
-    rtt = 2 * way + 8000 / access + back
-    request = 2 * way + 2 * ACK / access + 2 * ACK / rate + back
-    # the receiver's link is in rtt with a full packet; the request is only 40 bytes long
-    start = base - (request - ACK / access + 8000 / access)
-    links = (
-        Link(
-            queue=Threshold(at=float(max(params["T"], 2)), when="reaches", counts="waiting"),
-            capacity=rate / 8000, packet_size=1000.0, delay=satellite,
-        ),
-        Link(queue=Droptail(), capacity=rate / 8000, packet_size=1000.0, delay=satellite),
-    )  # fmt: skip
-    flows = Flows(
-        window=Reno(max_window=20000.0),
-        n=np.array([1.0]),
-        rtt=np.array([rtt]),
-        reaction=OncePerRTT(),
-        route=(0, 1),
-        access_delay=0.002,
-        access_capacity=access / 8000,
-        start=Start(start, start),
-        sender=(("initial_window", 1.0),),
-    )
-    net = Network(links=links, flows=(flows,), link_names=("first", "second"), flow_names=("ecn",))
-    duration = params["dur"]
-    return Scenario(net, base + (duration / 2 if second_half else 0.0), base + duration)
-
-
 def _ecn_mod(params: dict[str, Any]) -> Scenario:
     """Family D: NewReno with ECN over gentle RED, round trips spread over 25 to 250 ms.
 
@@ -164,14 +143,19 @@ def _ecn_mod(params: dict[str, Any]) -> Scenario:
     return Scenario(net, params["warm"], params["T"])
 
 
+def _pi(reference: float) -> PI:
+    """PI of ns-2 with its default weights of a sample and of the one before."""
+    new, old, rate = 1.822e-5, 1.816e-5, 170.0
+    gain = (new - old) * rate
+    return PI(k_pi=gain, z=2 * gain / (new + old), q_ref=reference, interval=1 / rate)
+
+
 def _sixty(params: dict[str, Any]) -> Scenario:
     """Family F: 60 Reno flows with ECN, 15 Mbit/s, 200 ms, PI or a RED filter of 200 s."""
     rtt = params["rtt_prop_s"]
     queue = RED(min_th=150.0, max_th=200.0, p_max=0.1, w_q=1.33e-6, gentle=False, spreading=Wait())
     if params["aqm"] == "PI":
-        new, old, rate = 1.822e-5, 1.816e-5, 170.0  # weights of a sample and of the one before
-        gain = (new - old) * rate
-        queue = PI(k_pi=gain, z=2 * gain / (new + old), q_ref=200.0, interval=1 / rate)
+        queue = _pi(200.0)
     flows = Flows(
         window=Reno(max_window=10000.0),
         n=np.array([float(params["n"])]),
@@ -193,6 +177,8 @@ def _chain(params: dict[str, Any]) -> Scenario:
     queue = RED(spreading=Wait(), **red)
     if params["aqm"] == "ARED":
         queue = AdaptiveRED(spreading=Wait(), target="band", **red)
+    elif params["aqm"] == "PI":
+        queue = _pi(10.0)
     rates = (1.5e6, 1.5e6, slow, 1e7)
     delays = (0.01, 0.01, 0.01, 0.002)
     buffers = (35.0, 34.0, 34.0, 34.0)  # ns-2's DropTail counts the packet that arrives
@@ -292,8 +278,6 @@ def scenario(family: str, params: dict[str, Any]) -> Scenario:
         return _becn(params)
     if family.startswith("b_"):
         return _chain(params)
-    if family.startswith("c_"):
-        return _mark_front(params, second_half=family == "c_ca")
     if family.startswith("e_"):
         return _sack_beside_files(params) if params["cross_load"] > 0 else _sack(params)
     return _ecn_mod(params) if family.startswith("d_") else _sixty(params)

@@ -1,8 +1,8 @@
 """What the fluid model sees of a network: sources that are open, at their mean rates.
 
-Files that come by themselves are traffic that no signal slows, on each link of their route. Sessions
-are the on/off flows that ask for the same. Links that only they or acknowledgements pass are left
-out: the fluid model has nothing that waits there.
+Files that come by themselves are traffic that no signal slows, on each link of their route.
+Sessions are the on/off flows that ask for the same. Links that only they or acknowledgements pass
+are left out: the fluid model has nothing that waits there.
 """
 
 import dataclasses

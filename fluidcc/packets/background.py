@@ -16,6 +16,7 @@ from fluidcc.voice import Voice, present_calls
 
 _SIGNALS = {"moment": r.ENTRY, "choice_waiting": 2, "choice_arms": True}
 _DEVIATIONS, _SPARE = 6, 16  # calls above the mean that are provided for at first
+_UNBOUNDED = 1000.0  # packets assumed at first for a queue without limit
 
 
 def _gap(rate: float) -> float:
@@ -63,7 +64,8 @@ class Background:
             }
         )
         self._number = len(self._plan.flows) + len(self.flows) - 1
-        self.packets += 64
+        if not traffic.beside:
+            self.packets += 64 + int(self._scale * min(float(link.buffer), _UNBOUNDED))
 
     def _cross(self, traffic: BackgroundPlan) -> None:
         link = self._plan.net.links[traffic.link]
@@ -130,4 +132,4 @@ class Background:
         row["weight"], row["own_weight"], row["limit"] = share, 1 - share, limit
         port = self._routes.ports[traffic.link]
         port["beside"] = self.classes.ctypes.data + k * self.classes.itemsize
-        self.packets += int(min(limit / traffic.size, 1000.0 * self._scale)) + 1
+        self.packets += 64 + int(min(limit / traffic.size, _UNBOUNDED * self._scale))

@@ -38,8 +38,7 @@ class Simulation:
     """Owner of the arrays of one run; the run must hold on to it while the engine works."""
 
     def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
-        self.plan = plan = plan.scaled(scale)
-        self.seed, self.elide = seed, elide
+        self.plan, self.seed, self.elide = plan, seed, elide
         self._keep: list[np.ndarray] = []
         self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
         self.law_states: list[np.ndarray] = []  # of the links' queue laws

@@ -345,4 +345,4 @@ def source_hooks(law: AbstractSource) -> SourceHooks:
     """Hooks of a source."""
     module = _load(_once("source", (law,), lambda: _source_text(law)))
     block = _block(records.U_RESULT + 1, *parameter_values(law))
-    return SourceHooks(*(getattr(module, method) for method in DRAWN), block)
+    return SourceHooks(**{method: getattr(module, method) for method in DRAWN}, block=block)

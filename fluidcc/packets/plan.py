@@ -19,6 +19,8 @@ from fluidcc.voice import Voice
 from fluidcc.ways import forward_delays, link_delays, reverse_delays
 
 _ROUNDING = 1e-12  # of delays that are added up
+_LARGEST_PACKET = 10_000_000  # byte
+_MOST_CALLS = 100_000  # on a link
 _FEW = 1000  # packets assumed to wait in a buffer without limit
 _MOST_PLACES = 50_000  # transfers of one source at a time
 
@@ -145,8 +147,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     back = rtt - way - passed
     if flows.reverse_route and back < -_ROUNDING * rtt:
         raise PacketError(
-            f"{name}.rtt: expected at least its way there and back, {way + passed:g} s, "
-            f"got {rtt:g}"
+            f"{name}.rtt: expected at least its way there and back, {way + passed:g} s, got {rtt:g}"
         )
     back = max(back, 0.0) if flows.reverse_route else back
     if back < 0:
@@ -178,6 +179,11 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     )
 
 
+def _at_most(value: float, most: int, what: str) -> None:
+    if value > most:
+        raise PacketError(f"{what}: expected at most {most}, got {value:g}")
+
+
 def _background(net: Network) -> Iterator[BackgroundPlan]:
     """Traffic beside the flows, link by link."""
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
@@ -185,10 +191,14 @@ def _background(net: Network) -> Iterator[BackgroundPlan]:
         group = next(passing, None)
         if float(link.cross) > 0:
             size = _whole(float(link.packet_size), f"links.{name}.packet_size in B")
+            _at_most(size, _LARGEST_PACKET, f"links.{name}.packet_size in B")
             yield BackgroundPlan(k, size, group, None)
         if link.voice is not None:
-            size = max(round(float(link.voice.frame_bytes())), 1)
-            yield BackgroundPlan(k, size, group, link.voice)
+            size, path = float(link.voice.frame_bytes()), f"links.{name}.voice"
+            _at_most(size, _LARGEST_PACKET, f"{path}: bytes in a packet by codec and frame")
+            calls = min(float(link.voice.offered()), float(link.voice.most))
+            _at_most(calls, _MOST_CALLS, f"{path}: calls at a time")
+            yield BackgroundPlan(k, max(round(size), 1), group, link.voice)
 
 
 def _rows(net: Network, k: int, group: GroupPlan) -> list[FlowPlan]:
@@ -208,7 +218,7 @@ def _places(net: Network, row: FlowPlan, traffic: AbstractSource, scale: int) ->
     links = [net.links[k] for k in row.route]
     trip = row.rtt + sum(min(float(k.buffer), _FEW) / float(k.capacity) for k in links)
     trips = 3 + math.log2(1 + float(traffic.ending(1.0)) ** -1) + 2 * float(traffic.request() > 0)
-    return scale * (16 + math.ceil(4 * float(traffic.beginning()) * trips * trip))
+    return scale * (16 + math.ceil(2 * float(traffic.beginning()) * trips * trip))
 
 
 def _request_group(net: Network, k: int, group: GroupPlan) -> GroupPlan:

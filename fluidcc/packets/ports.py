@@ -68,20 +68,8 @@ def _serve_beside(s, entity, port, beside):
 
 
 @compiled
-def _serve(s, entity, port):
-    """Start the next transmission, or idle."""
-    if port.beside != 0:
-        beside = class_at(port.beside, 0)
-        if turn_of_beside(port, beside) == 1:
-            _serve_beside(s, entity, port, beside)
-            return
-    if port.count == 0:
-        schedule(s, entity, NEVER, s.now)
-        _rest(s, port)
-        if port.beside != 0:
-            class_at(port.beside, 0).virtual = 0.0
-        return
-    index = take(s, port) if port.beside == 0 else take_own(s, port, class_at(port.beside, 0))
+def _transmit(s, entity, port, index):
+    """Start a transmission from the port's own queue."""
     packet = packet_at(s.packets, index)
     port.bytes -= packet.size
     port.busy = 1
@@ -90,6 +78,32 @@ def _serve(s, entity, port):
         mark_front(s, port, packet)
     port.started = s.now
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
+
+
+@compiled
+def _serve_fairly(s, entity, port):
+    """Start the next transmission of two classes, or idle."""
+    beside = class_at(port.beside, 0)
+    if turn_of_beside(port, beside) == 1:
+        _serve_beside(s, entity, port, beside)
+    elif port.count > 0:
+        _transmit(s, entity, port, take_own(s, port, beside))
+    else:
+        beside.virtual = 0.0
+        schedule(s, entity, NEVER, s.now)
+        _rest(s, port)
+
+
+@compiled
+def _serve(s, entity, port):
+    """Start the next transmission, or idle."""
+    if port.beside != 0:
+        _serve_fairly(s, entity, port)
+    elif port.count > 0:
+        _transmit(s, entity, port, take(s, port))
+    else:
+        schedule(s, entity, NEVER, s.now)
+        _rest(s, port)
 
 
 @compiled
@@ -120,7 +134,8 @@ def arrive(s, entity, index):
     port = port_at(s.ports, entity_at(s.entities, entity).index)
     packet = packet_at(s.packets, index)
     account(s, port)
-    if port.beside != 0 and packet.flags & BESIDE:
+    beside = port.beside
+    if beside != 0 and packet.flags & BESIDE:
         _arrive_beside(s, entity, port, index)
         return
     port.arrivals += 1
@@ -146,11 +161,11 @@ def arrive(s, entity, index):
         return
     if s.trace != 0:
         note_at_port(s, ENTER, port, packet)
-    if port.beside != 0:
-        tag_own(port, class_at(port.beside, 0), packet.size)
+    if beside != 0:
+        tag_own(port, class_at(beside, 0), packet.size)
     append(s, port, index)
     port.bytes += packet.size
-    if port.busy == 0 and (port.beside == 0 or class_at(port.beside, 0).busy == 0):
+    if port.busy == 0 and (beside == 0 or class_at(beside, 0).busy == 0):
         _serve(s, entity, port)
     port.largest = max(port.largest, port.count)
     port.largest_bytes = max(port.largest_bytes, port.bytes)

@@ -4,13 +4,15 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
-from scipy import stats
+from scipy.special import stdtrit
 
 from fluidcc.packets.measure import COUNTS, FLOW_UNITS, LARGEST, LINK_UNITS, Metrics
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 
 def _over(samples: Sequence[Metrics], how: Callable[[str, np.ndarray], Any]) -> Metrics:
@@ -32,7 +34,7 @@ def half_width(values: np.ndarray) -> np.ndarray:
     count = len(values)
     if count < 2:
         return np.full(values.shape[1:], math.nan)
-    return stats.t.ppf(0.975, count - 1) * values.std(axis=0, ddof=1) / math.sqrt(count)
+    return stdtrit(count - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(count)
 
 
 def _number(value: Any) -> Any:
@@ -96,7 +98,7 @@ class PacketRuns:
     until: float
     warmup: float
     missing: tuple[int, ...] = ()
-    series: xr.Dataset | None = None
+    series: "Dataset | None" = None
 
     @classmethod
     def of(
@@ -108,7 +110,7 @@ class PacketRuns:
         until: float,
         warmup: float,
         missing: Sequence[int] = (),
-        series: xr.Dataset | None = None,
+        series: "Dataset | None" = None,
     ) -> "PacketRuns":
         """Put runs together; `batches` are the parts of the only run, where there is one."""
         spread = intervals(runs) if len(runs) > 1 else batch_intervals(batches)
@@ -140,8 +142,10 @@ class PacketRuns:
             "message": self.message,
         }
 
-    def to_dataset(self) -> xr.Dataset:
+    def to_dataset(self) -> "Dataset":
         """The metrics and series of all runs, labelled by seed, link and group, with units."""
+        import xarray as xr  # heavy, and most runs do without
+
         variables = {}
         for part, units, dim in (("links", LINK_UNITS, "link"), ("flows", FLOW_UNITS, "group")):
             names = list(self.runs[0][part])
@@ -163,7 +167,7 @@ class PacketRuns:
         }
         attributes = {"until": self.until, "warmup": self.warmup}
         metrics = xr.Dataset(variables, coordinates, attributes)
-        return metrics if self.series is None else metrics.merge(self.series)
+        return metrics if self.series is None else metrics.merge(self.series, compat="identical")
 
     def __repr__(self) -> str:
         lines = [f"PacketRuns: {self.message}, statistics from {self.warmup:g} s"]

@@ -134,10 +134,11 @@ def _perform(
 
 def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) -> _Run:
     """Perform the run of one seed. Enlarges pool and rings where they were too small."""
-    passed, scale = functools.partial(watch.pass_by, job), 1
+    passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
     while True:
         # with every hop, lines come in the order of their times
-        simulation = Simulation(task.layout, seed, task.elide and trace is None, scale)
+        layout = task.layout.scaled(places)
+        simulation = Simulation(layout, seed, task.elide and trace is None, scale)
         with contextlib.ExitStack() as stack:
             if INTERPRETED:
                 stack.enter_context(np.errstate(over="ignore"))
@@ -147,11 +148,13 @@ def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) ->
             break
         if status not in _SCALED or scale >= _LARGEST:
             raise PacketError(f"seed {seed}: {_ADVICE[status]}")
-        scale *= 8
+        if status == NO_FREE_PLACE:
+            places *= 8
+        else:
+            scale *= 8
     watch.done[job] = 1.0
-    enlarged = simulation.plan
-    parts = [metrics(enlarged, taken[k : k + 2]) for k in range(len(taken) - 1)]
-    return _Run(metrics(enlarged, taken), parts, sampler.series())
+    parts = [metrics(layout, taken[k : k + 2]) for k in range(len(taken) - 1)]
+    return _Run(metrics(layout, taken), parts, sampler.series())
 
 
 def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:

@@ -6,15 +6,17 @@ the interval that ends at the time of the sample.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.measure_files import delivered
 from fluidcc.packets.plan import PacketError, Plan
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 Series = Mapping[str, np.ndarray]
 """Samples of one run by variable, times first."""
@@ -24,16 +26,17 @@ UNITS = {
     "link_queue_bytes": "B",
     "link_system": "packet",
     "link_average": "packet",
-    "link_utilization": "1",
+    "link_busy": "1",
     "link_drop_rate": "packet/s",
     "link_mark_rate": "packet/s",
     "group_window": "packet",
-    "group_goodput": "bit/s",
+    "group_acked_rate": "bit/s",
     "flow_window": "packet",
-    "flow_goodput": "bit/s",
+    "flow_acked_rate": "bit/s",
 }
-"""Variables by name. `link_average` is the average that the queue law keeps, or the queue; windows
-are means over the connections in progress, NaN where there is none."""
+"""Variables by name. `link_average` is the average that the queue law keeps, or the queue;
+`link_busy` the share of the time with a packet in service; windows are means over the connections
+in progress, NaN where there is none; acked rates are goodputs of one flow or open source."""
 
 _MOST = 20_000_000  # numbers in all series together
 
@@ -145,13 +148,13 @@ class Sampler:
             "link_queue_bytes": links["bytes"],
             "link_system": links["system"],
             "link_average": np.stack(averages, axis=1),
-            "link_utilization": self._rates(links["used"]),
+            "link_busy": self._rates(links["used"]),
             "link_drop_rate": self._rates(links["drops"]),
             "link_mark_rate": self._rates(links["marks"]),
             "group_window": _ratio(total, open_),
-            "group_goodput": np.add.reduceat(goodput, self._first, axis=1) / members,
+            "group_acked_rate": np.add.reduceat(goodput, self._first, axis=1) / members,
             "flow_window": _ratio(self._window, self._open),
-            "flow_goodput": goodput,
+            "flow_acked_rate": goodput,
         }
 
     def _rates(self, accounts: np.ndarray) -> np.ndarray:
@@ -179,8 +182,10 @@ def _average(law: Any, states: np.ndarray, queue: np.ndarray) -> np.ndarray:
 
 def dataset(
     plan: Plan, times: np.ndarray, seeds: Sequence[int], runs: Sequence[Series]
-) -> xr.Dataset:
+) -> "Dataset":
     """Series of all runs, labelled by seed, time, link, group and flow, with units."""
+    import xarray as xr  # heavy, and most runs do without
+
     net = plan.net
     variables = {}
     for name, unit in UNITS.items():

@@ -54,7 +54,7 @@ def _sample(s, source, stream, hook):
 @compiled
 def _count(s, source, stream, hook):
     """The same in whole numbers, at least 1."""
-    return int(math.ceil(min(max(_sample(s, source, stream, hook), 1.0), _LARGEST)))
+    return math.ceil(min(max(_sample(s, source, stream, hook), 1.0), _LARGEST))
 
 
 @compiled

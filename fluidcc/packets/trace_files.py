@@ -58,16 +58,15 @@ def _cell(name: str) -> str:
 
 def _flow_names(plan: Plan) -> Iterator[str]:
     """Group and number in it of each flow of the engine, as two columns."""
-    requests = [_cell(f"{name} requests") for name in plan.net.flow_names]
-    names = [*map(_cell, plan.net.flow_names), *requests]
+    names = plan.net.flow_names
     counters: dict[int, Iterator[int]] = {}
     asking = {
         flow.group: plan.flows[flow.answers].group for flow in plan.flows if flow.answers >= 0
     }
     for flow in plan.flows:
         group = flow.group
-        shown = requests[asking[group]] if group in asking else names[group]
-        yield f"{shown},{next(counters.setdefault(group, itertools.count()))}"
+        shown = f"{names[asking[group]]} requests" if group in asking else names[group]
+        yield f"{_cell(shown)},{next(counters.setdefault(group, itertools.count()))}"
     for traffic in plan.background:
         kind = "cross" if traffic.voice is None else "voice"
         yield _cell(f"{kind} of {plan.net.link_names[traffic.link]}") + ",0"

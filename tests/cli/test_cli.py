@@ -232,6 +232,43 @@ def test_packets_gives_runs_means_and_intervals(run):
     assert set(found["ci95"]["flows"]["tcp"]) == set(found["mean"]["flows"]["tcp"])
 
 
+def test_packets_writes_series_traces_and_a_table(run, tmp_path):
+    words = ("--until", "4", "--seeds", "2", "--sample", "500 ms", "--trace", "events.csv")
+    code, out, _ = run("packets", SLOW, *words, "--out", "series.csv", "--plot", "series.png")
+    assert code == 0 and "utilization" in out and "±" in out
+    assert "voice" not in out and "transfer" not in out  # no metrics of what is not there
+    lines = (tmp_path / "series.csv").read_text().splitlines()
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    assert len(rows) == 2 * 9
+    assert [float(row["time (s)"]) for row in rows[::2]] == [0.5 * k for k in range(9)]
+    assert max(float(row["link_queue[bottleneck] (packet)"]) for row in rows) > 10
+    with (tmp_path / "events.csv").open() as file:
+        events = {row["event"] for row in csv.DictReader(file)}
+    assert {"send", "enter", "leave", "receive", "ack", "window"} <= events
+    assert (tmp_path / "series.png").stat().st_size > 10_000
+    code, out, _ = run("packets", SLOW, *words[:-2], "--out", "series.nc", "--json")
+    with xr.open_dataset(tmp_path / "series.nc", engine="h5netcdf") as data:
+        mean = json.loads(out)["mean"]["links"]["bottleneck"]["queue_mean"]
+        assert data["link_queue_mean"].mean().item() == pytest.approx(mean, rel=1e-12)
+        assert data["link_queue"].sizes == {"seed": 2, "time": 9, "link": 1}
+
+
+def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
+    """Ctrl-C after the first run."""
+    from fluidcc.packets import run as packets
+
+    def wait(jobs, watch, progress):
+        jobs[0].result()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(packets, "_wait", wait)
+    code, out, err = run("packets", SLOW, "--until", "60", "--seeds", "12", "--json")
+    found = json.loads(out)
+    assert code == 3 and found["status"] == "interrupted"
+    assert found["runs"][0]["seed"] == 1 and len(found["runs"]) < 12
+    assert "did not" in err and err.startswith("failed: interrupted: ")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -250,6 +287,13 @@ def test_packets_gives_runs_means_and_intervals(run):
         ),
         (["compare", SLOW, "--until", "5", "--warmup", "5"], ["a time before --until (5 s)"]),
         (["packets", SLOW, "--until", "5", "--over", "link.delay=1:2"], ["A:B:STEP or v1,v2"]),
+        (
+            ["packets", SLOW, "--sample", "1 kB", "--trace", "no/x.txt", "--over", "flow.n=1,2"],
+            ["--sample: expected a number in s", "--sample: expected --out or --plot",
+             "--trace: expected a file that ends in .csv", "--trace: expected a file in a folder",
+             "--sample and --trace: expected no --over"],
+        ),
+        (["packets", SLOW, "--sample", "1e-9", "--out", "x.nc"], ["sample: expected at least"]),
         (["packets", SLOW, "--until", "5", "--over", "link.delay=2:1:1"], ["A <= B and STEP > 0"]),
         (["equilibrium", SLOW, "--over", "link.dely=1"], ["did you mean 'link.delay'"]),
         (["equilibrium", SLOW, "--over", "link.delay=1 kB"], ["--over: link.delay: "]),

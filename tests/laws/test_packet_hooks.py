@@ -123,7 +123,8 @@ def test_reaction_hooks(case: Case, data: st.DataObject):
     numbers, law = drawn(case, data)
     hooks = reaction_hooks(law)
     hooks.block[r.R_TIME : r.R_TIME + len(numbers)] = numbers
-    found = called(getattr(hooks, case.method), hooks.block)[r.R_RESULT]
+    address = getattr(hooks, case.method)  # none for windows that always grow
+    found = called(address, hooks.block)[r.R_RESULT] if address else 1.0
     assert found == case.sympy(*numbers)[0]
 
 

@@ -98,16 +98,17 @@ REDS = {
 @pytest.mark.parametrize("gentle", [False, True])
 @pytest.mark.parametrize("kind", REDS, ids=lambda kind: kind.name)
 def test_red_marks_and_drops_all_above_its_last_threshold(kind, gentle, spreading):
-    """Whatever the size of the packet in byte mode, and however long ago the last choice was."""
+    """However long ago the last choice was; a small packet in byte mode by its share of the mean."""
     law = kind(gentle=gentle, spreading=spreading, bytes=True, min_th=20.0, max_th=60.0)
     last = 120.0 if gentle else 60.0
-    small = found(5.0)._replace(size=0.04)
-    for v, surely in ((last, False), (last + 1e-9, True)):
-        x = REDS[kind](v)
-        said = law.signal(x, small)
-        assert said.drop == (1.0 if surely else 0.0)
-        for p in (said.mark, law.chance(x, small, 1.0)):
-            assert p == 1.0 if surely else p < 0.1
+    for size, share in ((1.0, 1.0), (1.5, 1.0), (0.04, 0.04)):
+        packet = found(5.0)._replace(size=size)
+        x = REDS[kind](last + 1e-9)
+        said = law.signal(x, packet)
+        assert (said.mark, said.drop, law.chance(x, packet, 1.0)) == (share, share, share)
+        below = law.signal(REDS[kind](last), packet)
+        assert below.drop == 0.0
+        assert gentle or below.mark < 0.5
 
 
 # -- BLUE -------------------------------------------------------------------------------------

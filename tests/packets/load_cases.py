@@ -90,4 +90,4 @@ class Stepwise:
 
 
 def _numbers(address: int, count: int) -> np.ndarray:
-    return np.frombuffer((ctypes.c_double * count).from_address(int(address)))
+    return np.ctypeslib.as_array((ctypes.c_double * count).from_address(int(address)))

@@ -15,7 +15,7 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.law import AbstractQueueLaw, AbstractSource, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
@@ -26,6 +26,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.spreading import Wait
+from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
@@ -132,6 +133,15 @@ def chain(**changes: Any) -> Network:
     )
 
 
+def background_chain() -> Network:
+    """The chain with traffic of every kind beside its flows."""
+    net, calls = chain(feedback=MarkFront()), Voice(calls=50.0, holding=3.0)
+    first = dataclasses.replace(net.links[0], voice=calls, cross=100.0)
+    queue = dataclasses.replace(calls, discipline="fifo")
+    second = dataclasses.replace(net.links[1], voice=queue, cross=200.0, cross_sizes="exponential")
+    return dataclasses.replace(net, links=(first, second))
+
+
 def known_marks(queue: AbstractQueueLaw, window: Any, **changes: Any) -> Network:
     """One flow that never fills its fast link, under marks that do not depend on it."""
     given = {"access_capacity": float("inf"), "rtt": np.array([0.1]), "start": Start()}
@@ -144,6 +154,24 @@ def told(count: int = 3, **law: Any) -> Flows:
     window = BMCC(max_window=100.0, **law)
     options = (("recovery", "newreno"),)
     return flows(count, window=window, feedback=Told(), estimator=ADPM(), sender=options)
+
+
+def two_ways(traffic: AbstractSource) -> Network:
+    """Flows and files that come by themselves, over a link with files on the way back."""
+    ahead = Link(queue=red(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=60.0)
+    back = dataclasses.replace(ahead, queue=Droptail(), buffer=40.0)
+    there = {"reverse_route": (1,), "access_capacity": 12500.0, "access_delay": 0.0127}
+    bulk = flows(2, **there)
+    source = flows(1, traffic=traffic, start=Start(), **there)
+    other = flows(
+        1, traffic=Files(arrivals=5.0, file=20.0), route=(1,), reverse_route=(0,), start=Start()
+    )
+    return Network(
+        links=(ahead, back),
+        flows=(bulk, source, other),
+        link_names=("ahead", "back"),
+        flow_names=("bulk", "source", "other"),
+    )
 
 
 CASES = {
@@ -184,7 +212,14 @@ CASES = {
         cross=200.0,
     ),
     "voice_bytes": dumbbell(flows(3), red(bytes=True), voice=Voice(calls=300.0)),
+    "background_chain": background_chain(),
     "reverse_chain": chain(feedback=ReceiverWindow(), window=Reno(max_window=40.0)),
+    "web": dumbbell(
+        flows(6, traffic=Web(file=20.0, idle=0.5, sizes="pareto", idles="pareto2")), red()
+    ),
+    "file": dumbbell(flows(3, traffic=File(file=150.0), feedback=Loss()), Droptail()),
+    "files": two_ways(Files(arrivals=10.0, file=30.0, sizes="pareto")),
+    "sessions": two_ways(Sessions(page_gap=1.0)),
 }
 
 

@@ -101,9 +101,7 @@ def test_cross_traffic_is_poisson_and_does_not_depend_on_the_flows():
     sent = [s.flows[len(s.plan.flows)]["sent"] for s in (alone, beside)]
     assert sent[0] == sent[1]
     assert abs(sent[0] - 150 * RATE) < 4 * math.sqrt(150 * RATE)
-    counts = [
-        finished(poisson(0.5, "constant"), 4.0, seed=k).flows[1]["sent"] for k in range(300)
-    ]
+    counts = [finished(poisson(0.5, "constant"), 4.0, seed=k).flows[1]["sent"] for k in range(300)]
     expected = 2 * RATE
     assert abs(np.mean(counts) - expected) < 4 * math.sqrt(expected / 300)
     assert np.var(counts) == pytest.approx(expected, rel=4 * math.sqrt(2 / 300))

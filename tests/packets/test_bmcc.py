@@ -1,12 +1,15 @@
 """BMCC senders in packet runs against the closed forms of Qazi, Znati and Andrew, section 3.3."""
 
 import dataclasses
+import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from load_cases import KnownLoad, Stepwise, known_load, measured_load
 from packet_cases import RandomMarks, flows
 
+from fluidcc.analysis.fairness import gain_and_loss
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
@@ -199,3 +202,20 @@ def test_other_laws_are_not_touched():
         for queue in (KnownLoad(f=1.1, p=0.01), RandomMarks(p=0.01))
     ]
     assert found[0] == found[1]
+
+
+def test_gain_of_figure_11(monkeypatch):
+    """Beside a SACK flow of 20 ms a SACK flow of 10 ms gains, and BMCC does not: section 5.2."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "validation"))
+    figure = importlib.import_module("gain_and_loss")
+    times = {"until": 60.0, "warmup": 20.0, "seeds": range(1, 5)}
+    runs = {
+        name: simulate_packets(figure.network(name, 0.02), **times)
+        for name in ("baseline", "bmcc", "short")
+    }
+    bmcc, short = (
+        gain_and_loss(runs[name], runs["baseline"], aggressive="strong", other="weak")
+        for name in ("bmcc", "short")
+    )
+    assert bmcc.gain + bmcc.gain_ci95 < 1 < short.gain - short.gain_ci95
+    assert bmcc.loss - bmcc.loss_ci95 > 1 > short.loss + short.loss_ci95

@@ -6,20 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import CASES, RandomMarks, dumbbell, finished, flows, known_marks, red
+from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, red
 
 from fluidcc import ops
-from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFactorFeedback
-from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.avq import AVQ
-from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.spreading import Geometric
-from fluidcc.laws.traffic import Web
-from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.sack import SACK
@@ -160,34 +155,13 @@ def test_the_way_of_acks_must_reach_the_router():
         simulate_packets(dumbbell(group, red()), until=1.0)
 
 
-REFUSED = {
-    "links.bottleneck.queue: load_factor tells load factors": dumbbell(flows(2), LoadFactor()),
-    "links.bottleneck.queue: avq states its marks as a share": dumbbell(flows(2), AVQ()),
-    "links.bottleneck.cross: cross traffic is a rate": dumbbell(flows(2), red(), cross=100.0),
-    "flows.flows.window: bmcc needs load factors": dumbbell(
-        flows(2, window=BMCC(), feedback=LoadFactorFeedback()), red()
-    ),
-    "flows.flows.feedback: load_factor carries": dumbbell(
-        flows(2, feedback=LoadFactorFeedback()), red()
-    ),
-    "flows.flows.traffic: web sources begin and end": dumbbell(flows(2, traffic=Web()), red()),
-    'set sender.recovery = "reno" or "newreno"': dumbbell(
-        flows(2, window=SACK(), feedback=Loss()), red()
-    ),
-}
-
-
-@pytest.mark.parametrize("said", REFUSED)
-def test_what_packets_cannot_do_is_refused(said):
+def test_what_packets_cannot_do_is_refused_link_by_link():
+    net = dumbbell(flows(2), AVQ())
+    both = dataclasses.replace(net, links=net.links * 2, link_names=("one", "two"))
     with pytest.raises(PacketError, match="not simulated packet by packet") as told:
-        simulate_packets(REFUSED[said], until=1.0)
-    assert said in str(told.value)
-
-
-def test_all_refusals_are_told_at_once():
-    net = dataclasses.replace(CASES["ecn"], flows=(flows(2, window=BMCC(), traffic=Web()),))
-    with pytest.raises(PacketError, match=r"window: bmcc .*; flows.flows.traffic"):
-        simulate_packets(net, until=1.0)
+        simulate_packets(both, until=1.0)
+    for name in ("one", "two"):
+        assert f"links.{name}.queue: avq states its marks as a share" in str(told.value)
 
 
 def test_sack_windows_run_with_another_recovery():

@@ -1,16 +1,21 @@
 """Sender options: profiles, faults, and that every one of them does something."""
 
+import dataclasses
 import subprocess
 import sys
 
 import pytest
 from packet_cases import dumbbell, flows, red
 
+from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.reaction import Pause
+from fluidcc.network import Network
 from fluidcc.packets.options import PROFILES, SenderError, SenderOptions, fields, sender_options
 from fluidcc.packets.run import simulate_packets
 
-# a value other than the default, and whether losses or marks show its effect
+# a value other than the default, and what shows its effect: losses, marks, replies that pass links
 EFFECTS = {
     "tick": (0.1, "loss"),
     "min_rto": (1.0, "loss"),
@@ -20,6 +25,8 @@ EFFECTS = {
     "initial_ssthresh": (4.0, "ecn"),
     "syn": (False, "ecn"),
     "syn_size": (900.0, "ecn"),
+    "ack_size": (500.0, "back"),
+    "quench_size": (1500.0, "back"),
     "dup_acks": (2, "loss"),
     "limited_transmit": (False, "loss"),
     "one_fast_retransmit": (False, "loss"),
@@ -37,14 +44,24 @@ EFFECTS = {
 
 
 def _runs(kind, **options):
-    feedback = {"feedback": Loss()} if kind == "loss" else {}
-    group = flows(12, sender=tuple(options.items()), **feedback)
-    return simulate_packets(dumbbell(group, red(), buffer=20.0), until=30.0).runs
+    sender, given = tuple(options.items()), {}
+    if kind == "loss":
+        given = {"feedback": Loss()}
+    elif kind == "back":
+        given = {"feedback": Backward(), "reaction": Pause()}
+    group = flows(12, sender=sender, **given)
+    net = dumbbell(group, red(), buffer=20.0)
+    if kind == "back":  # quenches of the second router and ACKs pass the third link
+        first = dataclasses.replace(net.links[0], queue=Droptail(), capacity=2000.0, buffer=500.0)
+        links = (first, *net.links, dataclasses.replace(first, capacity=100.0))
+        group = dataclasses.replace(group, route=(0, 1), reverse_route=(2,))
+        net = Network(links=links, flows=(group,), link_names=("first", "red", "back"))
+    return simulate_packets(net, until=30.0).runs
 
 
 @pytest.fixture(scope="module")
 def plain():
-    return {kind: _runs(kind) for kind in ("loss", "ecn")}
+    return {kind: _runs(kind) for kind in ("loss", "ecn", "back")}
 
 
 def test_every_option_is_tried():
@@ -56,6 +73,13 @@ def test_option_does_something(name, plain):
     value, kind = EFFECTS[name]
     assert getattr(SenderOptions(), name) != value
     assert _runs(kind, **{name: value}) != plain[kind]
+
+
+@pytest.mark.parametrize("repair", ["reno", "newreno", "sack"])
+def test_each_recovery_is_its_own(repair, plain):
+    runs = _runs("loss", recovery=repair)
+    assert (runs == plain["loss"]) == (repair == "newreno")  # the law's own
+    assert runs[0]["flows"]["flows"]["recoveries"] > 0
 
 
 @pytest.mark.parametrize("name", EFFECTS)

@@ -15,6 +15,7 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets import run
 from fluidcc.packets.measure import FLOW_UNITS, LINK_UNITS
+from fluidcc.packets.measure_voice import VOICE_UNITS
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
@@ -30,7 +31,7 @@ def test_results_are_plain_data_in_the_agreed_form(runs):
     for part in (*data["runs"], data["mean"], data["ci95"]):
         assert set(part["links"]) == {"first", "second"}
         assert set(part["flows"]) == {"both", "one", "two"}
-        assert set(part["links"]["first"]) == set(LINK_UNITS)
+        assert set(part["links"]["first"]) == set(LINK_UNITS) - set(VOICE_UNITS)
         assert set(part["flows"]["one"]) <= set(FLOW_UNITS)
     assert len(data["mean"]["flows"]["both"]["goodput_flows"]) == 3
 

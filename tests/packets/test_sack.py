@@ -4,6 +4,7 @@ import ctypes
 import dataclasses
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, li
 
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets import records as r
@@ -30,14 +33,15 @@ AGENTS = {"Sack1": SACK, "Newreno": NewReno}
 
 
 class RandomDrops(AbstractQueueLaw):
-    """Drops every packet with the same probability, whatever the queue."""
+    """Drops and marks every packet with the same probabilities, whatever the queue."""
 
-    name = "random_drops"
-    source = "test"
-    p: float = param(0.01, "p", unit="1", doc="probability", within="[0, 1]")
+    name: ClassVar[str] = "random_drops"
+    source: ClassVar[str] = "test"
+    p: float = param(0.01, "p", unit="1", doc="probability to drop", within="[0, 1]")
+    mark: float = param(0.0, "m", unit="1", doc="probability to mark", within="[0, 1]")
 
     def signal(self, x, seen):
-        return Signal(drop=self.p)
+        return Signal(drop=self.p, mark=self.mark)
 
 
 def one_flow(params) -> Network:
@@ -181,3 +185,19 @@ def test_recovery_is_an_option_of_any_law():
         runs = simulate_packets(dumbbell(group, Droptail(), buffer=20.0), until=60.0, seeds=(1, 2))
         timeouts[recovery] = runs.mean["flows"]["flows"]["timeouts"]
     assert timeouts["sack"] < 0.8 * timeouts["law"]
+
+
+@pytest.mark.parametrize("law", [SACK, NewReno, Reno])
+def test_the_receivers_window_is_honoured(law):
+    """No new packet goes beyond what the last ACK permits, in recovery or outside."""
+    queue = RandomDrops(p=0.02, mark=0.3)
+    net = known_marks(queue, law(max_window=12.0), feedback=ReceiverWindow(), rtt=np.array([0.05]))
+    advance, _ = entry_points()
+    simulation, highest, smallest = Simulation(plan(net), 3, True, scale=8), 0, 99
+    while advance(simulation.address, 40.0, 1) == r.MORE:
+        flow = simulation.flows[0]
+        if flow["highest_sent"] > highest:
+            highest = int(flow["highest_sent"])
+            assert highest <= flow["acked"] + int(flow["permitted"])
+            smallest = min(smallest, int(flow["permitted"]))
+    assert smallest < 10 and simulation.flows["recoveries"][0] > 10 and highest > 1000

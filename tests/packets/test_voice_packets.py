@@ -8,13 +8,15 @@ import pytest
 from packet_cases import dumbbell, finished, flows, red, within
 from scipy import stats
 
+from fluidcc import load
+from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.network import Start
 from fluidcc.packets import background
 from fluidcc.packets import records as r
 from fluidcc.packets.measure_voice import VOICE_UNITS
-from fluidcc.packets.plan import plan
+from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.voice import Voice, erlang_blocking, present_calls
 
@@ -120,6 +122,26 @@ def test_room_for_calls_grows_where_it_was_too_small(monkeypatch):
     assert simulate_packets(net, until=20.0, seeds=(3,)).runs == enough.runs
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"voice": Voice(calls=1e9)}, "links.bottleneck.voice: calls at a time: expected at most"),
+        ({"voice": Voice(calls=1.0, codec=1e15)}, "bytes in a packet by codec and frame"),
+        ({"cross": 1.0, "packet_size": 999.5}, "packet_size in B: expected a whole number"),
+        ({"cross": 1.0, "packet_size": 1e9}, "packet_size in B: expected at most 10000000, got"),
+    ],
+)
+def test_what_no_run_can_hold_is_refused(changes, says):
+    with pytest.raises(PacketError, match=says):
+        simulate_packets(dumbbell(SILENT, Droptail(), **changes), until=1.0)
+
+
+def test_queues_without_limit_grow_as_far_as_they_need():
+    net = dumbbell(SILENT, Droptail(), cross=3000.0, buffer=math.inf)
+    run = simulate_packets(net, until=10.0).runs[0]["links"]["bottleneck"]
+    assert run["drops"] == 0 and run["queue_max"] == pytest.approx(17500, rel=0.05)
+
+
 def test_delays_of_voice_are_those_of_the_link():
     """Calls alone on a fast link meet no one: propagation and one transmission."""
     voice = Voice(calls=1.5, holding=1e9)
@@ -127,6 +149,29 @@ def test_delays_of_voice_are_those_of_the_link():
     run = simulate_packets(net, until=20.0, seeds=(2,)).runs[0]["links"]["bottleneck"]
     assert run["voice_delay_mean"] == pytest.approx(0.03 + 160 / 1e9, rel=1e-7)
     assert run["voice_delay_jitter"] < 1e-6 and run["voice_delay_difference"] < 1e-6
+
+
+def test_flows_have_what_the_fluid_model_leaves_them():
+    """Their rate at rest beside mean calls, and that of packets beside calls at random."""
+    voice = Voice(arrivals=30.0, holding=4.0, most=150, frame=0.03)
+    net = dumbbell(flows(8), Threshold(at=100.0), voice=voice, buffer=math.inf)
+    left = float(voice.left(1250.0, voice.mean(SIZE)))
+    rest = equilibrium(net)
+    assert 8 * float(rest.flows["flows"].rate[0]) == pytest.approx(left, rel=1e-6)
+    runs = simulate_packets(net, until=120.0, warmup=20.0, seeds=range(10))
+    parts = (part["flows"]["flows"] for part in (runs.mean, runs.ci95))
+    mean, half = (8 * part["goodput"] / (8 * SIZE) for part in parts)
+    assert abs(mean - left) < 2 * half + 2e-3 * left
+    assert half < 0.02 * left
+
+
+@pytest.mark.parametrize("name", ["persistent_mod_full", "fifo_mixed"])
+def test_bundled_scenarios_carry_voice(name):
+    runs = simulate_packets(load(f"misra2003/{name}"), until=4.0, warmup=1.0)
+    told = runs.runs[0]["links"]["bottleneck"]
+    assert 100 < told["voice_calls"] <= 240 and told["utilization"] > 0.8
+    # over 3 s the share of 200 calls that talk has a deviation of 6 %
+    assert told["voice_rate"] == pytest.approx(24.8e3 * told["voice_calls"], rel=0.25)
 
 
 def test_fair_queueing_shelters_voice_from_the_flows():

@@ -263,6 +263,12 @@ CHANGES += [
     ),
     ({"links.near.cross": "1 ms"}, "links.near.cross", '"10 Mbit/s", got "1 ms"'),
     ({"links.near.voice": 3}, "links.near.voice", "a table, got 3"),
+    ({"links.near.cross_sizes": "exponentiel"}, "links.near.cross_sizes", "'exponential'?"),
+    (
+        {"links.near.voice": {"calls": 1, "frame": "0 s"}},
+        "links.near.voice.frame",
+        'in (0, inf) s, got "0 s"',
+    ),
     ({"links.near.voice": {}}, "links.near.voice", "either calls or arrivals, got neither"),
     (
         {"links.near.voice": {"calls": 3, "most": 5}},

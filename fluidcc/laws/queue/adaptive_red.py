@@ -86,6 +86,7 @@ class AdaptiveRED(AbstractAdaptiveRED):
     name: ClassVar[str] = "adaptive_red"
     source: ClassVar[str] = "govindaswamy2012, Fig. 3; floyd2001"
     period: ClassVar[str] = "interval"
+    waits: ClassVar[bool] = True  # as in ns-2: an interval after a step, for the next need of one
     symbols: ClassVar[tuple[str, ...]] = ("v", r"p_{\max}")
 
     def start(self, average: Num) -> Adapted:

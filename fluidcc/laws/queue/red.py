@@ -74,9 +74,10 @@ class AbstractRED(AbstractQueueLaw):
         return ops.minimum(p * seen.size, 1.0) if self.bytes else p
 
     def sure(self, x: Any, seen: Arrival, below: Num) -> Num:
-        """1 above the last threshold of the average; `below` up to it."""
+        """1, for bytes in proportion to the size, above the last threshold; `below` up to it."""
         last = 2 * self.max_th if self.gentle else self.max_th
-        return ops.where(self.average(x, seen.queue) > last, 1.0, below)
+        share = ops.minimum(seen.size, 1.0) if self.bytes else 1.0
+        return ops.where(self.average(x, seen.queue) > last, share, below)
 
     def signal(self, x: Any, seen: Arrival) -> Signal:
         """Mark by the average; above its last threshold mark and drop everything."""

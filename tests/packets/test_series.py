@@ -1,0 +1,115 @@
+"""Time series: they change nothing, and agree with the accounts."""
+
+import numpy as np
+import pytest
+from packet_cases import CASES, chain
+
+from fluidcc.packets.plan import PacketError
+from fluidcc.packets.run import simulate_packets
+
+SPAN = {"until": 30.0, "warmup": 6.0, "seeds": (3, 8)}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return simulate_packets(chain(), **SPAN, sample=0.05)
+
+
+def _late(runs, name):
+    """A series after the warm-up: what lies in intervals that end later."""
+    return runs.series[name].sel(time=runs.series.time > runs.warmup + 1e-9)
+
+
+def _seen(runs, part, metric):
+    """A metric of each run and each link or group."""
+    return np.array([[values[metric] for values in run[part].values()] for run in runs.runs])
+
+
+@pytest.mark.parametrize("name", ["chain", "voice", "sessions"])
+def test_samples_change_no_bit(name):
+    plain, sampled = (simulate_packets(CASES[name], **SPAN, sample=s) for s in (None, 0.137))
+    assert plain.to_dict() == sampled.to_dict()
+    assert plain.series is None and len(sampled.series.time) == 219
+
+
+@pytest.mark.parametrize("name", ["voice", "cross"])
+def test_utilization_counts_all_classes(name):
+    runs = simulate_packets(CASES[name], **SPAN, sample=0.5)
+    mean = _late(runs, "link_busy").mean("time")
+    assert mean.values == pytest.approx(_seen(runs, "links", "utilization"), rel=1e-9)
+
+
+def test_rates_add_up_to_the_metrics(runs):
+    span = SPAN["until"] - SPAN["warmup"]
+    for series, part, metric, unit in (
+        ("link_busy", "links", "utilization", 1.0),
+        ("link_drop_rate", "links", "drops", span),
+        ("link_mark_rate", "links", "marks", span),
+        ("group_acked_rate", "flows", "goodput", 1.0),
+    ):
+        mean = unit * _late(runs, series).mean("time")
+        assert mean.values == pytest.approx(_seen(runs, part, metric), rel=1e-9), series
+    flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in runs.runs]
+    assert _late(runs, "flow_acked_rate").mean("time").values == pytest.approx(np.array(flows))
+
+
+def test_queues_are_those_of_the_metrics(runs):
+    for series, prefix in (("link_queue", "queue"), ("link_queue_bytes", "queue_bytes"),
+                           ("link_system", "system")):  # fmt: skip
+        late = _late(runs, series)
+        assert np.all(late.max("time") <= _seen(runs, "links", f"{prefix}_max"))
+        assert late.mean("time").values == pytest.approx(
+            _seen(runs, "links", f"{prefix}_mean"), rel=0.1
+        )
+        assert late.var("time").values == pytest.approx(
+            _seen(runs, "links", f"{prefix}_var"), rel=0.25
+        )
+
+
+def test_average_is_what_the_law_keeps(runs):
+    first, second = (_late(runs, "link_average").sel(link=k) for k in ("first", "second"))
+    assert second.identical(_late(runs, "link_queue").sel(link="second").rename(second.name))
+    queue = _late(runs, "link_queue").sel(link="first")
+    assert first.mean().item() == pytest.approx(queue.mean().item(), rel=0.1)
+    assert first.std().item() < 0.9 * queue.std().item()
+
+
+def test_windows_begin_with_the_flows(runs):
+    flows, groups = runs.series.flow_window, runs.series.group_window
+    assert np.isnan(flows.isel(time=0)).all()
+    assert not np.isnan(_late(runs, "flow_window")).any()
+    assert flows.min() > 0 and flows.max() <= 100
+    both = flows.isel(flow=runs.series.flow_group == "both").mean("flow")
+    assert np.allclose(both, groups.sel(group="both"), equal_nan=True, rtol=1e-12)
+
+
+def test_variation_is_that_of_the_moments(runs):
+    for run in runs.runs:
+        for link in run["links"].values():
+            for kind in ("queue", "system"):
+                deviation = link[f"{kind}_cov"] * link[f"{kind}_mean"]
+                assert deviation**2 == pytest.approx(link[f"{kind}_var"], rel=1e-9)
+            # almost all packets have one size here
+            assert link["queue_bytes_var"] == pytest.approx(1e6 * link["queue_var"], rel=0.01)
+            assert link["queue_bytes_max"] == 1000 * link["queue_max"]
+
+
+def test_dataset_has_series_beside_metrics(runs):
+    data = runs.to_dataset()
+    assert data["link_queue"].dims == ("seed", "time", "link")
+    assert data["link_queue"].attrs["units"] == "packet" and data.time.attrs["units"] == "s"
+    assert "link_queue_mean" in data
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        (0.0, r"a time in \(0, until\]"),
+        (float("nan"), r"a time in \(0, until\]"),
+        (31.0, r"a time in \(0, until\]"),
+        (1e-9, r"at least 0\.00011 s, or fewer seeds"),
+    ],
+)
+def test_faults_are_named_before_anything_runs(sample, said):
+    with pytest.raises(PacketError, match=f"sample: expected {said}"):
+        simulate_packets(chain(), **SPAN, sample=sample)

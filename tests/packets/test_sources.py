@@ -1,0 +1,172 @@
+"""Sources of files: what they draw, how long transfers take, and that nothing is counted twice."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from packet_cases import CASES, dumbbell, finished, flows, red, two_ways
+from scipy import integrate, stats
+
+from fluidcc.laws.distributions import quantile
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.traffic import File, Files, Sessions, Web
+from fluidcc.laws.window.reno import Reno
+from fluidcc.network import Start
+from fluidcc.packets import plan as planning
+from fluidcc.packets import records as r
+from fluidcc.packets.plan import PacketError, plan
+from fluidcc.packets.run import simulate_packets
+
+RTT = 0.1
+
+
+def fast(traffic):
+    """A link so fast that a window of packets takes one round trip."""
+    given = {"access_capacity": float("inf"), "rtt": np.array([RTT]), "start": Start()}
+    return dumbbell(
+        flows(1, traffic=traffic, feedback=Loss(), **given), Droptail(),
+        capacity=1e7, delay=0.01, buffer=float("inf"),
+    )  # fmt: skip
+
+
+def both_ways(traffic):
+    """The same with a link back, which requests take."""
+    net = fast(traffic)
+    group = dataclasses.replace(net.flows[0], reverse_route=(1,))
+    names = ("bottleneck", "back")
+    return dataclasses.replace(net, links=net.links * 2, link_names=names, flows=(group,))
+
+
+@pytest.mark.parametrize("name", ["exponential", "constant", "cut_pareto"])
+def test_distributions_have_mean_one(name):
+    def number(u):
+        return quantile(name, u, 1.5, 1000.0)
+
+    parts = ((0.0, 0.9), (0.9, 0.999), (0.999, 1.0))  # the cut is at 0.999
+    whole = sum(integrate.quad(number, low, high, epsrel=1e-10)[0] for low, high in parts)
+    assert whole == pytest.approx(1.0, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("exponential", stats.expon()),
+        ("pareto", stats.pareto(1.4, scale=0.4 / 1.4)),
+        ("pareto2", stats.lomax(1.4, scale=0.4)),
+    ],
+)
+def test_distributions_are_those_of_their_names(name, known):
+    assert known.mean() == pytest.approx(1.0)
+    for u in (0.0, 0.3, 0.9, 0.999):
+        assert quantile(name, u, 1.4, 1.0) == pytest.approx(known.ppf(u), rel=1e-12, abs=1e-12)
+
+
+def test_cut_sizes_end_at_the_cut():
+    least = quantile("cut_pareto", 0.0, 1.2, 50.0)
+    assert quantile("cut_pareto", 0.5, 1.2, 50.0) == pytest.approx(2 * least)
+    assert quantile("cut_pareto", 0.999, 1.2, 50.0) == pytest.approx(50 * least)
+
+
+@pytest.mark.parametrize(("size", "rounds"), [(1, 1), (2, 1), (3, 2), (6, 2), (14, 3), (30, 4)])
+def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(size, rounds):
+    group = simulate_packets(fast(File(file=float(size))), until=5.0).runs[0]["flows"]["flows"]
+    assert group["transfers"] == 1
+    assert group["transfer_mean"] == pytest.approx((1 + rounds) * RTT, rel=1e-4)
+    assert group["transfer_median"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
+    assert group["goodput"] * 5.0 == size * 8000
+    assert group["active"] * 5.0 == pytest.approx((1 + rounds) * RTT, rel=1e-4)
+
+
+def test_an_object_takes_a_request_and_its_data():
+    constant = {f"{name}s": "constant" for name in ("page_gap", "object_count", "object_gap")}
+    traffic = Sessions(
+        arrivals=0.5, most=3.0, page_count=2.0, page_gap=1.0, object_count=4.0, object_gap=0.05,
+        file=6.0, sizes="constant", **constant,
+    )  # fmt: skip
+    net = both_ways(traffic)
+    run = simulate_packets(net, until=60.0).runs[0]["flows"]["flows"]
+    assert run["transfers"] == 3 * 2 * 4
+    # SYN and request, SYN and two windows
+    assert run["transfer_mean"] == pytest.approx(5 * RTT, rel=1e-4)
+    assert run["goodput"] * 60.0 == 24 * 6 * 8000
+    simulation = finished(net, 60.0)
+    asked = [k for k, flow in enumerate(simulation.plan.flows) if flow.answers >= 0]
+    assert simulation.flows["received"][asked].sum() == 24 * 2
+
+
+def test_idle_times_follow_transfers():
+    web = Web(file=2.0, idle=0.3, sizes="constant", idles="constant")
+    run = simulate_packets(fast(web), until=50.0, warmup=10.0).runs[0]["flows"]["flows"]
+    assert run["transfers"] == pytest.approx(40.0 / (2 * RTT + 0.3), abs=1)
+    assert run["active"] == pytest.approx(2 * RTT / (2 * RTT + 0.3), rel=0.01)
+    assert run["goodput"] == pytest.approx(run["offered"], rel=0.02)
+
+
+def test_files_come_at_their_rate_and_size():
+    net = fast(Files(arrivals=20.0, file=10.0))
+    runs = simulate_packets(net, until=300.0, seeds=range(8))
+    mean, half = (p["flows"]["flows"]["offered"] for p in (runs.mean, runs.ci95))
+    whole = 1 / -np.expm1(-1 / 10.0)  # exponential sizes rounded up to whole packets
+    exact = 20.0 * whole * 8000
+    assert abs(mean - exact) < 3 * half
+    # Little's law
+    group = runs.runs[0]["flows"]["flows"]
+    assert group["active"] == pytest.approx(
+        group["transfers"] / 300.0 * group["transfer_mean"], rel=0.01
+    )
+
+
+@pytest.mark.parametrize("name", ["files", "sessions"])
+def test_open_sources_offer_the_same_whatever_the_senders_do(name):
+    net = CASES[name]
+    slow = tuple(dataclasses.replace(f, window=Reno(max_window=20.0)) for f in net.flows)
+    runs = [
+        simulate_packets(dataclasses.replace(net, flows=f), until=40.0, seeds=(3,)).runs[0]
+        for f in (net.flows, slow)
+    ]
+    assert runs[0]["links"] != runs[1]["links"]
+    assert runs[0]["flows"]["other"]["offered"] == runs[1]["flows"]["other"]["offered"]
+    if name == "files":  # pages of sessions wait for each other
+        assert runs[0]["flows"]["source"]["offered"] == runs[1]["flows"]["source"]["offered"]
+
+
+def test_places_are_added_where_there_are_too_few(monkeypatch):
+    net = dumbbell(flows(1, traffic=Files(arrivals=10.0), start=Start()), red())
+    usual = simulate_packets(net, until=30.0)
+    monkeypatch.setattr(planning, "_places", lambda net, row, traffic, scale: scale)
+    assert simulate_packets(net, until=30.0).runs == usual.runs
+    monkeypatch.setattr(planning, "_MOST_PLACES", 7)
+    with pytest.raises(PacketError, match=r"flows.flows.traffic: more than 7 transfers at a time"):
+        simulate_packets(net, until=30.0)
+
+
+def test_goodput_counts_each_packet_once_over_many_connections():
+    simulation = finished(CASES["web"], 60.0)
+    for flow, session in zip(simulation.flows, simulation.sessions, strict=True):
+        assert session["flow"] >= 0
+        assert flow["delivered"] + max(flow["acked"], 0) <= flow["received"]
+    # what was begun is what has been delivered and what is on its way
+    left = simulation.flows["limit"] - np.maximum(simulation.flows["acked"], 0)
+    left = left[simulation.flows["started"] == 1].sum()
+    done = simulation.flows["delivered"].sum()
+    now = np.maximum(simulation.flows["acked"], 0)[simulation.flows["started"] == 1].sum()
+    assert simulation.sources["offered"].sum() == done + now + left
+
+
+def test_a_new_connection_forgets_all_but_its_accounts():
+    names = set(r.FLOW_RECORD.names or ())
+    assert names >= r.LASTING
+    words = {w for name in r.LASTING for w in [r.FLOW_RECORD.fields[name][1] // 4]}  # type: ignore
+    assert not words & set(r.RENEWED)
+    simulation = finished(CASES["file"], 60.0)
+    assert (simulation.flows["connection"] == 1).all()
+
+
+def test_requests_need_a_way():
+    net = dumbbell(flows(1, traffic=Sessions()), red())
+    with pytest.raises(PacketError, match=r"flows.flows.reverse_route: expected the links"):
+        plan(net)
+    without = dumbbell(flows(1, traffic=Sessions(ask=0.0)), red())
+    assert len(plan(without).groups) == 1
+    assert len(plan(two_ways(Sessions())).groups) == 4
