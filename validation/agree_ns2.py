@@ -5,7 +5,7 @@
 Two values agree if they differ by no more than sqrt(ci^2 + ci'^2), their joint 95% interval. As
 many seeds are run as the record has; with hundreds of comparisons one in twenty misses by chance,
 so a miss is run again once with four times the seeds, and then agrees or is listed as different,
-with its reason. Everything takes about three minutes on two cores.
+with its reason. Everything takes about four CPU minutes.
 """
 
 import dataclasses

@@ -184,7 +184,7 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     dropped = link.cross * said.drop
     for flows, rate in zip(net.flows, wire.rates, strict=True):
         if k in flows.route:
-            own, sent = link_signal(flows, said), flows.n * rate
+            own, sent = link_signal(flows, said), flows.n * jnp.maximum(rate, 0.0)
             offered = offered + jnp.sum(sent)
             marked = marked + jnp.sum(sent * (own.either - own.drop))
             dropped = dropped + jnp.sum(sent * own.drop)
@@ -200,7 +200,7 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
 
 def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
     """What a run reports of group i, in the order of FlowsRun."""
-    flows, rate, s = net.flows[i], wire.rates[i], y.senders[i]
+    flows, rate, s = net.flows[i], jnp.maximum(wire.rates[i], 0.0), y.senders[i]
     said = heard(flows, tuple(wire.signals[k] for k in flows.route))
     each = jnp.ones_like(rate)
     rtt = round_trip(net, flows, y.queues)

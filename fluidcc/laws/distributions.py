@@ -21,7 +21,7 @@ def quantile(name: str, u: Num, shape: Num, cut: Num) -> Num:
     if name == "pareto":
         return (shape - 1) / shape * (1 - u) ** (-1 / shape)
     if name == "pareto2":
-        return (shape - 1) * ((1 - u) ** (-1 / shape) - 1)
+        return (shape - 1) * ops.expm1(-ops.log(1 - u) / shape)
     if name == "cut_pareto":
         return ops.minimum(1 / (1 - u), cut) / (1 + ops.log(cut))
     return 1.0 + 0.0 * u

@@ -155,6 +155,7 @@ class Sessions(AbstractSource):
     of the last object of a page. Each object is a request on a connection of its own, which goes
     the way of the acknowledgements, then the object on another. The fluid model has on/off sources
     of the same mean rate: `sources` of them, one for each object of a page of each session.
+    Packets round numbers of sessions, pages and objects up.
     """
 
     name: ClassVar[str] = "sessions"

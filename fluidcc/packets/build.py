@@ -16,12 +16,19 @@ from fluidcc.packets.compile import (
     reaction_hooks,
     window_hooks,
 )
-from fluidcc.packets.plan import GroupPlan, Plan
+from fluidcc.packets.plan import GroupPlan, PacketError, Plan
 from fluidcc.packets.routes import Fields, Routes
 from fluidcc.packets.streams import stream_key, uniform
 from fluidcc.packets.transfers import Transfers
 
 _UNBOUNDED = 1000  # packets assumed at first for a buffer without limit
+_MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
+_SHORTEST_TICK = 1e-9  # s, on average
+
+TOO_MUCH_UNDER_WAY = (
+    "more packets are under way than any estimate allows; give the links a finite buffer or the "
+    "window law a max_window"
+)
 
 
 _MOMENTS = {Moment.ENTRY: r.ENTRY, Moment.DEPARTURE: r.DEPARTURE, Moment.REVERSE: r.REVERSE}
@@ -84,6 +91,11 @@ class Simulation:
         hooks = queue_hooks(link.queue, float(link.initial.average))
         by_bytes = bool(getattr(link.queue, "bytes", False))
         shortest, longest = map(float, link.queue.spacing()) if hooks.tick else (0.0, 0.0)
+        if hooks.tick and (shortest + longest) / 2 < _SHORTEST_TICK:
+            raise PacketError(
+                f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
+                f"s between ticks, got {(shortest + longest) / 2:g}"
+            )
         size = len(jax.tree.leaves(link.queue.start(1.0)))
         self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
@@ -177,6 +189,8 @@ class Simulation:
         start = self.plan.groups[flow.group].flows.start
         low, high = float(start.low), float(start.high)
         draw = uniform(stream_key(self.seed, "start", k))
+        # numbers of places do not change where others are added
+        kind, index = ("", k) if flow.place < 0 else ("place_", flow.place)
         return {
             "group": flow.group,
             "window": 1.0 if options.syn else options.initial_window,
@@ -190,13 +204,13 @@ class Simulation:
             "send_at": low + (high - low) * draw,  # the start, until it has happened
             "rto": options.initial_rto,
             "deviation": int(4 * options.initial_rto / options.tick) << 2,
-            "boot": uniform(stream_key(self.seed, "boot", k)) * options.tick,
+            "boot": uniform(stream_key(self.seed, f"{kind}boot", index)) * options.tick,
             "reacted_at": -r.NEVER,
             "rtt": flow.rtt,
             "tail_delay": self._routes.tails[k],
             "return_wire": self._routes.returns[k],
-            "key": stream_key(self.seed, "send", k),
-            "hash_key": stream_key(self.seed, "hash", k),
+            "key": stream_key(self.seed, f"{kind}send", index),
+            "hash_key": stream_key(self.seed, f"{kind}hash", index),
             "tick_at": r.NEVER,
             "highest_sent": -1,
             "acked": -1,
@@ -209,7 +223,10 @@ class Simulation:
     # pool and calendar
 
     def _sizes(self, scale: int) -> tuple[int, int]:
-        """Packets in the pool, and slots of a reassembly ring (a power of two)."""
+        """Packets in the pool, and slots of a reassembly ring (a power of two).
+
+        Raises PacketError where they would take too much memory.
+        """
         links = self.plan.net.links
         longest = max(flow.rtt for flow in self.plan.flows)
         path = sum(min(float(k.buffer), _UNBOUNDED) + float(k.capacity) * longest for k in links)
@@ -217,8 +234,16 @@ class Simulation:
         opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
         places = sum(len(source.flows) for source in opened)  # most of them unused
         pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * places
-        ring = min(max(windows), 2 * path * scale) + 64
-        return int(pool) + self._background.packets, 1 << int(np.ceil(np.log2(ring)))
+        pool += self._background.packets
+        ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
+        told = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
+        needed = pool * (r.PACKET_RECORD.itemsize + (told > 0) * r.REPORT_RECORD.itemsize)
+        needed += ring * (len(windows) + told * r.INDEX_RECORD.itemsize)
+        if not needed <= _MOST_BYTES:
+            raise PacketError(
+                f"packets on their way would take {needed:.2g} bytes: {TOO_MUCH_UNDER_WAY}"
+            )
+        return int(pool), int(ring)
 
     def _scoreboards(self, pool: int, ring: int) -> Fields:
         """What selective acknowledgements need: blocks of each packet and flow, scoreboards."""

@@ -51,10 +51,14 @@ FLOW_UNITS = {
     "recoveries": "1",
     "quenches": "1",
     "quench_fraction": "1",
+    "replies_lost": "packet",
     **FILE_UNITS,
 }
+"""`replies_lost` are acknowledgements and quenches that links on the way back dropped: beside
+`loss_fraction`, which is of the data packets; `delay_difference` is the mean step from one packet
+of a connection to the next."""
 COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "reactions",
-          "recoveries", "quenches", "transfers"}  # fmt: skip
+          "recoveries", "quenches", "replies_lost", "transfers"}  # fmt: skip
 LARGEST = {
     "queue_max": "largest",
     "queue_bytes_max": "largest_bytes",
@@ -72,6 +76,7 @@ class Snapshot(NamedTuple):
     classes: np.ndarray
     sources: np.ndarray
     histograms: np.ndarray
+    delivered: np.ndarray
 
 
 def snapshot(simulation: Simulation, time: float) -> Snapshot:
@@ -84,7 +89,8 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
         port["largest_bytes"] = port["bytes"]
         port["largest_system"] = port["count"] + port["busy"]
     others = (simulation.voices, simulation.classes, simulation.sources, simulation.histograms)
-    return Snapshot(time, ports, flows, *(accounts.copy() for accounts in others))
+    copies = (accounts.copy() for accounts in others)
+    return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))
 
 
 def _ratio(a: float, b: float) -> float:
@@ -132,7 +138,7 @@ def _flows(
     def grown(name: str) -> np.ndarray:
         return (after.flows[name] - before.flows[name])[numbers].astype(float)
 
-    acked = delivered(after) - delivered(before)
+    acked = after.delivered - before.delivered
     goodput = np.array([acked[own].sum() for own in members]) * 8.0 * size / span
     working = float((active(after) - active(before))[numbers].sum())
     acks, sent = float(grown("acks").sum()), float(grown("sent").sum())
@@ -150,12 +156,12 @@ def _flows(
         "rtt_mean": _ratio(float(grown("rtt_sum").sum()), acks),
         "delay_mean": delay,
         "delay_jitter": float(np.sqrt(max(squares - delay**2, 0.0))),
-        "delay_difference": _ratio(float(grown("delay_steps").sum()), acks),
+        "delay_difference": _ratio(float(grown("delay_steps").sum()), float(grown("steps").sum())),
         "sent": sent,
         "quench_fraction": _ratio(quenches, quenches + acks),
         **{
             name: float(grown(name).sum())
-            for name in ("timeouts", "reactions", "recoveries", "quenches")
+            for name in ("timeouts", "reactions", "recoveries", "quenches", "replies_lost")
         },
     }
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.plan import Plan
 from fluidcc.packets.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 
@@ -61,7 +62,12 @@ def active(at: Any) -> np.ndarray:
     return flows["active_time"] + np.where(flows["started"] == 1, at.time - flows["began"], 0.0)
 
 
-def delivered(at: Any) -> np.ndarray:
-    """Packets of each flow that were acknowledged up to a snapshot, on all its connections."""
-    flows = at.flows
-    return flows["delivered"] + np.where(flows["started"] == 1, np.maximum(flows["acked"], 0), 0)
+def delivered(simulation: Simulation) -> np.ndarray:
+    """Packets of each flow that have been acknowledged, on all its connections.
+
+    Sequence numbers begin with 0; where a SYN opens the connection, 0 is the SYN's.
+    """
+    flows = simulation.flows
+    syn = simulation.groups["syn"][flows["group"]]
+    here = np.maximum(flows["acked"] + 1 - syn, 0)
+    return flows["delivered"] + np.where(flows["started"] == 1, here, 0)

@@ -22,7 +22,10 @@ _ROUNDING = 1e-12  # of delays that are added up
 _LARGEST_PACKET = 10_000_000  # byte
 _MOST_CALLS = 100_000  # on a link
 _FEW = 1000  # packets assumed to wait in a buffer without limit
-_MOST_PLACES = 50_000  # transfers of one source at a time
+_MOST_PLACES = 50_000  # transfers, or sessions, of one source at a time
+_MOST_FLOWS = 200_000  # with all places for transfers
+_MOST_REQUESTED = 1_000_000_000  # packets of a request
+_MOST_PER_SECOND = 1_000_000_000  # packets, calls or files that come by themselves
 
 
 class PacketError(ValueError):
@@ -45,6 +48,7 @@ class FlowPlan:
     source: int = -1  # what it sends files of; -1 where it always has something to send
     request: int = -1  # flow whose end begins a transfer; -1 for none
     answers: int = -1  # flow that the end of this one begins, a request; -1 for none
+    place: int = -1  # number among the places of open sources, however many each has; else -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Plan:
     sources: tuple[SourcePlan, ...] = ()
 
     def scaled(self, scale: int) -> "Plan":
-        """The plan with `scale` times the places for transfers of open sources."""
+        """The plan with `scale` times the places for transfers of open sources, or the most."""
         opened = scale > 1 and any(group.flows.traffic.open for group in self.groups)
         return plan(self.net, scale) if opened else self
 
@@ -116,6 +120,18 @@ def _whole(value: float, what: str) -> int:
     return round(value)
 
 
+def _at_most(value: float, most: int, what: str) -> None:
+    if not value <= most:
+        raise PacketError(f"{what}: expected at most {most}, got {value:g}")
+
+
+def _size(value: float, what: str) -> int:
+    """Bytes of a packet."""
+    size = _whole(value, f"{what} in B")
+    _at_most(size, _LARGEST_PACKET, f"{what} in B")
+    return size
+
+
 def _group(net: Network, k: int) -> GroupPlan:
     flows, name = net.flows[k], f"flows.{net.flow_names[k]}"
     sizes = {float(net.links[link].packet_size) for link in flows.route}
@@ -129,7 +145,7 @@ def _group(net: Network, k: int) -> GroupPlan:
     return GroupPlan(
         flows=flows,
         options=sender_options(flows.sender),
-        size=_whole(sizes.pop(), f"{name}: packet_size in B"),
+        size=_size(sizes.pop(), f"{name}: packet_size"),
         max_window=max_window,
         markable=markable,
         echoes=markable and not flows.feedback.quench,
@@ -154,6 +170,11 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
         raise PacketError(f"{name}.rtt: expected at least its way there, {way:g} s, got {rtt:g}")
     ways = [float(delay) for delay in reverse_delays(flows, delays)]
     if flows.feedback.moment is Moment.REVERSE:
+        if flows.reverse_route:
+            raise PacketError(
+                f"{name}.reverse_route: routers that rewrite ACKs ({flows.feedback.name}) see them "
+                "on the way back along route, got another way"
+            )
         if ways != sorted(ways):
             raise PacketError(
                 f"{name}.reverse_delay: ACKs pass the routers from the last to the first, got "
@@ -179,46 +200,69 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     )
 
 
-def _at_most(value: float, most: int, what: str) -> None:
-    if value > most:
-        raise PacketError(f"{what}: expected at most {most}, got {value:g}")
-
-
 def _background(net: Network) -> Iterator[BackgroundPlan]:
     """Traffic beside the flows, link by link."""
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
         passing = (g for g, flows in enumerate(net.flows) if k in flows.route)
         group = next(passing, None)
         if float(link.cross) > 0:
-            size = _whole(float(link.packet_size), f"links.{name}.packet_size in B")
-            _at_most(size, _LARGEST_PACKET, f"links.{name}.packet_size in B")
+            _at_most(float(link.cross), _MOST_PER_SECOND, f"links.{name}.cross in packet/s")
+            size = _size(float(link.packet_size), f"links.{name}.packet_size")
             yield BackgroundPlan(k, size, group, None)
         if link.voice is not None:
-            size, path = float(link.voice.frame_bytes()), f"links.{name}.voice"
-            _at_most(size, _LARGEST_PACKET, f"{path}: bytes in a packet by codec and frame")
-            calls = min(float(link.voice.offered()), float(link.voice.most))
-            _at_most(calls, _MOST_CALLS, f"{path}: calls at a time")
-            yield BackgroundPlan(k, max(round(size), 1), group, link.voice)
+            size = _voice_size(link.voice, f"links.{name}.voice")
+            yield BackgroundPlan(k, size, group, link.voice)
 
 
-def _rows(net: Network, k: int, group: GroupPlan) -> list[FlowPlan]:
-    """One entry for each flow, or open source, of a group."""
-    rows: list[FlowPlan] = []
+def _voice_size(voice: Voice, path: str) -> int:
+    """Bytes in a packet of speech; raises PacketError for voice that no run can hold."""
+    size, offered = float(voice.frame_bytes()), float(voice.offered())
+    _at_most(size, _LARGEST_PACKET, f"{path}: bytes in a packet by codec and frame")
+    if size < 1:
+        raise PacketError(f"{path}: bytes in a packet by codec and frame: at least 1, got {size:g}")
+    _at_most(min(offered, float(voice.most)), _MOST_CALLS, f"{path}: calls at a time")
+    often = {
+        "packets of a talker per second, 1 / frame": 1 / float(voice.frame),
+        "talk spurts per second, active / talk": float(voice.active) / float(voice.talk),
+        "calls that come per second": offered / float(voice.holding),
+    }
+    for what, rate in often.items():
+        _at_most(rate, _MOST_PER_SECOND, f"{path}: {what}")
+    return round(size)
+
+
+def _rows(net: Network, k: int, group: GroupPlan) -> list[tuple[int, FlowPlan]]:
+    """What the flows, or open sources, of a group are, and how many are like that."""
+    rows: list[tuple[int, FlowPlan]] = []
     numbers = np.atleast_1d(np.asarray(group.flows.n, dtype=float))
     rtts = np.atleast_1d(np.asarray(group.flows.rtt, dtype=float))
     numbers, rtts = np.broadcast_arrays(numbers, rtts)
     for number, rtt in zip(numbers, rtts, strict=True):
         count = _whole(float(number), f"flows.{net.flow_names[k]}.n")
-        rows += [_flow(net, k, group.size, float(rtt))] * count
+        rows.append((count, _flow(net, k, group.size, float(rtt))))
     return rows
 
 
-def _places(net: Network, row: FlowPlan, traffic: AbstractSource, scale: int) -> int:
+def _places(net: Network, row: FlowPlan, traffic: AbstractSource) -> float:
     """Transfers at a time of one open source, generously."""
     links = [net.links[k] for k in row.route]
     trip = row.rtt + sum(min(float(k.buffer), _FEW) / float(k.capacity) for k in links)
     trips = 3 + math.log2(1 + float(traffic.ending(1.0)) ** -1) + 2 * float(traffic.request() > 0)
-    return scale * (16 + math.ceil(2 * float(traffic.beginning()) * trips * trip))
+    return 16 + 2 * float(traffic.beginning()) * trips * trip
+
+
+def _room(net: Network, row: FlowPlan, traffic: AbstractSource, scale: int) -> tuple[int, int]:
+    """Places for transfers and for sessions of one open source, `scale` times what is likely."""
+    name, most = f"flows.{net.flow_names[row.group]}.traffic", getattr(traffic, "most", math.inf)
+    _at_most(float(traffic.beginning()), _MOST_PER_SECOND, f"{name}: transfers per second")
+    _at_most(float(traffic.request()), _MOST_REQUESTED, f"{name}.ask in packets")
+    places = _places(net, row, traffic)
+    _at_most(places, _MOST_PLACES, f"{name}: transfers at a time")
+    sessions = min(1.5 * float(traffic.sources()), float(most))
+    _at_most(sessions, _MOST_PLACES, f"{name}: sessions at a time (most limits them)")
+    places = min(scale * math.ceil(places), _MOST_PLACES)
+    sessions = min(max(places, scale * math.ceil(sessions)), _MOST_PLACES)
+    return places, math.ceil(min(sessions, float(most)))
 
 
 def _request_group(net: Network, k: int, group: GroupPlan) -> GroupPlan:
@@ -230,11 +274,11 @@ def _request_group(net: Network, k: int, group: GroupPlan) -> GroupPlan:
             f"{name}.traffic.ask = 0 leaves requests out"
         )
     links = [net.links[link] for link in group.flows.reverse_route]
-    size = _whole(float(links[0].packet_size), f"{name}: packet_size of requests in B")
+    size = _size(float(links[0].packet_size), f"{name}: packet_size of requests")
     return dataclasses.replace(group, size=size)
 
 
-def _request(net: Network, row: FlowPlan, group: int, answers: int) -> FlowPlan:
+def _request(net: Network, row: FlowPlan, group: int) -> FlowPlan:
     """The flow of the request before a transfer: from the receiver to the sender."""
     delays = [float(delay) for delay in link_delays(net)]
     ahead = np.cumsum([row.return_delay, *(delays[link] for link in row.back[:-1])])
@@ -247,8 +291,6 @@ def _request(net: Network, row: FlowPlan, group: int, answers: int) -> FlowPlan:
         return_delay=row.home_delay + row.access_delay,
         home_delay=0.0,
         quench_delays=tuple(float(delay) for delay in ahead),
-        source=-1,
-        answers=answers,
     )
 
 
@@ -258,12 +300,27 @@ class _Layout:
 
     net: Network
     groups: list[GroupPlan]
+    rows: list[list[tuple[int, FlowPlan]]]
     flows: list[FlowPlan] = dataclasses.field(default_factory=list)
     sources: list[SourcePlan] = dataclasses.field(default_factory=list)
 
+    def largest_scale(self) -> int:
+        """How often all places have room; raises PacketError for more flows than that."""
+        closed = opened = 0
+        for group, rows in zip(self.groups, self.rows, strict=True):
+            traffic = group.flows.traffic
+            for count, row in rows:
+                if traffic.open:
+                    places, _ = _room(self.net, row, traffic, 1)
+                    opened += count * places * (1 + int(float(traffic.request()) > 0))
+                else:
+                    closed += count
+        _at_most(closed + opened, _MOST_FLOWS, "flows in all, with places for transfers")
+        return (_MOST_FLOWS - closed) // max(opened, 1)
+
     def closed(self, k: int) -> None:
         """Add the flows of a group, with the files that they bring."""
-        rows, first = _rows(self.net, k, self.groups[k]), len(self.flows)
+        rows, first = [row for count, row in self.rows[k] for _ in range(count)], len(self.flows)
         if self.groups[k].flows.traffic.starts:
             rows = [dataclasses.replace(row, source=len(self.sources)) for row in rows]
             numbers = tuple(range(first, first + len(rows)))
@@ -276,22 +333,19 @@ class _Layout:
         if float(traffic.request()) > 0:
             asking = len(self.groups)
             self.groups.append(_request_group(self.net, k, self.groups[k]))
-        for row in _rows(self.net, k, self.groups[k]):
-            places, numbers = _places(self.net, row, traffic, scale), []
-            if places > _MOST_PLACES:
-                raise PacketError(
-                    f"flows.{self.net.flow_names[k]}.traffic: more than "
-                    f"{_MOST_PLACES} transfers at a time"
-                )
-            for _ in range(places):
-                numbers.append(len(self.flows))
-                request = numbers[-1] + 1 if asking >= 0 else -1
+        for row in (row for count, row in self.rows[k] for _ in range(count)):
+            places, sessions = _room(self.net, row, traffic, scale)
+            request = _request(self.net, row, asking) if asking >= 0 else None
+            source, numbers = len(self.sources), []
+            for j in range(places):
+                number, place = len(self.flows), (source << 32) + 2 * j
+                following = -1 if request is None else number + 1
+                numbers.append(number)
                 self.flows.append(
-                    dataclasses.replace(row, source=len(self.sources), request=request)
+                    dataclasses.replace(row, source=source, request=following, place=place)
                 )
-                if asking >= 0:
-                    self.flows.append(_request(self.net, row, asking, numbers[-1]))
-            sessions = max(places, scale * math.ceil(1.5 * float(traffic.sources())))
+                if request is not None:
+                    self.flows.append(dataclasses.replace(request, answers=number, place=place + 1))
             self.sources.append(SourcePlan(k, tuple(numbers), sessions))
 
 
@@ -303,7 +357,9 @@ def plan(net: Network, scale: int = 1) -> Plan:
     refused = refusals(net)
     if refused:
         raise PacketError(f"not simulated packet by packet: {'; '.join(refused)}")
-    layout = _Layout(net, [_group(net, k) for k in range(len(net.flows))])
+    groups = [_group(net, k) for k in range(len(net.flows))]
+    layout = _Layout(net, groups, [_rows(net, k, group) for k, group in enumerate(groups)])
+    scale = min(scale, layout.largest_scale())
     kinds = [flows.traffic.open for flows in net.flows]
     for k in (k for k, opened in enumerate(kinds) if not opened):
         layout.closed(k)

@@ -3,7 +3,7 @@
 from fluidcc.packets.blocks import BLOCK_SIZE, report_blocks
 from fluidcc.packets.loads import decode
 from fluidcc.packets.pointer import compiled
-from fluidcc.packets.queues import post, release
+from fluidcc.packets.queues import post
 from fluidcc.packets.records import (
     CONFIRM,
     ECHO,
@@ -67,23 +67,23 @@ def receive(s, index, start, spent):
     flow.received += 1
     if s.trace != 0:
         note(s, RECEIVE, -1, packet)
-    if packet.connection != flow.connection:  # left over from before
-        release(s, index)
-        return
-    _reassemble(s, receiver, packet.flow, packet.sequence)
-    echo = _echo(receiver, group, packet.flags)
-    if group.loads == 1:
-        decode(flow, group, receiver, packet)
+    current = packet.connection == flow.connection
+    sequence, echo = packet.sequence, 0
+    if current:  # what is left over from before is acknowledged as well, but changes nothing
+        _reassemble(s, receiver, packet.flow, sequence)
+        echo = _echo(receiver, group, packet.flags)
+        if group.loads == 1:
+            decode(flow, group, receiver, packet)
+        packet.sequence = receiver.expected - 1
     packet.flags = REPLY
     if echo == 1 and group.echoes == 1:
         packet.flags |= ECHO
     if group.moment == REVERSE:
         packet.flags |= MARKABLE
-    packet.identity = packet.sequence
-    packet.sequence = receiver.expected - 1
+    packet.identity = sequence
     packet.size = group.ack_size
-    if group.sack == 1:
-        told = report_blocks(s, index, packet.flow, packet.identity, receiver.expected)
+    if current and group.sack == 1:
+        told = report_blocks(s, index, packet.flow, sequence, receiver.expected)
         packet.size += BLOCK_SIZE * told
     time = start + (spent + flow.tail_delay)
     packet.delay = time - packet.sent

@@ -33,7 +33,7 @@ BESIDE = 64
 RECEIVER, GONE = -1, -2
 
 # sequence number of the last packet of a flow that always has something to send
-ENDLESS = 2**31 - 1
+ENDLESS = 2**31 - 2
 
 # last reaction of a sender; 0 before the first
 FAST, TIMEOUT, SIGNAL, LEFT = 1, 2, 3, 4
@@ -45,8 +45,9 @@ RECOVERING, RESTARTED = 1, 2
 MORE, FINISHED = -1, 0
 POOL_EXHAUSTED, WINDOW_BEYOND_RING, ROUTE_ENDED, NOT_A_NUMBER = 1, 2, 3, 4
 NO_FREE_PLACE = 5
-NO_FREE_CALL = 10
-TRACE_FULL = 20
+NO_FREE_CALL = 6
+TRACE_FULL = 7
+TOO_MANY_PACKETS = 8
 
 # what a line of a trace tells
 SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE = range(10)
@@ -67,7 +68,7 @@ E_ESTIMATE, E_HASHED, E_LOAD, E_PARAMETERS = range(4)
 U_UNIFORM, U_RESULT = range(2)
 
 # transfer times: the shortest [s] that is told apart, classes per factor e, and their number
-HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-3, 250, 4096
+HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-6, 250, 6144
 
 
 def _record(**fields: str) -> np.dtype:
@@ -116,18 +117,18 @@ FLOW_RECORD = _record(
     "permitted delay_sum delay_squares delay_steps load tick_at asked began active_time "
     "told_window told_threshold",
     i8="draws acks sent lost replies_lost marked received timeouts reactions recoveries quenches "
-    "memory scoreboard delivered",
+    "memory scoreboard delivered steps",
     u8="key hash_key",
     i4="group started inflation duplicates next_sequence highest_sent acked recover action "
     "timing timed_sequence smoothed deviation backoff capable at_one confirm partial sending "
     "return_wire connection limit repairing pipe known known_end repaired told_drop session "
-    "request answers wanted next_free",
+    "request answers wanted next_free heard",
 )
 
 # what a new connection of a flow leaves as it is: who it is, and its accounts
 LASTING = frozenset(
     "boot tail_delay window_time window_acks rtt_sum delay_sum delay_squares delay_steps "
-    "last_delay changed asked began active_time draws acks sent lost replies_lost marked received "
+    "steps changed asked began active_time draws acks sent lost replies_lost marked received "
     "timeouts reactions recoveries quenches memory scoreboard delivered key hash_key group started "
     "return_wire connection session request answers wanted next_free".split()
 )

@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import functools
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fluidcc.network import Network
-from fluidcc.packets.build import Simulation
+from fluidcc.packets.build import TOO_MUCH_UNDER_WAY, Simulation
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.measure import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.plan import PacketError, Plan, plan
@@ -26,6 +25,7 @@ from fluidcc.packets.records import (
     NOT_A_NUMBER,
     POOL_EXHAUSTED,
     ROUTE_ENDED,
+    TOO_MANY_PACKETS,
     TRACE_FULL,
     WINDOW_BEYOND_RING,
 )
@@ -39,16 +39,17 @@ _SLICE = 5_000 if INTERPRETED else 400_000  # events between looks at the stop f
 _PARTS = 20  # parts of a run, for batch means
 _LARGEST = 4096  # most that pool and rings are enlarged
 _POLL = 0.1  # s between progress reports
+_LONGEST = 1e9  # s; beyond, packet times have too few digits left
 
 _SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
 _ADVICE = {
-    POOL_EXHAUSTED: "more packets are under way than any estimate allows; give the links a finite "
-    "buffer or the window law a max_window",
+    POOL_EXHAUSTED: TOO_MUCH_UNDER_WAY,
     WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
     NO_FREE_PLACE: "more transfers are under way than any estimate allows; lower the arrivals of "
     "the sources, or their sizes",
     NO_FREE_CALL: "more calls are under way than any estimate allows; limit them by most",
     TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
+    TOO_MANY_PACKETS: "a flow sent 2^31 packets, which is the most; make the run shorter",
     ROUTE_ENDED: "a packet left its route, which is a fault of this package: please report it",
     NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
 }
@@ -120,6 +121,9 @@ def _perform(
     _, settle = entry_points()
     taken, sampler = [], Sampler(simulation, task.samples)
     settled, sampled = set(task.times), set(task.samples)
+    if 0.0 in settled:  # before the events at 0, which belong to what follows
+        settled.remove(0.0)
+        taken.append(snapshot(simulation, 0.0))
     for time in map(float, np.union1d(task.times, task.samples)):
         status = _advance(simulation, time, passed, trace)
         if status != FINISHED:
@@ -132,13 +136,21 @@ def _perform(
     return FINISHED, taken, sampler
 
 
+def _build(layout: Plan, seed: int, elide: bool, scale: int = 1) -> Simulation:
+    """The arrays of a run; raises PacketError where there is no memory for them."""
+    try:
+        return Simulation(layout, seed, elide, scale)
+    except MemoryError:
+        raise PacketError(f"seed {seed}: no memory is left: {TOO_MUCH_UNDER_WAY}") from None
+
+
 def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) -> _Run:
     """Perform the run of one seed. Enlarges pool and rings where they were too small."""
     passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
+    layout = task.layout
     while True:
         # with every hop, lines come in the order of their times
-        layout = task.layout.scaled(places)
-        simulation = Simulation(layout, seed, task.elide and trace is None, scale)
+        simulation = _build(layout, seed, task.elide and trace is None, scale)
         with contextlib.ExitStack() as stack:
             if INTERPRETED:
                 stack.enter_context(np.errstate(over="ignore"))
@@ -146,12 +158,16 @@ def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) ->
             status, taken, sampler = _perform(simulation, task, passed, file)
         if status == FINISHED:
             break
-        if status not in _SCALED or scale >= _LARGEST:
-            raise PacketError(f"seed {seed}: {_ADVICE[status]}")
+        last = layout
         if status == NO_FREE_PLACE:
             places *= 8
+            layout = task.layout.scaled(places)
+            largest = layout.sources == last.sources
         else:
             scale *= 8
+            largest = scale > _LARGEST
+        if status not in _SCALED or largest:
+            raise PacketError(f"seed {seed}: {_ADVICE[status]}")
     watch.done[job] = 1.0
     parts = [metrics(layout, taken[k : k + 2]) for k in range(len(taken) - 1)]
     return _Run(metrics(layout, taken), parts, sampler.series())
@@ -163,6 +179,14 @@ def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
     if not chosen or not whole or len(set(chosen)) != len(chosen):
         raise PacketError(f"seeds: expected different whole numbers from 0 on, got {chosen!r}")
     return tuple(int(s) for s in chosen)
+
+
+def _ordered(warmup: float, until: float) -> bool:
+    """Whether these are times, and the run has an end after its warm-up."""
+    try:
+        return 0 <= warmup < until <= _LONGEST
+    except TypeError:
+        return False
 
 
 def simulate_packets(
@@ -206,14 +230,16 @@ def simulate_packets(
     PacketError
         For a network or times that cannot be simulated, or a run that failed, with advice.
     """
-    if not (math.isfinite(until) and 0 <= warmup < until):
-        raise PacketError(f"expected 0 <= warmup < until in s, got {warmup!r} and {until!r}")
+    if not _ordered(warmup, until):
+        raise PacketError(
+            f"expected 0 <= warmup < until <= {_LONGEST:g} in s, got {warmup!r} and {until!r}"
+        )
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
-    Simulation(layout, chosen[0], elide)  # compile hooks, and fail, before threads start
+    _build(layout, chosen[0], elide)  # compile hooks, and fail, before threads start
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
     watch = _Watch(len(chosen), until)

@@ -101,7 +101,10 @@ def _measure(s, flow, group, packet):
     delay = packet.delay
     flow.delay_sum += delay
     flow.delay_squares += delay * delay
-    flow.delay_steps += abs(delay - flow.last_delay)
+    if flow.heard == 1:
+        flow.steps += 1
+        flow.delay_steps += abs(delay - flow.last_delay)
+    flow.heard = 1
     flow.last_delay = delay
 
 
@@ -220,6 +223,7 @@ def start(s, f, flow, group):
     flow.started = 1
     flow.changed = s.now
     flow.began = s.now
+    flow.acked_at = s.now
     if group.period != 0:
         set_tick(s, flow, group)
     send_allowed(s, f, flow, group, 0, 0)

@@ -5,11 +5,14 @@ from fluidcc.packets.ports import arrive
 from fluidcc.packets.queues import allocate, travel
 from fluidcc.packets.records import (
     CONFIRM,
+    ENDLESS,
     MARKABLE,
     NEVER,
     PORT,
     SEND,
     SETUP,
+    TOO_MANY_PACKETS,
+    WINDOW_BEYOND_RING,
     entity_at,
     index_at,
     packet_at,
@@ -23,6 +26,12 @@ from fluidcc.packets.windows import allowed, grow
 @compiled
 def send(s, f, flow, group, sequence):
     """Send one data packet and see to its timing."""
+    if sequence - flow.acked > s.ring_mask:
+        s.status = WINDOW_BEYOND_RING
+        return
+    if sequence >= ENDLESS:
+        s.status = TOO_MANY_PACKETS
+        return
     index = allocate(s)
     if index < 0:
         return

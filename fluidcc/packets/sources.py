@@ -36,7 +36,7 @@ from fluidcc.packets.streams import derive, draw
 from fluidcc.packets.timers import reschedule
 from fluidcc.packets.windows import hold
 
-_LARGEST = 1e9  # packets of a transfer, objects of a page
+_LARGEST = 1e9  # packets of a transfer, objects of a page, pages of a session
 
 
 @compiled
@@ -85,7 +85,6 @@ def _connect(s, f, size):
     group = group_at(s.groups, flow.group)
     _renew(s, f, flow, group)
     flow.limit = size - 1 + group.syn
-    flow.acked_at = s.now
     start(s, f, flow, group)
     reschedule(s, f, flow)
 
@@ -146,7 +145,7 @@ def come(s, entity):
         source.free_session = session.next_free
         source.numbered += 1
         derive(session, source.session_key, source.numbered)
-        session.pages = _sample(s, source, session, source.pages)
+        session.pages = math.ceil(min(_sample(s, source, session, source.pages), _LARGEST))
         session.objects = 0
         session.under_way = 0
         proceed(s, session.entity)

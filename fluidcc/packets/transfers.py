@@ -30,10 +30,10 @@ class Transfers:
         for k, source in enumerate(plan.sources):
             self._source(k, source)
 
-    def _start(self, group: int, index: int) -> float:
-        """When flow, or source, number `index` begins [s]."""
+    def _start(self, group: int, purpose: str, index: int) -> float:
+        """When flow (`start`) or open source (`source`) number `index` begins [s]."""
         low, high = map(float, self._plan.groups[group].flows.start)
-        return low + (high - low) * uniform(stream_key(self._seed, "start", index))
+        return low + (high - low) * uniform(stream_key(self._seed, purpose, index))
 
     def _source(self, k: int, source: SourcePlan) -> None:
         law = self._plan.groups[source.group].flows.traffic
@@ -48,13 +48,13 @@ class Transfers:
             "free": source.flows[0],
             "free_session": first,
             "request": math.ceil(float(law.request())),
-            "most": int(min(float(getattr(law, "most", math.inf)), r.ENDLESS)),
+            "most": math.ceil(min(float(getattr(law, "most", math.inf)), r.ENDLESS)),
             "key": stream_key(self._seed, "arrivals", k),
             "session_key": stream_key(self._seed, "sessions", k),
         }
         self.sources.append(fields)
         if law.open:
-            self.times[self._routes.sources[k]] = self._start(source.group, k)
+            self.times[self._routes.sources[k]] = self._start(source.group, "source", k)
         for j in range(source.sessions):
             self._session(k, source, -1 if law.open else source.flows[j])
         self.sessions[-1]["next_free"] = -1
@@ -65,8 +65,9 @@ class Transfers:
         fields: Fields = {"source": k, "entity": entity, "flow": flow, "next_free": index + 1}
         if flow >= 0:
             fields["key"] = stream_key(self._seed, "session", flow)
-            fields["pages"] = float(self._plan.groups[source.group].flows.traffic.pages(0.5))
-            self.times[entity] = self._start(source.group, flow)
+            pages = float(self._plan.groups[source.group].flows.traffic.pages(0.5))
+            fields["pages"] = math.ceil(min(pages, r.ENDLESS))
+            self.times[entity] = self._start(source.group, "start", flow)
         self.sessions.append(fields)
 
     def places(self) -> dict[int, Fields]:

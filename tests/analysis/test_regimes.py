@@ -393,7 +393,7 @@ feedback = "loss"
 
 def test_a_coded_load_rests_where_the_load_does():
     exact = fc.load("qazi2010/two_bmcc_router")
-    coded = fc.replace(exact, {"flow.estimator": "adpm"})
+    coded = fc.replace(exact, {"flows.bmcc.estimator": "adpm"})
     one, other = fc.equilibrium(exact), fc.equilibrium(coded)
     assert one.status == other.status
     for name, group in one.flows.items():

@@ -352,7 +352,7 @@ EQUATIONS = {
         "l = 0",
     ],
     "load_factor": [
-        r"\Delta \lambda = n",
+        r"\Delta \lambda = n s",
         r"\Delta q_{\mathrm{av}} = \left(1 - e^{- \frac{e}{8 t_{p}}}\right) "
         r"\left(q - q_{\mathrm{av}}\right)",
         r"\Delta \lambda = - \lambda \quad \text{every } t_{p}",

@@ -98,7 +98,7 @@ REDS = {
 @pytest.mark.parametrize("gentle", [False, True])
 @pytest.mark.parametrize("kind", REDS, ids=lambda kind: kind.name)
 def test_red_marks_and_drops_all_above_its_last_threshold(kind, gentle, spreading):
-    """However long ago the last choice was; a small packet in byte mode by its share of the mean."""
+    """However long ago the last choice was; small packets in byte mode by their share."""
     law = kind(gentle=gentle, spreading=spreading, bytes=True, min_th=20.0, max_th=60.0)
     last = 120.0 if gentle else 60.0
     for size, share in ((1.0, 1.0), (1.5, 1.0), (0.04, 0.04)):

@@ -75,7 +75,9 @@ class _Checked(build.Simulation):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        held = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in self._keep if a.nbytes]
+        own = [*self._keep, *vars(self).values()]
+        arrays = [a for a in own if isinstance(a, np.ndarray) and a.nbytes]
+        held = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays]
         for start, end in held:
             if start not in _ends:
                 bisect.insort(_starts, start)

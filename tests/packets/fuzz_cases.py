@@ -128,15 +128,15 @@ def check(net: Network, runs: PacketRuns | str) -> None:
     found = runs.mean
     for name, link in zip(net.link_names, net.links, strict=True):
         told = found["links"][name]
-        assert 0 <= told["utilization"] <= 1 + 1e-9, told
-        assert 0 <= told["queue_mean"] <= told["queue_max"], told
+        assert -1e-9 <= told["utilization"] <= 1 + 1e-9, told
+        assert 0 <= told["queue_mean"] <= told["queue_max"] * (1 + 1e-9), told
         assert told["queue_var"] >= -1e-6 * (1 + told["queue_max"] ** 2), told
         assert told["drops"] <= told["arrivals"], told
         if not getattr(link.queue, "bytes", False) and link.voice is None:
-            assert told["queue_max"] <= math.ceil(float(link.buffer)), told
+            assert told["queue_max"] < float(link.buffer) + 1, told
     for name, group in zip(net.flow_names, net.flows, strict=True):
         told = found["flows"][name]
         assert told["goodput"] >= 0, told
         assert not told["window_mean"] < 0, told
         if not group.traffic.starts:
-            assert told["window_mean"] <= max(float(group.window.max_window), 1e9), told
+            assert not told["window_mean"] > 1e9, told

@@ -10,7 +10,7 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import Start
+from fluidcc.network import Link, Network, Start
 from fluidcc.packets import records as r
 from fluidcc.packets.run import simulate_packets
 
@@ -116,3 +116,66 @@ def test_the_buffer_holds_exactly_what_it_says():
     assert link["bottleneck"]["queue_max"] == 25.0
     assert link["bottleneck"]["system_max"] == 26.0
     assert link["bottleneck"]["drops"] > 0
+
+
+def _alone(**changes):
+    """One flow with a window of one packet over an idle link."""
+    group = flows(1, window=NewReno(max_window=1.0), **({"start": Start()} | changes))
+    return dumbbell(group, Droptail())
+
+
+def test_what_happens_at_the_beginning_is_accounted_for():
+    """Flows that send their SYNs at time 0, straight into the link."""
+    first = {"access_delay": None, "access_capacity": float("inf"), "start": Start()}
+    net = dumbbell(flows(90, **first), Droptail())
+    run, simulation = simulate_packets(net, until=0.05).runs[0], finished(net, 0.05)
+    link, group = run["links"]["bottleneck"], run["flows"]["flows"]
+    assert group["sent"] == simulation.flows["sent"].sum() == 90
+    # one in service and 60 in the buffer
+    assert (link["arrivals"], link["drops"], link["queue_max"]) == (90, 29, 60)
+    assert group["loss_fraction"] == 29 / 90
+
+
+@pytest.mark.parametrize("syn", [True, False])
+def test_goodput_counts_the_first_packet_of_data(syn):
+    """A packet a round trip; with a SYN, the first one carries nothing."""
+    net = _alone(sender=(("syn", syn),))
+    simulation = finished(net, 10.0)
+    acks = int(simulation.flows["acks"][0])
+    assert acks > 100
+    goodput = simulate_packets(net, until=10.0).runs[0]["flows"]["flows"]["goodput"]
+    assert goodput * 10.0 / 8000 == pytest.approx(acks - syn, rel=1e-12)
+
+
+def test_delay_differences_are_steps_between_packets():
+    """All packets but the shorter SYN take the same time: there is one step."""
+    group = simulate_packets(_alone(), until=5.0).runs[0]["flows"]["flows"]
+    steps = round(group["goodput"] * 5.0 / 8000)
+    shorter = (1000 - 40) / 1000 * (1 / 12500 + 1 / 1250)
+    assert group["delay_difference"] == pytest.approx(shorter / steps, rel=1e-6)
+    equal = simulate_packets(_alone(sender=(("syn", False),)), until=5.0).runs[0]
+    assert equal["flows"]["flows"]["delay_difference"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_connections_begin_when_they_start():
+    """What a law may know of the time since the last acknowledgement."""
+    simulation = finished(_alone(start=Start(3.0, 3.0)), 3.01)
+    assert simulation.flows["acks"][0] == 0
+    assert simulation.flows["acked_at"][0] == simulation.flows["began"][0] == 3.0
+
+
+def test_lost_acknowledgements_are_a_metric():
+    """They are drops of the link back beside the data that it drops."""
+    ahead = Link(queue=Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0)
+    back = dataclasses.replace(ahead, capacity=400.0, buffer=12.0)
+    groups = (flows(4, route=(0,), reverse_route=(1,)), flows(4, route=(1,), reverse_route=(0,)))
+    net = Network(
+        links=(ahead, back), flows=groups, link_names=("ahead", "back"), flow_names=("a", "b")
+    )
+    run, simulation = simulate_packets(net, until=30.0).runs[0], finished(net, 30.0)
+    lost = {name: group["replies_lost"] for name, group in run["flows"].items()}
+    assert lost["a"] > 20
+    assert sum(lost.values()) == simulation.flows["replies_lost"].sum()
+    data = sum(group["loss_fraction"] * group["sent"] for group in run["flows"].values())
+    drops = sum(link["drops"] for link in run["links"].values())
+    assert sum(lost.values()) + data == pytest.approx(drops, rel=1e-12)

@@ -23,13 +23,20 @@ def test_elision_changes_nothing(name):
     assert runs[0] == runs[1]
 
 
-def test_threads_and_order_change_nothing():
-    net = CASES["loss"]
+@pytest.mark.parametrize("name", ["loss", "chain", "front", "reverse", "sack_ecn", "sessions"])
+def test_threads_and_order_change_nothing(name):
+    net = CASES[name]
     serial = simulate_packets(net, until=20.0, seeds=range(6), threads=1)
-    shuffled = simulate_packets(net, until=20.0, seeds=(4, 2, 5, 0, 1, 3), threads=3)
-    by_seed = dict(zip(shuffled.seeds, shuffled.runs, strict=True))
-    assert all(by_seed[s] == run for s, run in zip(serial.seeds, serial.runs, strict=True))
-    assert len({json.dumps(r["flows"]["flows"]["goodput"]) for r in serial.to_dict()["runs"]}) > 1
+    for threads in (2, 4):
+        shuffled = simulate_packets(net, until=20.0, seeds=(4, 2, 5, 0, 1, 3), threads=threads)
+        by_seed = {
+            seed: run for seed, run in zip(shuffled.seeds, shuffled.to_dict()["runs"], strict=True)
+        }
+        assert all(
+            json.dumps(by_seed[s]) == json.dumps(run)
+            for s, run in zip(serial.seeds, serial.to_dict()["runs"], strict=True)
+        )
+    assert len({json.dumps(run["flows"]) for run in serial.to_dict()["runs"]}) > 1
 
 
 def _short_runs() -> str:

@@ -7,13 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import CASES, chain, dumbbell, flows, red
+from packet_cases import CASES, chain, dumbbell, finished, flows, red
 from scipy import stats
 
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets import run
+from fluidcc.packets import records, run
+from fluidcc.packets.entry import entry_points
 from fluidcc.packets.measure import FLOW_UNITS, LINK_UNITS
 from fluidcc.packets.measure_voice import VOICE_UNITS
 from fluidcc.packets.plan import PacketError
@@ -124,6 +128,28 @@ def test_a_law_that_gives_no_number_is_named():
         simulate_packets(dumbbell(flows(3), Broken()), until=20.0)
 
 
+def test_a_window_beyond_all_measure_ends_a_run(monkeypatch):
+    """Not one event that sends a billion packets, which no interrupt could end."""
+    monkeypatch.setattr(run, "_LARGEST", 1)
+    wild = flows(1, window=ECNMod(c1=1e9, max_window=float("inf")), reaction=PerMark())
+    with pytest.raises(PacketError, match=r"a max_window|a finite buffer"):
+        simulate_packets(dumbbell(wild, Droptail(), buffer=50.0), until=20.0)
+
+
+def test_sequence_numbers_end_with_a_status():
+    """A flow whose numbers are shifted close to the last one; they do not wrap."""
+    simulation = finished(dumbbell(flows(1), Droptail(), buffer=50.0), 20.0)
+    advance, _ = entry_points()
+    flow, shift = simulation.flows[0], records.ENDLESS - int(simulation.flows[0]["acked"]) - 300
+    for name in ("next_sequence", "highest_sent", "acked", "recover", "timed_sequence"):
+        flow[name] += shift
+    simulation.receivers[0]["expected"] += shift
+    simulation.packets["sequence"] += shift
+    status = advance(simulation.address, 100.0, 10_000_000)
+    assert status == records.TOO_MANY_PACKETS
+    assert flow["highest_sent"] == records.ENDLESS - 1
+
+
 def _with(**changes):
     return dataclasses.replace(flows(2), **changes)
 
@@ -133,6 +159,16 @@ def _with(**changes):
     [
         (CASES["ecn"], {"until": 1.0, "warmup": 1.0}, "0 <= warmup < until"),
         (CASES["ecn"], {"until": float("inf")}, "0 <= warmup < until"),
+        (CASES["ecn"], {"until": 1e301}, "0 <= warmup < until"),
+        (CASES["ecn"], {"until": "5"}, r"0 <= warmup < until.*got 0\.0 and '5'"),
+        (CASES["ecn"], {"until": 5.0, "warmup": None}, "0 <= warmup < until.*got None and"),
+        (
+            dumbbell(
+                _with(feedback=ReceiverWindow(), reverse_route=(0,), rtt=np.array([0.5])), red()
+            ),
+            {"until": 1.0},
+            "reverse_route: routers that rewrite ACKs",
+        ),
         (CASES["ecn"], {"until": 1.0, "seeds": ()}, "seeds: expected different whole numbers"),
         (CASES["ecn"], {"until": 1.0, "seeds": (1, 1)}, "seeds: expected different"),
         (CASES["ecn"], {"until": 1.0, "threads": 0}, "threads: expected at least 1"),
@@ -150,3 +186,26 @@ def _with(**changes):
 def test_faults_are_named(net, options, said):
     with pytest.raises(PacketError if "tick" not in said else ValueError, match=said):
         simulate_packets(net, **options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"capacity": 1.25e9, "buffer": float("inf")}, r"would take 1.\de\+10 bytes: more packets"),
+        ({"capacity": 1e300}, "would take .* bytes: more packets are under way than any estimate"),
+        ({"packet_size": 1e10}, "packet_size in B: expected at most 10000000, got 1e"),
+    ],
+)
+def test_networks_that_fit_no_memory_are_refused(changes, says):
+    net = dumbbell(flows(1, window=NewReno()), Droptail(), **changes)
+    with pytest.raises(PacketError, match=says):
+        simulate_packets(net, until=1.0)
+
+
+def test_memory_that_is_not_there_is_a_clear_error(monkeypatch):
+    def full(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(run, "Simulation", full)
+    with pytest.raises(PacketError, match="seed 1: no memory is left: more packets"):
+        simulate_packets(CASES["ecn"], until=1.0)

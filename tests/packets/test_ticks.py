@@ -16,6 +16,7 @@ from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import LinkInitial, Start
 from fluidcc.packets import records as r
+from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 WINDOW, ON_THE_WAY = 60.0, 20.0
@@ -114,3 +115,8 @@ def test_blue_falls_while_the_link_is_idle():
     early, late = (memory(net, t, count=1)[0] for t in (10.0, 20.0))
     assert early > 0.1
     assert early - late == pytest.approx(100 * 0.001, abs=0.0021)
+
+
+def test_ticks_without_time_between_them_are_refused():
+    with pytest.raises(PacketError, match=r"links.bottleneck.queue: expected at least 1e-09 s"):
+        simulate_packets(still(BLUE(freeze_time=1e-300)), until=1.0)
