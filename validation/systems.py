@@ -4,8 +4,9 @@
 
 One row per scenario: status of the equilibrium and the links that slide, queue and utilization of
 the first link, the verdict of stability with the rightmost root, and how a trajectory ended with
-the mean of the queue over its second half. Exits with 1 if anything fails. About 25 minutes on two
-cores; a paper's key, such as `durresi2001`, takes its scenarios alone.
+the mean of the queue over its second half. Exits with 1 if anything fails. A scenario takes half a
+minute, those of durresi2001 with ten flows several; a paper's key, such as `durresi2001`, takes its
+scenarios alone.
 """
 
 import argparse
