@@ -16,13 +16,13 @@ from fluidcc.laws.law import (
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
-    AbstractSource,
     AbstractWindowLaw,
 )
 from fluidcc.laws.loss import Recovery
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.parameters import check_fields, choice, param
 from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.traffic import Bulk
 from fluidcc.ops import Num
 from fluidcc.voice import Voice

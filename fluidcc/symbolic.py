@@ -18,7 +18,6 @@ from fluidcc.laws.law import (
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
-    AbstractSource,
     AbstractSpreading,
     AbstractWindowLaw,
     Ack,
@@ -28,6 +27,7 @@ from fluidcc.laws.law import (
     Since,
 )
 from fluidcc.laws.parameters import infos
+from fluidcc.laws.source import AbstractSource
 from fluidcc.ops import Num
 
 DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")

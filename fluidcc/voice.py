@@ -136,6 +136,10 @@ class Voice(eqx.Module):
         offered = jnp.asarray(self.offered(), float)
         return offered * (1 - erlang_blocking(offered, jnp.asarray(self.most, float)))
 
+    def silence(self) -> Num:
+        """Mean time between talk spurts [s]."""
+        return self.talk * (1 - self.active) / self.active
+
     def talker(self, packet_size: Num) -> Num:
         """Rate of one talker [packet/s], in packets of `packet_size` bytes."""
         return self.codec * (1 + self.overhead) / (8 * packet_size)
@@ -192,7 +196,8 @@ class Voice(eqx.Module):
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """When talkers come and go (+1 and -1) after 0 s, and how many there are at first."""
         active, spurt = float(self.active), float(self.talk)
-        spurt, pause = (spurt, spurt * (1 - active) / active) if active < 1 else (math.inf, 0.0)
+        pause = float(self.silence())
+        spurt = spurt if active < 1 else math.inf
         on = rng.uniform(size=len(begin)) < active
         at_first = int(np.count_nonzero(on & (begin == 0)))
         times, steps = [begin[on & (begin > 0)]], [np.ones(np.count_nonzero(on & (begin > 0)))]

@@ -2,9 +2,11 @@
 
 from typing import ClassVar
 
+import equinox as eqx
+
 from fluidcc.laws.distributions import NAMES, quantile
-from fluidcc.laws.law import AbstractSource
 from fluidcc.laws.parameters import choice, param
+from fluidcc.laws.source import AbstractSource
 from fluidcc.ops import Num
 
 _FIRST = {"unit": "packet", "doc": "fluid: window of a new connection", "within": "(0, inf)"}
@@ -63,7 +65,36 @@ class File(AbstractSource):
         return self.file + 0.0 * u
 
 
-class Web(AbstractSource):
+class AbstractFiles(AbstractSource):
+    """Files whose sizes are random."""
+
+    starts: ClassVar[bool] = True
+    file: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    sizes: eqx.AbstractVar[str]  # pyright: ignore[reportGeneralTypeIssues]
+    shape: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    cut: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+
+    def ending(self, rate: Num) -> Num:
+        """A file ends after its packets."""
+        return rate / self.file
+
+    def size(self, u: Num) -> Num:
+        """Size of a file."""
+        return self.file * quantile(self.sizes, u, self.shape, self.cut)
+
+
+class AbstractOpen(AbstractFiles):
+    """Files of sessions that come by themselves, at exponential times."""
+
+    open: ClassVar[bool] = True
+    arrivals: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+
+    def arrival(self, u: Num) -> Num:
+        """Time from session to session."""
+        return quantile("exponential", u, 1.0, 1.0) / self.arrivals
+
+
+class Web(AbstractFiles):
     """Files, one after the other on new connections, with idle times in between.
 
     The fluid model takes sizes and idle times as exponential with the given means. Packets round
@@ -72,7 +103,6 @@ class Web(AbstractSource):
 
     name: ClassVar[str] = "web"
     source: ClassVar[str] = "misra2003, section 4.1"
-    starts: ClassVar[bool] = True
     file: Num = param(12.0, "S", doc="mean size of a file", **_SIZE)
     idle: Num = param(3.0, r"T_{\mathrm{off}}", doc="mean idle time", **_TIME)
     first: Num = param(2.0, "W_1", **_FIRST)
@@ -82,10 +112,6 @@ class Web(AbstractSource):
     idles: str = choice("exponential", *NAMES[:4], doc="packets: distribution of the idle times")
     idle_shape: Num = param(1.5, "a_T", doc="shape of the idle times", **_SHAPE)
 
-    def ending(self, rate: Num) -> Num:
-        """A file ends after its packets."""
-        return rate / self.file
-
     def beginning(self) -> Num:
         """An idle time ends after its mean."""
         return 1.0 / self.idle
@@ -94,16 +120,12 @@ class Web(AbstractSource):
         """Window of a new connection."""
         return self.first
 
-    def size(self, u: Num) -> Num:
-        """Size of a file."""
-        return self.file * quantile(self.sizes, u, self.shape, self.cut)
-
     def pause(self, u: Num) -> Num:
         """An idle time."""
         return self.idle * quantile(self.idles, u, self.idle_shape, 1.0)
 
 
-class Files(AbstractSource):
+class Files(AbstractOpen):
     """Files that come by themselves, at exponential times, each on a connection of its own.
 
     In the fluid model they are traffic at its mean rate that no signal slows.
@@ -111,17 +133,11 @@ class Files(AbstractSource):
 
     name: ClassVar[str] = "files"
     source: ClassVar[str] = "qazi2010, section 4"
-    starts: ClassVar[bool] = True
-    open: ClassVar[bool] = True
     arrivals: Num = param(1.0, r"\lambda_S", unit="1/s", doc="files per second", within="(0, inf)")
     file: Num = param(30.0, "S", doc="mean size of a file", **_SIZE)
     sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
     shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
     cut: Num = param(60000.0, "c_S", **_CUT)
-
-    def ending(self, rate: Num) -> Num:
-        """A file ends after its packets."""
-        return rate / self.file
 
     def beginning(self) -> Num:
         """Files come at their own pace."""
@@ -135,20 +151,12 @@ class Files(AbstractSource):
         """Packets per second."""
         return self.arrivals * self.file
 
-    def arrival(self, u: Num) -> Num:
-        """Time from file to file."""
-        return quantile("exponential", u, 1.0, 1.0) / self.arrivals
-
     def pages(self, u: Num) -> Num:
         """One."""
         return 1.0 + 0.0 * u
 
-    def size(self, u: Num) -> Num:
-        """Size of a file."""
-        return self.file * quantile(self.sizes, u, self.shape, self.cut)
 
-
-class Sessions(AbstractSource):
+class Sessions(AbstractOpen):
     """Web sessions of pages of objects: the Web traffic of ns-2, by default with Table I.
 
     Sessions come at exponential times. The next page of a session begins `page_gap` after the end
@@ -160,8 +168,6 @@ class Sessions(AbstractSource):
 
     name: ClassVar[str] = "sessions"
     source: ClassVar[str] = "akujobi2002, table I"
-    starts: ClassVar[bool] = True
-    open: ClassVar[bool] = True
     arrivals: Num = param(
         2.0, r"\lambda_S", unit="1/s", doc="sessions per second", within="(0, inf)"
     )
@@ -185,10 +191,6 @@ class Sessions(AbstractSource):
     )
     first: Num = param(2.0, "W_1", **_FIRST)
 
-    def ending(self, rate: Num) -> Num:
-        """An object ends after its packets."""
-        return rate / self.file
-
     def beginning(self) -> Num:
         """Objects of all sessions begin at their own pace."""
         return self.arrivals * self.page_count * self.object_count
@@ -201,6 +203,10 @@ class Sessions(AbstractSource):
         """Size of a request."""
         return self.ask
 
+    def in_all(self) -> float:
+        """The number of sessions."""
+        return float(self.most)
+
     def sources(self) -> Num:
         """By Little's law the objects of all pages of the sessions that are under way."""
         return self.arrivals * (self.page_count - 1) * self.page_gap * self.object_count
@@ -209,10 +215,6 @@ class Sessions(AbstractSource):
         """One object a page, the gaps of a session shared by its pages."""
         idle = self.page_gap * (self.page_count - 1) / self.page_count
         return Web(file=self.file, idle=idle, first=self.first)
-
-    def arrival(self, u: Num) -> Num:
-        """Time from session to session."""
-        return quantile("exponential", u, 1.0, 1.0) / self.arrivals
 
     def pages(self, u: Num) -> Num:
         """Pages of a session."""
@@ -229,7 +231,3 @@ class Sessions(AbstractSource):
     def gap(self, u: Num) -> Num:
         """Time from object to object of a page."""
         return self.object_gap * quantile(self.object_gaps, u, self.gap_shape, 1.0)
-
-    def size(self, u: Num) -> Num:
-        """Size of an object."""
-        return self.file * quantile(self.sizes, u, self.shape, self.cut)

@@ -9,14 +9,13 @@ import math
 import numpy as np
 
 from fluidcc.packets import records as r
-from fluidcc.packets.plan import BackgroundPlan, Plan
+from fluidcc.packets.plan import UNBOUNDED, BackgroundPlan, Plan
 from fluidcc.packets.routes import Fields, Routes
 from fluidcc.packets.streams import stream_key, uniform
 from fluidcc.voice import Voice, present_calls
 
 _SIGNALS = {"moment": r.ENTRY, "choice_waiting": 2, "choice_arms": True}
 _DEVIATIONS, _SPARE = 6, 16  # calls above the mean that are provided for at first
-_UNBOUNDED = 1000.0  # packets assumed at first for a queue without limit
 
 
 def _gap(rate: float) -> float:
@@ -65,7 +64,7 @@ class Background:
         )
         self._number = len(self._plan.flows) + len(self.flows) - 1
         if not traffic.beside:
-            self.packets += 64 + int(self._scale * min(float(link.buffer), _UNBOUNDED))
+            self.packets += 64 + int(self._scale * min(float(link.buffer), UNBOUNDED))
 
     def _cross(self, traffic: BackgroundPlan) -> None:
         link = self._plan.net.links[traffic.link]
@@ -108,7 +107,7 @@ class Background:
                 "gap": gap,
                 "holding": holding,
                 "talk": talk if active < 1 else r.NEVER,
-                "pause": talk * (1 - active) / active,
+                "pause": float(voice.silence()),
                 "active": active,
                 "frame": float(voice.frame),
                 "draws": 2,
@@ -132,4 +131,4 @@ class Background:
         row["weight"], row["own_weight"], row["limit"] = share, 1 - share, limit
         port = self._routes.ports[traffic.link]
         port["beside"] = self.classes.ctypes.data + k * self.classes.itemsize
-        self.packets += 64 + int(min(limit / traffic.size, _UNBOUNDED * self._scale))
+        self.packets += 64 + int(min(limit / traffic.size, UNBOUNDED * self._scale))

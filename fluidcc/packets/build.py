@@ -16,12 +16,11 @@ from fluidcc.packets.compile import (
     reaction_hooks,
     window_hooks,
 )
-from fluidcc.packets.plan import GroupPlan, PacketError, Plan
+from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.routes import Fields, Routes
 from fluidcc.packets.streams import stream_key, uniform
 from fluidcc.packets.transfers import Transfers
 
-_UNBOUNDED = 1000  # packets assumed at first for a buffer without limit
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average
 
@@ -229,7 +228,7 @@ class Simulation:
         """
         links = self.plan.net.links
         longest = max(flow.rtt for flow in self.plan.flows)
-        path = sum(min(float(k.buffer), _UNBOUNDED) + float(k.capacity) * longest for k in links)
+        path = sum(min(float(k.buffer), UNBOUNDED) + float(k.capacity) * longest for k in links)
         windows = [self.plan.groups[f.group].max_window for f in self.plan.flows]
         opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
         places = sum(len(source.flows) for source in opened)  # most of them unused

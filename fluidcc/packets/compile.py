@@ -19,12 +19,12 @@ from fluidcc.laws.law import (
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
-    AbstractSource,
     AbstractWindowLaw,
     Ack,
     Law,
     State,
 )
+from fluidcc.laws.source import AbstractSource
 from fluidcc.packets import records
 from fluidcc.packets.cache import module_from, package_hash
 from fluidcc.packets.pointer import INTERPRETED, interpreted_hook

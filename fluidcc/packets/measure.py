@@ -8,6 +8,7 @@ import numpy as np
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.measure_files import FILE_UNITS, active, delivered, file_metrics
 from fluidcc.packets.measure_voice import VOICE_UNITS, of_the_link, voice_metrics
+from fluidcc.packets.moments import deviation, ratio
 from fluidcc.packets.plan import Plan
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
@@ -93,13 +94,9 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
     return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))
 
 
-def _ratio(a: float, b: float) -> float:
-    return float(a / b) if b > 0 else float("nan")
-
-
 def _cov(variance: float, mean: float) -> float:
     """Coefficient of variation: standard deviation over mean."""
-    return _ratio(float(np.sqrt(max(variance, 0.0))), mean)
+    return ratio(float(np.sqrt(max(variance, 0.0))), mean)
 
 
 def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
@@ -123,8 +120,8 @@ def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
         "system_mean": system,
         "system_var": system_variance,
         "system_cov": _cov(system_variance, system),
-        "drop_fraction": _ratio(grown("drops"), grown("arrivals")),
-        "mark_fraction": _ratio(grown("marks"), grown("arrivals")),
+        "drop_fraction": ratio(grown("drops"), grown("arrivals")),
+        "mark_fraction": ratio(grown("marks"), grown("arrivals")),
         **{name: grown(name) for name in ("arrivals", "departures", "drops", "marks")},
     }
 
@@ -143,22 +140,22 @@ def _flows(
     working = float((active(after) - active(before))[numbers].sum())
     acks, sent = float(grown("acks").sum()), float(grown("sent").sum())
     quenches = float(grown("quenches").sum())
-    delay = _ratio(float(grown("delay_sum").sum()), acks)
-    squares = _ratio(float(grown("delay_squares").sum()), acks)
+    delay = ratio(float(grown("delay_sum").sum()), acks)
+    squares = ratio(float(grown("delay_squares").sum()), acks)
     return {
         "goodput": float(goodput.mean()),
         "goodput_flows": goodput.tolist(),
-        "jain": _ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
-        "loss_fraction": _ratio(float(grown("lost").sum()), sent),
-        "mark_fraction": _ratio(float(grown("marked").sum()), sent),
-        "window_mean": _ratio(float(grown("window_time").sum()), working),
-        "window_seen": _ratio(float(grown("window_acks").sum()), acks),
-        "rtt_mean": _ratio(float(grown("rtt_sum").sum()), acks),
+        "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
+        "loss_fraction": ratio(float(grown("lost").sum()), sent),
+        "mark_fraction": ratio(float(grown("marked").sum()), sent),
+        "window_mean": ratio(float(grown("window_time").sum()), working),
+        "window_seen": ratio(float(grown("window_acks").sum()), acks),
+        "rtt_mean": ratio(float(grown("rtt_sum").sum()), acks),
         "delay_mean": delay,
-        "delay_jitter": float(np.sqrt(max(squares - delay**2, 0.0))),
-        "delay_difference": _ratio(float(grown("delay_steps").sum()), float(grown("steps").sum())),
+        "delay_jitter": deviation(delay, squares),
+        "delay_difference": ratio(float(grown("delay_steps").sum()), float(grown("steps").sum())),
         "sent": sent,
-        "quench_fraction": _ratio(quenches, quenches + acks),
+        "quench_fraction": ratio(quenches, quenches + acks),
         **{
             name: float(grown(name).sum())
             for name in ("timeouts", "reactions", "recoveries", "quenches", "replies_lost")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.packets.build import Simulation
+from fluidcc.packets.moments import deviation, ratio
 from fluidcc.packets.plan import Plan
 from fluidcc.packets.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 
@@ -40,8 +41,7 @@ def file_metrics(plan: Plan, group: int, before: Any, after: Any, size: int) -> 
         return float((after.sources[name] - before.sources[name])[own].sum())
 
     count = grown("transfers")
-    mean = grown("span_sum") / count if count else float("nan")
-    spread = grown("span_squares") / count - mean**2 if count else float("nan")
+    mean, squares = (ratio(grown(name), count) for name in ("span_sum", "span_squares"))
     counts = (after.histograms - before.histograms)[own].sum(axis=0)
     flows = np.concatenate(members)
     busy = float((active(after) - active(before))[flows].sum())
@@ -49,7 +49,7 @@ def file_metrics(plan: Plan, group: int, before: Any, after: Any, size: int) -> 
         "active": busy / span / len(members),
         "transfers": count,
         "transfer_mean": mean,
-        "transfer_std": float(np.sqrt(np.maximum(spread, 0.0))),
+        "transfer_std": deviation(mean, squares),
         "transfer_median": _percentile(counts, 0.5),
         "transfer_95": _percentile(counts, 0.95),
         "offered": grown("offered") * 8.0 * size / span / len(members) if own else float("nan"),

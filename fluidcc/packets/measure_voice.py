@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import numpy as np
+from fluidcc.packets.moments import deviation, ratio
 
 VOICE_UNITS = {
     "utilization_left": "1",
@@ -17,10 +17,6 @@ VOICE_UNITS = {
 """Metrics of links with voice; `utilization_left` is of the time that voice leaves to the flows."""
 
 
-def _ratio(a: float, b: float) -> float:
-    return a / b if b > 0 else float("nan")
-
-
 def voice_metrics(
     flow: tuple[Any, Any], voice: tuple[Any, Any], size: int, span: float
 ) -> dict[str, float]:
@@ -32,16 +28,16 @@ def voice_metrics(
         return float(records[1][name] - records[0][name])
 
     received = grown(flow, "received")
-    delay = _ratio(grown(flow, "delay_sum"), received)
-    squares = _ratio(grown(flow, "delay_squares"), received)
+    delay = ratio(grown(flow, "delay_sum"), received)
+    squares = ratio(grown(flow, "delay_squares"), received)
     return {
         "voice_rate": 8.0 * size * received / span,
-        "voice_loss_fraction": _ratio(grown(flow, "lost"), grown(flow, "sent")),
+        "voice_loss_fraction": ratio(grown(flow, "lost"), grown(flow, "sent")),
         "voice_delay_mean": delay,
-        "voice_delay_jitter": float(np.sqrt(max(squares - delay**2, 0.0))),
-        "voice_delay_difference": _ratio(grown(voice, "delay_steps"), grown(voice, "steps")),
+        "voice_delay_jitter": deviation(delay, squares),
+        "voice_delay_difference": ratio(grown(voice, "delay_steps"), grown(voice, "steps")),
         "voice_calls": grown(voice, "calls_time") / span,
-        "voice_refused_fraction": _ratio(grown(voice, "refused"), grown(voice, "offered")),
+        "voice_refused_fraction": ratio(grown(voice, "refused"), grown(voice, "offered")),
     }
 
 
@@ -50,4 +46,4 @@ def of_the_link(link: dict[str, Any], used: float) -> dict[str, float]:
     of what that leaves. In one queue, with `used` 0, they are the same.
     """
     own = link["utilization"]
-    return {"utilization": own + used, "utilization_left": _ratio(own, 1.0 - used)}
+    return {"utilization": own + used, "utilization_left": ratio(own, 1.0 - used)}

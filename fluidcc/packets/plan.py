@@ -11,17 +11,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractSource, Moment, Signal
+from fluidcc.laws.law import Moment, Signal
+from fluidcc.laws.source import AbstractSource
 from fluidcc.network import Flows, Network
 from fluidcc.packets.options import SenderOptions, sender_options
 from fluidcc.packets.refusals import refusals
 from fluidcc.voice import Voice
 from fluidcc.ways import forward_delays, link_delays, reverse_delays
 
+UNBOUNDED = 1000.0  # packets assumed, at first, to wait in a buffer without limit
+
 _ROUNDING = 1e-12  # of delays that are added up
 _LARGEST_PACKET = 10_000_000  # byte
 _MOST_CALLS = 100_000  # on a link
-_FEW = 1000  # packets assumed to wait in a buffer without limit
 _MOST_PLACES = 50_000  # transfers, or sessions, of one source at a time
 _MOST_FLOWS = 200_000  # with all places for transfers
 _MOST_REQUESTED = 1_000_000_000  # packets of a request
@@ -246,23 +248,23 @@ def _rows(net: Network, k: int, group: GroupPlan) -> list[tuple[int, FlowPlan]]:
 def _places(net: Network, row: FlowPlan, traffic: AbstractSource) -> float:
     """Transfers at a time of one open source, generously."""
     links = [net.links[k] for k in row.route]
-    trip = row.rtt + sum(min(float(k.buffer), _FEW) / float(k.capacity) for k in links)
+    trip = row.rtt + sum(min(float(k.buffer), UNBOUNDED) / float(k.capacity) for k in links)
     trips = 3 + math.log2(1 + float(traffic.ending(1.0)) ** -1) + 2 * float(traffic.request() > 0)
     return 16 + 2 * float(traffic.beginning()) * trips * trip
 
 
 def _room(net: Network, row: FlowPlan, traffic: AbstractSource, scale: int) -> tuple[int, int]:
     """Places for transfers and for sessions of one open source, `scale` times what is likely."""
-    name, most = f"flows.{net.flow_names[row.group]}.traffic", getattr(traffic, "most", math.inf)
+    name, most = f"flows.{net.flow_names[row.group]}.traffic", traffic.in_all()
     _at_most(float(traffic.beginning()), _MOST_PER_SECOND, f"{name}: transfers per second")
     _at_most(float(traffic.request()), _MOST_REQUESTED, f"{name}.ask in packets")
     places = _places(net, row, traffic)
     _at_most(places, _MOST_PLACES, f"{name}: transfers at a time")
-    sessions = min(1.5 * float(traffic.sources()), float(most))
+    sessions = min(1.5 * float(traffic.sources()), most)
     _at_most(sessions, _MOST_PLACES, f"{name}: sessions at a time (most limits them)")
     places = min(scale * math.ceil(places), _MOST_PLACES)
     sessions = min(max(places, scale * math.ceil(sessions)), _MOST_PLACES)
-    return places, math.ceil(min(sessions, float(most)))
+    return places, math.ceil(min(sessions, most))
 
 
 def _request_group(net: Network, k: int, group: GroupPlan) -> GroupPlan:

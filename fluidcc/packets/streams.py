@@ -41,33 +41,31 @@ def uniform(key: int, draw: int = 1) -> float:
 
 
 @compiled
-def draw(stream):
-    """Next number in [0, 1) of the stream held by a port or a flow."""
-    stream.draws = stream.draws + 1
-    z = np.uint64(stream.key) + np.uint64(stream.draws) * _GAMMA64
+def _word(key, number):
+    """Word number `number` of the stream of a key, as `_mix` has it."""
+    z = np.uint64(key) + np.uint64(number) * _GAMMA64
     z = (z ^ (z >> _30)) * _FIRST64
     z = (z ^ (z >> _27)) * _SECOND64
-    z = z ^ (z >> _31)
-    return np.float64(z >> _11) * _STEP
+    return z ^ (z >> _31)
 
 
 @compiled
 def hashed(key, number):
     """A number in [0, 1) that belongs to a number under a key, the same each time."""
-    z = key + np.uint64(number) * _GAMMA64
-    z = (z ^ (z >> _30)) * _FIRST64
-    z = (z ^ (z >> _27)) * _SECOND64
-    z = z ^ (z >> _31)
-    return np.float64(z >> _11) * _STEP
+    return np.float64(_word(key, number) >> _11) * _STEP
+
+
+@compiled
+def draw(stream):
+    """Next number in [0, 1) of the stream held by a port or a flow."""
+    stream.draws = stream.draws + 1
+    return hashed(stream.key, stream.draws)
 
 
 @compiled
 def derive(stream, key, number):
     """Begin the stream that belongs to a number under a key."""
-    z = np.uint64(key) + np.uint64(number) * _GAMMA64
-    z = (z ^ (z >> _30)) * _FIRST64
-    z = (z ^ (z >> _27)) * _SECOND64
-    stream.key = int(z ^ (z >> _31))
+    stream.key = int(_word(key, number))
     stream.draws = 0
 
 

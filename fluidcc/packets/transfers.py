@@ -48,7 +48,7 @@ class Transfers:
             "free": source.flows[0],
             "free_session": first,
             "request": math.ceil(float(law.request())),
-            "most": math.ceil(min(float(getattr(law, "most", math.inf)), r.ENDLESS)),
+            "most": math.ceil(min(law.in_all(), r.ENDLESS)),
             "key": stream_key(self._seed, "arrivals", k),
             "session_key": stream_key(self._seed, "sessions", k),
         }

@@ -15,7 +15,7 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, AbstractSource, Signal
+from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
@@ -25,6 +25,7 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
+from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.spreading import Wait
 from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.window.becn import BECN
