@@ -30,7 +30,6 @@ def logarithmic(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 @functools.cache
-@functools.cache
 def inside(info: Info) -> st.SearchStrategy[float]:
     """Numbers of a parameter's range, its closed ends among them."""
     assert info.within is not None
@@ -95,8 +94,10 @@ GROUPS = [
 
 
 @functools.cache
-def _variants(law: type[Law]) -> st.SearchStrategy[Any]:
-    return st.sampled_from(variants(law))
+def _variants(law: type[Law], using: type[Law] | None) -> list[Any]:
+    """The variants of a law with `using` within it; all where none has."""
+    known = variants(law)
+    return [v for v in known if any(type(f) is using for f in vars(v).values())] or known
 
 
 @functools.cache
@@ -106,9 +107,9 @@ def _laws_with(using: type[Law] | None) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def instances(draw: st.DrawFn, law: type[Law]) -> Any:
-    """A law with any choices and parameters."""
-    chosen = draw(_variants(law))
+def instances(draw: st.DrawFn, law: type[Law], using: type[Law] | None = None) -> Any:
+    """A law with any choices and parameters, `using` within it where it can be."""
+    chosen = draw(st.sampled_from(_variants(law, using)))
     return dataclasses.replace(chosen, **draw(parameters_of(chosen)))
 
 
@@ -153,8 +154,12 @@ def voices(draw: st.DrawFn) -> Voice:
 @st.composite
 def networks(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
     """One link and one group of flows with any laws and parameters, `using` among the laws."""
-    queues = [using] if using in LAWS["queue"].values() else list(LAWS["queue"].values())
-    queue = draw(st.sampled_from(queues).flatmap(instances))
+    queues = list(LAWS["queue"].values())
+    if using in LAWS["queue"].values():
+        queues = [using]
+    elif using in LAWS["spreading"].values():
+        queues = [law for law in queues if "spreading" in infos(law)]
+    queue = draw(st.sampled_from(queues).flatmap(lambda law: instances(law, using)))
     by_loss = getattr(queue, "trigger", "") == "loss"
     link = Link(
         queue=queue,
