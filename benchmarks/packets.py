@@ -25,8 +25,8 @@ from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Wait
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import Flows, Link, Network, Start
-from fluidcc.packets.build import Simulation
-from fluidcc.packets.plan import plan
+from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import simulate_packets
 
 HERE = Path(__file__).parent

@@ -13,9 +13,9 @@ from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import link_signal
 from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.network import Network
-from fluidcc.packets.plan import plan
+from fluidcc.packets.accounts.series import affordable
+from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
-from fluidcc.packets.series import affordable
 
 _POINTS = 4001
 _SAMPLES = 1000  # of the packets over time

@@ -15,7 +15,7 @@ import numpy as np
 from fluidcc.analysis.fairness import gain_and_loss
 from fluidcc.laws.adpm import ADPM
 from fluidcc.network import Flows, Network
-from fluidcc.packets.results import PacketRuns
+from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.files import load
 

@@ -24,12 +24,12 @@ from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.ops import Num
-from fluidcc.packets.build import Simulation
+from fluidcc.packets.accounts.measure import Snapshot, metrics, snapshot
+from fluidcc.packets.accounts.results import half_width
+from fluidcc.packets.engine.records import FINISHED, MARKED
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.measure import Snapshot, metrics, snapshot
-from fluidcc.packets.plan import plan
-from fluidcc.packets.records import FINISHED, MARKED
-from fluidcc.packets.results import half_width
+from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.plan import plan
 
 ACK = 320.0  # bit
 BASE = 10.0  # s, when the data start

@@ -12,7 +12,7 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.fluid.rates import heard
 
 if TYPE_CHECKING:
-    from fluidcc.packets.results import PacketRuns
+    from fluidcc.packets.accounts.results import PacketRuns
 
 
 class GainAndLoss(NamedTuple):
@@ -92,7 +92,7 @@ def gain_and_loss(
     ]
     if len(found) == 1:
         return GainAndLoss(*found[0])
-    from fluidcc.packets.results import half_width
+    from fluidcc.packets.accounts.results import half_width
 
     ratios = np.array(found)
     return GainAndLoss(*map(float, [*ratios.mean(axis=0), *half_width(ratios)]))

@@ -166,7 +166,7 @@ def _series_line(out: Table, name: str, series: Sequence[Sequence[float]]) -> No
 
 def packets(result: Mapping[str, Any], warmup: float) -> list[Any]:
     """Means over seeds with 95 % intervals; `warmup` is where the statistics start [s]."""
-    from fluidcc.packets.measure import FLOW_UNITS, LINK_UNITS
+    from fluidcc.packets.accounts.measure import FLOW_UNITS, LINK_UNITS
 
     head = f"{result['message']}, statistics from {number(warmup)} s"
     out: list[Any] = [Text(f"{head}: mean ± half width of the 95 % interval")]

@@ -45,8 +45,9 @@ def _hash(*parts: str | bytes) -> str:
 
 @functools.cache
 def package_hash() -> str:
-    """Hash of the sources of this package: part of the name of whatever is compiled from them."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    """Hash of the engine's sources: part of the name of whatever is compiled from them."""
+    here = Path(__file__).parent
+    files = [here / "compile.py", *sorted((here / "engine").glob("*.py"))]
     return _hash(sys.version, *(f.read_bytes() for f in files))
 
 

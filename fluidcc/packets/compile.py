@@ -25,9 +25,9 @@ from fluidcc.laws.law import (
     State,
 )
 from fluidcc.laws.source import AbstractSource
-from fluidcc.packets import records
 from fluidcc.packets.cache import module_from, package_hash
-from fluidcc.packets.pointer import INTERPRETED, interpreted_hook
+from fluidcc.packets.engine import records
+from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
 from fluidcc.symbolic import (
     DRAWN,
     Rule,

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fluidcc.network import Network
-from fluidcc.packets.build import TOO_MUCH_UNDER_WAY, Simulation
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.measure import Metrics, Snapshot, metrics, snapshot
-from fluidcc.packets.plan import PacketError, Plan, plan
-from fluidcc.packets.pointer import INTERPRETED
-from fluidcc.packets.records import (
+from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
+from fluidcc.packets.accounts.results import PacketRuns
+from fluidcc.packets.accounts.series import Sampler, Series, dataset, sample_times
+from fluidcc.packets.accounts.trace_files import SLICE, TraceFile
+from fluidcc.packets.engine.pointer import INTERPRETED
+from fluidcc.packets.engine.records import (
     FINISHED,
     MORE,
     NO_FREE_CALL,
@@ -29,9 +29,9 @@ from fluidcc.packets.records import (
     TRACE_FULL,
     WINDOW_BEYOND_RING,
 )
-from fluidcc.packets.results import PacketRuns
-from fluidcc.packets.series import Sampler, Series, dataset, sample_times
-from fluidcc.packets.trace_files import SLICE, TraceFile
+from fluidcc.packets.entry import entry_points
+from fluidcc.packets.layout.build import TOO_MUCH_UNDER_WAY, Simulation
+from fluidcc.packets.layout.plan import PacketError, Plan, plan
 
 Progress = Callable[[float], None]
 

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from fluidcc.errors import nearest
-from fluidcc.packets.options import as_kept, expected, fields
+from fluidcc.packets.layout.options import as_kept, expected, fields
 from fluidcc.scenario import units
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 

@@ -12,7 +12,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Flows, Link, Network
-from fluidcc.packets.results import PacketRuns
+from fluidcc.packets.accounts.results import PacketRuns
 
 
 def pair(short=0.1):

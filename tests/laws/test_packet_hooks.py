@@ -22,7 +22,6 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.reno import Reno
-from fluidcc.packets import records as r
 from fluidcc.packets.compile import (
     estimator_hook,
     marking_hook,
@@ -30,6 +29,7 @@ from fluidcc.packets.compile import (
     reaction_hooks,
     window_hooks,
 )
+from fluidcc.packets.engine import records as r
 from fluidcc.symbolic import parameter_symbols
 
 _KINDS = (

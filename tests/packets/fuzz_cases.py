@@ -10,8 +10,8 @@ from strategies import groups, instances, logarithmic, voices
 
 from fluidcc.laws.registry import LAWS
 from fluidcc.network import Flows, Link, Network, Start
-from fluidcc.packets.options import PROFILES, fields
-from fluidcc.packets.results import PacketRuns
+from fluidcc.packets.accounts.results import PacketRuns
+from fluidcc.packets.layout.options import PROFILES, fields
 from fluidcc.packets.run import simulate_packets
 
 QUEUES = [law for law in LAWS["queue"].values() if law.name != "avq"]  # it has no packets

@@ -36,9 +36,9 @@ from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
-from fluidcc.packets.build import Simulation
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.plan import plan
+from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.plan import plan
 from fluidcc.voice import Voice
 
 

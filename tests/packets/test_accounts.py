@@ -11,7 +11,7 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import Link, Network, Start
-from fluidcc.packets import records as r
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.run import simulate_packets
 
 

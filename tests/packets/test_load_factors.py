@@ -19,8 +19,8 @@ from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import Network, Start
-from fluidcc.packets.records import FLOW_RECORD, flow_at
-from fluidcc.packets.streams import hashed, stream_key, uniform
+from fluidcc.packets.engine.records import FLOW_RECORD, flow_at
+from fluidcc.packets.engine.streams import hashed, stream_key, uniform
 
 FLOWS = 400
 CODE = ADPM()

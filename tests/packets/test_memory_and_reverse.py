@@ -19,7 +19,7 @@ from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.sack import SACK
 from fluidcc.network import LinkInitial, Start
-from fluidcc.packets.plan import PacketError
+from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 

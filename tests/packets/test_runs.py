@@ -16,11 +16,12 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets import records, run
+from fluidcc.packets import run
+from fluidcc.packets.accounts.measure import FLOW_UNITS, LINK_UNITS
+from fluidcc.packets.accounts.voice import VOICE_UNITS
+from fluidcc.packets.engine import records
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.measure import FLOW_UNITS, LINK_UNITS
-from fluidcc.packets.measure_voice import VOICE_UNITS
-from fluidcc.packets.plan import PacketError
+from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 

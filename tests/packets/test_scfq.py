@@ -15,10 +15,10 @@ from packet_cases import dumbbell, finished, flows, red
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.network import LinkInitial, Start
-from fluidcc.packets import records as r
-from fluidcc.packets.build import Simulation
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.plan import plan
+from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.voice import Voice
 

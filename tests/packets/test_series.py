@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from packet_cases import CASES, chain
 
-from fluidcc.packets.plan import PacketError
+from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 SPAN = {"until": 30.0, "warmup": 6.0, "seeds": (3, 8)}

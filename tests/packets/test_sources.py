@@ -13,10 +13,10 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Start
-from fluidcc.packets import plan as planning
-from fluidcc.packets import records as r
-from fluidcc.packets.build import Simulation
-from fluidcc.packets.plan import PacketError, plan
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.layout import plan as planning
+from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 
 RTT = 0.1

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fluidcc.packets import records as r
-from fluidcc.packets.heap import schedule
-from fluidcc.packets.records import flow_at, node_at, simulation_at
-from fluidcc.packets.streams import PURPOSES, draw, stream_key, uniform
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.records import flow_at, node_at, simulation_at
+from fluidcc.packets.engine.streams import PURPOSES, draw, stream_key, uniform
 
 
 @numba.njit

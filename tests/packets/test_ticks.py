@@ -15,8 +15,8 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import LinkInitial, Start
-from fluidcc.packets import records as r
-from fluidcc.packets.plan import PacketError
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 WINDOW, ON_THE_WAY = 60.0, 20.0

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from packet_cases import CASES, chain
 
-from fluidcc.packets import trace_files
-from fluidcc.packets.plan import PacketError
+from fluidcc.packets.accounts import trace_files
+from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 SPAN = {"until": 12.0, "seeds": (5,)}

@@ -13,10 +13,10 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.network import Start
-from fluidcc.packets import background
-from fluidcc.packets import records as r
-from fluidcc.packets.measure_voice import VOICE_UNITS
-from fluidcc.packets.plan import PacketError, plan
+from fluidcc.packets.accounts.voice import VOICE_UNITS
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.layout import background
+from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.voice import Voice, erlang_blocking, present_calls
 

@@ -1,0 +1,187 @@
+"""What packet runs say: metrics of each seed, their means and 95% intervals."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from fluidcc.packets.accounts.measure import COUNTS, FLOW_UNITS, LARGEST, LINK_UNITS, Metrics
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+def _over(samples: Sequence[Metrics], how: Callable[[str, np.ndarray], Any]) -> Metrics:
+    """Combine samples metric by metric: `how(name, values)`, samples first."""
+    return {
+        part: {
+            name: {
+                metric: how(metric, np.array([s[part][name][metric] for s in samples]))
+                for metric in samples[0][part][name]
+            }
+            for name in samples[0][part]
+        }
+        for part in samples[0]
+    }
+
+
+def half_width(values: np.ndarray) -> np.ndarray:
+    """Half width of the 95% interval of a mean, by Student's t. Shape of one sample."""
+    count = len(values)
+    if count < 2:
+        return np.full(values.shape[1:], math.nan)
+    return stdtrit(count - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(count)
+
+
+def _number(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else float(value)
+
+
+def means(samples: Sequence[Metrics]) -> Metrics:
+    """Means over seeds."""
+    return _over(samples, lambda _, v: _number(v.mean(axis=0)))
+
+
+def intervals(samples: Sequence[Metrics]) -> Metrics:
+    """Half widths of 95% intervals over independent seeds."""
+    return _over(samples, lambda _, v: _number(half_width(v)))
+
+
+def batch_intervals(batches: Sequence[Metrics]) -> Metrics:
+    """Half widths of 95% intervals for one long run, from the means of its parts.
+
+    Counts are sums over the parts; the largest values have no interval.
+    """
+
+    def width(metric: str, values: np.ndarray) -> Any:
+        if metric in LARGEST:
+            return math.nan
+        return _number(half_width(values) * (len(values) if metric in COUNTS else 1))
+
+    return _over(batches, width)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType({k: _frozen(v) for k, v in value.items()})
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    """Plain data for JSON, with null for what is not a number."""
+    if isinstance(value, MappingProxyType | dict):
+        return {k: _thawed(v) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return [_thawed(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PacketRuns:
+    """Packet runs of one network, one a seed.
+
+    `runs[k]["links"][NAME]` and `runs[k]["flows"][NAME]` hold the metrics of seed `seeds[k]`
+    between `warmup` and `until` [s]; `mean` and `ci95` have the same shape. `queue_*` count
+    waiting packets, `system_*` also the one in service. Intervals are Student's over seeds, or
+    over parts of the run where there is one seed. `missing` are seeds that were interrupted;
+    `series` are samples over time, where they were asked for.
+    """
+
+    seeds: tuple[int, ...]
+    runs: tuple[Any, ...]
+    mean: Any
+    ci95: Any
+    until: float
+    warmup: float
+    missing: tuple[int, ...] = ()
+    series: "Dataset | None" = None
+
+    @classmethod
+    def of(
+        cls,
+        seeds: Sequence[int],
+        runs: Sequence[Metrics],
+        batches: Sequence[Metrics],
+        *,
+        until: float,
+        warmup: float,
+        missing: Sequence[int] = (),
+        series: "Dataset | None" = None,
+    ) -> "PacketRuns":
+        """Put runs together; `batches` are the parts of the only run, where there is one."""
+        spread = intervals(runs) if len(runs) > 1 else batch_intervals(batches)
+        return cls(
+            tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(means(runs)),
+            _frozen(spread), until, warmup, tuple(missing), series,
+        )  # fmt: skip
+
+    @property
+    def status(self) -> str:
+        """`finished`, or `interrupted` where seeds are missing."""
+        return "interrupted" if self.missing else "finished"
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        if not self.missing:
+            return f"{len(self.runs)} runs of {self.until:g} s"
+        return f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: `runs` with their seed, `mean`, `ci95`, `status`, `message`."""
+        runs = [{"seed": s} | _thawed(r) for s, r in zip(self.seeds, self.runs, strict=True)]
+        return {
+            "runs": runs,
+            "mean": _thawed(self.mean),
+            "ci95": _thawed(self.ci95),
+            "status": self.status,
+            "message": self.message,
+        }
+
+    def to_dataset(self) -> "Dataset":
+        """The metrics and series of all runs, labelled by seed, link and group, with units."""
+        import xarray as xr  # heavy, and most runs do without
+
+        variables = {}
+        for part, units, dim in (("links", LINK_UNITS, "link"), ("flows", FLOW_UNITS, "group")):
+            names = list(self.runs[0][part])
+            for metric, unit in units.items():
+                if metric == "goodput_flows":
+                    continue
+                if not any(metric in self.runs[0][part][name] for name in names):
+                    continue
+                values = [[run[part][n].get(metric, math.nan) for n in names] for run in self.runs]
+                variables[f"{dim}_{metric}"] = (("seed", dim), values, {"units": unit})
+        flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in self.runs]
+        variables["goodput_flows"] = (("seed", "flow"), flows, {"units": "bit/s"})
+        groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["goodput_flows"]]
+        coordinates = {
+            "seed": list(self.seeds),
+            "link": list(self.runs[0]["links"]),
+            "group": list(self.runs[0]["flows"]),
+            "flow_group": ("flow", groups),
+        }
+        attributes = {"until": self.until, "warmup": self.warmup}
+        metrics = xr.Dataset(variables, coordinates, attributes)
+        return metrics if self.series is None else metrics.merge(self.series, compat="identical")
+
+    def __repr__(self) -> str:
+        lines = [f"PacketRuns: {self.message}, statistics from {self.warmup:g} s"]
+        shown = {
+            "links": ("utilization", "queue_mean", "queue_var", "drop_fraction", "mark_fraction"),
+            "flows": ("goodput", "window_mean", "rtt_mean", "loss_fraction", "mark_fraction"),
+        }
+        units = {"links": LINK_UNITS, "flows": FLOW_UNITS}
+        for part, wanted in shown.items():
+            for name, values in self.mean[part].items():
+                lines.append(f"  {part}.{name}")
+                for metric in wanted:
+                    unit = units[part][metric]
+                    width = self.ci95[part][name][metric]
+                    text = f"    {metric:14} {values[metric]:.6g} +- {width:.2g}"
+                    lines.append(text if unit == "1" else f"{text} {unit}")
+        return "\n".join(lines)

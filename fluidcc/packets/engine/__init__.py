@@ -1,0 +1,1 @@
+"""The compiled part of the packet simulator: records, calendar, links, senders, receivers."""

@@ -1,0 +1,145 @@
+"""Sending data packets, and what any acknowledgement of new data does, as in ns-2.35."""
+
+from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.ports import arrive
+from fluidcc.packets.engine.queues import allocate, travel
+from fluidcc.packets.engine.records import (
+    CONFIRM,
+    ENDLESS,
+    MARKABLE,
+    NEVER,
+    PORT,
+    SEND,
+    SETUP,
+    TOO_MANY_PACKETS,
+    WINDOW_BEYOND_RING,
+    entity_at,
+    index_at,
+    packet_at,
+)
+from fluidcc.packets.engine.streams import draw
+from fluidcc.packets.engine.timers import cancel_timer, reschedule, set_timer, take_sample
+from fluidcc.packets.engine.traces import note
+from fluidcc.packets.engine.windows import allowed, grow
+
+
+@compiled
+def send(s, f, flow, group, sequence):
+    """Send one data packet and see to its timing."""
+    if sequence - flow.acked > s.ring_mask:
+        s.status = WINDOW_BEYOND_RING
+        return
+    if sequence >= ENDLESS:
+        s.status = TOO_MANY_PACKETS
+        return
+    index = allocate(s)
+    if index < 0:
+        return
+    packet = packet_at(s.packets, index)
+    packet.flow = f
+    packet.sequence = sequence
+    packet.sent = s.now
+    packet.connection = flow.connection
+    packet.identity = flow.sent
+    packet.load = 0.0
+    packet.hop = 1
+    packet.size = group.size
+    packet.flags = MARKABLE if group.markable == 1 else 0
+    if flow.confirm == 1:
+        packet.flags |= CONFIRM
+        flow.confirm = 0
+    if sequence == 0 and group.syn == 1:
+        packet.size = group.syn_size
+        packet.flags = SETUP
+    if s.trace != 0:
+        note(s, SEND, -1, packet)
+    nothing_out = flow.acked == flow.highest_sent
+    flow.sent += 1
+    if sequence > flow.highest_sent:
+        flow.highest_sent = sequence
+        if flow.timing == 0:
+            flow.timing = 1
+            if sequence > flow.timed_sequence:
+                flow.timed_sequence = sequence
+                flow.timed_at = s.now
+    if flow.deadline >= NEVER or nothing_out:
+        set_timer(s, f, flow, group)
+    first = index_at(s.routes, f * s.hops).value
+    if entity_at(s.entities, first).kind == PORT:
+        arrive(s, first, index)
+    else:
+        travel(s, first, index, s.now, 0.0)
+
+
+@compiled
+def delayed(s, f, flow, group, forced):
+    """Whether what may be sent now waits: 1 for a sender with `overhead` that has not waited."""
+    if forced == 1 or group.overhead == 0:
+        return 0
+    flow.sending = 1
+    flow.send_at = s.now + draw(flow) * group.overhead
+    reschedule(s, f, flow)
+    return 1
+
+
+@compiled
+def send_allowed(s, f, flow, group, burst, forced):
+    """Send what the window allows: at most `burst` packets, or any number for 0."""
+    if forced == 0 and flow.sending == 1:
+        return
+    count = 0
+    while flow.next_sequence <= min(flow.acked + allowed(flow), flow.limit) and s.status == 0:
+        if delayed(s, f, flow, group, forced) == 1:
+            return
+        send(s, f, flow, group, flow.next_sequence)
+        flow.next_sequence += 1
+        count += 1
+        if count == burst:
+            return
+
+
+@compiled
+def send_ahead(s, f, flow, group):
+    """Limited transmit: one new packet on an early duplicate ACK. RFC 3042."""
+    ahead = flow.next_sequence - flow.acked
+    fits = ahead <= flow.permitted and ahead <= flow.window + flow.duplicates
+    if group.limited_transmit == 1 and fits and flow.next_sequence <= flow.limit:
+        send(s, f, flow, group, flow.next_sequence)
+        flow.next_sequence += 1
+
+
+@compiled
+def restart_timer(s, f, flow, group, sequence):
+    """After an ACK: wait for the rest, or for the timer alone where the window is below 1."""
+    if flow.next_sequence > sequence or sequence < flow.highest_sent or flow.window < 1:
+        set_timer(s, f, flow, group)
+    else:
+        cancel_timer(flow)
+
+
+@compiled
+def accept(s, f, flow, group, sequence, echo):
+    """Take an ACK of new data that ends, or is outside, a recovery; the window stays as it is."""
+    flow.duplicates = 0
+    flow.acked = sequence
+    flow.next_sequence = max(flow.next_sequence, sequence + 1)
+    if flow.timing == 1 and sequence >= flow.timed_sequence:
+        if flow.capable == 0 or flow.at_one == 0 or echo == 0:
+            flow.backoff = 1
+            flow.at_one = 0
+        flow.timing = 0
+        take_sample(s, flow, group)
+    restart_timer(s, f, flow, group, sequence)
+
+
+@compiled
+def advance(s, f, flow, group, sequence, echo):
+    """Take an ACK of new data, and grow."""
+    accept(s, f, flow, group, sequence, echo)
+    grow(s, flow, group, sequence, echo)
+    if flow.capable == 1 and echo == 0:
+        flow.at_one = 0
+    if echo == 1:
+        flow.capable = 1
+    if sequence == 0 and group.syn == 1:
+        flow.window = flow.initial_window

@@ -1,0 +1,1 @@
+"""From a network to the arrays that the engine works on."""

@@ -1,0 +1,318 @@
+"""Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
+
+import operator
+
+import jax
+import numpy as np
+
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
+from fluidcc.packets.compile import (
+    estimator_hook,
+    marking_hook,
+    permit_hook,
+    queue_hooks,
+    reaction_hooks,
+    window_hooks,
+)
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine.streams import stream_key, uniform
+from fluidcc.packets.layout.background import Background
+from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
+from fluidcc.packets.layout.routes import Fields, Routes
+from fluidcc.packets.layout.transfers import Transfers
+
+_MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
+_SHORTEST_TICK = 1e-9  # s, on average
+
+TOO_MUCH_UNDER_WAY = (
+    "more packets are under way than any estimate allows; give the links a finite buffer or the "
+    "window law a max_window"
+)
+
+
+_MOMENTS = {Moment.ENTRY: r.ENTRY, Moment.DEPARTURE: r.DEPARTURE, Moment.REVERSE: r.REVERSE}
+
+
+def _averages(law: AbstractQueueLaw) -> bool:
+    """Whether a queue law decides by an average of its own that packets move, not time."""
+    state, pause = law.start(1.0), Arrival(count=0.0, elapsed=1.0, queue=0.0, capacity=1.0)
+    after = jax.tree.map(operator.add, state, law.on_arrival(state, pause))
+    return float(law.average(state, 0.0)) == float(law.average(after, 0.0)) != 0.0
+
+
+class Simulation:
+    """Owner of the arrays of one run; the run must hold on to it while the engine works."""
+
+    def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
+        self.plan, self.seed, self.elide = plan, seed, elide
+        self._keep: list[np.ndarray] = []
+        self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
+        self.law_states: list[np.ndarray] = []  # of the links' queue laws
+        self._routes = Routes(plan, elide, self._link_port)
+        self.link_ports = list(range(len(plan.net.links)))
+        groups = [self._group(g) for g in plan.groups]
+        self._transfers = Transfers(plan, self._routes, seed, self._array)
+        places = self._transfers.places()
+        flows = [self._flow(k) | places.get(k, {}) for k in range(len(plan.flows))]
+        self._background = Background(plan, self._routes, groups, seed, scale)
+        self.groups = self._records(r.GROUP_RECORD, groups + self._background.groups)
+        self.flows = self._records(r.FLOW_RECORD, flows + self._background.flows)
+        self.ports = self._records(r.PORT_RECORD, self._routes.ports)
+        self.state = self._simulation(scale)
+        self._keep.append(self.state)
+
+    @property
+    def address(self) -> int:
+        """Where the engine finds everything; valid as long as this object lives."""
+        return self.state.ctypes.data
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return sum(array.nbytes for array in self._keep)
+
+    def _array(self, array: np.ndarray) -> int:
+        self._keep.append(array)
+        return array.ctypes.data
+
+    def _records(self, dtype: np.dtype, values: list[Fields]) -> np.ndarray:
+        array = np.zeros(len(values), dtype)
+        for k, value in enumerate(values):
+            for name, number in value.items():
+                array[k][name] = number
+        self._keep.append(array)
+        return array
+
+    def _link_port(self, routes: Routes, k: int) -> int:
+        """The port of link `k`, with its timer; its entity."""
+        link = self.plan.net.links[k]
+        unit, capacity = float(link.packet_size), float(link.capacity)
+        hooks = queue_hooks(link.queue, float(link.initial.average))
+        by_bytes = bool(getattr(link.queue, "bytes", False))
+        shortest, longest = map(float, link.queue.spacing()) if hooks.tick else (0.0, 0.0)
+        if hooks.tick and (shortest + longest) / 2 < _SHORTEST_TICK:
+            raise PacketError(
+                f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
+                f"s between ticks, got {(shortest + longest) / 2:g}"
+            )
+        size = len(jax.tree.leaves(link.queue.start(1.0)))
+        self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
+        limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
+        port = len(routes.ports)
+        timer = routes.add(r.TIMER, port) if hooks.tick else 0
+        return routes.port(
+            rate=capacity * unit,
+            capacity=capacity,
+            unit=unit,
+            limit=limit,
+            by_bytes=by_bytes,
+            counts_system=getattr(link.queue, "counts", "waiting") == "system",
+            update=hooks.update,
+            arrive=hooks.arrive,
+            say=hooks.say,
+            tick=hooks.tick,
+            block=self._array(hooks.block),
+            averages=_averages(link.queue),
+            period=shortest,
+            spread=longest - shortest,
+            timer=timer,
+            waits=link.queue.waits,
+            loads=link.queue.loads,
+            link=k,
+            key=stream_key(self.seed, "queue", k),
+        )
+
+    # senders
+
+    def _group(self, group: GroupPlan) -> Fields:
+        law, options = group.flows.window, group.options
+        window, reaction = window_hooks(law), reaction_hooks(group.flows.reaction)
+        memory = np.array(window.memory, dtype=np.float64)
+        self._memories.append(window.memory)
+        marking, marking_block = marking_hook(group.flows.marking, law)
+        permit, permit_block = permit_hook(group.flows.feedback)
+        decode, decode_block = estimator_hook(group.flows.estimator)
+        # a receiver that tells of each packet has no need to repeat itself
+        by_law = reaction.per_window and not (window.counts_marks or group.flows.feedback.loads)
+        sticky = options.echo == "sticky" or (options.echo == "law" and by_law)
+        by_floor = reaction.each_mark or window.slow_start != 0
+        recovery = law.recovery if options.recovery == "law" else options.recovery
+        same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
+                "dup_acks", "limited_transmit", "one_fast_retransmit", "integer_windows",
+                "partial_deflation", "partial_timer_once", "grow_on_echo", "choice_waiting",
+                "choice_arms")  # fmt: skip
+        return {name: getattr(options, name) for name in same} | {
+            "receiver_window": min(group.max_window, 1e9),
+            # a law that reacts to every mark has no slow start to lift a window below its floor
+            "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
+            "size": group.size,
+            "ack_size": int(options.ack_size),
+            "quench_size": int(options.quench_size),
+            "newreno": recovery == "newreno",
+            "sack": recovery == "sack",
+            "echoes": group.echoes,
+            "markable": group.markable,
+            "quenched": group.flows.feedback.quench,
+            "moment": _MOMENTS[group.moment],
+            "each_mark": reaction.each_mark,
+            "sticky": sticky,
+            "on_ack": window.on_ack,
+            "on_mark": window.on_mark,
+            "on_loss": window.on_loss,
+            "observe": window.observe,
+            "states": len(window.memory),
+            "memory": self._array(memory),
+            "law_block": self._array(window.block),
+            "ready": reaction.ready,
+            "growing": reaction.growing,
+            "reaction_block": self._array(reaction.block),
+            "marking": marking,
+            "marking_block": self._array(marking_block),
+            "permit": permit,
+            "permit_block": self._array(permit_block),
+            "on_tick": window.on_tick,
+            "period": window.period,
+            "slow_start": window.slow_start,
+            "decode": decode,
+            "decode_block": self._array(decode_block),
+            "loads": group.flows.feedback.loads,
+            "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
+        }
+
+    def _flow(self, k: int) -> Fields:
+        flow = self.plan.flows[k]
+        options = self.plan.groups[flow.group].options
+        window = self.plan.groups[flow.group].max_window
+        memory = np.array(self._memories[flow.group], dtype=np.float64)
+        ssthresh = min(options.initial_ssthresh, window, 1e9)
+        start = self.plan.groups[flow.group].flows.start
+        low, high = float(start.low), float(start.high)
+        draw = uniform(stream_key(self.seed, "start", k))
+        # numbers of places do not change where others are added
+        kind, index = ("", k) if flow.place < 0 else ("place_", flow.place)
+        return {
+            "group": flow.group,
+            "window": 1.0 if options.syn else options.initial_window,
+            "initial_window": options.initial_window,
+            "permitted": min(window, 1e9),
+            "memory": self._array(memory),
+            "request": -1,
+            "answers": -1,
+            "threshold": float(int(ssthresh)),
+            "deadline": r.NEVER,
+            "send_at": low + (high - low) * draw,  # the start, until it has happened
+            "rto": options.initial_rto,
+            "deviation": int(4 * options.initial_rto / options.tick) << 2,
+            "boot": uniform(stream_key(self.seed, f"{kind}boot", index)) * options.tick,
+            "reacted_at": -r.NEVER,
+            "rtt": flow.rtt,
+            "tail_delay": self._routes.tails[k],
+            "return_wire": self._routes.returns[k],
+            "key": stream_key(self.seed, f"{kind}send", index),
+            "hash_key": stream_key(self.seed, f"{kind}hash", index),
+            "tick_at": r.NEVER,
+            "highest_sent": -1,
+            "acked": -1,
+            "timed_sequence": -1,
+            "backoff": 1,
+            "limit": r.ENDLESS,
+            "capable": not options.syn and self.plan.groups[flow.group].echoes,
+        }
+
+    # pool and calendar
+
+    def _sizes(self, scale: int) -> tuple[int, int]:
+        """Packets in the pool, and slots of a reassembly ring (a power of two).
+
+        Raises PacketError where they would take too much memory.
+        """
+        links = self.plan.net.links
+        longest = max(flow.rtt for flow in self.plan.flows)
+        path = sum(min(float(k.buffer), UNBOUNDED) + float(k.capacity) * longest for k in links)
+        windows = [self.plan.groups[f.group].max_window for f in self.plan.flows]
+        opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
+        places = sum(len(source.flows) for source in opened)  # most of them unused
+        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * places
+        pool += self._background.packets
+        ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
+        told = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
+        needed = pool * (r.PACKET_RECORD.itemsize + (told > 0) * r.REPORT_RECORD.itemsize)
+        needed += ring * (len(windows) + told * r.INDEX_RECORD.itemsize)
+        if not needed <= _MOST_BYTES:
+            raise PacketError(
+                f"packets on their way would take {needed:.2g} bytes: {TOO_MUCH_UNDER_WAY}"
+            )
+        return int(pool), int(ring)
+
+    def _scoreboards(self, pool: int, ring: int) -> Fields:
+        """What selective acknowledgements need: blocks of each packet and flow, scoreboards."""
+        told = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
+        for k in told:
+            self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
+        reports = np.zeros(pool if told else 0, r.REPORT_RECORD)
+        kept = np.zeros(len(self.plan.flows) if told else 0, r.REPORT_RECORD)
+        return {"reports": self._array(reports), "kept": self._array(kept)}
+
+    def _files(self) -> Fields:
+        """Sources of files, and what a new connection of a flow begins with."""
+        self.sources = self._records(r.SOURCE_RECORD, self._transfers.sources)
+        self.sessions = self._records(r.SESSION_RECORD, self._transfers.sessions)
+        self.histograms = self._transfers.histograms
+        words = np.array(r.RENEWED, np.int32)
+        return {
+            "sources": self.sources.ctypes.data,
+            "sessions": self.sessions.ctypes.data,
+            "fresh": self._array(self.flows.copy()),
+            "renewed": self._array(words),
+            "renewed_count": len(words),
+            "done": -1,
+        }
+
+    def _simulation(self, scale: int) -> np.ndarray:
+        count, (pool, ring) = len(self._routes.kinds), self._sizes(scale)
+        times = np.full(count, r.NEVER)
+        times[: len(self.plan.flows)] = self.flows["send_at"][: len(self.plan.flows)]
+        for entity, time in (self._background.times | self._transfers.times).items():
+            times[entity] = time
+        for port in self.ports[self.ports["tick"] != 0]:
+            times[port["timer"]] = port["period"] + port["spread"] / 2
+        order = np.lexsort((np.arange(count), times))  # sorted, so it is a heap
+        heap = np.zeros(count, r.NODE_RECORD)
+        heap["time"], heap["entity"] = times[order], order
+        self.entities = np.zeros(count, r.ENTITY_RECORD)
+        self.entities["kind"], self.entities["index"] = np.array(self._routes.kinds).T
+        self.entities["slot"][order] = np.arange(count)
+        self.packets = np.zeros(pool, r.PACKET_RECORD)
+        self.packets["next"] = np.append(np.arange(1, pool), -1)
+        self.wires = self._records(r.WIRE_RECORD, self._routes.wires)
+        self.receivers = np.zeros(len(self.plan.flows), r.RECEIVER_RECORD)
+        self.crosses = self._records(r.CROSS_RECORD, self._background.crosses)
+        self.voices = self._records(r.VOICE_RECORD, self._background.voices)
+        self.calls, self.classes = self._background.calls, self._background.classes
+        state = np.zeros(1, r.SIMULATION_RECORD)
+        values = {
+            "packets": self._array(self.packets),
+            "entities": self._array(self.entities),
+            "heap": self._array(heap),
+            "wires": self.wires.ctypes.data,
+            "ports": self.ports.ctypes.data,
+            "groups": self.groups.ctypes.data,
+            "flows": self.flows.ctypes.data,
+            "receivers": self._array(self.receivers),
+            "routes": self._array(self._routes.table),
+            "quenches": self._array(self._routes.quenches),
+            "ring": self._array(np.zeros(len(self.plan.flows) * ring, np.uint8)),
+            "crosses": self.crosses.ctypes.data,
+            "voices": self.voices.ctypes.data,
+            "calls": self._array(self.calls),
+            **self._files(),
+            "entity_count": count,
+            "flow_count": len(self.plan.flows),
+            "voice_count": len(self.voices),
+            "port_count": len(self.ports),
+            "ring_mask": ring - 1,
+            "hops": self._routes.hops,
+        } | self._scoreboards(pool, ring)
+        for name, value in values.items():
+            state[0][name] = value
+        return state

@@ -1,0 +1,163 @@
+"""Entities, wires and ports of a network, and the routes through them.
+
+Elision: a link that cannot drop and of which nothing is asked needs no events of its own. An
+access link becomes the entrance of its wire, the receiver is folded into the departure from the
+last port, and flows whose ACKs travel equally long share a wire. The results are the same.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fluidcc.laws.law import Moment
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.layout.plan import FlowPlan, Plan
+
+Fields = dict[str, Any]
+"""Values of a record, by field."""
+
+
+class Routes:
+    """Who acts, and where packets go: every entity by kind and index, wires and ports as fields.
+
+    `table[flow, hop]` is the entity that a packet of the flow comes to next, RECEIVER where its
+    way ends; behind it the way of acknowledgements past links, then the ways of quenches.
+    `quenches[flow, hop]` is where in this row a quench begins its way. `returns` and `tails` are,
+    per flow, the wire that leaves the receiver and the delay [s] folded into its entrance.
+    """
+
+    def __init__(self, plan: Plan, elide: bool, link_port: Callable[["Routes", int], int]) -> None:
+        self._plan, self._elide = plan, elide
+        self.kinds: list[tuple[int, int]] = [(r.SENDER, k) for k in range(len(plan.flows))]
+        self.sources = [self.add(r.SOURCE, k) for k in range(len(plan.sources))]
+        sessions = sum(source.sessions for source in plan.sources)
+        self.sessions = [self.add(r.SESSION, k) for k in range(sessions)]
+        self.wires: list[Fields] = []
+        self.ports: list[Fields] = []
+        links = plan.net.links
+        self._links = [link_port(self, k) for k in range(len(links))]
+        access = self._access()
+        self._ahead = [self.wire(float(link.delay)) for link in links]
+        self._shared: dict[Any, int] = {}
+        self.returns: list[int] = []
+        self.tails: list[float] = []
+        rows, starts = [], []
+        for k, flow in enumerate(plan.flows):
+            row, quenches = self._row(k, flow, access[k])
+            rows.append(row)
+            starts.append(quenches)
+        for traffic in plan.background:
+            rows.append([self._links[traffic.link], r.GONE])
+            starts.append({})
+        self.hops = 1 + max(map(len, rows))
+        self.table = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
+        self.quenches = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
+        for k, (row, quenches) in enumerate(zip(rows, starts, strict=True)):
+            self.table[k, : len(row)] = row
+            for hop, slot in quenches.items():
+                self.quenches[k, hop] = slot
+
+    def add(self, kind: int, index: int) -> int:
+        """A new entity; its number."""
+        self.kinds.append((kind, index))
+        return len(self.kinds) - 1
+
+    def wire(self, delay: float, kind: int = r.WIRE, **fields: Any) -> int:
+        """A new wire of `delay` seconds; its entity."""
+        self.wires.append({"delay": delay} | fields)
+        return self.add(kind, len(self.wires) - 1)
+
+    def port(self, **fields: Any) -> int:
+        """A new port; its entity."""
+        self.ports.append({"limit": r.NEVER, "unit": 1.0, "capacity": 1.0, "link": -1} | fields)
+        return self.add(r.PORT, len(self.ports) - 1)
+
+    def _once(self, key: Any, make: Callable[[], int]) -> int:
+        """What flows share under elision, by `key`; new each time where it is None."""
+        if key is None:
+            return make()
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
+    def _access(self) -> list[list[int]]:
+        """Entities between each source and its first link."""
+        flows = self._plan.flows
+        out: list[list[int]] = [[] for _ in flows]
+        if not self._elide:
+            for k, flow in enumerate(flows):
+                if flow.access_rate > 0:
+                    out[k].append(self.port(rate=flow.access_rate))
+        for k, flow in enumerate(flows):
+            if flow.access_delay > 0 or (self._elide and flow.access_rate > 0):
+                rate = flow.access_rate if self._elide else 0.0
+                out[k].append(self.wire(flow.access_delay, rate=rate))
+        return out
+
+    def _row(self, k: int, flow: FlowPlan, access: list[int]) -> tuple[list[int], dict[int, int]]:
+        """Row of the table for flow `k`, and where its quenches begin by hop."""
+        quench = self._plan.groups[flow.group].flows.feedback.quench
+        way, told = list(access), []
+        for link, delay in zip(flow.route, flow.quench_delays, strict=True):
+            if quench:
+                told.append((len(way), delay))
+            way += [self._links[link], self._ahead[link]]
+        if self._elide:
+            way.pop()
+        self.tails.append(float(self._plan.net.links[flow.route[-1]].delay) if self._elide else 0.0)
+        way.append(r.RECEIVER)
+        if not flow.back:
+            starts = {}
+            for hop, delay in told:
+                wire = self._once(("quench", delay), lambda d=delay: self.wire(d, kind=r.QUENCH))
+                starts[hop] = len(way)
+                way.append(wire)
+            self.returns.append(self._past_routers(k, flow))
+            return way, starts
+        return way, self._back(flow, way, [hop for hop, _ in told])
+
+    def _back(self, flow: FlowPlan, way: list[int], told: list[int]) -> dict[int, int]:
+        """Extend a row by the way back through links: of ACKs, and of quenches at each hop."""
+        self.returns.append(self.wire(flow.return_delay))
+        for link in flow.back:
+            way += [self._links[link], self._ahead[link]]
+        way.append(self._home(flow.home_delay, r.RETURN))
+        starts = {}
+        for j, hop in enumerate(told):
+            starts[hop] = len(way)
+            left = flow.back[max(len(flow.back) - j, 0) :]
+            if left:
+                way.append(self.wire(0.0))
+            for link in left:
+                way += [self._links[link], self._ahead[link]]
+            way.append(self._home(flow.home_delay, r.QUENCH))
+        return starts
+
+    def _home(self, delay: float, kind: int) -> int:
+        """Wire from the last link of the way back to the sender."""
+        key = ("home", kind, delay) if self._elide else None
+        return self._once(key, lambda: self.wire(delay, kind=kind))
+
+    def _past_routers(self, k: int, flow: FlowPlan) -> int:
+        """First wire from the receiver to the sender, past the routers that judge the ACKs."""
+        passed = self._judges(flow)
+        key = (flow.return_delay, self.tails[k], passed) if self._elide else None
+
+        def make() -> int:
+            distances = [0.0, *(distance for distance, _ in passed), flow.return_delay]
+            first = self.wire(distances[1], kind=r.RETURN)
+            for j, (distance, port) in enumerate(passed):
+                way = distances[j + 2] - distance
+                first = self.wire(way, kind=r.ROUTER, port=port, onward=first)
+            return first
+
+        return self._once(key, make)
+
+    def _judges(self, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
+        """Distances from the sender [s] and ports of the routers that judge a flow's ACKs."""
+        if self._plan.groups[flow.group].moment is not Moment.REVERSE:
+            return ()
+        indices = [self.kinds[self._links[link]][1] for link in flow.route]
+        ways = zip(flow.quench_delays, indices, strict=True)
+        return tuple((delay, port) for delay, port in ways if self.ports[port]["say"])
