@@ -23,6 +23,7 @@ from fluidcc.packets.engine.records import (
     NO_FREE_CALL,
     NO_FREE_PLACE,
     NOT_A_NUMBER,
+    PART_MISSING,
     POOL_EXHAUSTED,
     ROUTE_ENDED,
     TOO_MANY_PACKETS,
@@ -42,6 +43,7 @@ _POLL = 0.1  # s between progress reports
 _LONGEST = 1e9  # s; beyond, packet times have too few digits left
 
 _SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
+_FAULT = ", which is a fault of this package: please report it"
 _ADVICE = {
     POOL_EXHAUSTED: TOO_MUCH_UNDER_WAY,
     WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
@@ -50,7 +52,8 @@ _ADVICE = {
     NO_FREE_CALL: "more calls are under way than any estimate allows; limit them by most",
     TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
     TOO_MANY_PACKETS: "a flow sent 2^31 packets, which is the most; make the run shorter",
-    ROUTE_ENDED: "a packet left its route, which is a fault of this package: please report it",
+    PART_MISSING: f"a part of the engine is absent{_FAULT}",
+    ROUTE_ENDED: f"a packet left its route{_FAULT}",
     NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
 }
 

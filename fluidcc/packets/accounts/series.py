@@ -140,13 +140,13 @@ class Sampler:
         """The series by variable; nothing where there are no samples."""
         if not len(self.times):
             return {}
-        links, net = self._links, self._simulation.plan.net
+        links, laws = self._links, self._simulation.queue_laws
         total, open_ = (np.add.reduceat(v, self._first, axis=1) for v in (self._window, self._open))
         goodput = self._rates(self._acked) * self._bits
         members = np.diff([*self._first, len(self._bits)])
         averages = [
-            _average(link.queue, states, links["queue"][:, k])
-            for k, (link, states) in enumerate(zip(net.links, self._states, strict=True))
+            _average(law, states, links["queue"][:, k])
+            for k, (law, states) in enumerate(zip(laws, self._states, strict=True))
         ]
         return {
             "link_queue": links["queue"],

@@ -10,6 +10,7 @@ import numpy as np
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.needs import trace_addresses
 from fluidcc.packets.layout.plan import PacketError, Plan
 
 HEADING = "time (s),event,link,group,flow,connection,sequence,size (B),flags,window,threshold"
@@ -85,6 +86,8 @@ class TraceFile:
         self._links = ["", *map(_cell, simulation.plan.net.link_names)]
         state: Any = simulation.state[0]
         state["trace"], state["trace_size"] = self._lines.ctypes.data, len(self._lines)
+        for name, address in trace_addresses().items():
+            state[name] = address
 
     def __enter__(self) -> "TraceFile":
         try:

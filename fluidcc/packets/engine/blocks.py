@@ -4,10 +4,11 @@ A block is the run of received packets around one that arrived out of order, `ri
 number behind the last; 0 there means no block.
 """
 
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
-from fluidcc.packets.engine.records import byte_at, report_at
+from fluidcc.packets.engine.records import byte_at, packet_at, report_at
 
-BLOCK_SIZE = 8  # byte of an ACK for each block: two sequence numbers
+_BLOCK_SIZE = 8  # byte of an ACK for each block: two sequence numbers
 
 
 @compiled
@@ -47,9 +48,9 @@ def _run(s, kept, flow, sequence):
     return left, right
 
 
-@compiled
+@part()
 def report_blocks(s, index, flow, sequence, expected):
-    """Write the blocks into the ACK of a packet that has arrived; how many there are."""
+    """Write the blocks into the ACK of a packet that has arrived, and make it longer by them."""
     kept, report = report_at(s.kept, flow), report_at(s.reports, index)
     if sequence > expected:
         left, right = _run(s, kept, flow, sequence)
@@ -60,4 +61,5 @@ def report_blocks(s, index, flow, sequence, expected):
     elif kept.right > 0:
         _drop(kept, 0, expected)
     _copy(kept, report)
-    return (1 if kept.right > 0 else 0) + (kept.second_right > 0) + (kept.third_right > 0)
+    told = (1 if kept.right > 0 else 0) + (kept.second_right > 0) + (kept.third_right > 0)
+    packet_at(s.packets, index).size += _BLOCK_SIZE * told

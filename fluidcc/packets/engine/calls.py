@@ -7,6 +7,7 @@ that a talker sends at its mean rate however short the spurts are.
 
 from fluidcc.packets.engine.datagrams import launch
 from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.records import FRESH, NEVER, NO_FREE_CALL, call_at, entity_at, voice_at
 from fluidcc.packets.engine.streams import derive, draw, exponential
@@ -52,7 +53,7 @@ def _switch(s, voice, call):
         call.frame_at += ticks * voice.frame
 
 
-@compiled
+@part()
 def ring(s, entity):
     """Let a new call in, or refuse it where there are as many as may be; wait for the next."""
     voice = voice_at(s.voices, entity_at(s.entities, entity).index)
@@ -71,7 +72,7 @@ def ring(s, entity):
     _begin(s, voice, call)
 
 
-@compiled
+@part()
 def speak(s, entity):
     """Do what is next in a call."""
     index = entity_at(s.entities, entity).index

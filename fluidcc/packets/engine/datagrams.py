@@ -1,6 +1,7 @@
 """Packets that nobody acknowledges: sent to one link, gone at its end. Poisson cross traffic."""
 
 from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.ports import arrive
 from fluidcc.packets.engine.queues import allocate, release
@@ -45,7 +46,7 @@ def launch(s, f, size, flags, call, connection):
     arrive(s, index_at(s.routes, f * s.hops).value, index)
 
 
-@compiled
+@part()
 def cross(s, entity):
     """Send a packet of cross traffic, and wait for the next."""
     source = cross_at(s.crosses, entity_at(s.entities, entity).index)
@@ -56,7 +57,7 @@ def cross(s, entity):
     launch(s, source.flow, size, MARKABLE, NO_CALL, 0)
 
 
-@compiled
+@part(floats="start spent")
 def leave(s, index, start, spent):
     """Account for a packet at the end of its link, whose transmission took `spent` from `start`."""
     packet = packet_at(s.packets, index)

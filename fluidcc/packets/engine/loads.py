@@ -7,6 +7,7 @@ coded at all, which (11) says. A hash of 1 is above every load factor and tells 
 of other routers, and of RED in the same one, hide the bit. Qazi et al. (2010), section 3.2.
 """
 
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
 from fluidcc.packets.engine.records import (
     E_ESTIMATE,
@@ -40,8 +41,8 @@ def _decoded(group, estimate, place, load):
     return number_at(block, E_ESTIMATE).value
 
 
-@compiled
-def decode(flow, group, receiver, packet):
+@part(records="flow group receiver packet")
+def decode(s, flow, group, receiver, packet):
     """Learn from a data packet, and write what the acknowledgement of it tells.
 
     A mark that is taken for the largest load counts from the next packet on, as the sender reacts

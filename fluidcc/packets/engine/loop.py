@@ -31,10 +31,9 @@ from fluidcc.packets.engine.records import (
     port_at,
     simulation_at,
     voice_at,
-    wire_at,
 )
+from fluidcc.packets.engine.routers import rewrite
 from fluidcc.packets.engine.senders import acknowledge, quenched, wake
-from fluidcc.packets.engine.signals import mark_reverse
 from fluidcc.packets.engine.sources import come, conclude, proceed
 from fluidcc.packets.engine.ticks import tick
 from fluidcc.packets.engine.windows import hold
@@ -64,15 +63,6 @@ def _forward(s, index, start, spent):
 
 
 @compiled
-def _pass_router(s, entity):
-    """Bring an acknowledgement past a router on its way back."""
-    index = arrived(s, entity)
-    wire = wire_at(s.wires, entity_at(s.entities, entity).index)
-    mark_reverse(s, port_at(s.ports, wire.port), packet_at(s.packets, index))
-    travel(s, wire.onward, index, s.now, 0.0)
-
-
-@compiled
 def advance(address, stop, budget):
     """Perform events up to and including time `stop`, at most `budget` of them.
 
@@ -99,7 +89,7 @@ def advance(address, stop, budget):
             if s.done >= 0:
                 conclude(s, s.done)
         elif kind == QUENCH:
-            quenched(s, arrived(s, entity))
+            quenched(s, entity)
         elif kind == TIMER:
             tick(s, entity)
         elif kind == CALL:
@@ -113,7 +103,7 @@ def advance(address, stop, budget):
         elif kind == SOURCE:
             come(s, entity)
         else:
-            _pass_router(s, entity)
+            rewrite(s, entity)
         if s.status != 0:
             return s.status
     return MORE

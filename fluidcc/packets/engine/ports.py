@@ -1,6 +1,7 @@
 """Ports: a queue law in front of one transmitter, and its accounts."""
 
 from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.queues import append, release, take
 from fluidcc.packets.engine.records import (
@@ -17,7 +18,7 @@ from fluidcc.packets.engine.records import (
     port_at,
 )
 from fluidcc.packets.engine.scfq import tag_beside, tag_own, take_beside, take_own, turn_of_beside
-from fluidcc.packets.engine.signals import FORCED, KEEP, judge, mark_front, tell_of_drop
+from fluidcc.packets.engine.signals import FORCED, KEEP, judge, leave_queue, tell_of_drop
 from fluidcc.packets.engine.ticks import catch_up
 from fluidcc.packets.engine.traces import note_at_port
 
@@ -75,13 +76,13 @@ def _transmit(s, entity, port, index):
     port.busy = 1
     port.serving = index
     if port.say != 0:
-        mark_front(s, port, packet)
+        leave_queue(s, port, packet)
     port.started = s.now
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
 
-@compiled
-def _serve_fairly(s, entity, port):
+@part(records="port")
+def serve_fairly(s, entity, port):
     """Start the next transmission of two classes, or idle."""
     beside = class_at(port.beside, 0)
     if turn_of_beside(port, beside) == 1:
@@ -98,7 +99,7 @@ def _serve_fairly(s, entity, port):
 def _serve(s, entity, port):
     """Start the next transmission, or idle."""
     if port.beside != 0:
-        _serve_fairly(s, entity, port)
+        serve_fairly(s, entity, port)
     elif port.count > 0:
         _transmit(s, entity, port, take(s, port))
     else:
@@ -106,8 +107,8 @@ def _serve(s, entity, port):
         _rest(s, port)
 
 
-@compiled
-def _arrive_beside(s, entity, port, index):
+@part(records="port")
+def arrive_beside(s, entity, port, index):
     """Take a packet of the class beside into its queue, or drop it."""
     beside = class_at(port.beside, 0)
     packet = packet_at(s.packets, index)
@@ -136,7 +137,7 @@ def arrive(s, entity, index):
     account(s, port)
     beside = port.beside
     if beside != 0 and packet.flags & BESIDE:
-        _arrive_beside(s, entity, port, index)
+        arrive_beside(s, entity, port, index)
         return
     port.arrivals += 1
     queued = float(port.bytes) if port.by_bytes == 1 else float(port.count)

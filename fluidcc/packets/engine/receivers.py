@@ -1,6 +1,6 @@
 """Receivers: reassembly, the echo of marks, one ACK for each packet."""
 
-from fluidcc.packets.engine.blocks import BLOCK_SIZE, report_blocks
+from fluidcc.packets.engine.blocks import report_blocks
 from fluidcc.packets.engine.loads import decode
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.queues import post
@@ -73,7 +73,7 @@ def receive(s, index, start, spent):
         _reassemble(s, receiver, packet.flow, sequence)
         echo = _echo(receiver, group, packet.flags)
         if group.loads == 1:
-            decode(flow, group, receiver, packet)
+            decode(s, flow, group, receiver, packet)
         packet.sequence = receiver.expected - 1
     packet.flags = REPLY
     if echo == 1 and group.echoes == 1:
@@ -83,8 +83,7 @@ def receive(s, index, start, spent):
     packet.identity = sequence
     packet.size = group.ack_size
     if current and group.sack == 1:
-        told = report_blocks(s, index, packet.flow, sequence, receiver.expected)
-        packet.size += BLOCK_SIZE * told
+        report_blocks(s, index, packet.flow, sequence, receiver.expected)
     time = start + (spent + flow.tail_delay)
     packet.delay = time - packet.sent
     wire = wire_at(s.wires, entity_at(s.entities, flow.return_wire).index)

@@ -48,6 +48,7 @@ NO_FREE_PLACE = 5
 NO_FREE_CALL = 6
 TRACE_FULL = 7
 TOO_MANY_PACKETS = 8
+PART_MISSING = 9
 
 # what a line of a trace tells
 SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE = range(10)
@@ -189,7 +190,12 @@ LINE_RECORD = _record(
 SIMULATION_RECORD = _record(
     f8="now",
     i8="packets entities heap wires ports groups flows receivers routes quenches ring events "
-    "crosses voices calls reports kept sources sessions fresh renewed trace",
+    "crosses voices calls reports kept sources sessions fresh renewed trace "
+    # addresses of parts that are compiled apart
+    "parts_absent traces_note traces_note_sender ticks_tick ticks_catch_up sack_take sack_fill "
+    "sack_restart blocks_report_blocks signals_quench signals_mark_front loads_decode "
+    "senders_quenched routers_rewrite ports_serve_fairly ports_arrive_beside datagrams_cross "
+    "datagrams_leave calls_speak calls_ring sources_proceed sources_come sources_conclude",
     i4="free entity_count flow_count port_count ring_mask hops status voice_count done "
     "renewed_count traced trace_size",
 )

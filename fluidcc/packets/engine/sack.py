@@ -9,6 +9,7 @@ number of the packet behind it, everywhere else 0. A receiver's block of packets
 blocks in the scoreboard lie inside new ones or outside.
 """
 
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.records import (
     FAST,
@@ -99,7 +100,7 @@ def _next_hole(s, flow):
     return sequence if sequence < flow.known_end else -1
 
 
-@compiled
+@part(records="flow group")
 def fill(s, f, flow, group, forced):
     """Send what the window, or in a recovery the pipe, allows: holes first."""
     if forced == 0 and flow.sending == 1:
@@ -174,7 +175,7 @@ def _recover(s, f, flow, group, index, sequence, echo):
     fill(s, f, flow, group, 0)
 
 
-@compiled
+@part(records="flow group")
 def take(s, f, flow, group, index, sequence, echo):
     """Take an ACK with blocks, in packet `index`: advance or repair, send."""
     if flow.repairing == RECOVERING:
@@ -194,7 +195,7 @@ def take(s, f, flow, group, index, sequence, echo):
         fill(s, f, flow, group, 0)
 
 
-@compiled
+@part(records="flow")
 def restart(s, flow):
     """Forget everything for a timeout: duplicate ACKs mean nothing until new data arrive."""
     clear(s, flow)

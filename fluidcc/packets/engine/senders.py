@@ -1,7 +1,8 @@
 """Senders: what ACKs and timers do; duplicate ACKs and recovery of Reno and NewReno. ns-2.35."""
 
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
-from fluidcc.packets.engine.queues import release
+from fluidcc.packets.engine.queues import arrived, release
 from fluidcc.packets.engine.records import (
     ACKNOWLEDGE,
     ECHO,
@@ -163,9 +164,10 @@ def acknowledge(s, index):
         s.done = f
 
 
-@compiled
-def quenched(s, index):
-    """Take a source quench."""
+@part()
+def quenched(s, entity):
+    """Take the source quench that has come."""
+    index = arrived(s, entity)
     packet = packet_at(s.packets, index)
     flow = flow_at(s.flows, packet.flow)
     group = group_at(s.groups, flow.group)

@@ -3,6 +3,7 @@
 from math import inf
 
 from fluidcc.packets.engine.loads import stamp
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
 from fluidcc.packets.engine.queues import allocate, travel
 from fluidcc.packets.engine.records import (
@@ -68,8 +69,8 @@ def _pass_idle_time(s, port):
         port.seen_at = s.now
 
 
-@compiled
-def _quench(s, flow, group, packet, told):
+@part(records="flow group packet")
+def quench(s, flow, group, packet, told):
     """Tell the source by a packet of the router's own, with MARKED in `told` or nothing."""
     index = allocate(s)
     if index < 0:
@@ -92,7 +93,7 @@ def tell_of_drop(s, flow, packet):
     """Tell the source of a packet that is about to be dropped, if its flow hears quenches."""
     group = group_at(s.groups, flow.group)
     if group.quenched == 1 and packet.flags & MARKABLE:
-        _quench(s, flow, group, packet, 0)
+        quench(s, flow, group, packet, 0)
 
 
 @compiled
@@ -124,7 +125,7 @@ def _choose(s, port, packet, flow, group, below):
         if s.trace != 0:
             note_at_port(s, MARK, port, packet)
         if group.quenched == 1:
-            _quench(s, flow, group, packet, MARKED)
+            quench(s, flow, group, packet, MARKED)
     return KEEP
 
 
@@ -169,7 +170,7 @@ def judge(s, port, packet, queued, full):
 
 
 @compiled
-def _choose_late(s, port, packet, flow, group, queue):
+def choose_late(s, port, packet, flow, group, queue):
     """Decide about a packet that cannot be dropped any more."""
     if group.marking == 0:
         port.gap += 1
@@ -182,24 +183,19 @@ def _choose_late(s, port, packet, flow, group, queue):
     _choose(s, port, packet, flow, group, inf)
 
 
-@compiled
-def mark_front(s, port, packet):
-    """Decide as a packet leaves the queue, for flows that ask for it."""
-    flow = flow_at(s.flows, packet.flow)
-    group = group_at(s.groups, flow.group)
-    if group.moment != DEPARTURE or packet.flags & MARKABLE == 0:
-        return
+@part(records="port packet flow group")
+def mark_front(s, port, packet, flow, group):
+    """Decide as a packet leaves the queue."""
     queue = waiting(port)
     if port.counts_system == 1:
         queue += 1
-    _choose_late(s, port, packet, flow, group, queue)
+    choose_late(s, port, packet, flow, group, queue)
 
 
 @compiled
-def mark_reverse(s, port, packet):
-    """Decide as an acknowledgement passes the router on its way back."""
+def leave_queue(s, port, packet):
+    """Let a packet leave the queue, and be marked now if its flow asks for it."""
     flow = flow_at(s.flows, packet.flow)
-    queue = waiting(port)
-    if port.counts_system == 1:
-        queue += port.busy
-    _choose_late(s, port, packet, flow, group_at(s.groups, flow.group), queue)
+    group = group_at(s.groups, flow.group)
+    if group.moment == DEPARTURE and packet.flags & MARKABLE:
+        mark_front(s, port, packet, flow, group)

@@ -9,6 +9,7 @@ draws come from a stream of its own, in an order that no sender can change.
 import math
 
 from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
 from fluidcc.packets.engine.records import (
     FLOW_WORDS,
@@ -114,7 +115,7 @@ def _transfer(s, k, session):
 
 
 @compiled
-def proceed(s, entity):
+def _proceed(s, entity):
     """Begin the next object of a session, and the next page where none is under way."""
     k = entity_at(s.entities, entity).index
     session = session_at(s.sessions, k)
@@ -130,7 +131,13 @@ def proceed(s, entity):
     schedule(s, entity, time, s.now)
 
 
-@compiled
+@part()
+def proceed(s, entity):
+    """Go on with a session."""
+    _proceed(s, entity)
+
+
+@part()
 def come(s, entity):
     """Begin a session of an open source, and wait for the next."""
     source = source_at(s.sources, entity_at(s.entities, entity).index)
@@ -148,7 +155,7 @@ def come(s, entity):
         session.pages = math.ceil(min(_sample(s, source, session, source.pages), _LARGEST))
         session.objects = 0
         session.under_way = 0
-        proceed(s, session.entity)
+        _proceed(s, session.entity)
     time = NEVER
     if source.numbered < source.most:
         time = s.now + _sample(s, source, source, source.arrival)
@@ -182,7 +189,7 @@ def _end_object(s, source, session):
         source.free_session = entity_at(s.entities, session.entity).index
 
 
-@compiled
+@part()
 def conclude(s, f):
     """End a connection all of whose packets are acknowledged, and what it was for."""
     s.done = -1

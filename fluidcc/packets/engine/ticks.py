@@ -1,6 +1,7 @@
 """Ticks of queue laws: timers, and ticks that wait until there is something to do."""
 
 from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
 from fluidcc.packets.engine.records import (
     NEVER,
@@ -34,7 +35,7 @@ def _perform(s, port):
     return 1
 
 
-@compiled
+@part()
 def tick(s, entity):
     """Answer the timer of a queue law."""
     port = port_at(s.ports, entity_at(s.entities, entity).index)
@@ -43,7 +44,7 @@ def tick(s, entity):
         schedule(s, entity, NEVER, s.now)
 
 
-@compiled
+@part(records="port")
 def catch_up(s, port):
     """Perform a tick that is due, if it does something now."""
     if _perform(s, port) == 1:

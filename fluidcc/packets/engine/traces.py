@@ -4,6 +4,7 @@ Where a run has no trace, all of this costs one look at `trace` at each place. T
 block of memory that is emptied from outside between slices of the run.
 """
 
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.records import CHANGE, EXPIRE, TRACE_FULL, line_at
 
@@ -22,7 +23,7 @@ def _write(s, event, flow):
     return line
 
 
-@compiled
+@part(records="packet")
 def note(s, event, link, packet):
     """Note what happens to a packet at a link, or at one of its ends for -1."""
     line = _write(s, event, packet.flow)
@@ -40,8 +41,9 @@ def note_at_port(s, event, port, packet):
         note(s, event, port.link, packet)
 
 
-@compiled
-def _note_sender(s, event, f, flow, sequence):
+@part(records="flow")
+def note_sender(s, event, f, flow, sequence):
+    """Note what happens to a sender."""
     line = _write(s, event, f)
     line.link = -1
     line.sequence = sequence
@@ -55,7 +57,7 @@ def _note_sender(s, event, f, flow, sequence):
 @compiled
 def note_timeout(s, f, flow):
     """Note that the retransmission timer fired: the packet that it asks for."""
-    _note_sender(s, EXPIRE, f, flow, flow.acked + 1)
+    note_sender(s, EXPIRE, f, flow, flow.acked + 1)
 
 
 @compiled
@@ -64,4 +66,4 @@ def note_window(s, f, flow):
     if flow.window != flow.told_window or flow.threshold != flow.told_threshold:
         flow.told_window = flow.window
         flow.told_threshold = flow.threshold
-        _note_sender(s, CHANGE, f, flow, flow.acked)
+        note_sender(s, CHANGE, f, flow, flow.acked)

@@ -17,6 +17,7 @@ from fluidcc.packets.compile import (
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.layout.background import Background
+from fluidcc.packets.layout.needs import addresses
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
 from fluidcc.packets.layout.transfers import Transfers
@@ -47,7 +48,8 @@ class Simulation:
         self.plan, self.seed, self.elide = plan, seed, elide
         self._keep: list[np.ndarray] = []
         self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
-        self.law_states: list[np.ndarray] = []  # of the links' queue laws
+        self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
+        self.law_states: list[np.ndarray] = []  # of these
         self._routes = Routes(plan, elide, self._link_port)
         self.link_ports = list(range(len(plan.net.links)))
         groups = [self._group(g) for g in plan.groups]
@@ -87,15 +89,17 @@ class Simulation:
         """The port of link `k`, with its timer; its entity."""
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
-        hooks = queue_hooks(link.queue, float(link.initial.average))
-        by_bytes = bool(getattr(link.queue, "bytes", False))
-        shortest, longest = map(float, link.queue.spacing()) if hooks.tick else (0.0, 0.0)
+        law = link.queue.in_packets(float(link.buffer))
+        hooks = queue_hooks(law, float(link.initial.average))
+        by_bytes = bool(getattr(law, "bytes", False))
+        shortest, longest = map(float, law.spacing()) if hooks.tick else (0.0, 0.0)
         if hooks.tick and (shortest + longest) / 2 < _SHORTEST_TICK:
             raise PacketError(
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
                 f"s between ticks, got {(shortest + longest) / 2:g}"
             )
-        size = len(jax.tree.leaves(link.queue.start(1.0)))
+        size = len(jax.tree.leaves(law.start(1.0)))
+        self.queue_laws.append(law)
         self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
@@ -106,18 +110,18 @@ class Simulation:
             unit=unit,
             limit=limit,
             by_bytes=by_bytes,
-            counts_system=getattr(link.queue, "counts", "waiting") == "system",
+            counts_system=getattr(law, "counts", "waiting") == "system",
             update=hooks.update,
             arrive=hooks.arrive,
             say=hooks.say,
             tick=hooks.tick,
             block=self._array(hooks.block),
-            averages=_averages(link.queue),
+            averages=_averages(law),
             period=shortest,
             spread=longest - shortest,
             timer=timer,
-            waits=link.queue.waits,
-            loads=link.queue.loads,
+            waits=law.waits,
+            loads=law.loads,
             link=k,
             key=stream_key(self.seed, "queue", k),
         )
@@ -313,6 +317,7 @@ class Simulation:
             "ring_mask": ring - 1,
             "hops": self._routes.hops,
         } | self._scoreboards(pool, ring)
-        for name, value in values.items():
+        kinds = self.entities["kind"].tolist()
+        for name, value in (values | addresses(kinds, self.groups, self.ports)).items():
             state[0][name] = value
         return state

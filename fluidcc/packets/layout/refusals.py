@@ -2,32 +2,60 @@
 
 from collections.abc import Iterator
 
-from fluidcc.laws.law import Arrival
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.network import Flows, Link, Network
 from fluidcc.packets.layout.options import sender_options
 
 _RECOVERIES = ("reno", "newreno", "sack")
 
 
-def _link(link: Link) -> Iterator[tuple[str, str]]:
-    law = link.queue
+def _by_rate(law: AbstractQueueLaw) -> bool:
+    """Whether marks depend on the rate of arrivals, and so mean something for these alone."""
     often, seldom = (Arrival(1.0, elapsed, 1.0, 1.0) for elapsed in (1e-9, 1e9))
     state = law.start(1.0)
-    if law.signal(state, often).mark != law.signal(state, seldom).mark:
+    return float(law.signal(state, often).mark) != float(law.signal(state, seldom).mark)
+
+
+def _link(link: Link) -> Iterator[tuple[str, str]]:
+    try:
+        law = link.queue.in_packets(float(link.buffer))
+    except ValueError as error:
+        yield "queue", str(error)
+        return
+    if _by_rate(law):
         yield "queue", f"{law.name} states its marks as a share of a rate, not packet by packet"
 
 
-def _flows(flows: Flows) -> Iterator[tuple[str, str]]:
+def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]]:
+    """What does not go with a law that marks the packets which come too fast."""
+    told, p = flows.feedback, 0.3  # any probability
+    if told.moment is not Moment.ENTRY:
+        why = f"{told.name} decides {told.moment.value}"
+        yield "feedback", f"{law.name} judges data packets as they enter the queue, {why}"
+    if float(flows.marking.probability(p, flows.window)) != p:
+        why = f"{flows.marking.name} needs a probability"
+        yield "marking", f"{law.name} says to each packet whether it is marked, {why}"
+
+
+def _flows(flows: Flows, passed: list[Link]) -> Iterator[tuple[str, str]]:
     law = flows.window
     if law.recovery not in _RECOVERIES and sender_options(flows.sender).recovery == "law":
         known = " or ".join(f'"{name}"' for name in _RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"
+    for queue in (link.queue for link in passed if _by_rate(link.queue)):
+        yield from _on_arrival(flows, queue)
 
 
 def refusals(net: Network) -> list[str]:
     """One line for each part of a network that packets cannot do, by its path in a scenario."""
-    links = zip(net.link_names, net.links, strict=True)
-    flows = zip(net.flow_names, net.flows, strict=True)
-    found = [(f"links.{name}.{key}", why) for name, part in links for key, why in _link(part)]
-    found += [(f"flows.{name}.{key}", why) for name, part in flows for key, why in _flows(part)]
+    found = [
+        (f"links.{name}.{key}", why)
+        for name, link in zip(net.link_names, net.links, strict=True)
+        for key, why in _link(link)
+    ]
+    found += [
+        (f"flows.{name}.{key}", why)
+        for name, flows in zip(net.flow_names, net.flows, strict=True)
+        for key, why in _flows(flows, [net.links[k] for k in flows.route])
+    ]
     return [f"{path}: {why}" for path, why in found]
