@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rival simulators for the benchmarks: ns-2.35 (Debian, Ubuntu).
+# Rival simulators for the benchmarks: ns-2.35, and a compiler for the twin (Debian, Ubuntu).
 set -e
 apt-get update
-apt-get install --yes --no-install-recommends ns2
+apt-get install --yes --no-install-recommends g++ ns2

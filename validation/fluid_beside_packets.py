@@ -24,6 +24,7 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
+from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
@@ -102,6 +103,7 @@ def queue_laws() -> Iterator[Case]:
         AdaptiveRED(min_th=100.0, max_th=300.0, w_q=1e-4),
         PI(),
         REM(q_ref=150.0),
+        AVQ(),
     )
     for law in laws:
         yield Case("queues", law.name, "ecn_mod flows", network(law, **mod))

@@ -12,11 +12,14 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.law import Arrival
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.rem import REM, Price
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Uniform, Wait
 from fluidcc.laws.traffic import Files, Sessions
@@ -44,6 +47,30 @@ class AfterSignal(Uniform):
     def chance(self, p: Num, gap: Num) -> Num:
         """p/(1 - gap p) until that reaches 1."""
         return super().chance(p, gap + 1)
+
+
+class RateREM(REM):
+    """REM whose price moves by the packets that arrive, dropped ones too, beyond the link's rate.
+
+    `before` counts the arrivals since the last sample.
+    """
+
+    name: ClassVar[str] = "rate_rem"
+    source: ClassVar[str] = "athuraliya2001; ns2, rem.cc"
+
+    def start(self, average: Num) -> Price:
+        """Start from price 0."""
+        return Price(0.0, 0.0)
+
+    def on_arrival(self, x: Price, seen: Arrival) -> Price:
+        """Count arrivals."""
+        return Price(0.0, seen.count)
+
+    def on_tick(self, x: Price, seen: Arrival) -> Price:
+        """Move the price by backlog and excess of arrivals, not below 0."""
+        excess = x.before - seen.capacity * self.interval
+        price = x.price + self.gamma * (self.alpha * (seen.queue - self.q_ref) + excess)
+        return Price(ops.maximum(price, 0.0) - x.price, -x.before)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,9 +206,13 @@ def _chain(params: dict[str, Any]) -> Scenario:
         queue = AdaptiveRED(spreading=Wait(), target="band", **red)
     elif params["aqm"] == "PI":
         queue = _pi(10.0)
+    elif params["aqm"] == "REM":
+        queue = RateREM(q_ref=10.0)
+    front = params["aqm"] == "REM"
     rates = (1.5e6, 1.5e6, slow, 1e7)
     delays = (0.01, 0.01, 0.01, 0.002)
-    buffers = (35.0, 34.0, 34.0, 34.0)  # ns-2's DropTail counts the packet that arrives
+    # ns-2's DropTail and REM count the packet that arrives
+    buffers = (34.0 if front else 35.0, 34.0, 34.0, 34.0)
     links = tuple(
         Link(queue=law, capacity=rate / 8000, packet_size=1000.0, delay=delay, buffer=buffer)
         for law, rate, delay, buffer in zip(
@@ -193,7 +224,7 @@ def _chain(params: dict[str, Any]) -> Scenario:
         n=np.array([float(n)]),
         rtt=np.array([2 * (0.002 + sum(delays)) + sum(ACK / rate for rate in (*rates, 1e7))]),
         reaction=OncePerRTT(),
-        feedback=MarkTail() if ecn else Loss(),
+        feedback=(MarkFront() if front else MarkTail()) if ecn else Loss(),
         route=(0, 1, 2, 3),
         access_delay=0.002,
         access_capacity=1250.0,

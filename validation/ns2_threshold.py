@@ -7,6 +7,7 @@ Here a connection request that is answered at that instant does the same; where 
 after another it would meet the queues of those before, so these begin with data.
 """
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -34,6 +35,7 @@ from fluidcc.packets.layout.plan import plan
 ACK = 320.0  # bit
 BASE = 10.0  # s, when the data start
 HORIZONS = (10, 25, 30, 40, 100)  # s from there
+NEAR = 0.004  # s, from the last router to the receiver
 TICK = 0.01  # s
 POLL = 0.002  # s between looks for the first reaction in ns-2
 _NEVER = 1e-9  # ns-2's probability below the threshold, where the average is above `low`
@@ -83,7 +85,7 @@ def network(params: dict[str, Any]) -> Network:
     groups = []
     for k in range(params["n"]):
         source = 0.002 + k * params.get("drtt_ms", 0.0) / 2000
-        rtt = 2 * (source + 2 * satellite + 0.004) + 8000 / access + back
+        rtt = 2 * (source + 2 * satellite + NEAR) + 8000 / access + back
         start = BASE + k * params.get("stagger", 0.0)
         groups.append(Flows(
             window=Reno(max_window=20000.0),
@@ -108,6 +110,12 @@ def network(params: dict[str, Any]) -> Network:
     )
 
 
+def _round_trip(net: Network, k: int = 0) -> float:
+    """The round trip of flow k with every transmission of a packet that meets no queue [s]."""
+    flow = net.flows[k]
+    return float(flow.rtt[0]) + 2 / float(net.links[0].capacity) + 1 / float(flow.access_capacity)
+
+
 def _prepared(net: Network, seed: int) -> Simulation:
     """A run whose flows have sent one packet and taken its acknowledgement, flow k at 0.05 k s."""
     out = Simulation(plan(net), seed, True, scale=8)
@@ -115,11 +123,8 @@ def _prepared(net: Network, seed: int) -> Simulation:
     for name, value in {"next_sequence": 1, "capable": 1, "timed_sequence": 0}.items():
         out.flows[name] = value
     out.flows["acked"] = out.flows["highest_sent"] = 0
-    for k, (flow, group) in enumerate(zip(out.flows, net.flows, strict=True)):
-        # the round trip with every transmission of a packet that meets no queue
-        link = net.links[0]
-        span = flow["rtt"] + 2 / float(link.capacity) + 1 / float(group.access_capacity)
-        ticks = int((span + (0.05 * k + flow["boot"]) % TICK) / TICK)
+    for k, flow in enumerate(out.flows):
+        ticks = int((_round_trip(net, k) + (0.05 * k + flow["boot"]) % TICK) / TICK)
         flow["smoothed"], flow["deviation"] = ticks << 3, ticks << 1
         flow["rto"] = 3 * ticks * TICK
     return out
@@ -155,11 +160,27 @@ def _since(simulation: Simulation, taken: list[Snapshot], span: int) -> dict[str
     } | ({"maxq_wait_10s": link["queue_max"]} if span == 10 else {})
 
 
-def _run(params: dict[str, Any], seed: int) -> dict[str, float]:
+def theorem(params: dict[str, Any]) -> dict[str, float]:
+    """Products of round trip and rate, and the bound of the queue that the paper states [packet].
+
+    The bound is 2 T + r d - 1 for marks at the tail and T + r d for marks at the front.
+    """
+    net, at = network(params), float(params["T"])
+    rate, flow = float(net.links[0].capacity), net.flows[0]
+    rd = _round_trip(net) * rate
+    way = float(flow.access_delay) + sum(float(link.delay) for link in net.links) + NEAR
+    front = params.get("mk") == "vqfront"
+    return {"rd": rd, "rd_prop": 2 * way * rate, "bound": at + rd if front else 2 * at + rd - 1}
+
+
+@functools.cache
+def _run(settings: tuple[tuple[str, Any], ...], seed: int) -> dict[str, float]:
     """What one run tells."""
     advance, settle = entry_points()
+    params = dict(settings)
     net, duration, half = network(params), int(params["dur"]), int(params["dur"]) // 2
-    out = _first_reaction(_prepared(net, seed), duration)
+    out = _first_reaction(_prepared(net, seed), duration) | theorem(params)
+    out["max_queue_slow_start"] = out["maxq_wait_ss"]
     if "mk" in params:  # after a mark the virtual queue is no longer what is there
         return out
     simulation, taken = _prepared(net, seed), []
@@ -172,6 +193,7 @@ def _run(params: dict[str, Any], seed: int) -> dict[str, float]:
             out |= _since(simulation, taken, span)
     for name in ("util", "eff"):
         out[f"{name}_second_half"] = 2 * out[f"{name}_{duration}s"] - out[f"{name}_{half}s"]
+    out["max_queue_whole_run"] = out["maxq_wait"]
     return out
 
 
@@ -193,7 +215,7 @@ def _first_reaction(simulation: Simulation, duration: float) -> dict[str, float]
 
 def measured(params: dict[str, Any], seeds: Iterable[int]) -> tuple[dict, dict]:
     """Means over seeds, and half widths of their intervals, of what a record tells."""
-    samples = [_run(params, seed) for seed in seeds]
+    samples = [_run(tuple(params.items()), seed) for seed in seeds]
     table = {name: np.array([sample[name] for sample in samples]) for name in samples[0]}
     width = {name: float(half_width(values)) for name, values in table.items()}
     return {name: float(values.mean()) for name, values in table.items()}, width

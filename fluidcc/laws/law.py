@@ -223,12 +223,21 @@ class AbstractQueueLaw(Law):
         """Whether the signal jumps where a queue that it controls may come to rest."""
         return False
 
+    def in_packets(self, buffer: float) -> "AbstractQueueLaw":
+        """The law that packets meet at a link with this buffer [packet].
+
+        Another one where the signal to a packet depends on a memory that has no part in the mean.
+        Raises ValueError where no packet could ever get a signal.
+        """
+        return self
+
 
 class Moment(enum.Enum):
     """When the fate of a signal is decided."""
 
     ENTRY = "as the data packet enters the queue"
     DEPARTURE = "as the data packet leaves the queue"
+    TRANSMITTED = "as the transmission of the data packet ends"
     REVERSE = "as the acknowledgement passes the router on its way back"
 
 
@@ -249,7 +258,8 @@ class AbstractFeedback(Law):
         """Age of a signal when the source hears it [s]."""
         if not self.on_data:
             return trip.reverse
-        inside = trip.queueing if self.moment is Moment.DEPARTURE else 0.0
+        leaving = self.moment in (Moment.DEPARTURE, Moment.TRANSMITTED)
+        inside = trip.queueing if leaving else 0.0
         return trip.round_trip - trip.forward - inside
 
     def carrier(self, trip: Trip) -> Num:

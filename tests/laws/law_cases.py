@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,6 +59,12 @@ def concrete_laws() -> set[type[Law]]:
 
 def registered_laws() -> list[type[Law]]:
     return [law for kind in LAWS.values() for law in kind.values()]
+
+
+def packet_forms() -> list[type[Law]]:
+    """Laws that packets meet in the place of registered ones."""
+    forms = [type(law().in_packets(60.0)) for law in LAWS["queue"].values()]
+    return [form for form in forms if form not in LAWS["queue"].values()]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -212,7 +219,7 @@ def _found() -> Iterator[Case]:
     known: set[Any] = set()
     seen: set[Any] = set()
     for kind, methods in RULES.items():
-        for law in (law for law in registered_laws() if issubclass(law, kind)):
+        for law in (law for law in registered_laws() + packet_forms() if issubclass(law, kind)):
             if kind is AbstractMarking:
                 windows = [w for w in registered_laws() if issubclass(w, AbstractPolynomial)]
                 yield from (Case(law(), "probability", w()) for w in windows)
@@ -269,6 +276,7 @@ _EVENT = {
     r"\alpha": _SHARE,
     r"\sigma": _SHARE,
     "c": _SHARE,
+    "o": st.sampled_from([0.0, 1.0]),
 }
 """Ranges of what states and events tell, by symbol."""
 _QUEUES = ("q", "v", "q_0", r"q_{\mathrm{av}}")
@@ -280,7 +288,8 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     """Numbers in the order of the case's symbols; queues and loads often lie on a corner."""
     parameters = draw(parameters_of(case.owner))
     packets = [
-        v for k, v in parameters.items() if isinstance(case.owner, AbstractQueueLaw)
+        v for k, v in parameters.items()
+        if isinstance(case.owner, AbstractQueueLaw) and math.isfinite(v)
         and case.owner.__dataclass_fields__[k].metadata["info"].unit == "packet"
     ]  # fmt: skip
     corners = [0.0, *packets, *(2 * v for v in packets), sum(packets)]

@@ -14,7 +14,7 @@ from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.layout.options import PROFILES, fields
 from fluidcc.packets.run import simulate_packets
 
-QUEUES = [law for law in LAWS["queue"].values() if law.name != "avq"]  # it has no packets
+QUEUES = list(LAWS["queue"].values())
 WINDOWS = st.one_of(st.sampled_from([1.0, 2.0, 1e9, math.inf]), logarithmic(1.0, 1e4))
 BUFFERS = st.one_of(st.sampled_from([0.3, 1.0, 2.0, math.inf]), logarithmic(1.0, 1e3))
 DELAYS = st.one_of(st.sampled_from([0.0, 0.01]), logarithmic(1e-6, 2.0))

@@ -17,6 +17,7 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
+from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
@@ -175,6 +176,22 @@ def two_ways(traffic: AbstractSource) -> Network:
     )
 
 
+def rewritten_back() -> Network:
+    """Two routers that rewrite the ACKs of the data in their queues, which come over two links."""
+    there = Link(queue=red(), capacity=1250.0, packet_size=1000.0, delay=0.0113, buffer=60.0)
+    back = dataclasses.replace(there, queue=Droptail(), capacity=1000.0)
+    group = flows(
+        4, feedback=ReceiverWindow(), route=(0, 1), reverse_route=(2, 3), rtt=np.array([0.1217])
+    )
+    against = flows(2, route=(2, 3), reverse_route=(0, 1), rtt=np.array([0.1217]))
+    return Network(
+        links=(there, dataclasses.replace(there, capacity=1200.0), back, back),
+        flows=(group, against),
+        link_names=("one", "two", "back_two", "back_one"),
+        flow_names=("rewritten", "against"),
+    )
+
+
 CASES = {
     "ecn": dumbbell(flows(5), red()),
     "loss": dumbbell(flows(5, feedback=Loss()), red()),
@@ -183,6 +200,8 @@ CASES = {
     "refractory": dumbbell(flows(4, reaction=Refractory()), Threshold(at=10.0)),
     "front": dumbbell(flows(4, feedback=MarkFront()), Threshold(at=10.0)),
     "red_front": dumbbell(flows(4, feedback=MarkFront()), red()),
+    "red_sent": dumbbell(flows(4, feedback=MarkFront(when="end")), red()),
+    "avq": dumbbell(flows(4), AVQ(alpha=1.0), cross=100.0, cross_sizes="exponential"),
     "backward": dumbbell(flows(4, feedback=Backward(), reaction=PerMark(growth="all")), red()),
     "ecn_mod": dumbbell(flows(4, window=ECNMod(max_window=100.0), reaction=PerMark()), red()),
     "direct": dumbbell(flows(4, access_delay=None, access_capacity=float("inf")), red()),
@@ -214,6 +233,7 @@ CASES = {
     ),
     "voice_bytes": dumbbell(flows(3), red(bytes=True), voice=Voice(calls=300.0)),
     "background_chain": background_chain(),
+    "reverse_route": rewritten_back(),
     "reverse_chain": chain(feedback=ReceiverWindow(), window=Reno(max_window=40.0)),
     "web": dumbbell(
         flows(6, traffic=Web(file=20.0, idle=0.5, sizes="pareto", idles="pareto2")), red()

@@ -17,7 +17,7 @@ FAST = {
         "A_homog_ecn_250ms_n45",
     ),
     "a_web": ("A_web_ecn_40ms_n5",),
-    "b_rwm": ("B_ARED_cong0_n4", "B_ARED-ECN_cong1_n10"),
+    "b_rwm": ("B_ARED_cong0_n4", "B_ARED-ECN_cong1_n10", "B_extra_REM-ECN_cong0_n20"),
     "c_ca": ("C_ca_TS59",),
     "c_single": ("C_single_bw1.5_acc10_TS30_exact1", "C_single_bw1.5_acc10_TS30_exact0"),
     "c_multi": ("C_two_TS59_B1rd", "C_ten_diffrtt_TS59_inf"),

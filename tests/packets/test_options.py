@@ -1,5 +1,6 @@
 """Sender options: profiles, faults, and that every one of them does something."""
 
+import csv
 import dataclasses
 import subprocess
 import sys
@@ -39,6 +40,7 @@ EFFECTS = {
     "integer_windows": (True, "ecn"),
     "partial_deflation": (False, "loss"),
     "partial_timer_once": (False, "loss"),
+    "recovery_burst": (1, "loss"),
     "recovery": ("reno", "loss"),
     "echo": ("packet", "ecn"),
     "grow_on_echo": (True, "ecn"),
@@ -86,6 +88,38 @@ def test_each_recovery_is_its_own(repair, plain):
     runs = _runs("loss", recovery=repair)
     assert (runs == plain["loss"]) == (repair == "newreno")  # the law's own
     assert runs[0]["flows"]["flows"]["recoveries"] > 0
+
+
+def _largest_burst(lines):
+    """Most new packets that one ACK lets out in a recovery, of flows without a timeout so far."""
+    most, flows_seen = 0, {}
+    for line in lines:
+        event, flow = line["event"], flows_seen.setdefault(
+            line["flow"], {"highest": 0, "end": None, "count": 0, "over": False}
+        )  # fmt: skip
+        flow["over"] |= event == "timeout"
+        if flow["over"] or event not in ("send", "ack"):
+            continue
+        sequence = int(line["sequence"])
+        if event == "ack":
+            flow["count"] = 0
+            if flow["end"] is not None and sequence >= flow["end"]:
+                flow["end"] = None
+        elif sequence > flow["highest"]:
+            flow["highest"], flow["count"] = sequence, flow["count"] + 1
+            if flow["end"] is not None:
+                most = max(most, flow["count"])
+        elif flow["end"] is None:
+            flow["end"] = flow["highest"]
+    return most
+
+
+@pytest.mark.parametrize("burst", [1, 2])
+def test_an_ack_in_a_recovery_lets_out_the_burst_at_most(burst, tmp_path):
+    group = flows(6, feedback=Loss(), sender=(("recovery_burst", burst),))
+    simulate_packets(dumbbell(group, red(), buffer=20.0), until=20.0, trace=tmp_path / "lines.csv")
+    with (tmp_path / "lines.csv").open(newline="") as file:
+        assert _largest_burst(csv.DictReader(file)) == burst
 
 
 @pytest.mark.parametrize("name", EFFECTS)

@@ -10,7 +10,6 @@ import pytest
 from packet_cases import CASES, chain, dumbbell, finished, flows, red
 from scipy import stats
 
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import PerMark
@@ -163,13 +162,6 @@ def _with(**changes):
         (CASES["ecn"], {"until": 1e301}, "0 <= warmup < until"),
         (CASES["ecn"], {"until": "5"}, r"0 <= warmup < until.*got 0\.0 and '5'"),
         (CASES["ecn"], {"until": 5.0, "warmup": None}, "0 <= warmup < until.*got None and"),
-        (
-            dumbbell(
-                _with(feedback=ReceiverWindow(), reverse_route=(0,), rtt=np.array([0.5])), red()
-            ),
-            {"until": 1.0},
-            "reverse_route: routers that rewrite ACKs",
-        ),
         (CASES["ecn"], {"until": 1.0, "seeds": ()}, "seeds: expected different whole numbers"),
         (CASES["ecn"], {"until": 1.0, "seeds": (1, 1)}, "seeds: expected different"),
         (CASES["ecn"], {"until": 1.0, "threads": 0}, "threads: expected at least 1"),

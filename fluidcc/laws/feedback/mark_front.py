@@ -3,11 +3,23 @@
 from typing import ClassVar
 
 from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.parameters import choice
 
 
 class MarkFront(AbstractFeedback):
-    """ECN: marked on leaving the queue, echoed by the receiver."""
+    """ECN: marked on leaving the queue, echoed by the receiver.
+
+    A packet leaves as its transmission starts, or as that ends: by a packet time later, and by what
+    has come in the meantime. In the fluid model packets take no time, and both are one.
+    """
 
     name: ClassVar[str] = "mark_front"
     source: ClassVar[str] = "durresi2001, section 3"
-    moment: ClassVar[Moment] = Moment.DEPARTURE
+    when: str = choice(
+        "start", "start", "end", doc="packets: marked as the transmission starts, or as it ends"
+    )
+
+    @property
+    def moment(self) -> Moment:
+        """At either end of the transmission."""
+        return Moment.TRANSMITTED if self.when == "end" else Moment.DEPARTURE

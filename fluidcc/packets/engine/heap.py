@@ -6,11 +6,11 @@ arrival when its transmission began), then by entity number: results do not depe
 shape, and equal round trips on a lattice of packet times resolve as in ns-2.
 """
 
-from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.records import entity_at, node_at
 
 
-@compiled
+@inlined
 def _place(s, slot, time, since, entity):
     node = node_at(s.heap, slot)
     node.time = time
@@ -19,7 +19,7 @@ def _place(s, slot, time, since, entity):
     entity_at(s.entities, entity).slot = slot
 
 
-@compiled
+@inlined
 def _earlier(time, since, entity, node):
     if time != node.time:
         return time < node.time

@@ -2,7 +2,7 @@
 
 from fluidcc.packets.engine.calls import count_calls, ring, speak
 from fluidcc.packets.engine.datagrams import cross, leave
-from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.ports import account, arrive, depart
 from fluidcc.packets.engine.queues import arrived, travel
 from fluidcc.packets.engine.receivers import receive
@@ -39,7 +39,7 @@ from fluidcc.packets.engine.ticks import tick
 from fluidcc.packets.engine.windows import hold
 
 
-@compiled
+@inlined
 def _forward(s, index, start, spent):
     """Bring a data packet to the next entity of its route, or to the receiver.
 

@@ -20,9 +20,9 @@ INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether the engine runs as plain Python: for debugging, and to prove that both agree."""
 
 # no way in from Python or C: only the entry points are called from outside
-_jit: Any = numba.njit(  # pyright: ignore[reportCallIssue]
-    error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+_OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_jit: Any = numba.njit(**_OPTIONS)  # pyright: ignore[reportCallIssue]
+_jit_inlined: Any = numba.njit(forceinline=True, **_OPTIONS)  # pyright: ignore[reportCallIssue]
 _INT64 = ir.IntType(64)
 _hooks: dict[int, Callable[[Any], None]] = {}
 
@@ -30,6 +30,13 @@ _hooks: dict[int, Callable[[Any], None]] = {}
 def compiled(function: Callable) -> Callable:
     """Compile a function of the engine when something compiled first calls it."""
     return _jit(function)
+
+
+def inlined(function: Callable) -> Callable:
+    """Compile a function into each of its callers: for what nearly every event calls, from one
+    place, or in a few lines. A call costs more than in C; elsewhere only compilation would.
+    """
+    return _jit_inlined(function)
 
 
 def record_at(dtype: np.dtype) -> Any:

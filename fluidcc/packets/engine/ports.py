@@ -2,15 +2,17 @@
 
 from fluidcc.packets.engine.heap import schedule
 from fluidcc.packets.engine.parts import part
-from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.queues import append, release, take
 from fluidcc.packets.engine.records import (
     BESIDE,
+    DEPARTURE,
     DROP,
     ENTER,
     LEAVE,
     NEVER,
     REPLY,
+    TRANSMITTED,
     class_at,
     entity_at,
     flow_at,
@@ -18,12 +20,12 @@ from fluidcc.packets.engine.records import (
     port_at,
 )
 from fluidcc.packets.engine.scfq import tag_beside, tag_own, take_beside, take_own, turn_of_beside
-from fluidcc.packets.engine.signals import FORCED, KEEP, judge, leave_queue, tell_of_drop
+from fluidcc.packets.engine.signals import FORCED, KEEP, judge, mark_leaving, tell_of_drop
 from fluidcc.packets.engine.ticks import catch_up
 from fluidcc.packets.engine.traces import note_at_port
 
 
-@compiled
+@inlined
 def account(s, port):
     """Bring the integrals of the queue up to now; call before it changes."""
     span = s.now - port.changed
@@ -68,7 +70,7 @@ def _serve_beside(s, entity, port, beside):
     port.busy = 0
 
 
-@compiled
+@inlined
 def _transmit(s, entity, port, index):
     """Start a transmission from the port's own queue."""
     packet = packet_at(s.packets, index)
@@ -76,7 +78,7 @@ def _transmit(s, entity, port, index):
     port.busy = 1
     port.serving = index
     if port.say != 0:
-        leave_queue(s, port, packet)
+        mark_leaving(s, port, packet, DEPARTURE)
     port.started = s.now
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
@@ -173,7 +175,7 @@ def arrive(s, entity, index):
     port.largest_system = max(port.largest_system, port.count + port.busy)
 
 
-@compiled
+@inlined
 def depart(s, entity):
     """End a transmission: the packet, when it began, and how long it took."""
     port = port_at(s.ports, entity_at(s.entities, entity).index)
@@ -181,6 +183,8 @@ def depart(s, entity):
     index = port.serving
     packet = packet_at(s.packets, index)
     size = packet.size
+    if port.marks_sent == 1 and port.busy == 1:
+        mark_leaving(s, port, packet, TRANSMITTED)
     if s.trace != 0:
         note_at_port(s, LEAVE, port, packet)
     start = port.started

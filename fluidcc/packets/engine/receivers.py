@@ -2,7 +2,7 @@
 
 from fluidcc.packets.engine.blocks import report_blocks
 from fluidcc.packets.engine.loads import decode
-from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.queues import post
 from fluidcc.packets.engine.records import (
     CONFIRM,
@@ -54,7 +54,7 @@ def _echo(receiver, group, flags):
     return receiver.echo if flags & MARKABLE else 0
 
 
-@compiled
+@inlined
 def receive(s, index, start, spent):
     """Take a data packet in, and send its ACK on the way back.
 

@@ -21,7 +21,7 @@ CROSS, CALLS, CALL = 10, 11, 12
 FRESH = -1
 
 # when the fate of a signal is decided
-ENTRY, DEPARTURE, REVERSE = 0, 1, 2
+ENTRY, DEPARTURE, REVERSE, TRANSMITTED = 0, 1, 2, 3
 
 # flags of packets; replies are acknowledgements and quenches
 MARKABLE, MARKED, ECHO, CONFIRM, SETUP, REPLY = 1, 2, 4, 8, 16, 32
@@ -99,7 +99,7 @@ PORT_RECORD = _record(
     "beside largest_bytes",
     u8="key",
     i4="head tail count serving busy armed by_bytes averages counts_system largest largest_system "
-    "timer waits due loads link",
+    "timer waits due loads link marks_sent",
 )
 
 GROUP_RECORD = _record(
@@ -109,7 +109,8 @@ GROUP_RECORD = _record(
     i4="size ack_size quench_size syn_size syn dup_acks limited_transmit "
     "one_fast_retransmit integer_windows partial_deflation partial_timer_once newreno echoes "
     "markable quenched moment each_mark "
-    "sticky grow_on_echo choice_waiting choice_arms states loads marks_tell_load sack",
+    "sticky grow_on_echo choice_waiting choice_arms states loads marks_tell_load sack "
+    "recovery_burst",
 )
 
 FLOW_RECORD = _record(

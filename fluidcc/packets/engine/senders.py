@@ -1,7 +1,7 @@
 """Senders: what ACKs and timers do; duplicate ACKs and recovery of Reno and NewReno. ns-2.35."""
 
 from fluidcc.packets.engine.parts import part
-from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.queues import arrived, release
 from fluidcc.packets.engine.records import (
     ACKNOWLEDGE,
@@ -109,7 +109,7 @@ def _measure(s, flow, group, packet):
     flow.last_delay = delay
 
 
-@compiled
+@inlined
 def _take(s, f, flow, group, sequence, echo):
     """Take an ACK without blocks: advance or repair, send."""
     if sequence > flow.acked:
@@ -126,10 +126,10 @@ def _take(s, f, flow, group, sequence, echo):
     if flow.duplicates == 0:
         send_allowed(s, f, flow, group, 0, 0)
     elif flow.duplicates >= group.dup_acks:
-        send_allowed(s, f, flow, group, 2 if group.newreno == 1 else 0, 0)
+        send_allowed(s, f, flow, group, group.recovery_burst, 0)
 
 
-@compiled
+@inlined
 def acknowledge(s, index):
     """Take an ACK: react to its echo, advance or repair, send."""
     packet = packet_at(s.packets, index)

@@ -1,6 +1,6 @@
 """Sending data packets, and what any acknowledgement of new data does, as in ns-2.35."""
 
-from fluidcc.packets.engine.pointer import compiled
+from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.ports import arrive
 from fluidcc.packets.engine.queues import allocate, travel
 from fluidcc.packets.engine.records import (
@@ -117,7 +117,7 @@ def restart_timer(s, f, flow, group, sequence):
         cancel_timer(flow)
 
 
-@compiled
+@inlined
 def accept(s, f, flow, group, sequence, echo):
     """Take an ACK of new data that ends, or is outside, a recovery; the window stays as it is."""
     flow.duplicates = 0
@@ -132,7 +132,7 @@ def accept(s, f, flow, group, sequence, echo):
     restart_timer(s, f, flow, group, sequence)
 
 
-@compiled
+@inlined
 def advance(s, f, flow, group, sequence, echo):
     """Take an ACK of new data, and grow."""
     accept(s, f, flow, group, sequence, echo)

@@ -4,10 +4,9 @@ from math import inf
 
 from fluidcc.packets.engine.loads import stamp
 from fluidcc.packets.engine.parts import part
-from fluidcc.packets.engine.pointer import call, compiled
+from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.queues import allocate, travel
 from fluidcc.packets.engine.records import (
-    DEPARTURE,
     ENTRY,
     M_PROBABILITY,
     MARK,
@@ -42,7 +41,7 @@ def waiting(port):
     return port.bytes / port.unit if port.by_bytes == 1 else float(port.count)
 
 
-@compiled
+@inlined
 def tell(s, port, size, queue):
     """Write what an arrival, departure or tick tells into the law's block."""
     block = port.block
@@ -129,7 +128,7 @@ def _choose(s, port, packet, flow, group, below):
     return KEEP
 
 
-@compiled
+@inlined
 def judge(s, port, packet, queued, full):
     """Fate of an arriving packet under the port's law."""
     flow = flow_at(s.flows, packet.flow)
@@ -185,7 +184,7 @@ def choose_late(s, port, packet, flow, group, queue):
 
 @part(records="port packet flow group")
 def mark_front(s, port, packet, flow, group):
-    """Decide as a packet leaves the queue."""
+    """Decide as a packet leaves the queue, or the transmitter."""
     queue = waiting(port)
     if port.counts_system == 1:
         queue += 1
@@ -193,9 +192,9 @@ def mark_front(s, port, packet, flow, group):
 
 
 @compiled
-def leave_queue(s, port, packet):
-    """Let a packet leave the queue, and be marked now if its flow asks for it."""
+def mark_leaving(s, port, packet, moment):
+    """Mark a packet now, DEPARTURE from the queue or TRANSMITTED, if its flow asks for it."""
     flow = flow_at(s.flows, packet.flow)
     group = group_at(s.groups, flow.group)
-    if group.moment == DEPARTURE and packet.flags & MARKABLE:
+    if group.moment == moment and packet.flags & MARKABLE:
         mark_front(s, port, packet, flow, group)

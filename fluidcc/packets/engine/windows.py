@@ -1,6 +1,6 @@
 """Windows of senders: growth and cuts by the hooks of the window law and its reaction."""
 
-from fluidcc.packets.engine.pointer import call, compiled
+from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.records import (
     FAST,
     NOT_A_NUMBER,
@@ -140,7 +140,7 @@ def tick(s, flow, group):
     set_tick(s, flow, group)
 
 
-@compiled
+@inlined
 def grow(s, flow, group, sequence, echo):
     """Grow on an ACK of new data: by slow start or by the law, where the reaction permits."""
     if echo == 1 and flow.capable == 1 and group.sticky == 1 and group.grow_on_echo == 0:

@@ -31,7 +31,12 @@ TOO_MUCH_UNDER_WAY = (
 )
 
 
-_MOMENTS = {Moment.ENTRY: r.ENTRY, Moment.DEPARTURE: r.DEPARTURE, Moment.REVERSE: r.REVERSE}
+_MOMENTS = {
+    Moment.ENTRY: r.ENTRY,
+    Moment.DEPARTURE: r.DEPARTURE,
+    Moment.TRANSMITTED: r.TRANSMITTED,
+    Moment.REVERSE: r.REVERSE,
+}
 
 
 def _averages(law: AbstractQueueLaw) -> bool:
@@ -104,6 +109,7 @@ class Simulation:
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
         timer = routes.add(r.TIMER, port) if hooks.tick else 0
+        groups = self.plan.groups
         return routes.port(
             rate=capacity * unit,
             capacity=capacity,
@@ -123,6 +129,7 @@ class Simulation:
             waits=law.waits,
             loads=law.loads,
             link=k,
+            marks_sent=bool(hooks.say) and any(g.moment is Moment.TRANSMITTED for g in groups),
             key=stream_key(self.seed, "queue", k),
         )
 
@@ -154,6 +161,7 @@ class Simulation:
             "quench_size": int(options.quench_size),
             "newreno": recovery == "newreno",
             "sack": recovery == "sack",
+            "recovery_burst": options.recovery_burst if recovery == "newreno" else 0,
             "echoes": group.echoes,
             "markable": group.markable,
             "quenched": group.flows.feedback.quench,

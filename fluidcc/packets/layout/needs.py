@@ -35,7 +35,7 @@ def _needed(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> Iter
     for name, parts in _GROUPS.items():
         if groups[name].any():
             yield from parts
-    if (groups["moment"] == r.DEPARTURE).any():
+    if np.isin(groups["moment"], (r.DEPARTURE, r.TRANSMITTED)).any():
         yield "signals_mark_front"
     if (ports["beside"] != 0).any():
         yield from _BESIDE

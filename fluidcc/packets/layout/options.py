@@ -58,6 +58,10 @@ class SenderOptions:
     partial_timer_once: bool = _rule(
         True, "", "only the first partial ACK of a recovery restarts the timer"
     )
+    recovery_burst: int = _rule(
+        2, "packet", "most that NewReno sends on one ACK in a recovery; 0 for any number",
+        (0, 1_000_000),
+    )  # fmt: skip
     recovery: str = _rule(
         "law", "", "how losses are repaired", choices=("law", "reno", "newreno", "sack")
     )

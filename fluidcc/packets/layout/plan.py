@@ -171,12 +171,15 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     if back < 0:
         raise PacketError(f"{name}.rtt: expected at least its way there, {way:g} s, got {rtt:g}")
     ways = [float(delay) for delay in reverse_delays(flows, delays)]
-    if flows.feedback.moment is Moment.REVERSE:
-        if flows.reverse_route:
+    if flows.feedback.moment is Moment.REVERSE and flows.reverse_route:
+        if len(flows.reverse_route) != len(flows.route):
             raise PacketError(
-                f"{name}.reverse_route: routers that rewrite ACKs ({flows.feedback.name}) see them "
-                "on the way back along route, got another way"
+                f"{name}.reverse_route: {flows.feedback.name} lets each router rewrite the ACKs of "
+                "the data that it queues, so that ACKs must pass the routers of route, the last "
+                f"first: expected as many links as in route, {len(flows.route)}, got "
+                f"{len(flows.reverse_route)}"
             )
+    elif flows.feedback.moment is Moment.REVERSE:
         if ways != sorted(ways):
             raise PacketError(
                 f"{name}.reverse_delay: ACKs pass the routers from the last to the first, got "

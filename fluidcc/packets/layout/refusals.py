@@ -37,6 +37,11 @@ def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]
         yield "marking", f"{law.name} says to each packet whether it is marked, {why}"
 
 
+def _passed(flows: Flows) -> tuple[int, ...]:
+    """Links that packets of these flows pass, with the requests before transfers."""
+    return flows.route + (flows.reverse_route if float(flows.traffic.request()) > 0 else ())
+
+
 def _flows(flows: Flows, passed: list[Link]) -> Iterator[tuple[str, str]]:
     law = flows.window
     if law.recovery not in _RECOVERIES and sender_options(flows.sender).recovery == "law":
@@ -56,6 +61,6 @@ def refusals(net: Network) -> list[str]:
     found += [
         (f"flows.{name}.{key}", why)
         for name, flows in zip(net.flow_names, net.flows, strict=True)
-        for key, why in _flows(flows, [net.links[k] for k in flows.route])
+        for key, why in _flows(flows, [net.links[k] for k in _passed(flows)])
     ]
     return [f"{path}: {why}" for path, why in found]

@@ -120,8 +120,8 @@ class Routes:
     def _back(self, flow: FlowPlan, way: list[int], told: list[int]) -> dict[int, int]:
         """Extend a row by the way back through links: of ACKs, and of quenches at each hop."""
         self.returns.append(self.wire(flow.return_delay))
-        for link in flow.back:
-            way += [self._links[link], self._ahead[link]]
+        for j, link in enumerate(flow.back):
+            way += [self._links[link], self._to_router(flow, j)]
         way.append(self._home(flow.home_delay, r.RETURN))
         starts = {}
         for j, hop in enumerate(told):
@@ -133,6 +133,24 @@ class Routes:
                 way += [self._links[link], self._ahead[link]]
             way.append(self._home(flow.home_delay, r.QUENCH))
         return starts
+
+    def _to_router(self, flow: FlowPlan, j: int) -> int:
+        """Wire behind link `j` of the way back, with the router at its end if that judges ACKs.
+
+        This is the router whose queue the data of the flow wait in, the last of the route first.
+        """
+        link = flow.back[j]
+        if self._plan.groups[flow.group].moment is not Moment.REVERSE:
+            return self._ahead[link]
+        port = self.kinds[self._links[flow.route[len(flow.route) - 1 - j]]][1]
+        if not self.ports[port]["say"]:
+            return self._ahead[link]
+        delay = float(self._plan.net.links[link].delay)
+
+        def make() -> int:  # behind the router, the way goes on by the table
+            return self.wire(delay, kind=r.ROUTER, port=port, onward=self.wire(0.0))
+
+        return self._once(("router", link, port), make)
 
     def _home(self, delay: float, kind: int) -> int:
         """Wire from the last link of the way back to the sender."""

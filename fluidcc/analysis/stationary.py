@@ -1,0 +1,352 @@
+"""The stationary law of a window under marks of constant probability, one packet at a time.
+
+Between reactions the window follows its own growth rule from ACK to ACK, so that windows lie on
+orbits of that rule; a reaction takes it from one orbit to the next. On a grid of such orbits growth
+is exact and only reactions are interpolated, in a way that keeps the mean. The chain is solved from
+reaction to reaction: what a reaction leaves, where the ACKs after it find the window, where the
+next reaction meets it. Marks are independent, losses and timeouts have no part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+import scipy.signal
+import scipy.sparse
+
+from fluidcc.analysis.linear import Array
+from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
+
+if TYPE_CHECKING:
+    import xarray
+
+_TIMEOUTS = 4.0  # packets; smaller windows have too few duplicate ACKs for fast recovery
+_LOST = 1e-12  # share of the ACKs that may lie above the grid
+_SETTLED = 1e-10  # change of the distribution from reaction to reaction
+_MOST_REACTIONS = 20_000
+_LEAST_POINTS = 16_384
+_PRECISE = 1e-5  # change of the mean on doubling the grid
+_CHUNK = 256  # steps of growth that are compiled as one
+_MOST_POINTS = 4_194_304
+_BLOCK = 2e-3  # mean number of marks in ACKs that are taken together, at most
+_LEAST_P = 1e-8
+_ONE = Ack(1.0, 0.0, 1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class StationaryWindow:
+    """Distribution of a window law's window under independent marks of probability `p`.
+
+    `window` [packet] are values in order; `packets` and `time` the shares of ACKs that find, and of
+    time spent at, each of them. `fluid` is the window at which the mean drift vanishes. `error` is
+    the relative change of the mean on the last doubling of the grid.
+    """
+
+    p: float
+    window: Array
+    packets: Array
+    time: Array
+    fluid: float | None
+    error: float
+    message: str = ""
+
+    @property
+    def mean(self) -> float:
+        """Mean over packets: what an ACK finds [packet]."""
+        return float(self.packets @ self.window)
+
+    @property
+    def time_mean(self) -> float:
+        """Mean over time, which counts small windows less: more packets pass at large ones."""
+        return float(self.time @ self.window)
+
+    @property
+    def variance(self) -> float:
+        """Variance over time [packet^2]."""
+        return float(self.time @ (self.window - self.time_mean) ** 2)
+
+    @property
+    def bias(self) -> float | None:
+        """Window of the fluid model relative to the mean over time, less 1."""
+        return None if self.fluid is None else self.fluid / self.time_mean - 1
+
+    def quantile(self, share: float) -> float:
+        """Window below which the sender is for this share of the time [packet]."""
+        return float(self.window[np.searchsorted(np.cumsum(self.time), share - 1e-12)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The moments, without the distribution."""
+        names = ("p", "mean", "time_mean", "variance", "fluid", "bias", "error", "message")
+        return {name: getattr(self, name) for name in names}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """The distribution along the dimension `window`."""
+        import xarray as xr
+
+        shares = {
+            "packets": ("window", self.packets, {"units": "1"}),
+            "time": ("window", self.time, {"units": "1"}),
+        }
+        moments = {k: v for k, v in self.to_dict().items() if v is not None}
+        return xr.Dataset(shares, {"window": ("window", self.window, {"units": "packet"})}, moments)
+
+    def __repr__(self) -> str:
+        fluid = "none" if self.fluid is None else f"{self.fluid:.6g} ({self.bias:+.2%})"
+        lines = [
+            f"StationaryWindow: marks of probability {self.p:.6g}",
+            f"  mean over time {self.time_mean:.6g}, over packets {self.mean:.6g} packets",
+            f"  standard deviation {math.sqrt(self.variance):.6g} packets",
+            f"  window of the fluid model {fluid}",
+        ]
+        return "\n".join([*lines, f"  {self.message}"] if self.message else lines)
+
+
+class _Rules(NamedTuple):
+    """What a chain does; functions of windows (k,)."""
+
+    law: AbstractWindowLaw
+    deaf: bool  # no reaction until a packet sent after the last one is acknowledged
+    grows_marked: bool  # growth on an ACK that is reacted to
+    grows_deaf: float  # share of the ACKs on which the window grows while deaf
+    low: float
+    high: float
+
+
+def _answers(reaction: AbstractReaction, p: float, quiet: bool) -> tuple[bool, bool, float]:
+    """Whether a reaction is deaf, and when windows grow, from its own rules."""
+
+    def since(sent_after: float) -> Since:
+        return Since(time=2.0 * sent_after, round_trip=1.0, window=sent_after)
+
+    deaf = not float(reaction.ready(since(0.0))) > 0
+    if quiet and deaf:
+        return deaf, False, 0.0
+    clean, marked = (float(reaction.growing(since(0.0), m)) for m in (0.0, 1.0))
+    at_reaction = float(reaction.growing(since(1.0), 1.0)) > 0 and not quiet
+    return deaf, at_reaction, (1 - p) * clean + p * marked
+
+
+def _rules(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, quiet: bool) -> _Rules:
+    """The rules of a law whose state is its window; raises ValueError for others."""
+    if isinstance(law.start(1.0), tuple) or law.loads:
+        raise ValueError(f"{law.name}: expected a law without a memory beside its window")
+    if float(law.on_ack(7.0, _ONE)) != float(law.on_ack(7.0, Ack(1.0, 0.7, 3.0))):
+        raise ValueError(f"{law.name}: expected growth by ACKs alone, not by time")
+    low, high = float(law.min_window), float(law.max_window)
+    deaf, marked, growing = _answers(reaction, p, quiet)
+    return _Rules(law, deaf, marked, growing, low, high)
+
+
+class _Grid(NamedTuple):
+    """Windows on `columns` orbits of `rows` steps of growth, each on a block of ACKs."""
+
+    windows: Array  # (rows, columns), as a block begins
+    order: Array  # places by rising window
+    middle: Array  # (rows, columns), at the ACK in the middle, for which reactions are taken
+    cuts: Array  # (rows * columns,), what these leave
+
+
+@jax.jit
+def _grown(law: AbstractWindowLaw, w: Any) -> Any:
+    """Windows after growth on one ACK."""
+    return jnp.minimum(w + law.on_ack(w, _ONE), law.max_window)
+
+
+@jax.jit
+def _cut(law: AbstractWindowLaw, w: Any) -> Any:
+    """Windows after a reaction."""
+    return jnp.maximum(w + law.on_mark(w, _ONE), law.min_window)
+
+
+@jax.jit
+def _orbits(law: AbstractWindowLaw, starts: Any, half: Any) -> Any:
+    """Windows (k,) after all steps, and those as steps on 2 `half` + 1 ACKs begin and in between.
+
+    The latter have shape (steps, 2, k).
+    """
+
+    def grow(_: Any, w: Any) -> Any:
+        return _grown(law, w)
+
+    def advance(w: Any, _: None) -> tuple[Any, Any]:
+        middle = jax.lax.fori_loop(0, half, grow, w)
+        return jax.lax.fori_loop(0, half + 1, grow, middle), jnp.stack([w, middle])
+
+    return jax.lax.scan(advance, starts, None, length=_CHUNK)
+
+
+def _grid(rules: _Rules, rows: int, columns: int, block: int) -> _Grid:
+    """Orbits that start between the smallest window and its first step."""
+    first = float(_grown(rules.law, jnp.asarray(rules.low)))
+    w = jnp.linspace(rules.low, first, columns, endpoint=False)
+    parts = []
+    for _ in range(0, rows, _CHUNK):
+        w, part = _orbits(rules.law, w, block // 2)
+        parts.append(np.asarray(part))
+    windows, middle = np.moveaxis(np.concatenate(parts), 1, 0)
+    order = np.argsort(windows, axis=None, kind="stable")
+    return _Grid(windows, order, middle, np.asarray(_cut(rules.law, jnp.asarray(middle.ravel()))))
+
+
+def _landing(grid: _Grid) -> tuple[Array, Array, Array]:
+    """Places below and above the window that each reaction leaves, and the share of the upper."""
+    values = grid.windows.ravel()[grid.order]
+    above = np.clip(np.searchsorted(values, grid.cuts, side="right"), 1, len(values) - 1)
+    low, high = values[above - 1], values[above]
+    gap = np.where(high > low, high - low, 1.0)
+    share = np.clip((grid.cuts - low) / gap, 0.0, 1.0)
+    return grid.order[above - 1], grid.order[above], share
+
+
+def _along(source: Array, keep: float) -> Array:
+    """Visits along the orbits, of what enters by `source` and goes on with probability `keep`.
+
+    The last row stands for everything above it.
+    """
+    visits: Any = scipy.signal.lfilter([1.0], [1.0, -keep], source, axis=0)
+    visits[-1] /= 1 - keep
+    return visits
+
+
+class _Chain:
+    """One grid: the cycle from reaction to reaction, and what ACKs and time see in it."""
+
+    def __init__(self, rules: _Rules, p: float, rows: int, columns: int, block: int) -> None:
+        self.rules, self.block = rules, block
+        self.grid = _grid(rules, rows, columns, block)
+        self.keep = (1 - p) ** block
+        self._below, self._above, self._share = _landing(self.grid)
+        windows = self.grid.middle
+        self._deaf = np.maximum(np.floor(windows) - 1, 0) if rules.deaf else np.zeros(windows.shape)
+        steps = self._deaf * rules.grows_deaf + rules.grows_marked
+        self._shift = steps.ravel() / block
+
+    def _after_reactions(self) -> scipy.sparse.csr_array:
+        """What reactions at each place leave, after the growth before the next may come."""
+        rows, columns = self.grid.windows.shape
+        origin, whole = np.arange(rows * columns), np.floor(self._shift).astype(int)
+        out = scipy.sparse.csr_array((origin.size, origin.size))
+        for place, share in ((self._below, 1 - self._share), (self._above, self._share)):
+            row, column = np.divmod(place, columns)
+            for step, part in ((whole, 1 + whole - self._shift), (whole + 1, self._shift - whole)):
+                target = np.minimum(row + step, rows - 1) * columns + column
+                if (part > 0).any():
+                    out = out + scipy.sparse.csr_array((share * part, (target, origin)), out.shape)
+        return out
+
+    def settle(self) -> Array:
+        """Visits of ACKs that may be reacted to, for one reaction in all."""
+        source, moved = np.zeros(self.grid.windows.shape), self._after_reactions()
+        source[0, 0] = 1.0
+        for _ in range(_MOST_REACTIONS):
+            met = _along(source, self.keep).ravel()
+            after = (moved @ (met / met.sum())).reshape(source.shape)
+            change = np.abs(after - source).sum()
+            source = after
+            if change < _SETTLED:
+                break
+        return _along(source, self.keep)
+
+    def _while_deaf(self) -> Array:
+        """Mean window from each reaction until the next may come."""
+        rows, columns = self.grid.windows.shape
+        row, column = np.divmod(self._below, columns)
+        row = np.minimum(row + np.round(self._shift).astype(int), rows - 1)
+        return np.where(self._shift > 0, (self.grid.cuts + self.grid.windows[row, column]) / 2,
+                        self.grid.cuts)  # fmt: skip
+
+    def seen(self, visits: Array) -> tuple[Array, Array, Array]:
+        """Windows, and shares of ACKs and of time at each of them.
+
+        ACKs come at the rate of the window one round trip before: while deaf, of that reacted to.
+        """
+        windows = self.grid.middle.ravel()
+        packets, deaf = visits.ravel() * self.block, visits.ravel() * (1 - self.keep)
+        deaf = deaf * self._deaf.ravel()
+        values = np.concatenate([windows, self._while_deaf()])
+        packets, time = (np.concatenate([packets / w, deaf / w]) for w in (1.0, windows))
+        order = np.argsort(values)
+        return values[order], (packets / packets.sum())[order], (time / time.sum())[order]
+
+
+def _rows(rules: _Rules, p: float, block: int) -> int:
+    """Steps of growth that no run without a mark exceeds, as a power of two."""
+    rows = _CHUNK
+    while rows < _MOST_POINTS:
+        chain = _Chain(rules, p, rows, 1, block)
+        visits = chain.settle()
+        reached = chain.grid.windows[-1, 0] >= rules.high
+        if reached or visits[-1].sum() < _LOST * visits.sum():
+            return rows
+        rows *= 2
+    return rows
+
+
+def _fluid_window(law: AbstractWindowLaw, reaction: AbstractReaction, p: float) -> float | None:
+    """The window at which the mean drift vanishes, within the law's limits."""
+
+    def drift(w: float) -> float:
+        share = reaction.shares(p, w)
+        return float(share.growing * law.on_ack(w, _ONE) + share.heard * law.on_mark(w, _ONE))
+
+    low, high = float(law.min_window), min(float(law.max_window), 1e12)
+    if drift(low) <= 0 or drift(high) >= 0:
+        return low if drift(low) <= 0 else high if math.isfinite(float(law.max_window)) else None
+    root: Any = scipy.optimize.brentq(drift, low, high, xtol=1e-12)
+    return float(root)
+
+
+def stationary_window(
+    law: AbstractWindowLaw, p: float, *, reaction: AbstractReaction, quiet: bool = False
+) -> StationaryWindow:
+    """Stationary distribution of a window under independent marks of probability `p`.
+
+    Parameters
+    ----------
+    law
+        A window law whose only memory is its window, and which grows by ACKs.
+    p
+        Probability that a packet is marked, from 1e-8 up and below 1.
+    reaction
+        Which marks count. One that waits for a window of data, or a round trip, is deaf for the
+        packets that are in flight when it reacts.
+    quiet
+        Whether the window stands still while the reaction is deaf, as TCP's does under echoes that
+        last until it confirms them (RFC 3168, 6.1.3).
+
+    Raises
+    ------
+    ValueError
+        For another law, or a probability out of range.
+    """
+    if not _LEAST_P <= p < 1:
+        raise ValueError(f"p: expected a probability in [{_LEAST_P:g}, 1), got {p!r}")
+    rules = _rules(law, reaction, p, quiet)
+    block = 2 * int(_BLOCK / p / 2) + 1
+    rows = _rows(rules, p, block)
+    columns = max(_LEAST_POINTS // rows, 1)
+    result, error = None, math.inf
+    while True:
+        chain = _Chain(rules, p, rows, columns, block)
+        shares = chain.seen(chain.settle())
+        mean = float(shares[1] @ shares[0])
+        if result is not None:
+            error = abs(mean / float(result[1] @ result[0]) - 1)
+        result = shares
+        if error < _PRECISE or 2 * rows * columns > _MOST_POINTS:
+            break
+        columns *= 2
+    windows, packets, time = result
+    small = float(time[windows < _TIMEOUTS].sum())
+    told = (
+        f"{small:.0%} of the time below {_TIMEOUTS:g} packets, where timeouts slow a sender down "
+        "as well"
+    )
+    fluid = _fluid_window(law, reaction, p)
+    return StationaryWindow(p, windows, packets, time, fluid, error, told if small > 0.05 else "")
