@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -93,7 +94,7 @@ class _Run(NamedTuple):
     """What a run gives."""
 
     whole: Metrics
-    parts: list[Metrics]
+    parts: list[Metrics]  # of the first seed alone
     series: Series
 
 
@@ -116,14 +117,17 @@ def _perform(
     task: _Task,
     passed: Callable[[float], None],
     trace: TraceFile | None,
+    parts: bool,
 ) -> tuple[int, list[Snapshot], Sampler]:
     """Run to each time and take snapshots and samples; the status, and what was taken.
 
-    Only snapshots settle the accounts, at the same times whatever else is wanted.
+    The accounts are settled at the same times whatever is wanted; without `parts` only the first
+    and the last of these are kept.
     """
     _, settle = entry_points()
     taken, sampler = [], Sampler(simulation, task.samples)
     settled, sampled = set(task.times), set(task.samples)
+    kept = settled if parts else {task.times[0], task.times[-1]}
     if 0.0 in settled:  # before the events at 0, which belong to what follows
         settled.remove(0.0)
         taken.append(snapshot(simulation, 0.0))
@@ -135,7 +139,8 @@ def _perform(
             sampler.take(time)
         if time in settled:
             settle(simulation.address, time)
-            taken.append(snapshot(simulation, time))
+            if time in kept:
+                taken.append(snapshot(simulation, time))
     return FINISHED, taken, sampler
 
 
@@ -147,18 +152,28 @@ def _build(layout: Plan, seed: int, elide: bool, scale: int = 1) -> Simulation:
         raise PacketError(f"seed {seed}: no memory is left: {TOO_MUCH_UNDER_WAY}") from None
 
 
-def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) -> _Run:
-    """Perform the run of one seed. Enlarges pool and rings where they were too small."""
+def _run(
+    task: _Task,
+    seed: int,
+    watch: _Watch,
+    job: int,
+    trace: Path | None,
+    built: Simulation | None,
+) -> _Run:
+    """Perform the run of one seed, `built` or not. Enlarges pool and rings that were too small."""
     passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
     layout = task.layout
     while True:
         # with every hop, lines come in the order of their times
-        simulation = _build(layout, seed, task.elide and trace is None, scale)
+        elide = task.elide and trace is None
+        if built is None or (scale, places, elide) != (1, 1, built.elide):
+            built = _build(layout, seed, elide, scale)
+        simulation, built = built, None
         with contextlib.ExitStack() as stack:
             if INTERPRETED:
                 stack.enter_context(np.errstate(over="ignore"))
             file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
-            status, taken, sampler = _perform(simulation, task, passed, file)
+            status, taken, sampler = _perform(simulation, task, passed, file, job == 0)
         if status == FINISHED:
             break
         last = layout
@@ -172,7 +187,8 @@ def _run(task: _Task, seed: int, watch: _Watch, job: int, trace: Path | None) ->
         if status not in _SCALED or largest:
             raise PacketError(f"seed {seed}: {_ADVICE[status]}")
     watch.done[job] = 1.0
-    parts = [metrics(layout, taken[k : k + 2]) for k in range(len(taken) - 1)]
+    pairs = itertools.pairwise(taken) if job == 0 else ()
+    parts = [metrics(layout, pair) for pair in pairs]
     return _Run(metrics(layout, taken), parts, sampler.series())
 
 
@@ -242,14 +258,14 @@ def simulate_packets(
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
-    _build(layout, chosen[0], elide)  # compile hooks, and fail, before threads start
+    first = _build(layout, chosen[0], elide)  # compile hooks, and fail, before threads start
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
     watch = _Watch(len(chosen), until)
     workers = min(threads or os.cpu_count() or 1, len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(_run, task, seed, watch, k, file if k == 0 else None)
+            pool.submit(_run, task, seed, watch, k, *((file, first) if k == 0 else (None, None)))
             for k, seed in enumerate(chosen)
         ]
         try:

@@ -112,8 +112,9 @@ class PacketRuns:
         missing: Sequence[int] = (),
         series: "Dataset | None" = None,
     ) -> "PacketRuns":
-        """Put runs together; `batches` are the parts of the only run, where there is one."""
-        spread = intervals(runs) if len(runs) > 1 else batch_intervals(batches)
+        """Put runs together; `batches` are the parts of the only run, where they are known."""
+        whole = len(runs) > 1 or not batches
+        spread = intervals(runs) if whole else batch_intervals(batches)
         return cls(
             tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(means(runs)),
             _frozen(spread), until, warmup, tuple(missing), series,

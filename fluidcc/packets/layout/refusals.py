@@ -13,7 +13,7 @@ def _by_rate(law: AbstractQueueLaw) -> bool:
     """Whether marks depend on the rate of arrivals, and so mean something for these alone."""
     often, seldom = (Arrival(1.0, elapsed, 1.0, 1.0) for elapsed in (1e-9, 1e9))
     state = law.start(1.0)
-    return float(law.signal(state, often).mark) != float(law.signal(state, seldom).mark)
+    return bool(law.signal(state, often).mark != law.signal(state, seldom).mark)
 
 
 def _link(link: Link) -> Iterator[tuple[str, str]]:
