@@ -1,6 +1,8 @@
 """The fluid model beside the packet-level simulation of the very same rules."""
 
 import dataclasses
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,16 +11,20 @@ import xarray as xr
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.fairness import throughputs
+from fluidcc.analysis.oscillation import repeating_period
+from fluidcc.analysis.stationary import StationaryWindow
+from fluidcc.analysis.validity import outside, windows_at
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import link_signal
 from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.network import Network
+from fluidcc.packets.accounts.results import half_width
 from fluidcc.packets.accounts.series import affordable
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 
 _POINTS = 4001
-_SAMPLES = 1000  # of the packets over time
+_SAMPLES = _POINTS - 1  # of the packets over time, as often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,28 +34,41 @@ class Row:
     name: str  # "links.bottleneck.queue", say
     unit: str
     equilibrium: float | None
-    fluid: float | None  # mean of the trajectory after the warm-up
+    fluid: float | None  # of the trajectory after the warm-up
     packets: float | None  # mean over seeds
     ci95: float | None  # half width of its 95 % interval
 
     @property
+    def model(self) -> float | None:
+        """What the fluid model says: its trajectory, or the equilibrium where there is none."""
+        return self.equilibrium if self.fluid is None else self.fluid
+
+    @property
     def difference(self) -> float | None:
-        """Fluid less packets, relative to packets; None where that makes no sense."""
-        if self.fluid is None or not self.packets:
-            return None
-        return self.fluid / self.packets - 1
+        """Fluid model less packets, relative to packets; None where that makes no sense."""
+        return None if self.model is None or not self.packets else self.model / self.packets - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Fluid equilibrium, fluid trajectory and packet runs of one network."""
+    """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network."""
 
     rows: tuple[Row, ...]
     equilibrium: Equilibrium
-    fluid: Trajectory
+    fluid: Trajectory | None
     packets: PacketRuns
     until: float
     warmup: float
+
+    @functools.cached_property
+    def outside(self) -> tuple[str, ...]:
+        """Why packets will differ from the fluid model, by what this says itself (`outside`)."""
+        return outside(self.equilibrium, self.fluid)
+
+    @functools.cached_property
+    def windows(self) -> dict[str, StationaryWindow]:
+        """Stationary windows under the marks at rest, by group: the fluid model's bias."""
+        return windows_at(self.equilibrium)
 
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""
@@ -58,7 +77,10 @@ class Comparison:
             "rows": rows,
             "until": self.until,
             "warmup": self.warmup,
-            "fluid_status": self.fluid.status.name,
+            "outside": list(self.outside),
+            "windows": {name: found.to_dict() for name, found in self.windows.items()},
+            "fluid_status": None if self.fluid is None else self.fluid.status.name,
+            "fluid_message": "" if self.fluid is None else self.fluid.message,
             "equilibrium": self.equilibrium.to_dict(),
             "packets": self.packets.to_dict(),
         }
@@ -74,7 +96,11 @@ class Comparison:
             "quantity": [r.name for r in self.rows],
             "unit": ("quantity", [r.unit for r in self.rows]),
         }
-        return xr.Dataset(data, coords, {"until_s": self.until, "warmup_s": self.warmup})
+        attrs = {
+            "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
+            "message": self.equilibrium.message, "outside": "; ".join(self.outside),
+        }  # fmt: skip
+        return xr.Dataset(data, coords, attrs)
 
     def __repr__(self) -> str:
         head = f"{'quantity':34s} {'unit':>8s} {'equilibrium':>12s} {'fluid':>12s} {'packets':>24s}"
@@ -85,7 +111,8 @@ class Comparison:
                 f"{r.name:34s} {r.unit:>8s} {_short(r.equilibrium):>12s} {_short(r.fluid):>12s} "
                 f"{_short(r.packets) + half:>24s}"
             )
-        return "\n".join(lines)
+        lines += [f"flows.{name}: {found.told()}" for name, found in self.windows.items()]
+        return "\n".join([*lines, *(f"outside: {reason}" for reason in self.outside)])
 
 
 def _short(value: float | None) -> str:
@@ -98,9 +125,13 @@ def compare(
     until: float,
     warmup: float = 0.0,
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    trajectory: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Run the fluid model and the packet simulator on one network and set them side by side.
+
+    Means count from `warmup` on. `deviation` is the standard deviation of a queue over time, and
+    `period` that of its oscillation, by one rule in both engines (`repeating_period`).
 
     Parameters
     ----------
@@ -110,6 +141,8 @@ def compare(
         End of both runs, and start of the statistics [s].
     seeds
         One packet run for each.
+    trajectory
+        Whether to integrate the fluid model; the equilibrium alone stands for it otherwise.
     progress
         Called with the finished share of the packet runs.
 
@@ -122,7 +155,9 @@ def compare(
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
     rest = equilibrium(net)
     points = np.linspace(0.0, until, _POINTS)
-    fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
+    fluid = None
+    if trajectory:
+        fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
     sample = until / _SAMPLES
     if not affordable(plan(net), sample, until, len(seeds)):
         sample = None
@@ -135,7 +170,7 @@ def compare(
     return Comparison(rows, rest, fluid, packets, until, warmup)
 
 
-def _packets(runs: PacketRuns, kind: str, name: str, metric: str) -> tuple[Any, Any]:
+def _seen(runs: PacketRuns, kind: str, name: str, metric: str) -> tuple[Any, Any]:
     """Mean over seeds and half width of its interval, None where there are none."""
     table = runs.to_dict()
     mean, half = ((table[part] or {}).get(kind, {}).get(name, {}) for part in ("mean", "ci95"))
@@ -147,54 +182,97 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
+def _over(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean over seeds and half width of its interval."""
+    seen = np.asarray(values, float)
+    return _number(seen.mean()), _number(half_width(seen))
+
+
 def _shares_at_rest(net: Network, rest: Equilibrium, k: int) -> tuple[float, float]:
     """Shares of the packets sent to link k that it marks and drops at rest."""
-    sent = marked = dropped = 0.0
+    said, sent = rest.rest.signals[k], float(net.links[k].cross)
+    marked, dropped = 0.0, sent * float(said.drop)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k in flows.route:
-            own = link_signal(flows, rest.rest.signals[k])
+            own = link_signal(flows, said)
             load = float(np.sum(np.asarray(flows.n) * rest.flows[name].rate))
             sent += load
             marked += load * float(own.either - own.drop)
             dropped += load * float(own.drop)
-    return marked / sent, dropped / sent
+    return (marked / sent, dropped / sent) if sent > 0 else (math.nan, math.nan)
+
+
+def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
+    """Mean of what counts, weighted where nothing but the weighted has a share."""
+    if weights is None:
+        return _number(values[late].mean())
+    total = weights[late].sum()
+    return _number(np.sum(values[late] * weights[late]) / total) if total > 0 else None
 
 
 def _link_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory, runs: PacketRuns, late: Any
+    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
 ) -> list[Row]:
     rows = []
     for k, name in enumerate(net.link_names):
-        run, still = fluid.links[name], rest.links[name]
-        marked, dropped = _shares_at_rest(net, rest, k)
-        offered = run.offered[late]
+        run = None if fluid is None else fluid.links[name]
+        still, (marked, dropped) = rest.links[name], _shares_at_rest(net, rest, k)
         used = "utilization_left" if net.links[k].voice is not None else "utilization"
-        quantities = (
-            ("utilization", "1", still.utilization, run.utilization, None, used),
-            ("queue", "packet", still.queue, run.queue, None, "system_mean"),
-            ("marked", "1", marked, run.marked, offered, "mark_fraction"),
-            ("dropped", "1", dropped, run.dropped, offered, "drop_fraction"),
-        )
-        for quantity, unit, at_rest, moving, weights, metric in quantities:
-            mean = np.average(moving[late], weights=weights)
-            seen = _packets(runs, "links", name, metric)
-            rows.append(
-                Row(f"links.{name}.{quantity}", unit, _number(at_rest), _number(mean), *seen)
-            )
+        for quantity, unit, at_rest, of, weights, metric in (
+            ("utilization", "1", still.utilization, "utilization", None, used),
+            ("queue", "packet", still.queue, "queue", None, "system_mean"),
+            ("marked", "1", marked, "marked", "offered", "mark_fraction"),
+            ("dropped", "1", dropped, "dropped", "offered", "drop_fraction"),
+        ):
+            mean = None
+            if run is not None:
+                mean = _mean(getattr(run, of), late, weights and getattr(run, weights))
+            seen = _seen(runs, "links", name, metric)
+            rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_rest), mean, *seen))
+        moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
+        rows += _oscillation_rows(name, moving, runs)
     return rows
 
 
+def _oscillation_rows(name: str, moving: Any, runs: PacketRuns) -> list[Row]:
+    """Standard deviation and period of a queue; a period needs half of the packet runs.
+
+    Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
+    """
+    spread = [math.sqrt(max(run["links"][name]["system_var"], 0.0)) for run in runs.runs]
+    moved, period, seen = None, None, []
+    if moving is not None:
+        moved = _number(moving[1].std())
+        period = repeating_period(*moving) if moved and moved > 1 else None
+    if runs.series is not None and np.mean(spread) > 1:
+        series = runs.series["link_system"].sel(link=name)
+        times = series["time"].to_numpy()
+        after = times >= runs.warmup
+        found = (repeating_period(times[after], run[after]) for run in series.to_numpy())
+        seen = [value for value in found if value is not None]
+    known = _over(seen) if 2 * len(seen) > len(runs.runs) else (None, None)
+    return [
+        Row(f"links.{name}.deviation", "packet", None, moved, *_over(spread)),
+        Row(f"links.{name}.period", "s", None, period, *known),
+    ]
+
+
 def _flow_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory, runs: PacketRuns, late: Any
+    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
 ) -> list[Row]:
     rows, arriving = [], throughputs(rest)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        if name not in fluid.flows:  # files that come by themselves
+        if name not in rest.flows:  # files that come by themselves
             continue
-        run, bits = fluid.flows[name], 8.0 * float(net.links[flows.route[0]].packet_size)
+        bits = 8.0 * float(net.links[flows.route[0]].packet_size)
         bits *= float(flows.traffic.sources())  # on/off flows for each source
-        still = bits * arriving[name]
-        moving = bits * np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n).mean()
-        seen = _packets(runs, "flows", name, "goodput")
-        rows.append(Row(f"flows.{name}.goodput", "bit/s", _number(still), _number(moving), *seen))
+        moving = None
+        if fluid is not None:
+            run = fluid.flows[name]
+            got = np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n)
+            moving = _number(bits * got.mean())
+        seen = _seen(runs, "flows", name, "goodput")
+        rows.append(
+            Row(f"flows.{name}.goodput", "bit/s", _number(bits * arriving[name]), moving, *seen)
+        )
     return rows

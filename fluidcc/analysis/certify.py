@@ -86,7 +86,7 @@ class _Balls:
         return self.flint.acb_mat(out)
 
     def value(self, s: Any) -> Any:
-        """The function det M(s)/(s + shift)^n of a ball s, with as many zeros right of the axis as det M.
+        """The function det M(s)/(s + shift)^n of a ball s; right of the axis its zeros are roots.
 
         Not finite where a class cannot be eliminated on the whole of the ball.
         """

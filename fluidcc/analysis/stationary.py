@@ -80,10 +80,18 @@ class StationaryWindow:
         """Window below which the sender is for this share of the time [packet]."""
         return float(self.window[np.searchsorted(np.cumsum(self.time), share - 1e-12)])
 
+    def told(self) -> str:
+        """The bias in a sentence."""
+        about = f"{self.time_mean:.4g} packets under independent marks of {self.p:.3g}"
+        if self.bias is None:
+            return f"the mean window is {about}"
+        way = "above" if self.bias >= 0 else "below"
+        return f"the fluid model's window is {100 * abs(self.bias):.1f} % {way} the mean of {about}"
+
     def to_dict(self) -> dict[str, Any]:
-        """The moments, without the distribution."""
+        """The moments, and `told`, without the distribution."""
         names = ("p", "mean", "time_mean", "variance", "fluid", "bias", "error", "message")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"told": self.told()}
 
     def to_dataset(self) -> xarray.Dataset:
         """The distribution along the dimension `window`."""
@@ -93,7 +101,7 @@ class StationaryWindow:
             "packets": ("window", self.packets, {"units": "1"}),
             "time": ("window", self.time, {"units": "1"}),
         }
-        moments = {k: v for k, v in self.to_dict().items() if v is not None}
+        moments = {k: v for k, v in self.to_dict().items() if v is not None and k != "told"}
         return xr.Dataset(shares, {"window": ("window", self.window, {"units": "packet"})}, moments)
 
     def __repr__(self) -> str:
@@ -132,12 +140,17 @@ def _answers(reaction: AbstractReaction, p: float, quiet: bool) -> tuple[bool, b
     return deaf, at_reaction, (1 - p) * clean + p * marked
 
 
-def _rules(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, quiet: bool) -> _Rules:
-    """The rules of a law whose state is its window; raises ValueError for others."""
+def _check(law: AbstractWindowLaw) -> None:
+    """Raise ValueError for a law whose state is more than its window, or that grows with time."""
     if isinstance(law.start(1.0), tuple) or law.loads:
         raise ValueError(f"{law.name}: expected a law without a memory beside its window")
     if float(law.on_ack(7.0, _ONE)) != float(law.on_ack(7.0, Ack(1.0, 0.7, 3.0))):
         raise ValueError(f"{law.name}: expected growth by ACKs alone, not by time")
+
+
+def _rules(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, quiet: bool) -> _Rules:
+    """The rules of a law."""
+    _check(law)
     low, high = float(law.min_window), float(law.max_window)
     deaf, marked, growing = _answers(reaction, p, quiet)
     return _Rules(law, deaf, marked, growing, low, high)
@@ -264,13 +277,16 @@ class _Chain:
     def seen(self, visits: Array) -> tuple[Array, Array, Array]:
         """Windows, and shares of ACKs and of time at each of them.
 
-        ACKs come at the rate of the window one round trip before: while deaf, of that reacted to.
+        While deaf, a sender hears the ACKs of the window that it reacted with, in one round trip.
+        Of these the first do not let it send, as more than the new window is under way, and no ACKs
+        come when theirs are due.
         """
-        windows = self.grid.middle.ravel()
-        packets, deaf = visits.ravel() * self.block, visits.ravel() * (1 - self.keep)
-        deaf = deaf * self._deaf.ravel()
+        windows, met = self.grid.middle.ravel(), visits.ravel() * (1 - self.keep)
         values = np.concatenate([windows, self._while_deaf()])
-        packets, time = (np.concatenate([packets / w, deaf / w]) for w in (1.0, windows))
+        acks, deaf = visits.ravel() * self.block, met * self._deaf.ravel()
+        silent = met * (windows - self.grid.cuts) if self.rules.deaf else 0.0
+        packets = np.concatenate([acks, deaf])
+        time = np.concatenate([acks / windows, (deaf + silent) / windows])
         order = np.argsort(values)
         return values[order], (packets / packets.sum())[order], (time / time.sum())[order]
 
@@ -288,17 +304,35 @@ def _rows(rules: _Rules, p: float, block: int) -> int:
     return rows
 
 
+def _drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
+    """Mean change of a window per ACK."""
+    share = reaction.shares(p, w)
+    return float(share.growing * law.on_ack(w, _ONE) + share.heard * law.on_mark(w, _ONE))
+
+
 def _fluid_window(law: AbstractWindowLaw, reaction: AbstractReaction, p: float) -> float | None:
     """The window at which the mean drift vanishes, within the law's limits."""
-
-    def drift(w: float) -> float:
-        share = reaction.shares(p, w)
-        return float(share.growing * law.on_ack(w, _ONE) + share.heard * law.on_mark(w, _ONE))
-
     low, high = float(law.min_window), min(float(law.max_window), 1e12)
-    if drift(low) <= 0 or drift(high) >= 0:
-        return low if drift(low) <= 0 else high if math.isfinite(float(law.max_window)) else None
-    root: Any = scipy.optimize.brentq(drift, low, high, xtol=1e-12)
+    if _drift(law, reaction, p, low) <= 0:
+        return low
+    if _drift(law, reaction, p, high) >= 0:
+        return high if math.isfinite(float(law.max_window)) else None
+    root: Any = scipy.optimize.brentq(lambda w: _drift(law, reaction, p, w), low, high, xtol=1e-12)
+    return float(root)
+
+
+def mark_at(law: AbstractWindowLaw, window: float, *, reaction: AbstractReaction) -> float:
+    """The probability of marks at which the mean drift of a window vanishes.
+
+    Raises ValueError where there is none from 1e-8 up and below 1, and for other laws than
+    `stationary_window`.
+    """
+    _check(law)
+    ends = (_LEAST_P, 1 - 1e-9)
+    low, high = (_drift(law, reaction, p, window) for p in ends)
+    if not low > 0 > high:
+        raise ValueError(f"window: expected one that {law.name} has under marks, got {window!r}")
+    root: Any = scipy.optimize.brentq(lambda p: _drift(law, reaction, p, window), *ends, xtol=1e-14)
     return float(root)
 
 

@@ -70,6 +70,10 @@ def _simulated(law, p, deaf, quiet, acks, seed):
         left = np.where(reacts & deaf, np.floor(w) - 1, left)
         cut = np.maximum(w + np.asarray(law.on_mark(w, ONE)), law.min_window)
         grown = np.minimum(w + np.asarray(law.on_ack(w, ONE)), law.max_window)
+        if k >= acks and deaf:  # no ACKs come when those of packets not sent were due
+            silent = np.where(reacts, (w - cut) / w, 0.0)
+            times += silent
+            area += cut * silent
         w = np.where(reacts, cut, np.where(grows, grown, w))
     return packets / acks, area / times
 

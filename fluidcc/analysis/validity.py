@@ -1,0 +1,295 @@
+"""Where the fluid model does not hold: what a rest and a trajectory tell against themselves.
+
+The model has the rules of a law at the mean window, for marks that are independent. What that costs
+is known for steady marks: senders need fewer of them in packets than the mean says, as windows vary
+and as senders stand still while a mark is echoed or a pause lasts. Through the slope of a queue law
+this is an error of the mean queue, and between laws one of their shares of the link.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.rest import FULL, INTERIOR, JUMP
+from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
+from fluidcc.analysis.settle import says
+from fluidcc.analysis.stationary import StationaryWindow, mark_at, stationary_window
+from fluidcc.fluid.delays import explicit_way
+from fluidcc.fluid.rates import heard
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Signal, Since
+from fluidcc.network import Flows, Link, Network, numeric
+
+if TYPE_CHECKING:
+    from fluidcc.fluid.simulate import Trajectory
+
+_QUEUE = 0.10  # error of a mean queue that is told
+_SHARE = 0.05  # the same of a share of a link
+_ENOUGH, _TRIES = 2e-3, 6  # of a window, in the search for its marks
+_FEWEST = 4.0  # packets; three duplicate ACKs, and a halving that leaves more than one
+_FEWEST_LOST = 8.0  # packets; below, losses end in timeouts more often than the mean says
+_SWING = 0.3  # standard deviation of a queue over its mean
+_WHOLE = 0.9  # of a round trip: shorter times of marking are parts of a reaction in the mean
+_CROSS = 0.05  # share of a link
+_BUSY = 0.5  # utilization from which an empty queue is one of the mean alone
+_SHRUNK = 0.1  # w p^w, up to which a flight is that of independent modifications
+_ALL_LOST = 0.01  # share of the time in which a queue law may lose everything
+
+_JUST = Since(time=0.5, round_trip=1.0, window=0.0)  # a reaction is less than a round trip ago
+
+
+def outside(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple[str, ...]:
+    """One sentence for each reason for which packets will differ from the fluid model.
+
+    None of them: the mean queue should be right within 10 %, the throughputs within 5 %.
+
+    Parameters
+    ----------
+    eq
+        The equilibrium of a network.
+    fluid
+        Its trajectory, which tells more: cycles, and what they lose.
+    """
+    reasons = [*_of_links(eq), *_of_flows(eq)]
+    if eq.status not in ("none", "continuum"):
+        reasons += _of_signals(eq)
+    if fluid is not None:
+        reasons += _of_trajectory(fluid)
+    elif eq.sliding:
+        links = ", ".join(f"links.{name}" for name in eq.sliding)
+        reasons.append(f"{links}: held at a jump, where the mean of a cycle may be another one")
+    return tuple(reasons)
+
+
+def _of_links(eq: Equilibrium) -> Iterator[str]:
+    """Rests that bursts of packets decide."""
+    if eq.status in ("none", "continuum"):
+        yield f"the status is {eq.status}: the equilibrium does not say where packets are"
+        return
+    net = numeric(eq.net)
+    for k, (name, found) in enumerate(eq.links.items()):
+        code, law = int(eq.rest.codes[k]), net.links[k].queue
+        if code == FULL:
+            yield f"links.{name}: losses at a full buffer come in bursts, here they are even"
+        if found.queue <= 0 and _BUSY < found.utilization:
+            yield (
+                f"links.{name}: the queue is empty at a utilization of {found.utilization:.3g}; "
+                "bursts of packets make one"
+            )
+        if law.loads and name in eq.sliding:
+            yield (
+                f"links.{name}: senders switch at full load, and in packets the load factors of "
+                "single periods vary about it"
+            )
+        if float(net.links[k].cross) > _CROSS * float(net.links[k].capacity):
+            yield f"links.{name}: cross traffic comes in packets and files, here it is even"
+        if math.isfinite(float(eq.rest.escapes[k])):
+            yield f"links.{name}: packets may stay at longer queues, where it is overloaded again"
+        if code == JUMP and name in eq.sliding and not jax.tree.leaves(eq.rest.laws[k]):
+            yield from _parts(eq, net, k)
+        if code == JUMP and name in eq.sliding and _drops(net.links[k], float(found.queue)):
+            yield (
+                f"links.{name}: above this queue everything is dropped; packets pass it one by "
+                "one, here all do at once"
+            )
+
+
+def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
+    """Whether marking above the jump of link k ends before a round trip is over."""
+    queues = tuple(eq.links[name].queue for name in net.link_names)
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if k not in flows.route or flows.window.loads or not _deaf(flows):
+            continue
+        trip = explicit_way(net, flows, queues).trips[flows.route.index(k)]
+        loop = np.asarray(flows.feedback.age(trip) + trip.forward) / np.asarray(trip.round_trip)
+        if float(np.min(loop)) < _WHOLE:
+            yield (
+                f"flows.{name}: marks of links.{net.link_names[k]} last for {np.min(loop):.2g} of "
+                "a round trip, which is part of a reaction in the mean and a whole one in packets"
+            )
+
+
+def _drops(link: Link, queue: float) -> bool:
+    """Whether the law of a link drops from its jump at a queue on."""
+    return float(says(link, 1.001 * queue + 1e-6).drop) > 0
+
+
+def _of_flows(eq: Equilibrium) -> Iterator[str]:
+    """Windows of too few packets, and sources that come in bursts."""
+    for name, flows in zip(eq.net.flow_names, eq.net.flows, strict=True):
+        if flows.traffic.starts:
+            yield f"flows.{name}: transfers come in bursts, here they are even"
+        if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].window)):
+            continue
+        low, told = float(np.min(eq.flows[name].window)), float(np.max(eq.flows[name].signal))
+        losses = not _marked(flows)
+        if told > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
+            yield (
+                f"flows.{name}: windows of {low:.3g} packets; "
+                + ("losses end in timeouts" if losses else "reactions are steps of whole packets")
+            )
+        if not flows.feedback.on_data and low * told**low > _SHRUNK:
+            yield (
+                f"flows.{name}: w p^w is {low * told**low:.2g}, above {_SHRUNK:g}: rewritten "
+                "windows hold packets back in runs"
+            )
+
+
+def excess(flows: Flows, window: float) -> float:
+    """Marks that the fluid has more than packets at a window, relative to these.
+
+    The stationary law of the window says it: windows vary, and stand still in a pause or while a
+    mark is echoed until the sender confirms it. Packets of NewReno at windows of 31, 15, 7.5 and 5
+    give 0.26, 0.44, 0.74 and 1.05; this says 0.28, 0.40, 0.64 and 0.88. 0 where it is not known:
+    for losses, and for laws with more memory than a window.
+    """
+    law, reaction = flows.window, flows.reaction
+    if not (flows.feedback.marks and _marked(flows)) or window > 0.999 * float(law.max_window):
+        return 0.0
+    try:
+        mean = needed = mark_at(law, window, reaction=reaction)
+        for _ in range(_TRIES):  # windows fall about as the root of the marks
+            found = stationary_window(law, needed, reaction=reaction, quiet=_still(flows))
+            ratio = found.time_mean / window
+            needed *= ratio**2
+            if abs(ratio - 1) < _ENOUGH:
+                break
+    except ValueError:
+        return 0.0
+    return mean / needed - 1
+
+
+def windows_at(eq: Equilibrium) -> dict[str, StationaryWindow]:
+    """What packets make of the marks at rest: stationary windows, by group of flows.
+
+    Their `bias` is that of the fluid model where marks are independent. Groups are left out that
+    hear losses, that hear nothing at rest, or whose law has more memory than a window.
+    """
+    found = {}
+    for name, flows in zip(eq.net.flow_names, eq.net.flows, strict=True):
+        if name not in eq.flows or not (flows.feedback.marks and _marked(flows)):
+            continue
+        p = float(np.average(eq.flows[name].signal, weights=np.asarray(flows.n)))
+        try:
+            found[name] = stationary_window(
+                flows.window, p, reaction=flows.reaction, quiet=_still(flows)
+            )
+        except ValueError:
+            continue
+    return found
+
+
+def _still(flows: Flows) -> bool:
+    """Whether a window stands still until the receiver hears that the sender has reacted."""
+    rules = dict(flows.sender)
+    echoed = not flows.feedback.quench
+    sticky = _deaf(flows) and echoed and not _counts(flows.window)
+    if rules.get("echo", "law") != "law":
+        sticky = echoed and rules["echo"] == "sticky"
+    return sticky and not rules.get("grow_on_echo", False)
+
+
+def _deaf(flows: Flows) -> bool:
+    """Whether senders do not react for a while after a reaction."""
+    return not float(flows.reaction.ready(_JUST)) > 0
+
+
+def _marked(flows: Flows) -> bool:
+    """Whether a signal comes as a mark or a quench rather than as a loss."""
+    return float(flows.feedback.hears(Signal(0.5, 0.0, 1.0)).mark) > 0
+
+
+def _counts(law: AbstractWindowLaw) -> bool:
+    """Whether a law learns from the mark of each packet, so that receivers echo each."""
+    start = law.start(8.0)
+    seen = [jax.tree.leaves(law.observe(start, Ack(1.0, 0.0, 1.0, marked=m))) for m in (0.0, 1.0)]
+    return any(float(a) != float(b) for a, b in zip(*seen, strict=True))
+
+
+def _of_signals(eq: Equilibrium) -> Iterator[str]:
+    """What too many marks make of queues and of shares of links."""
+    net = numeric(eq.net)
+    groups = list(zip(net.flow_names, net.flows, strict=True))
+    known = [(name, flows) for name, flows in groups if not flows.window.loads]
+    if not known or len(known) < len(groups):
+        return
+    over = {n: excess(f, float(np.mean(eq.flows[n].window))) for n, f in known}
+    for k, (name, found) in enumerate(eq.links.items()):
+        here = [n for n, f in known if k in f.route]
+        if int(eq.rest.codes[k]) != INTERIOR or not here or not found.signal > 0:
+            continue
+        loads = [float(np.sum(eq.flows[n].rate * np.asarray(f.n))) for n, f in known if n in here]
+        marks = float(np.average([over[n] for n in here], weights=loads))
+        queue = _queue_at(net.links[k], found.queue, found.signal / (1 + marks))
+        if found.queue / queue - 1 > _QUEUE:
+            yield (
+                f"links.{name}: with windows of "
+                + ", ".join(f"{float(np.mean(eq.flows[n].window)):.3g}" for n in here)
+                + f" packets the fluid has some {marks:.0%} too many marks, which alone makes "
+                f"its queue {found.queue / queue - 1:.0%} too long"
+            )
+    if len({f.route for _, f in known}) == 1 < len(known):
+        yield from _of_shares(eq, dict(known), over)
+
+
+def _queue_at(link: Link, longest: float, signal: float) -> float:
+    """The queue at which a link says a smaller signal [packet]."""
+    tried = jnp.linspace(0.0, longest, 201)
+    told = np.asarray(jax.vmap(lambda q: says(link, q).either)(tried))
+    return max(float(np.interp(signal, told, np.asarray(tried))), 1e-9)
+
+
+def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float]) -> Iterator[str]:
+    """Groups on one route whose marks are off by different factors."""
+    rates, packets = {}, {}
+    for name, flows in known.items():
+        if flows.traffic.starts or not flows.feedback.on_data:
+            continue
+        found = eq.flows[name]
+        own = heard(flows, tuple(eq.rest.signals[k] for k in flows.route))
+        if not float(own.either) > 0:
+            continue
+        n, rtt = np.asarray(flows.n), jnp.asarray(found.rtt)
+        mark, drop = (min((1 + over[name]) * float(v), 1.0) for v in (own.mark, own.drop))
+        cases = [Heard(jnp.asarray(1.0), like(Signal(mark, drop, own.load), rtt))]
+        s = sender_at_rest(flows, cases, rtt, all_grow=eq.net.rates == "mgt")
+        rates[name] = float(np.sum(found.rate * n))
+        packets[name] = float(np.sum(np.asarray(source_rate(flows, s, cases, rtt)) * n))
+    total = sum(rates.values()) / sum(packets.values()) if packets else math.nan
+    for name, rate in rates.items():
+        error = rate / (packets[name] * total) - 1
+        if abs(error) > _SHARE:
+            yield (
+                f"flows.{name}: too many marks in the fluid weigh unequally on its laws; the "
+                f"share of these is some {abs(error):.0%} too {'large' if error > 0 else 'small'}"
+            )
+
+
+def _number(flows: Flows) -> float:
+    return float(np.sum(np.asarray(flows.n))) * float(flows.traffic.sources())
+
+
+def _of_trajectory(fluid: Trajectory) -> Iterator[str]:
+    """Swings, and times in which everything is lost."""
+    late, several = fluid.time >= fluid.time[-1] / 2, sum(map(_number, fluid.net.flows)) > 1
+    for name, run in fluid.links.items():
+        queue, dropped = run.queue[late], run.dropped[late]
+        if not np.all(np.isfinite(queue)):
+            continue
+        if several and queue.mean() > 1 and queue.std() > _SWING * queue.mean():
+            yield (
+                f"links.{name}: the queue of the fluid swings by {queue.std() / queue.mean():.0%} "
+                "of its mean: all flows are in step there, those of packets are not"
+            )
+        lost = float(np.mean(dropped > 0.5))
+        if lost > _ALL_LOST:
+            yield (
+                f"links.{name}: for {lost:.0%} of the time most packets are lost, of all flows at "
+                "once"
+            )

@@ -1,0 +1,139 @@
+"""What the fluid model says against itself, beside packets of the same laws."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.analysis.validity import excess, outside
+from fluidcc.laws.feedback.backward import Backward
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc.laws.queue.pi import PI
+from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
+from fluidcc.laws.window.becn import BECN
+from fluidcc.laws.window.dctcp import DCTCP
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.network import Flows, Link, Network, Start
+
+TEXT = """
+[links.l]
+capacity = 1250
+buffer = 150
+queue = {{ law = "red", min_th = 25, max_th = 75, p_max = {p_max}, w_q = 0.002, gentle = true }}
+[flows.f]
+n = {n}
+rtt = "{rtt}"
+window = {{ law = {law} }}
+feedback = "{feedback}"
+"""
+
+
+def network(n=20, rtt="80 ms", p_max=0.1, law='"newreno"', feedback="mark_tail"):
+    """Flows over gentle RED."""
+    return fc.loads(TEXT.format(n=n, rtt=rtt, p_max=p_max, law=law, feedback=feedback))
+
+
+def told(**values):
+    """The reasons for one network."""
+    return outside(fc.equilibrium(network(**values)))
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        {"window": NewReno(max_window=1e4), "reaction": OncePerRTT()},
+        {"window": BECN(), "feedback": Backward(), "reaction": Pause()},
+    ],
+    ids=["echoes", "pause"],
+)
+def test_the_excess_of_marks_is_that_of_packets(flows):
+    """PI holds the queue, so that both engines have windows of 15 packets at their own marks."""
+    link = Link(
+        queue=PI(q_ref=87.5, k_pi=2.41e-6), capacity=1875.0, packet_size=500.0, delay=0.09,
+        buffer=400.0,
+    )  # fmt: skip
+    group = Flows(
+        n=np.array([30.0]), rtt=np.array([0.2]), access_delay=0.01, start=Start(0.0, 5.0), **flows
+    )
+    net = Network(links=(link,), flows=(group,))
+    rest = fc.equilibrium(net)
+    runs = fc.simulate_packets(net, until=160.0, warmup=60.0, seeds=(1, 2))
+    seen = runs.mean["links"]["bottleneck"]["mark_fraction"]
+    window = float(rest.flows["flows"].window[0])
+    assert window == pytest.approx(15.4, abs=0.1)
+    told = 1 + excess(group, window)
+    assert rest.links["bottleneck"].signal / seen == pytest.approx(told, rel=0.08)
+
+
+def test_what_may_be_left_out_of_the_excess():
+    """Windows that grow on echoes, laws that hear every mark; losses and memories say nothing."""
+    group = Flows(window=NewReno(), reaction=OncePerRTT(), n=np.ones(1), rtt=np.ones(1))
+    still = excess(group, 10.0)
+    for changes in (
+        {"sender": (("grow_on_echo", True),)},
+        {"sender": (("echo", "packet"),)},
+        {"reaction": PerMark()},
+    ):
+        assert 0 < excess(dataclasses.replace(group, **changes), 10.0) < still / 2
+    for changes in ({"window": DCTCP()}, {"feedback": Loss()}, {"feedback": ReceiverWindow()}):
+        assert excess(dataclasses.replace(group, **changes), 10.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "wrong"),
+    [({"n": 30, "rtt": "200 ms", "p_max": 0.2}, False), ({}, True)],
+    ids=["large windows", "small windows"],
+)
+def test_a_queue_that_too_many_marks_make_too_long_is_told(values, wrong):
+    net = network(**values)
+    rest, runs = fc.equilibrium(net), fc.simulate_packets(net, until=100.0, warmup=20.0)
+    reasons = " ".join(outside(rest))
+    error = rest.links["l"].queue / runs.mean["links"]["l"]["system_mean"] - 1
+    assert ("too many marks" in reasons) == (error > 0.1) == wrong
+
+
+def test_windows_of_few_packets():
+    assert "steps of whole packets" in told(n=60)[0]
+    assert "losses end in timeouts" in told(n=40, feedback="loss")[0]
+
+
+def test_an_empty_queue_is_one_of_the_mean_alone():
+    (reason,) = told(n=1, law='"newreno", max_window = 90')
+    assert "the queue is empty at a utilization of 0.9" in reason
+    (reason,) = outside(fc.equilibrium(fc.load("kunniyur2001/avq")))  # it marks nevertheless
+    assert "the queue is empty at a utilization of 0.98" in reason
+
+
+def test_cross_traffic_is_told():
+    net = fc.replace(network(n=30, rtt="200 ms", p_max=0.2), {"links.l.cross": 100.0})
+    (reason,) = outside(fc.equilibrium(net))
+    assert "cross traffic comes in packets and files" in reason
+
+
+def test_the_jump_to_dropping_is_told():
+    text = TEXT.replace("gentle = true", "gentle = false")
+    net = fc.loads(text.format(n=60, rtt="80 ms", p_max=0.1, law='"newreno"', feedback="mark_tail"))
+    rest = fc.equilibrium(net)
+    assert rest.status == "saturated" and "everything is dropped" in outside(rest)[0]
+
+
+def test_marks_that_last_for_part_of_a_round_trip_are_told():
+    """46.5 of 91.5 packets: the front's marks end after the propagation delay."""
+    net = fc.load("durresi2001/slow_start_front")
+    reasons = outside(fc.equilibrium(net))
+    assert any("last for 0.51 of a round trip" in reason for reason in reasons)
+
+
+def test_a_trajectory_that_swings_or_loses_everything_is_told():
+    time = np.linspace(0.0, 40.0, 401)
+    swing = SimpleNamespace(queue=50.0 * (1 + np.sin(time)), dropped=0.0 * time)
+    rest = fc.equilibrium(network(n=30, rtt="200 ms", p_max=0.2))
+    assert outside(rest) == ()
+    (reason,) = outside(rest, SimpleNamespace(time=time, links={"l": swing}, net=rest.net))
+    assert "swings by" in reason
+    still = SimpleNamespace(queue=50.0 + 0 * time, dropped=np.where(np.sin(time) > 0.9, 1.0, 0.0))
+    (reason,) = outside(rest, SimpleNamespace(time=time, links={"l": still}, net=rest.net))
+    assert "most packets are lost" in reason

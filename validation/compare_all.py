@@ -1,0 +1,177 @@
+"""Every bundled scenario in both engines: where the fluid model holds, and what it says elsewhere.
+
+    uv run python validation/compare_all.py [PAPER or PAPER/SCENARIO ...] [--results FOLDER]
+
+Each scenario goes through `fc.compare`: throughput, mean queue, marks, drops, standard deviation
+and period of each queue, of the fluid equilibrium, of the fluid trajectory and of the packets with
+their 95 % interval. Runs last for some hundred round trips after a warm-up of several time
+constants of the slowest law. For ten flows over an endless buffer, each with a start of its own,
+the trajectory takes minutes and the equilibrium stands for it. A scenario takes 10 to 40 s of CPU
+time, most of it to compile, and is kept as one JSON file in the folder of results: what is there is
+not run again. The summary has the median errors where the fluid model says nothing against itself,
+and elsewhere, and names what is wrong by more than 5 % (throughput) or 10 % (mean queue) untold.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fluidcc as fc
+from fluidcc.bundled import scenarios
+
+SEEDS = (1, 2, 3)
+TRIPS = 200  # round trips that are measured
+CONSTANTS = 5  # time constants, or forty samples, to settle in
+SHORTEST, LONGEST = 40.0, 100.0  # s measured
+GOALS = {"goodput": 0.05, "queue": 0.10}  # relative errors that the model should keep to
+LEAST = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}  # of packets
+MOST_PACKETS = 3e6  # in a run, where rates are large
+MOST_PACES = 9  # distinct round trips over an endless buffer whose trajectory is affordable
+
+
+def slowest(net: fc.Network) -> float:
+    """The longest time in which a queue law forgets [s], or 0."""
+    times = [0.0]
+    for link in net.links:
+        law = link.queue
+        w_q = float(getattr(law, "w_q", 1.0))
+        if w_q < 1:
+            times.append(-1 / (float(link.capacity) * math.log1p(-w_q)))
+        if law.period is not None:
+            times.append(8 * float(getattr(law, law.period)))
+    return max(times)
+
+
+def duration(net: fc.Network, rest: fc.Equilibrium) -> tuple[float, float]:
+    """Warm-up and end of the runs [s]."""
+    trip = max(float(np.max(np.asarray(flows.rtt))) for flows in net.flows)
+    queues = [link.queue / float(own.capacity) for own, link in with_links(net, rest)]
+    trip += sum(q for q in queues if math.isfinite(q))
+    begun = max(float(flows.start.high) for flows in net.flows)
+    warmup = min(max(40 * trip, CONSTANTS * slowest(net), 10.0), 60.0)
+    measured = min(max(TRIPS * trip, SHORTEST), LONGEST)
+    packets = sum(float(link.capacity) for link in net.links) * (warmup + measured)
+    shorter = min(1.0, MOST_PACKETS / packets)
+    return begun + shorter * warmup, begun + shorter * (warmup + measured)
+
+
+def with_links(net: fc.Network, rest: fc.Equilibrium) -> Iterator[tuple[fc.Link, Any]]:
+    """Links of the fluid model with where they rest."""
+    for name, found in rest.links.items():
+        yield net.links[net.link_names.index(name)], found
+
+
+def affordable(net: fc.Network) -> bool:
+    """Whether a trajectory takes minutes at most: each pace of starts and delays has its past."""
+    paces = sum(np.size(np.asarray(flows.rtt)) for flows in net.flows)
+    return paces <= MOST_PACES or all(math.isfinite(float(link.buffer)) for link in net.links)
+
+
+def judge(name: str) -> dict[str, Any]:
+    """The record of one scenario; a failure is told in it."""
+    began = time.process_time()
+    found: dict[str, Any] = {"scenario": name}
+    try:
+        net = fc.load(name)
+        warmup, until = duration(net, fc.equilibrium(net))
+        whole = affordable(net)
+        both = fc.compare(net, until=until, warmup=warmup, seeds=SEEDS, trajectory=whole)
+        packets = both.packets.to_dict()
+        found |= both.to_dict() | {"packets": {"seeds": len(SEEDS), "mean": packets["mean"]}}
+    except Exception as error:  # one bad scenario must not hide the others
+        found["error"] = f"{type(error).__name__}: {error}"
+    return found | {"cpu_s": time.process_time() - began}
+
+
+def kept(name: str, folder: Path) -> dict[str, Any]:
+    """The record of a scenario, from its file where there is one."""
+    file = folder / f"{name.replace('/', '-')}.json"
+    if file.exists():
+        return json.loads(file.read_text())
+    found = judge(name)
+    if "error" not in found:
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(found, indent=1))
+        part.rename(file)
+    return found
+
+
+def chosen(wanted: list[str]) -> list[str]:
+    """Names of bundled scenarios, of some papers or of all; those with few groups first."""
+    names = [n for n in sorted(scenarios()) if not wanted or {n, n.split("/")[0]} & set(wanted)]
+    return sorted(names, key=lambda name: len(fc.load(name).flows))
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """The table of one scenario."""
+    if "error" in found:
+        yield f"{found['scenario']}: FAILED {found['error']}"
+        return
+    span = f"{found['warmup']:.4g} to {found['until']:.4g} s"
+    yield f"{found['scenario']}: {found['equilibrium']['status']}, {span}"
+    for row in found["rows"]:
+        cells = (row[k] for k in ("equilibrium", "fluid", "packets", "ci95"))
+        text = " ".join("         -" if v is None else f"{v:10.4g}" for v in cells)
+        error = "" if row["difference"] is None else f"{row['difference']:+8.1%}"
+        yield f"    {row['name']:36s} {row['unit']:>7s} {text} {error}"
+    yield from (f"    outside: {reason}" for reason in found["outside"])
+
+
+def errors(found: dict[str, Any], quantity: str) -> Iterator[tuple[str, float]]:
+    """Relative errors of one kind of quantity by name, where packets have enough to compare."""
+    for row in found["rows"]:
+        few = row["packets"] is None or row["packets"] < LEAST.get(quantity, 0.0)
+        if row["name"].endswith(f".{quantity}") and row["difference"] is not None and not few:
+            yield row["name"], row["difference"]
+
+
+def settled(found: dict[str, Any]) -> bool:
+    """Whether the fluid model says nothing against itself."""
+    return not found["outside"] and found["fluid_status"] in (None, "ok")
+
+
+def summary(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Median errors within what the fluid model holds for, and beyond; what it misses untold."""
+    done = [r for r in records if "error" not in r]
+    parts = {"inside": [r for r in done if settled(r)], "outside": []}
+    parts["outside"] = [r for r in done if not settled(r)]
+    for name, part in parts.items():
+        yield f"{name}: {len(part)} scenarios; median of the absolute errors, and how many"
+        for quantity in GOALS | LEAST | {"period": None}:
+            sizes = [abs(e) for r in part for _, e in errors(r, quantity)]
+            if sizes:
+                yield f"    {quantity:12s} {statistics.median(sizes):8.1%}  of {len(sizes)}"
+    for record in parts["inside"]:
+        for quantity, goal in GOALS.items():
+            for name, error in errors(record, quantity):
+                if abs(error) > goal:
+                    yield f"untold: {record['scenario']} {name} {error:+.1%}"
+    yield from (f"failed: {r['scenario']}: {r['error']}" for r in records if "error" in r)
+
+
+def main() -> int:
+    """Print the tables and the summary; 1 if a scenario failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenarios", nargs="*", help="papers or scenarios; all by default")
+    parser.add_argument("--results", type=Path, default=Path("compare_all"), help="folder")
+    given = parser.parse_args()
+    given.results.mkdir(parents=True, exist_ok=True)
+    fc.fast_cpu()
+    records = []
+    for name in chosen(given.scenarios):
+        records.append(kept(name, given.results))
+        print("\n".join(lines(records[-1])), flush=True)
+    print("\n".join(summary(records)))
+    return 1 if any("error" in r for r in records) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
