@@ -49,9 +49,7 @@ def history(t, p):
 
 def states(p, mesh):
     """States (8, 3) at TIMES."""
-    return fc.solve_dde(
-        field, history, 0.0, END, lags=(lag,), params=p, ts=TIMES, mesh=mesh
-    ).y
+    return fc.solve_dde(field, history, 0.0, END, lags=(lag,), params=p, ts=TIMES, mesh=mesh).y
 
 
 def error(solve, slopes):

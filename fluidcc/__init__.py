@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fluidcc.advice import advice as advice
+    from fluidcc.analysis.boundary import Boundary as Boundary
+    from fluidcc.analysis.boundary import boundary as boundary
     from fluidcc.analysis.crossings import Crossings as Crossings
     from fluidcc.analysis.crossings import crossings as crossings
+    from fluidcc.analysis.cycles.branches import Cycles as Cycles
+    from fluidcc.analysis.cycles.branches import cycles as cycles
+    from fluidcc.analysis.cycles.result import Cycle as Cycle
+    from fluidcc.analysis.cycles.verb import cycle as cycle
+    from fluidcc.analysis.delay_equation import DelayEquation as DelayEquation
+    from fluidcc.analysis.delay_equation import EquationRest as EquationRest
     from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
     from fluidcc.analysis.equilibrium import equilibrium as equilibrium
     from fluidcc.analysis.fairness import gain_and_loss as gain_and_loss
+    from fluidcc.analysis.gradients.gradient import gradient as gradient
+    from fluidcc.analysis.gradients.result import Gradient as Gradient
+    from fluidcc.analysis.gradients.trajectory import Sensitivity as Sensitivity
+    from fluidcc.analysis.gradients.trajectory import sensitivity as sensitivity
     from fluidcc.analysis.linearize import linearize as linearize
     from fluidcc.analysis.oscillation import Oscillation as Oscillation
     from fluidcc.analysis.oscillation import oscillation as oscillation
@@ -22,7 +34,13 @@ if TYPE_CHECKING:
     from fluidcc.analysis.relay import relay_cycle as relay_cycle
     from fluidcc.analysis.stability import Stability as Stability
     from fluidcc.analysis.stability import stability as stability
+    from fluidcc.analysis.stationary import StationaryWindow as StationaryWindow
+    from fluidcc.analysis.stationary import stationary_window as stationary_window
     from fluidcc.bibliography import citations as citations
+    from fluidcc.bounds.check import check_bound as check_bound
+    from fluidcc.bounds.check import check_bounds as check_bounds
+    from fluidcc.bounds.reports import BoundReport as BoundReport
+    from fluidcc.bounds.reports import BoundReports as BoundReports
     from fluidcc.compare import Comparison as Comparison
     from fluidcc.compare import compare as compare
     from fluidcc.errors import Fault as Fault
@@ -57,14 +75,25 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "advice": ("advice",),
+    "analysis.boundary": ("Boundary", "boundary"),
     "analysis.crossings": ("Crossings", "crossings"),
+    "analysis.cycles.branches": ("Cycles", "cycles"),
+    "analysis.cycles.result": ("Cycle",),
+    "analysis.cycles.verb": ("cycle",),
+    "analysis.delay_equation": ("DelayEquation", "EquationRest"),
     "analysis.equilibrium": ("Equilibrium", "equilibrium"),
     "analysis.fairness": ("gain_and_loss",),
+    "analysis.gradients.gradient": ("gradient",),
+    "analysis.gradients.result": ("Gradient",),
+    "analysis.gradients.trajectory": ("Sensitivity", "sensitivity"),
     "analysis.linearize": ("linearize",),
     "analysis.oscillation": ("Oscillation", "oscillation"),
     "analysis.relay": ("RelayCycle", "relay_cycle"),
     "analysis.stability": ("Stability", "stability"),
+    "analysis.stationary": ("StationaryWindow", "stationary_window"),
     "bibliography": ("citations",),
+    "bounds.check": ("check_bound", "check_bounds"),
+    "bounds.reports": ("BoundReport", "BoundReports"),
     "compare": ("Comparison", "compare"),
     "errors": ("Fault", "ScenarioError"),
     "fluid.cpu": ("fast_cpu",),

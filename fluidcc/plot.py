@@ -100,6 +100,22 @@ def _trajectory(figure: SubFigure, run: Any) -> None:
     below.legend(ncols=3)
 
 
+def _cycle(figure: SubFigure, found: Any) -> None:
+    """One period: queues and averages above, windows below; or the states of an equation."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    if found.course is not None:
+        for name, values in found.course.values.items():
+            ax = below if name.partition("[")[0].endswith(".window") else above
+            style = "--" if name.endswith(".average") else "-"
+            ax.plot(found.course.time, values, style, label=name)
+    known = "no cycle" if found.period is None else f"{found.status}, period {found.period:.5g} s"
+    above.set(title=known, ylabel="queue [packet]" if found.links else "state")
+    below.set(xlabel="time [s]", ylabel="window [packet]")
+    for ax in (above, below):
+        if ax.get_lines():
+            ax.legend(ncols=3)
+
+
 def _equilibrium(figure: SubFigure, rest: Any) -> None:
     """Rates and windows over round trips."""
     axes = figure.subplots(1, 2)
@@ -123,6 +139,28 @@ def _stability(figure: SubFigure, found: Any) -> None:
         ax.plot([s.real for s in roots], [s.imag for s in roots], "x", color=colour)
     verdict = "stable" if found.stable else f"not stable ({found.status})"
     ax.set(title=verdict, xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
+
+
+def _boundary(figure: SubFigure, found: Any) -> None:
+    """Curves over both parameters, and the grid points that are stable."""
+    ax = figure.subplots()
+    for kind, style in (("hopf", "C0-"), ("fold", "C3-"), ("jump", "C4--")):
+        curves = [c for c in found.curves if c.kind == kind]
+        for k, curve in enumerate(curves):
+            ax.plot(curve.x, curve.y, style, label=kind if k == 0 else None)
+    for curve in found.further:
+        ax.plot(curve.x, curve.y, color="0.8", linewidth=0.8, zorder=0)
+    x, y = np.meshgrid(*found.grid, indexing="ij")
+    for marker, chosen, word in ((".", found.unstable == 0, "stable"),
+                                 ("x", found.unstable > 0, "unstable")):  # fmt: skip
+        ax.plot(x[chosen], y[chosen], marker, color="0.6", markersize=4, label=word, linestyle="")
+    for axis, (low, high) in zip("xy", found.ranges, strict=True):
+        if low > 0 and high > 10 * low:
+            getattr(ax, f"set_{axis}scale")("log")
+        getattr(ax, f"set_{axis}lim")(low, high)
+    labels = [_label(p, u) for p, u in zip(found.paths, found.units, strict=True)]
+    ax.set(xlabel=labels[0], ylabel=labels[1])
+    ax.legend()
 
 
 def _crossings(figure: SubFigure, found: Any) -> None:
@@ -211,10 +249,12 @@ def _one_run(both: Any, variable: str, label: str) -> Any:
 
 def _queues(ax: Axes, both: Any) -> None:
     rows = {row.name: row for row in both.rows}
-    for k, (name, link) in enumerate(both.fluid.links.items()):
+    for k, name in enumerate(both.equilibrium.links):
         seen = _one_run(both, "link_system", name)
         ax.plot(*seen, color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * _PALE)
-        ax.plot(both.fluid.time, link.queue, color=f"C{2 * k}", label=f"{name}: fluid")
+        if both.fluid is not None:
+            queue = both.fluid.links[name].queue
+            ax.plot(both.fluid.time, queue, color=f"C{2 * k}", label=f"{name}: fluid")
         row, colour = rows[f"links.{name}.queue"], f"C{2 * k + 1}"
         if row.packets is not None:
             half = row.ci95 or 0.0
@@ -223,29 +263,31 @@ def _queues(ax: Axes, both: Any) -> None:
             ax.plot(span, [mean, mean], color=colour, label=f"{name}: packets, mean and 95 %")
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
-    ax.set(title=both.fluid.net.title, ylabel="queue [packet]")
+    ax.set(title=both.equilibrium.net.title, ylabel="queue [packet]")
     _from_zero(ax)
     ax.legend(ncols=3)
 
 
 def _windows(ax: Axes, both: Any) -> None:
     """Mean window of each group."""
-    for k, (name, group) in enumerate(both.fluid.flows.items()):
+    for k, name in enumerate(both.equilibrium.flows):
         seen = _one_run(both, "group_window", name)
         label = f"{name}: packets, seed {both.packets.seeds[0]}"
         ax.plot(*seen, color=f"C{2 * k + 1}", linewidth=0.7, label=label)
-        mean = np.average(group.window, axis=1, weights=group.n)
-        ax.plot(both.fluid.time, mean, color=f"C{2 * k}", label=f"{name}: fluid")
+        if both.fluid is not None:
+            group = both.fluid.flows[name]
+            mean = np.average(group.window, axis=1, weights=group.n)
+            ax.plot(both.fluid.time, mean, color=f"C{2 * k}", label=f"{name}: fluid")
     ax.set(xlabel="time [s]", ylabel="window [packet]")
     _from_zero_late(ax, both.warmup)
-    ax.legend(ncols=min(len(both.fluid.flows), 3))
+    ax.legend(ncols=min(len(both.equilibrium.flows), 3))
 
 
 def _goodputs(ax: Axes, both: Any) -> None:
     rows = [row for row in both.rows if row.name.endswith(".goodput")]
     scale, unit = scaled([row.packets for row in rows], "bit/s")
     places = np.arange(len(rows))
-    fluid = [np.nan if row.fluid is None else row.fluid / scale for row in rows]
+    fluid = [np.nan if row.model is None else row.model / scale for row in rows]
     packets = [np.nan if row.packets is None else row.packets / scale for row in rows]
     halves = [(row.ci95 or 0.0) / scale for row in rows]
     ax.bar(places - 0.2, fluid, 0.38, label="fluid", color="C0")
@@ -312,8 +354,10 @@ def _grid(sweep: Any, values: list[float | None]) -> np.ndarray:
 
 _DRAWINGS: dict[str, tuple[Callable[[SubFigure, Any], None], float]] = {
     "Trajectory": (_trajectory, 4.0),
+    "Cycle": (_cycle, 4.0),
     "Equilibrium": (_equilibrium, 2.6),
     "Stability": (_stability, 3.0),
+    "Boundary": (_boundary, 4.0),
     "Crossings": (_crossings, 3.0),
     "PacketRuns": (_packets, 2.6),
     "Comparison": (_comparison, 6.6),

@@ -22,7 +22,7 @@ _SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "\N{MICRO SIGN}s")),
 }
 
-ROWS = ("time", "quantity", "crossing", "seed")
+ROWS = ("time", "phase", "quantity", "crossing", "vertex", "seed", "reading")
 """Dimensions of results that run over the lines of a CSV file."""
 
 
@@ -54,12 +54,12 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), allow_nan=False, ensure_ascii=False)
 
 
-def provenance(net: "Network", command: str) -> dict[str, str]:
+def provenance(net: "Network | None", command: str) -> dict[str, str]:
     """What a result file says about its origin: scenario text, command and versions."""
     from fluidcc.scenario import dumps
 
     return {
-        "scenario": dumps(net),
+        "scenario": "" if net is None else dumps(net),
         "command": command,
         "fluidcc": version("fluidcc"),
         "jax": version("jax"),

@@ -57,6 +57,35 @@ def crossings(result: Result) -> dict[str, Quantity]:
     }
 
 
+def cycle(result: Result) -> dict[str, Quantity]:
+    """Period, size of the leading multiplier, and least and greatest queue of each link."""
+    others = [abs(complex(*mu)) for mu in result["floquet"][1:]]
+    out = {
+        "period": Quantity(result["period"], "s"),
+        "leading multiplier": Quantity(max(others, default=None)),
+    }
+    for name, link in result["links"].items():
+        out[f"{name}: least queue"] = Quantity(link["queue"][0], "packet")
+        out[f"{name}: greatest queue"] = Quantity(link["queue"][1], "packet")
+    return out
+
+
+def boundary(result: Result) -> dict[str, Quantity]:
+    """How many curves there are, and the range of their frequencies."""
+    found = [f for curve in result["curves"] for f in curve["frequency"] if f is not None]
+    return {
+        "curves": Quantity(len(result["curves"])),
+        "least frequency": Quantity(min(found, default=None), "rad/s"),
+        "greatest frequency": Quantity(max(found, default=None), "rad/s"),
+    }
+
+
+def gradient(result: Result) -> dict[str, Quantity]:
+    """The quantity and its derivatives."""
+    slopes = {f"by {path}": Quantity(slope) for path, slope in result["derivatives"].items()}
+    return {result["of"]: Quantity(result["value"], result["unit"]), **slopes}
+
+
 def simulation(result: Result) -> dict[str, Quantity]:
     """Mean, least and greatest queue of each link over the run."""
     out = {}
@@ -94,7 +123,9 @@ def comparison(result: Result) -> dict[str, Quantity]:
 SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
     "Equilibrium": equilibrium,
     "Stability": stability,
+    "Boundary": boundary,
     "Crossings": crossings,
+    "Cycle": cycle,
     "Trajectory": simulation,
     "PacketRuns": packets,
     "Comparison": comparison,

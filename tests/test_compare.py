@@ -20,14 +20,19 @@ def test_every_quantity_is_there_with_its_unit(both):
         "links.bottleneck.queue": "packet",
         "links.bottleneck.marked": "1",
         "links.bottleneck.dropped": "1",
+        "links.bottleneck.deviation": "packet",
+        "links.bottleneck.period": "s",
         "flows.mod.goodput": "bit/s",
         "flows.newreno.goodput": "bit/s",
     }
-    assert all(row.ci95 is not None for row in both.rows)
+    assert all(row.ci95 is not None for row in both.rows[:5])
 
 
 def test_a_stable_trajectory_ends_at_the_equilibrium(both):
-    for row in both.rows:
+    rows = {row.name.split(".")[2]: row for row in both.rows}
+    assert rows.pop("deviation").fluid < 0.1
+    assert rows.pop("period").fluid is None
+    for row in rows.values():
         assert row.fluid == pytest.approx(row.equilibrium, rel=2e-3, abs=1e-12)
 
 
@@ -48,10 +53,18 @@ def test_the_paper_is_right_that_ecn_mod_gets_more_in_packets(both):
     assert mod.fluid < newreno.fluid
 
 
+def test_the_fluid_model_says_that_its_shares_are_wrong_there(both):
+    mod, newreno = both.outside
+    assert "flows.mod" in mod and "too small" in mod
+    assert "flows.newreno" in newreno and "too large" in newreno
+    assert both.to_dict()["outside"] == [mod, newreno]
+    assert mod in repr(both) and mod in both.to_dataset().attrs["outside"]
+
+
 def test_results_as_table_dataset_and_text(both):
     table = both.to_dict()
     assert table["rows"][1]["name"] == "links.bottleneck.queue"
-    assert both.to_dataset()["fluid"].sizes == {"quantity": 6}
+    assert both.to_dataset()["fluid"].sizes == {"quantity": 8}
     assert "flows.mod.goodput" in repr(both)
 
 
@@ -70,6 +83,14 @@ window = { law = "newreno", max_window = 100 }
     rows = {row.name: row for row in fc.compare(fc.loads(text), until=2.0, seeds=(1,)).rows}
     assert rows["links.l.dropped"].equilibrium > 0.01
     assert 20 * rows["flows.f.goodput"].equilibrium == pytest.approx(1250 * 8e3, rel=1e-9)
+
+
+def test_an_equilibrium_may_stand_for_the_trajectory():
+    both = fc.compare(fc.load("misra2003/mixed"), until=4.0, seeds=(1,), trajectory=False)
+    queue = next(row for row in both.rows if row.name.endswith(".queue"))
+    assert both.fluid is None and queue.fluid is None and queue.model == queue.equilibrium
+    assert queue.difference == pytest.approx(queue.equilibrium / queue.packets - 1)
+    assert both.to_dict()["fluid_status"] is None
 
 
 def test_a_warmup_beyond_the_end_is_refused():

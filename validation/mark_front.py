@@ -29,15 +29,12 @@ import sys
 
 import numpy as np
 
-from fluidcc.laws.feedback.mark_front import MarkFront
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
-from fluidcc.packets.run import simulate_packets
+from fluidcc.bounds.mark_front.full_use import utilization as busy
+from fluidcc.bounds.mark_front.networks import END, FRONT, GROWS, ONE, RATE, TAIL, TWO, connection
+from fluidcc.bounds.mark_front.slow_start import peak as longest
+from fluidcc.bounds.mark_front.slow_start import published
+from fluidcc.network import Network
 
-RATE = 100.0  # packet/s; nothing but the timers depends on it
 ACCESS = (math.inf, 10.0, 2.0, 1.5, 1.2, 1.05)  # in bottleneck rates
 READINGS = (
     "the system with the packet judged reaches T",
@@ -68,6 +65,13 @@ class Case:
     when: str = "start"  # of the transmission: the moment of marks at the front
 
     @property
+    def marks(self) -> str:
+        """Where marks are set."""
+        if not self.front:
+            return TAIL
+        return END if self.when == "end" else FRONT
+
+    @property
     def service(self) -> float:
         """Transmission time of the access link, in packet times of the bottleneck."""
         return 1.0 / self.access
@@ -84,31 +88,22 @@ class Peak:
 
 def network(case: Case) -> Network:
     """The network of a case."""
+    sender = GROWS if case.grow else TWO if case.first > 1 else ONE
+    definitions = {"marks": case.marks, "when": "reaches", "counts": "system", "sender": sender}
+    net = connection(float(case.theta), case.pipe, case.access, definitions)
     rtt = case.pipe / RATE * (1 + case.spread * np.arange(case.flows))
-    flows = Flows(
-        Reno(max_window=1e5), n=np.ones(case.flows), rtt=rtt, reaction=OncePerRTT(),
-        feedback=MarkFront(when=case.when) if case.front else MarkTail(), access_delay=rtt[0] / 4,
-        access_capacity=case.access * RATE,
-        sender=(("syn", False), ("initial_window", case.first), ("grow_on_echo", case.grow)),
-    )  # fmt: skip
-    law = Threshold(at=float(case.theta), when="reaches", counts="system")
-    link = Link(queue=law, capacity=RATE, packet_size=1000.0, delay=rtt[0] / 4)
-    return Network(links=(link,), flows=(flows,))
+    flows = dataclasses.replace(net.flows[0], n=np.ones(case.flows), rtt=rtt)
+    return dataclasses.replace(net, flows=(flows,))
 
 
 def peak(case: Case) -> Peak:
     """Largest queues from the first packet until slow start is long over."""
-    rounds = math.log2(case.theta + case.pipe + 2) + 6
-    until = rounds * (case.pipe * (1 + case.spread * case.flows) + case.theta + 2) / RATE + 1
-    link = simulate_packets(network(case), until=until, seeds=(1,), threads=1).mean["links"]
-    found = link["bottleneck"]
-    return Peak(case, found["system_max"], found["queue_max"])
+    return Peak(case, *longest(network(case)))
 
 
 def bound(case: Case, shift: int, *, pipe: float) -> float:
     """The published bound for T = theta - shift and r d = pipe."""
-    threshold = case.theta - shift
-    return threshold + pipe if case.front else 2 * threshold + pipe - 1
+    return float(published(case.marks, case.theta - shift, pipe))
 
 
 def excess(found: Peak, shift: int, *, waiting: bool, own: bool) -> float:
@@ -175,12 +170,8 @@ def _line(found: list[Peak], *, waiting: bool, own: bool) -> str:
 
 
 def utilization(case: Case) -> float:
-    """Share of time that the link is busy in congestion avoidance, after three cycles at least."""
-    cycle = (case.theta + case.pipe + 2) ** 2 / 2 / RATE  # half a window of growth
-    runs = simulate_packets(
-        network(case), until=8 * cycle + 10, warmup=4 * cycle + 5, seeds=(1,), threads=1
-    )
-    return float(runs.mean["links"]["bottleneck"]["utilization"])
+    """Share of time that the link is busy in congestion avoidance, after four cycles at least."""
+    return busy(network(case))
 
 
 def least_threshold(case: Case) -> int:

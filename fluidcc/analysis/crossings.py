@@ -12,22 +12,19 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 import scipy.optimize
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root
-from fluidcc.errors import Fault, ScenarioError
-from fluidcc.network import Network
+from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
+from fluidcc.analysis.normal_form import normal_form
+from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root, scale_of
 from fluidcc.results import plain
-from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
 
 if TYPE_CHECKING:
     import xarray
 
-_DECADES = 10.0  # ratio of the ends from which the scan is logarithmic
 _DEEPEST = 9  # halvings of a cell whose roots are not followed beyond doubt
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
 _GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
@@ -38,9 +35,11 @@ class Crossing:
     """Roots on the imaginary axis: value of the parameter, frequency [rad/s], what the equilibrium
     becomes with growing parameter, and the number of unstable roots below and above the value.
 
-    `jump` says that roots jump across the axis at a change of regime (a kink of the marking
-    function, a cap) instead of crossing it; the frequency is then that of the rightmost root on
-    the unstable side, None where that root was not located.
+    `lyapunov` is the first Lyapunov coefficient (negative where a stable cycle grows out of it) and
+    `criticality` what follows: `supercritical`, `subcritical` or `degenerate`; None where there is
+    no Hopf point with derivatives. `jump` says that roots jump across the axis at a change of
+    regime (a kink of the marking function, a cap) instead of crossing it; the frequency is then
+    that of the rightmost root on the unstable side, None where that root was not located.
     """
 
     value: float
@@ -49,6 +48,8 @@ class Crossing:
     below: int
     above: int
     jump: bool = False
+    lyapunov: float | None = None
+    criticality: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Crossings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""
-        names = ("value", "frequency", "becomes", "jump")
+        names = ("value", "frequency", "becomes", "jump", "lyapunov", "criticality")
         found = [{name: getattr(c, name) for name in names} for c in self.crossings]
         gaps = [dataclasses.asdict(gap) for gap in self.gaps]
         return plain({
@@ -102,6 +103,8 @@ class Crossings:
                 "frequency": ("crossing", np.array(column("frequency"), float), {"units": "rad/s"}),
                 "becomes": ("crossing", column("becomes")),
                 "jump": ("crossing", np.array(column("jump"), bool)),
+                "lyapunov": ("crossing", np.array(column("lyapunov"), float)),
+                "criticality": ("crossing", [c or "" for c in column("criticality")]),
             },
             attrs={"path": self.path, "low": self.low, "high": self.high},
         )
@@ -115,7 +118,7 @@ class Crossings:
         ]
         for c in self.crossings:
             known = "not known" if c.frequency is None else f"{c.frequency:.8g} rad/s"
-            how = " (jump)" if c.jump else ""
+            how = " (jump)" if c.jump else f" ({c.criticality})" if c.criticality else ""
             lines.append(f"  {c.value:.10g}{unit}: {c.becomes}{how}, frequency {known}")
         for gap in self.gaps:
             lines.append(f"  {gap.low:.6g} to {gap.high:.6g}{unit}: {gap.status}, no verdict")
@@ -123,14 +126,20 @@ class Crossings:
 
 
 def crossings(
-    net: Network, path: str, low: float | str, high: float | str, *, points: int = 33
+    net: Model,
+    path: str,
+    low: float | str,
+    high: float | str,
+    *,
+    points: int = 33,
+    criticality: bool = True,
 ) -> Crossings:
-    """Every change of stability along one parameter of a network.
+    """Every change of stability along one parameter of a network, or of a delay equation.
 
     Parameters
     ----------
     net
-        The network; its own value of the parameter does not matter.
+        The model; its own value of the parameter does not matter.
     path
         Path of the parameter, such as ``link.queue.w_q``.
     low, high
@@ -138,15 +147,17 @@ def crossings(
         one decade.
     points
         Values at which the number of unstable roots is certified before anything is refined.
+    criticality
+        Whether to tell sub- from supercritical Hopf points.
 
     Raises
     ------
     ScenarioError
         For a path that does not exist or has no number, and for ends out of range.
     """
-    ends = _range(net, path, low, high)
-    scale = Scale(*ends, ends[0] > 0 and ends[1] / ends[0] > _DECADES)
-    scan = Scan(_family(net, path), scale)
+    ends = ends_of(net, path, low, high, "crossings")
+    scan = Scan(family(net, [path], "crossings"), scale_of(*ends))
+    scale = scan.scale
     places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
     pieces = _pieces(scan, places)
     sampled = [(piece, _samples(scan, piece)) for piece in pieces]
@@ -156,45 +167,27 @@ def crossings(
         if k and sampled[k - 1][1] and samples:
             found += _jump(scale, piece[0].t, sampled[k - 1][1][-1], samples[0])
         for a, b in itertools.pairwise(samples):
-            inside, followed = _cell(scan, a, b, _DEEPEST)
+            inside, followed = cell(scan, a, b)
             found += inside
             sound &= followed and a.certified and b.certified
-    first, info = sampled[0][1], info_at(net, path)
+    first = sampled[0][1]
     changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
+    further = tuple(c for c in found if c not in changes)
+    if criticality:
+        changes = tuple(_judged(c, scan.family) for c in changes)
     return Crossings(
-        path, info.unit if info else "1", *ends, changes,
-        tuple(c for c in found if c not in changes), _gaps(scale, pieces),
+        path, unit_of(net, path), *ends, changes,
+        further, _gaps(scale, pieces),
         first[0].unstable == 0 if first else None, sound,
     )  # fmt: skip
 
 
-def _range(net: Network, path: str, low: float | str, high: float | str) -> tuple[float, float]:
-    """Both ends as numbers; raises ScenarioError with all that is wrong."""
-    check_paths(net, [path], where="crossings")
-    info = info_at(net, path)
-    if info is None or info.within is None:
-        raise ScenarioError([Fault("crossings", path, "the path of a number", "another value")])
-    ends = [value_at(net, path, end, where="crossings") for end in (low, high)]
-    faults = [
-        Fault("crossings", path, f"a number in {info.within}", repr(end))
-        for end in ends
-        if not isinstance(end, int | float) or float(end) not in info.within
-    ]
-    if not faults and not ends[0] < ends[1]:
-        faults = [Fault("crossings", path, "low < high", f"{low!r} and {high!r}")]
-    if faults:
-        raise ScenarioError(faults)
-    return float(ends[0]), float(ends[1])
-
-
-def _family(net: Network, path: str) -> Callable[[float], Network]:
-    """The network as a function of the parameter.
-
-    The number of flows is any positive number here, in proportion over the round trips of a group.
-    """
-    if path.endswith(".n"):
-        return jax.jit(lambda value: replace(net, {path: value}, where="crossings"))
-    return lambda value: replace(net, {path: value}, where="crossings")
+def _judged(crossing: Crossing, family: Callable[[float], Model]) -> Crossing:
+    """The crossing with its first Lyapunov coefficient, where it is a Hopf point."""
+    if crossing.jump or not crossing.frequency:
+        return crossing
+    form = normal_form(rest_of(family(crossing.value)), crossing.frequency)
+    return dataclasses.replace(crossing, lyapunov=form.lyapunov, criticality=form.criticality)
 
 
 def _pieces(scan: Scan, places: list[Place]) -> list[list[Place]]:
@@ -221,9 +214,7 @@ def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
 def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
     """The parts without a smooth equilibrium, neighbours of one status joined."""
     out: list[Gap] = []
-    for smooth, group in itertools.groupby(
-        pieces, lambda p: (p[0].smooth, p[0].equilibrium.status)
-    ):
+    for smooth, group in itertools.groupby(pieces, lambda p: (p[0].smooth, p[0].rest.status)):
         parts = list(group)
         if not smooth[0]:
             ends = scale.value(parts[0][0].t), scale.value(parts[-1][-1].t)
@@ -244,7 +235,7 @@ def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossin
     return [Crossing(scale.value(t), frequency, becomes, below, above, jump=True)]
 
 
-def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> tuple[list[Crossing], bool]:
+def cell(scan: Scan, a: Sample, b: Sample, depth: int = _DEEPEST) -> tuple[list[Crossing], bool]:
     """The crossings between two samples of one regime, and whether they account for the counts.
 
     Cells are split until every root near the axis is followed from one end to the other.
@@ -254,12 +245,17 @@ def _cell(scan: Scan, a: Sample, b: Sample, depth: int) -> tuple[list[Crossing],
     brackets = [] if pairs is None else [(i, j) for i, j in pairs if _changes_side(a, b, i, j)]
     change = sum(_weight(a, i) * (1 if b.roots[j].real > 0 else -1) for i, j in brackets)
     followed = pairs is not None and change == b.unstable - a.unstable
-    if (not followed or turning is not None) and depth > 0 and b.t - a.t > 1e-12:
+    divisible = depth > 0 and b.t - a.t > 1e-12
+    if not divisible or (followed and turning is None):
+        try:
+            found = sorted(_solved(scan, a, b, i, j) for i, j in brackets)
+        except ArithmeticError:  # two real roots meet on the way
+            found, followed = [], False
+    if divisible and (not followed or turning is not None):
         middle = turning if turning is not None else (a.t + b.t) / 2
         new = scan.sample(scan.place(middle), b.t)
-        left, right = _cell(scan, a, new, depth - 1), _cell(scan, new, b, depth - 1)
+        left, right = cell(scan, a, new, depth - 1), cell(scan, new, b, depth - 1)
         return left[0] + right[0], left[1] and right[1]
-    found = sorted(_solved(scan, a, b, i, j) for i, j in brackets)
     out, below = [], a.unstable
     for t, frequency, step in found:
         becomes = "unstable" if step > 0 else "stable"
@@ -335,6 +331,8 @@ def _solved(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, fl
     def real_part(t: float) -> float:
         guess = _hermite((t - a.t) / width, *ends)
         last[0] = nearby_root(Characteristic(scan.system(t)), guess)
+        if not np.isfinite(last[0]):
+            raise ArithmeticError("a root was lost")
         return last[0].real
 
     t: Any = scipy.optimize.brentq(real_part, a.t, b.t, xtol=1e-15)

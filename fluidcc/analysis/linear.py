@@ -58,6 +58,22 @@ class Linear:
             wire_owner=np.full(n, LINK),
         )
 
+    def matrix(self, s: complex) -> Array:
+        """The characteristic matrix [[s I - A, -B E], [-C, I - D E]], E = e^(-s lag), in full."""
+        return self._with(s * np.eye(len(self.A)), np.eye(len(self.C)), np.exp(-s * self.lag))
+
+    def matrix_slope(self, s: complex) -> Array:
+        """Derivative of `matrix` by s."""
+        n, m = self.size
+        late = -self.lag * np.exp(-s * self.lag)
+        return self._with(np.eye(n), np.zeros((m, m)), late, fixed=0.0)
+
+    def _with(self, states: Array, wires: Array, late: Array, fixed: float = 1.0) -> Array:
+        look = np.zeros((len(self.pick), len(self.C)), np.result_type(late))
+        look[np.arange(len(self.pick)), self.pick] = late
+        above = [states - fixed * self.A, -self.B @ look]
+        return np.block([above, [-fixed * self.C, wires - self.D @ look]])
+
     def used(self) -> Array:
         """Mask (m,) of the wire components that anything depends on."""
         felt = np.any(self.B != 0, axis=0) | np.any(self.D != 0, axis=0)

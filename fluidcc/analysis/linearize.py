@@ -7,7 +7,8 @@ first order: the variation of a delay multiplies derivatives that vanish at rest
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,9 +44,8 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     if not eq.smooth:
         raise ValueError(f"no linearisation: {without(eq)}")
     arrays = with_mean_calls(numeric(net))
-    A, B, C, D, lag, frozen = map(np.asarray, _jacobians(arrays, eq.rest, jnp.asarray(float(side))))
-    still = ~(np.any(A != 0, axis=1) | np.any(B != 0, axis=1))  # at a limit, or adapted by nothing
-    free = (frozen == 0) & ~still
+    A, B, C, D, lag, frozen = map(np.asarray, jacobians(arrays, eq.rest, jnp.asarray(float(side))))
+    free = (frozen == 0) & ~still(A, B)
     state_owner, wire_owner = _owners(arrays, eq.rest)
     first = int(sum(np.size(f.rtt) for f in net.flows))
     fields = len(Signal._fields)
@@ -64,6 +64,11 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
         ),
         conserved=first if net.rates == "self_clocked" else 0,
     )
+
+
+def still(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Mask (n,) of the states that nothing moves: at a limit, or adapted by nothing."""
+    return ~(np.any(A != 0, axis=1) | np.any(B != 0, axis=1))
 
 
 def at_kink(net: Network, eq: Equilibrium) -> bool:
@@ -160,24 +165,48 @@ def _aside(net: Network, rest: Rest, y: State, side: Num) -> State:
     return y._replace(queues=tuple(queues), laws=tuple(laws))
 
 
-@jax.jit
-def _jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
-    """A, B, C, D, the lags [s] and which states are held."""
-    y = state_at_rest(net, rest)
-    modes = _modes(net, rest, y)
-    u = _wire_at_rest(net, rest, y, modes)
-    y = _aside(net, rest, y, side)
+def present(
+    net: Network, y: State, modes: Modes
+) -> tuple[Callable[[Network, Num, Num], Num], Num, Num]:
+    """What a network does now, (drift, wire) flat, as a function of its numbers, of its flat state
+    (n,) and of what it looks up (k,); with that state, and where on the wire (k,) it looks.
+    """
     v, unflatten = ravel_pytree(y)
     indices, shape = jax.tree.flatten(picks(net))
     sizes = np.cumsum([np.size(i) for i in indices])[:-1]
-    z = u[np.concatenate([np.ravel(i) for i in indices])]
 
-    def present(v: Num, z: Num) -> Num:
+    def function(net: Network, v: Num, z: Num) -> Num:
         parts = [p.reshape(np.shape(i)) for p, i in zip(jnp.split(z, sizes), indices, strict=True)]
         now = flux(net, unflatten(v), jax.tree.unflatten(shape, parts), modes, ticks=True)
         return jnp.concatenate([ravel_pytree(now.drift)[0], ravel_pytree(now.wire)[0]])
 
-    by_state, by_past = jax.jacfwd(present, (0, 1))(v, z)
+    return function, v, np.concatenate([np.ravel(i) for i in indices])
+
+
+class At(NamedTuple):
+    """A rest as an operating point: state, modes, flat wire, and ones where a bound holds."""
+
+    y: State
+    modes: Modes
+    wire: Num
+    frozen: Num
+
+
+def operating_point(net: Network, rest: Rest, side: Num) -> At:
+    """The operating point at rest, or a little to one side of it."""
+    y = state_at_rest(net, rest)
+    modes = _modes(net, rest, y)
+    wire = _wire_at_rest(net, rest, y, modes)
+    y = _aside(net, rest, y, side)
+    return At(y, modes, wire, _frozen(net, y, modes))
+
+
+@jax.jit
+def jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
+    """A, B, C, D, the lags [s] and which states are held, before those are taken out."""
+    at = operating_point(net, rest, side)
+    function, v, index = present(net, at.y, at.modes)
+    by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, at.wire[index])
     n = len(v)
-    lag = ravel_pytree(ages(net, y))[0]
-    return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag, _frozen(net, y, modes)
+    lag = ravel_pytree(ages(net, at.y))[0]
+    return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag, at.frozen

@@ -187,7 +187,7 @@ def loop_gain(system: Linear, link: int) -> Loop:
     that senders see, what returns, with its sign changed, the one that the link would say. All
     other loops stay closed. Raises ValueError if the link has no signal that anyone hears.
     """
-    rows = _active(system, link)
+    rows = heard_signals(system, link)
     if not rows:
         raise ValueError(f"link {link} says nothing that depends on its queue and is heard")
     C, D = system.C.copy(), system.D.copy()
@@ -215,17 +215,22 @@ def loop_gain(system: Linear, link: int) -> Loop:
     return loop
 
 
-def _active(system: Linear, link: int) -> list[int]:
+def heard_signals(system: Linear, link: int) -> list[int]:
     """What a link says that varies and that someone hears."""
     used = system.used()
     varies = np.any(system.C != 0, axis=1) | np.any(system.D != 0, axis=1)
     return [j for j in system.signals[link] if used[j] and varies[j]]
 
 
+def link_margins(system: Linear, *, scale: float) -> list[tuple[int, Margins]]:
+    """Links whose signals vary and are heard, and the margins of each with the others closed."""
+    links = [k for k in range(len(system.signals)) if heard_signals(system, k)]
+    return [(k, margins(loop_gain(system, k), scale=scale)) for k in links]
+
+
 def system_margins(system: Linear, *, scale: float) -> Margins:
     """Margins of all links' loops together, each cut with the others closed."""
-    links = [k for k in range(len(system.signals)) if _active(system, k)]
-    each = [margins(loop_gain(system, k), scale=scale) for k in links]
+    each = [found for _, found in link_margins(system, scale=scale)]
     return Margins(
         tuple(itertools.chain.from_iterable(m.gain_crossovers for m in each)),
         tuple(itertools.chain.from_iterable(m.phase_crossovers for m in each)),

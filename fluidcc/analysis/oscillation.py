@@ -1,4 +1,4 @@
-"""Period and extremes of an oscillation in a trajectory."""
+"""Period and extremes of oscillations, of trajectories and of noisy series."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 _STILL = 1e-6  # of the mean size: what moves less does not oscillate
 _HYSTERESIS = 0.25  # of the range on either side of its middle: ripples are no cycles
+_REPEATED = 0.3  # of the variance that has to come again after a period
+_SETTLED = 0.01  # of the mean: smaller deviations are the last of a decay
 
 
 class Oscillation(NamedTuple):
@@ -57,3 +59,36 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Os
             armed = False
     period = float(np.mean(np.diff(starts))) if len(starts) > 1 else None
     return Oscillation(period, low, high, mean)
+
+
+def repeating_period(time: ArrayLike, values: ArrayLike) -> float | None:
+    """Period of what repeats in a noisy series [s]; None where nothing does.
+
+    The lag of the highest autocorrelation beyond its first zero, where at least 0.3 of the variance
+    comes again: noise without a rhythm stays below. Deviations of less than a hundredth of the mean
+    are taken for rest.
+
+    Parameters
+    ----------
+    time, values
+        Times [s], evenly spaced, and values, shapes (T,).
+    """
+    t, v = np.asarray(time, float), np.asarray(values, float)
+    if len(v) < 3 or not np.all(np.isfinite(v)):
+        return None
+    apart = v - v.mean()
+    if apart.std() <= _SETTLED * abs(v.mean()):
+        return None
+    power = np.abs(np.fft.rfft(apart, 2 * len(v))) ** 2  # padded: no lag wraps around
+    again = np.fft.irfft(power)[: len(v) // 2]
+    again /= again[0]
+    negative = np.flatnonzero(again < 0)
+    if not negative.size:
+        return None
+    first = int(negative[0])
+    k = first + int(np.argmax(again[first:]))
+    if again[k] < _REPEATED or k == len(again) - 1:
+        return None
+    before, here, after = again[k - 1 : k + 2]
+    lag = k + 0.5 * (before - after) / (before - 2 * here + after)  # top of the parabola
+    return float(lag * (t[-1] - t[0]) / (len(t) - 1))

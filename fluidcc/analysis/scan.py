@@ -1,4 +1,4 @@
-"""A network along one parameter: equilibria, linear systems and roots, and where they break off.
+"""A model along one parameter: equilibria, linear systems and roots, and where they break off.
 
 Along a smooth piece the law's regime (status, side of every kink, windows at their cap) is the
 same everywhere, so that roots move continuously; pieces end where the regime changes.
@@ -13,17 +13,16 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import linearize, regime
+from fluidcc.analysis.model import AtRest, Model, linear_at, regime_at, rest_of
 from fluidcc.analysis.roots import first_approximations, located, polish, without_conserved
 from fluidcc.analysis.winding import count_roots
-from fluidcc.network import Network
 
 _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60
 _MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
-_ORDERS = (12, 24)
+_ORDERS = (12, 24, 48)
+_DECADE = 10.0  # ratio of the ends from which a scale is logarithmic
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,18 +42,23 @@ class Scale:
         return (1 - t) * self.low + t * self.high
 
 
+def scale_of(low: float, high: float) -> Scale:
+    """The scale between two values: logarithmic over more than one decade."""
+    return Scale(low, high, low > 0 and high / low > _DECADE)
+
+
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The network at one value of the parameter, so far as it is cheap to know."""
+    """The model at one value of the parameter, so far as it is cheap to know."""
 
     t: float
     regime: Hashable
-    equilibrium: Equilibrium
+    rest: AtRest
 
     @property
     def smooth(self) -> bool:
         """Whether there is a linearisation."""
-        return self.equilibrium.smooth
+        return self.rest.smooth
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,32 +78,31 @@ class Sample:
 
 
 class Scan:
-    """Evaluates a family of networks along t in [0, 1]."""
+    """Evaluates a family of models along t in [0, 1]."""
 
     keep = 6  # complex roots followed
 
-    def __init__(self, family: Callable[[float], Network], scale: Scale):
+    def __init__(self, family: Callable[[float], Model], scale: Scale):
         self.family, self.scale = family, scale
 
     def place(self, t: float) -> Place:
         """Equilibrium and regime at t."""
-        eq = equilibrium(self.family(self.scale.value(t)))
-        return Place(t, regime(eq), eq)
+        rest = rest_of(self.family(self.scale.value(t)))
+        return Place(t, regime_at(rest), rest)
 
     def system(self, t: float) -> Linear:
         """The linear system at t."""
-        eq = equilibrium(self.family(self.scale.value(t)))
-        return linearize(eq.net, eq)
+        return linear_at(rest_of(self.family(self.scale.value(t))))
 
     def sample(self, place: Place, towards: float) -> Sample:
         """Roots at a place; velocities come from a step towards another t of the same regime."""
-        system = linearize(place.equilibrium.net, place.equilibrium)
+        system = linear_at(place.rest)
         characteristic = Characteristic(system)
         count = count_roots(characteristic).number
         for order in _ORDERS:
             seeds = first_approximations(characteristic, order, self.keep)
             found = without_conserved(polish(characteristic, seeds), system.conserved)
-            if count is None or count == located(found):
+            if count is None or (count == located(found) and _resolved(found, system, order)):
                 break
         near = found[np.argsort(np.abs(np.real(found)))]
         waves, real = near[np.imag(near) > 0][: self.keep], near[np.imag(near) == 0][:2]
@@ -124,6 +127,12 @@ class Scan:
             out.append((before, after))
             a = after
         return out
+
+
+def _resolved(roots: Array, system: Linear, order: int) -> bool:
+    """Whether approximations of this order also see the next roots beyond the unstable ones."""
+    fastest = np.max(np.imag(roots[np.real(roots) > 0]), initial=0.0)
+    return order >= _ORDERS[0] / 2 + 1.5 * fastest * float(system.lag.max(initial=0.0))
 
 
 def nearby_root(characteristic: Characteristic, seed: complex) -> complex:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.analysis.certify import Certificate
+from fluidcc.analysis.certify import certify as prove
 from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
@@ -28,7 +33,8 @@ class Stability:
     """Roots and margins of the linearisation at an equilibrium.
 
     `unstable` is the number of roots with positive real part, `certified` if the argument
-    principle proves it. `roots` [1/s] come from the right, conjugates included, the rightmost
+    principle proves it; `proof` says up to what: to rounding ("double precision"), or strictly
+    ("ball arithmetic"). `roots` [1/s] come from the right, conjugates included, the rightmost
     complex pair always; the first `proven` are proven to be the rightmost. `margins` has every
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
     is None where there is no verdict: `message` says why. Where a link switches between all marks
@@ -43,9 +49,10 @@ class Stability:
     certified: bool
     roots: Array
     margins: Margins | None
-    equilibrium: Equilibrium
+    equilibrium: Equilibrium | EquationRest
     proven: int = 0
     cycle: RelayCycle | None = None
+    proof: str = ""
 
     @property
     def rightmost(self) -> complex | None:
@@ -80,7 +87,7 @@ class Stability:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""
         names = (
-            "status", "message", "stable", "unstable", "certified", "gain_margin",
+            "status", "message", "stable", "unstable", "certified", "proof", "gain_margin",
             "gain_crossover", "phase_margin", "delay_margin", "phase_crossover",
         )  # fmt: skip
         out = {name: plain(getattr(self, name)) for name in names}
@@ -118,7 +125,7 @@ class Stability:
 
     def __repr__(self) -> str:
         known = "unknown" if self.unstable is None else str(self.unstable)
-        proof = "certified" if self.certified else "not certified"
+        proof = f"certified in {self.proof}" if self.certified else "not certified"
         verdict = {True: "stable", False: "unstable", None: "no verdict"}[self.stable]
         lines = [f"Stability: {verdict}, {self.status}"]
         lines[0] += f" ({self.message})" if self.message else ""
@@ -142,20 +149,25 @@ def _known(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def stability(net: Network, *, roots: int = 6) -> Stability:
+def stability(net: Network | DelayEquation, *, roots: int = 6, certify: bool = False) -> Stability:
     """Rightmost roots, certified count of unstable roots and margins at a network's equilibrium.
 
-    `roots` is how many of the rightmost roots are wanted (a conjugate pair counts once). At a
-    kink of a marking function the worse of both one-sided linearisations is returned, and the
-    message says so.
+    A delay equation has roots and a count too, but no margins. `roots` is how many of the rightmost
+    roots are wanted (a conjugate pair counts once). At a kink of a marking function the worse of
+    both one-sided linearisations is returned, and the message says so. `certify` proves the count
+    of unstable roots in ball arithmetic, for the linearisation as it stands in double precision;
+    MissingExtra is raised without python-flint.
     """
+    judged = functools.partial(_judged, count=roots, certify=certify)
+    if isinstance(net, DelayEquation):
+        return _of_equation(equation_at_rest(net), judged)
     eq = equilibrium(net)
     net = eq.net
     if not eq.smooth:
         return _switching(net, eq)
     if not at_kink(net, eq):
-        return _judged(linearize(net, eq), eq, eq.message, roots)
-    sides = [_judged(linearize(net, eq, side=side), eq, eq.message, roots) for side in (-1, 1)]
+        return judged(linearize(net, eq), eq, eq.message)
+    sides = [judged(linearize(net, eq, side=side), eq, eq.message) for side in (-1, 1)]
     words = [
         f"{s.unstable} unstable roots {at} it"
         for s, at in zip(sides, ("below", "above"), strict=True)
@@ -164,6 +176,12 @@ def stability(net: Network, *, roots: int = 6) -> Stability:
     worse = max(sides, key=_growth)
     both = sides[0].certified and sides[1].certified
     return dataclasses.replace(worse, message=message, certified=both)
+
+
+def _of_equation(rest: EquationRest, judged: Callable[..., Stability]) -> Stability:
+    if rest.smooth:
+        return judged(rest.linear(), rest, rest.message)
+    return Stability(rest.status, rest.message, None, None, False, np.zeros(0), None, rest)
 
 
 def _switching(net: Network, eq: Equilibrium) -> Stability:
@@ -203,19 +221,37 @@ def _growth(side: Stability) -> float:
     return side.rightmost.real
 
 
-def _judged(system: Linear, eq: Equilibrium, message: str, count: int) -> Stability:
+def _judged(
+    system: Linear, eq: Equilibrium | EquationRest, message: str, *, count: int, certify: bool
+) -> Stability:
     found: Roots = rightmost_roots(system, keep=count)
-    loop, reason = None, ""
+    loop, notes = None, [message, found.reason]
     try:
         loop = system_margins(system, scale=frequency_bound(Characteristic(system)) or 1.0)
     except ArithmeticError as fault:
-        reason = f"no margins: {fault}"
-    message = "; ".join(filter(None, [message, found.reason, reason]))
+        notes.append(f"no margins: {fault}")
     stable = None if not found.certified and _critical(found) else found.unstable == 0
-    return Stability(
-        eq.status, message, stable, found.unstable, found.certified, found.values, loop, eq,
-        found.proven,
+    result = Stability(
+        eq.status, "", stable, found.unstable, found.certified, found.values, loop, eq,
+        found.proven, proof="double precision" if found.certified else "",
     )  # fmt: skip
+    if certify:
+        result, refused = _proven(result, prove(system))
+        notes.append(refused)
+    return dataclasses.replace(result, message="; ".join(filter(None, notes)))
+
+
+def _proven(result: Stability, certificate: Certificate) -> tuple[Stability, str]:
+    """The result with a proven count, and why it is not proven."""
+    number = certificate.unstable
+    if number is None:
+        return result, f"no proof in ball arithmetic: {certificate.reason}"
+    known = number == result.unstable
+    proven = dataclasses.replace(
+        result, unstable=number, stable=number == 0, certified=True, proof="ball arithmetic",
+        roots=result.roots if known else result.roots[:0], proven=result.proven if known else 0,
+    )  # fmt: skip
+    return proven, "" if known else f"{number} unstable roots proven, {result.unstable} located"
 
 
 def _critical(found: Roots) -> bool:

@@ -77,13 +77,13 @@ def _whole(
     """Options of the program itself; help text and epilog are those of `app`."""
 
 
-def _analysed(name: str, *flags: Any) -> None:
+def _analysed(name: str, *flags: Any, **options: Any) -> None:
     """Run the verb `fluidcc.analysis.NAME.NAME` on every point, with the flags of `prepare`."""
     with told():
         faults = Faults()
         task = prepare(faults, *flags)
         faults.finish()
-        verb = getattr(import_module(f"fluidcc.analysis.{name}"), name)
+        verb = partial(getattr(import_module(f"fluidcc.analysis.{name}"), name), **options)
         deliver(task, evaluate(task, verb, doing=name), name, listed=True)
 
 
@@ -98,11 +98,16 @@ def equilibrium(
 
 @app.command()
 def stability(
-    scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
-    out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+    scenario: Scenario,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Prove the count of unstable roots strictly.")
+    ] = False,
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Stability of the equilibrium: roots and margins."""
-    _analysed("stability", scenario, changes, over, json, out, plot, fast_cpu)
+    flags = (scenario, changes, over, json, out, plot, fast_cpu)
+    _analysed("stability", *flags, certify=certify)
 
 
 @app.command()
@@ -126,6 +131,68 @@ def crossings(
         info = info_at(task.net, path)
         result = evaluate(task, lambda net: search(net, path, low, high), doing="crossings")
         deliver(task, result, "crossings", path=path, unit=info.unit if info else "1")
+
+
+@app.command()
+def boundary(
+    scenario: Scenario,
+    along: Annotated[
+        list[str], typer.Argument(metavar="PATH=LO:HI PATH=LO:HI", help="Both ranges to search.")
+    ],
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Every curve over two parameters on which stability changes."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        if len(along) != 2:
+            faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
+        ranges = [interval(text, task, faults, "boundary") for text in along]
+        faults.finish()
+        from fluidcc.analysis.boundary import boundary as search
+        from fluidcc.scenario.paths import info_at
+
+        (x, *x_range), (y, *y_range) = ranges
+        verb = partial(search, x=x, y=y, x_range=x_range, y_range=y_range)
+        infos = [info_at(task.net, path) for path in (x, y)]
+        units = [info.unit if info else "1" for info in infos]
+        result = evaluate(task, verb, doing="boundary")
+        deliver(task, result, "boundary", paths=(x, y), units=units)
+
+
+@app.command()
+def cycle(
+    scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
+    out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """The limit cycle: period, extremes, Floquet multipliers. Points follow their neighbours."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        faults.finish()
+        from fluidcc.analysis.cycles.verb import follower
+
+        deliver(task, evaluate(task, follower(), doing="cycle"), "cycle")
+
+
+@app.command()
+def gradient(
+    scenario: Scenario,
+    of: Annotated[str, typer.Argument(metavar="QUANTITY", help="phase_margin, link.queue, ...")],
+    over: Annotated[list[str], typer.Argument(metavar="PATH...", help="Parameters.")],
+    changes: Changes = None, grid: Over = None, json: Json = False, out: Out = None,
+    fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Derivatives of a quantity of the equilibrium, a root or a margin by parameters."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, grid, json, out, None, fast_cpu)
+        faults.finish()
+        from fluidcc.analysis.gradients.gradient import gradient as verb
+
+        result = evaluate(task, lambda net: verb(net, of, over), doing="gradient")
+        deliver(task, result, "gradient")
 
 
 @app.command()
@@ -168,6 +235,13 @@ def packets(
 @app.command()
 def compare(
     scenario: Scenario, until: Until = "60", warmup: Warmup = "", seeds: Seeds = "5",
+    trajectory: Annotated[
+        bool,
+        typer.Option(
+            "--trajectory/--no-trajectory",
+            help="Integrate the fluid model, or take its equilibrium alone.",
+        ),
+    ] = True,
     changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
@@ -177,9 +251,10 @@ def compare(
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
         times = _times(until, warmup, seeds, faults)
         faults.finish()
-        from fluidcc.compare import compare as verb
+        from fluidcc.compare import compare as both
 
-        result = evaluate(task, partial(verb, **times), doing="fluid and packets", reports=True)
+        verb = partial(both, trajectory=trajectory, **times)
+        result = evaluate(task, verb, doing="fluid and packets", reports=True)
         deliver(task, result, "comparison")
 
 
@@ -205,6 +280,35 @@ def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults)
     if found and task.axes:
         faults.add(" and ".join(f"--{name}" for name in found), "", "no --over", "a grid of points")
     return found
+
+
+@app.command()
+def bounds(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="Judge this scenario; without one, search over parameters."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="BOUND", help="Judge this. Repeatable.")
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="N", help="Cases searched for each kind of network."),
+    ] = None,
+    seed: Annotated[str, typer.Option("--seed", metavar="K", help="Seed of the search.")] = "1",
+    changes: Changes = None, json: Json = False, out: Out = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Published bounds put to the test: verdicts, and the smallest counterexamples."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
+        size = None if budget is None else count("--budget", budget, faults)
+        start = count("--seed", seed, faults)
+        faults.finish()
+        from fluidcc.bounds.check import check_bounds
+
+        verb = partial(check_bounds, names=only or (), budget=size, seed=start)
+        deliver(task, evaluate(task, verb, doing="bounds", reports=True), "bounds")
 
 
 @app.command()

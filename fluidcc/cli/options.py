@@ -50,7 +50,7 @@ class Task:
     """A command line once it is read.
 
     `net` has the changes of ``--set``, which `typed` keeps, and `axes` is the grid of ``--over``;
-    `net` is None only where there are faults, which end the command.
+    `net` is None where there are faults, which end the command, or where it needs none.
     """
 
     net: Any
@@ -63,7 +63,7 @@ class Task:
 
 def prepare(
     faults: Faults,
-    scenario: str,
+    scenario: str | None,
     changes: Sequence[str] | None,
     over: Sequence[str] | None,
     json: bool,
@@ -71,7 +71,10 @@ def prepare(
     plot: Path | None = None,
     fast_cpu: bool = False,
 ) -> Task:
-    """Read the options that most commands share; what is wrong with them goes to `faults`."""
+    """Read the options that most commands share; what is wrong with them goes to `faults`.
+
+    Without a scenario there is no network, and nothing to change.
+    """
     _keep_compiled()
     if fast_cpu:
         from fluidcc.fluid.cpu import fast_cpu as switch_on
@@ -81,7 +84,9 @@ def prepare(
     from fluidcc.scenario.files import load
     from fluidcc.scenario.paths import replace
 
-    loaded = faults.catch(load, scenario)
+    loaded = None if scenario is None else faults.catch(load, scenario)
+    if scenario is None and typed:
+        faults.add("--set", "", "a scenario to change", "none")
     net = loaded
     if loaded is not None and typed:
         net = faults.catch(replace, loaded, typed, where="--set")
@@ -179,27 +184,29 @@ def _judge(net: "Network", path: str, values: Sequence[Any]) -> None:
     reader.finish()
 
 
-def interval(text: str, task: Task, faults: Faults) -> tuple[str, float, float]:
+def interval(
+    text: str, task: Task, faults: Faults, where: str = "crossings"
+) -> tuple[str, float, float]:
     """The path and the ends of ``PATH=LO:HI``."""
     path, _, ends = (part.strip() for part in text.partition("="))
     if ends.count(":") != 1 or not path:
-        faults.add("crossings", "", "PATH=LO:HI", f"{text!r}")
+        faults.add(where, "", "PATH=LO:HI", f"{text!r}")
     elif task.net is not None:
-        low, high = faults.catch(_ends, task.net, path, ends) or (0.0, 1.0)
+        low, high = faults.catch(_ends, task.net, path, ends, where) or (0.0, 1.0)
         if low < high:
             return path, low, high
-        faults.add("crossings", path, "LO < HI", f"{ends!r}")
+        faults.add(where, path, "LO < HI", f"{ends!r}")
     return path, 0.0, 1.0
 
 
-def _ends(net: "Network", path: str, ends: str) -> tuple[float, ...]:
+def _ends(net: "Network", path: str, ends: str, where: str) -> tuple[float, ...]:
     from fluidcc.scenario.paths import check_paths, number_at, value_at
 
-    check_paths(net, [path], where="crossings")
+    check_paths(net, [path], where=where)
     number_at(net, path)
-    values = [value_at(net, path, value_of(v), where="crossings") for v in ends.split(":")]
+    values = [value_at(net, path, value_of(v), where=where) for v in ends.split(":")]
     if not all(isinstance(v, int | float) for v in values):
-        raise ScenarioError([Fault("crossings", path, "two numbers, LO:HI", f"{ends!r}")])
+        raise ScenarioError([Fault(where, path, "two numbers, LO:HI", f"{ends!r}")])
     return tuple(float(v) for v in values)
 
 

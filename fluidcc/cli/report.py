@@ -95,7 +95,8 @@ def stability(result: Mapping[str, Any]) -> list[Any]:
         told = result["equilibrium"]["message"]  # is in its own line already
         why = result["message"].removeprefix(told).removeprefix("; ")
         return [*rest, head.append(f"\n{why}", style="default") if why else head]
-    proof = "certified by the argument principle" if result["certified"] else "not certified"
+    known = f"certified by the argument principle in {result['proof']}"
+    proof = known if result["certified"] else "not certified"
     text = "stable" if result["stable"] else f"unstable, {count} roots in the right half plane"
     head = verdict(result["stable"], f"Stability: {text} ({proof})")
     if result["message"]:
@@ -120,12 +121,14 @@ def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:
     proof = "certified" if result["certified"] else "not certified: crossings may be missing"
     head = verdict(stable if result["certified"] else None, f"At the low end: {known} ({proof})")
     heading = path if unit in ("", "1") else f"{path} [{unit}]"
-    found = table("Changes of stability", heading, "frequency [rad/s]", "period [s]", "becomes")
+    found = table(
+        "Changes of stability", heading, "frequency [rad/s]", "period [s]", "becomes", "Hopf point"
+    )
     for crossing in result["crossings"]:
         frequency = crossing["frequency"]
         period = 2 * math.pi / frequency if frequency else None
         line = (number(crossing["value"], 10), number(frequency, 8), number(period))
-        found.add_row(*line, crossing["becomes"])
+        found.add_row(*line, crossing["becomes"], crossing["criticality"] or number(None))
     out: list[Any] = [head]
     if result["crossings"]:
         out.append(found)
@@ -140,6 +143,109 @@ def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:
             parts.add_row(number(gap["low"], 6), number(gap["high"], 6), gap["status"])
         out.append(parts)
     return out
+
+
+def cycle(result: Mapping[str, Any]) -> list[Any]:
+    """Period, extremes and Floquet multipliers of a limit cycle."""
+    period, message = result["period"], result["message"]
+    if period is None:
+        return [verdict(None, message)]
+    word = {True: "stable", False: "unstable", None: "stability not known"}[result["stable"]]
+    head = f"Cycle: {result['status']}, {word}, period {quantity(period, 's')}"
+    ends = table("Over a cycle", "quantity", "least", "greatest")
+    for name, link in result["links"].items():
+        for key in ("queue", "average"):
+            ends.add_row(f"{name}: {key} [packet]", *(number(v) for v in link[key]))
+    for name, group in result["flows"].items():
+        for k, pair in enumerate(group["window"]):
+            place = "" if len(group["window"]) == 1 else f" ({k + 1} of {len(group['window'])})"
+            ends.add_row(f"{name}: window{place} [packet]", *(number(v) for v in pair))
+    out: list[Any] = [verdict(result["stable"], head)]
+    if message:
+        out.append(Text(message))
+    if result["floquet"]:
+        found = table("Floquet multipliers", "real", "imaginary", "modulus")
+        for real, imaginary in result["floquet"][:8]:
+            line = (number(real, 8), number(imaginary, 8), number(math.hypot(real, imaginary)))
+            found.add_row(*line)
+        return [*out, ends, found]
+    return [*out, ends]
+
+
+def bounds(result: Mapping[str, Any]) -> list[Any]:
+    """Verdicts on bounds by their definitions, and what decides them."""
+    out: list[Any] = []
+    for name in dict.fromkeys(entry["id"] for entry in result["bounds"]):
+        entries = [entry for entry in result["bounds"] if entry["id"] == name]
+        out += [*_bound_heads(entries), _bound_lines(entries)]
+    silent = [f"{entry['id']}: {entry['why']}" for entry in result["not_applicable"]]
+    return [*out, *([Text("Not applicable", style="bold"), *map(Text, silent)] if silent else [])]
+
+
+def _bound_heads(entries: Sequence[Mapping[str, Any]]) -> list[Text]:
+    """What a bound says, and the definitions that all its readings share."""
+    first = entries[0]
+    same = {
+        axis: value
+        for axis, value in first["definitions"].items()
+        if all(entry["definitions"][axis] == value for entry in entries)
+    }
+    lines = [f"{first['statement']} ({first['source']}; {first['engine']})"]
+    if same:
+        lines.append("throughout: " + "; ".join(f"{axis}: {v}" for axis, v in same.items()))
+    lines += [f"by algebra, {step}" for step in first["derivation"]]
+    return [Text(f"\n{first['id']}", style="bold"), *map(Text, lines)]
+
+
+def _bound_lines(entries: Sequence[Mapping[str, Any]]) -> Table:
+    """One line for each reading."""
+    varied = [
+        axis for axis in entries[0]["definitions"]
+        if len({entry["definitions"][axis] for entry in entries}) > 1
+    ]  # fmt: skip
+    found = table("", *varied, "verdict", "bound", "value", "searched")
+    for entry in entries:
+        case, good = entry["worst"] or {"bound": None, "value": None}, entry["verdict"] == "holds"
+        word = f"{entry['verdict']}, tight" if entry["tight"] else entry["verdict"]
+        words = [entry["definitions"][axis] for axis in varied]
+        numbers = (number(case["bound"]), number(case["value"]), str(entry["searched"]))
+        found.add_row(*words, verdict(good, word), *numbers)
+    return found
+
+
+def boundary(result: Mapping[str, Any], paths: Sequence[str], units: Sequence[str]) -> list[Any]:
+    """Curves on which stability changes: their ends, frequencies and how many roots cross."""
+    proof = "certified" if result["certified"] else "not certified"
+    told = f"\n{result['message']}" if result["message"] else ""
+    good = None if not result["certified"] else result["status"] == "ok"
+    head = verdict(good, f"Boundary: {len(result['curves'])} curves ({proof})")
+    out: list[Any] = [head.append(told, style="default") if told else head]
+    x, y = (p if u in ("", "1") else f"{p} [{u}]" for p, u in zip(paths, units, strict=True))
+    found = table(
+        "Curves on which stability changes", "kind", "points", x, y, "frequency [rad/s]",
+        "unstable roots", "ends",
+    )  # fmt: skip
+    for curve in result["curves"]:
+        known = [f for f in curve["frequency"] if f is not None]
+        found.add_row(
+            curve["kind"], str(len(curve["x"])), span(curve["x"]), span(curve["y"]),
+            span(known) if known else number(None), f"{curve['below']} | {curve['above']}",
+            "closed" if curve["closed"] else ", ".join(curve["ends"]),
+        )  # fmt: skip
+    return [*out, found] if result["curves"] else out
+
+
+def gradient(result: Mapping[str, Any]) -> list[Any]:
+    """A quantity and its derivatives."""
+    told = f" ({result['message']})" if result["message"] else ""
+    value = quantity(result["value"], result["unit"])
+    head = verdict(result["status"] == "ok", f"{result['of']}: {value}, {result['status']}{told}")
+    columns = ("towards smaller", "towards larger") if result["sides"] else ()
+    out = table("Derivatives", "parameter", "derivative", *columns, "unit")
+    for path, slope in result["derivatives"].items():
+        sides = map(number, result["sides"].get(path, ()))
+        out.add_row(path, number(slope), *sides, f"({result['unit']}) / ({result['units'][path]})")
+    return [head, out]
 
 
 def simulation(result: Mapping[str, Any]) -> list[Any]:
@@ -187,7 +293,7 @@ def packets(result: Mapping[str, Any], warmup: float) -> list[Any]:
 
 
 def comparison(result: Mapping[str, Any]) -> list[Any]:
-    """The fluid model beside the packets."""
+    """The fluid model beside the packets, and what the fluid model says of itself."""
     seeds = f"{len(result['packets']['runs'])} seeds"
     out = table(
         f"Fluid beside packets, {number(result['warmup'])} to {number(result['until'])} s, {seeds}",
@@ -202,4 +308,16 @@ def comparison(result: Mapping[str, Any]) -> list[Any]:
             quantity(row["packets"], unit, row["ci95"]),
             "–" if difference is None else f"{100 * difference:+.2f} %",  # noqa: RUF001
         )
-    return [out]
+    biases = (f"flows.{name}: {found['told']}" for name, found in result["windows"].items())
+    return [equilibrium(result["equilibrium"])[0], *_fluid_lines(result), out, *map(Text, biases)]
+
+
+def _fluid_lines(result: Mapping[str, Any]) -> list[Text]:
+    """How the trajectory ended, unless there is nothing to say, and where the model fails."""
+    lines = []
+    if result["fluid_status"] not in (None, "ok") or "not to be trusted" in result["fluid_message"]:
+        lines.append(verdict(False, f"Fluid run: {result['fluid_message']}"))
+    if result["outside"]:
+        lines.append(verdict(None, "Outside of what the fluid model holds for:"))
+        lines += [Text(f"  {reason}") for reason in result["outside"]]
+    return lines

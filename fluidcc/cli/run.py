@@ -100,7 +100,8 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
         sys.stdout.write(results.to_json(whole) + "\n")
     else:
         _print(task, points, view, told)
-    advise(task.net, points)
+    if task.net is not None:
+        advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
         _save(task, result)

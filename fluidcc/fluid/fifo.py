@@ -50,8 +50,17 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     return jnp.minimum(newton(s)[1], leaving)
 
 
-def fifo_way(net: Network, flows: Flows, t: Num, queue_at: QueueAt) -> Way:
-    """The passage of packets through queues that serve in order of arrival."""
+def fifo_way(
+    net: Network,
+    flows: Flows,
+    t: Num,
+    queue_at: QueueAt,
+    entry: Callable[[Num, Callable[[Num], Num]], Num] = entry_time,
+) -> Way:
+    """The passage of packets through queues that serve in order of arrival.
+
+    `entry` finds the time at which packets that leave a queue entered it.
+    """
 
     def wait(k: int) -> Callable[[Num], Num]:
         return lambda s: queue_at(k, s) / net.links[k].capacity
@@ -61,14 +70,14 @@ def fifo_way(net: Network, flows: Flows, t: Num, queue_at: QueueAt) -> Way:
         times = [entered]
         for j in reversed(range(last)):
             k = flows.route[j]
-            times.insert(0, entry_time(times[0] - net.links[k].delay, wait(k)))
+            times.insert(0, entry(times[0] - net.links[k].delay, wait(k)))
         return times
 
     last = len(flows.route) - 1
     now = jnp.broadcast_to(jnp.asarray(t, float), jnp.shape(flows.rtt))
     before_last = first_hop(flows) + sum(net.links[k].delay for k in flows.route[:last])
     left = now - (flows.rtt - before_last)
-    times = back_from(last, entry_time(left, wait(flows.route[last])))
+    times = back_from(last, entry(left, wait(flows.route[last])))
     sent = times[0] - first_hop(flows)
     arriving = [back_from(j, now) for j in range(last + 1)]
     entering = tuple(now - (found[0] - first_hop(flows)) for found in arriving)

@@ -35,6 +35,7 @@ class Arrival(NamedTuple):
     reading: Reading
     guards: Array
     order: Array  # derivative of the record that jumps here
+    event: Array  # time of the event; 0 if there is none
 
 
 class Machine(Stepper):
@@ -153,6 +154,7 @@ class Machine(Stepper):
             reading=carry.reading._replace(index=trial.index),
             guards=trial.guards,
             order=jnp.int32(LAST_ORDER),
+            event=jnp.zeros_like(carry.t),
         )
 
     def switch(self, carry: Carry, trial: Trial, t: Array) -> Arrival:
@@ -191,7 +193,7 @@ class Machine(Stepper):
         k = system.slope(t, y, z, self.args, mode)
         here = self.remembered(arrived, t, y, k, mode, 1.0)
         guards = self.guards(arrived, t, y, z, t - lags)
-        return Arrival(y, k, here, mode, signs, reading, guards, order)
+        return Arrival(y, k, here, mode, signs, reading, guards, order, t)
 
     def advance(self, carry: Carry) -> Carry:
         """One trial and what follows from it."""
@@ -219,7 +221,8 @@ class Machine(Stepper):
         following = _line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
         new = event & (arrival.order < LAST_ORDER)
-        track = tr.add_break(track, new, t, carry.node + 1, arrival.order)
+        # by what comes out of the event, so that the breaking points are written in place after it
+        track = tr.add_break(track, new, arrival.event, carry.node + 1, arrival.order)
         moved = carry._replace(
             node=carry.node + 1,
             t=t,
@@ -237,11 +240,11 @@ class Machine(Stepper):
         stayed = carry._replace(search=search)
         carry = _choose(accept, _light(moved), _light(stayed))
         entry = jnp.where(event, t, jnp.inf)[None]
-        put = lax.dynamic_update_slice(moved.events, entry, (moved.count,))
+        events = tr.put(moved.events, entry, moved.count)
         return carry._replace(
             h=next_h,
             track=track,
-            events=put,
+            events=events,
             count=moved.count + event.astype(jnp.int32),
             status=status,
         )

@@ -228,7 +228,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
 
 
 @jax.jit
-def _start(net: Network, courses: tuple) -> tuple[Array, Array]:
+def start(net: Network, courses: tuple) -> tuple[Array, Array]:
     """State and record before the start."""
     state = initial_state(net, courses)
     return ravel_pytree(state)[0], _record(net, state, initial_wire(net, state))
@@ -243,6 +243,6 @@ def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, 
     courses = tuple(course(link, until) for link in net.links)
     net = with_mean_calls(numeric(net), varying=False)
     leaves, treedef = jax.tree.flatten(net)
-    y0, before = _start(net, courses)
+    y0, before = start(net, courses)
     system = _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
     return system, y0, Numbers(net, before, courses, with_mean_calls(net))

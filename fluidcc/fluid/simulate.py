@@ -90,7 +90,7 @@ class Trajectory:
             for name, run in self.links.items()
         }
         flows = {
-            name: {key: getattr(run, key).T.tolist() for key in _FLOW_UNITS}
+            name: {key: getattr(run, key).T.tolist() for key in FLOW_UNITS}
             for name, run in self.flows.items()
         }
         return {
@@ -105,13 +105,13 @@ class Trajectory:
         """The trajectory as a labelled dataset with units."""
         data: dict[str, Any] = {}
         for name, run in self.links.items():
-            for key, unit in _LINK_UNITS.items():
+            for key, unit in LINK_UNITS.items():
                 data[f"{name}.{key}"] = ("time", getattr(run, key), {"units": unit})
         coords: dict[str, Any] = {"time": ("time", self.time, {"units": "s"})}
         for name, run in self.flows.items():
             dim = f"{name}.class"
             coords[f"{name}.propagation"] = (dim, _propagation(self.net, name), {"units": "s"})
-            for key, unit in _FLOW_UNITS.items():
+            for key, unit in FLOW_UNITS.items():
                 data[f"{name}.{key}"] = (("time", dim), getattr(run, key), {"units": unit})
         attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
         return xr.Dataset(data, coords, attrs)
@@ -125,7 +125,7 @@ class Trajectory:
         return "\n".join(lines)
 
 
-_LINK_UNITS = {
+LINK_UNITS = {
     "queue": "packet",
     "average": "packet",
     "signal": "1",
@@ -136,7 +136,7 @@ _LINK_UNITS = {
     "quenches": "packet/s",
     "utilization": "1",
 }
-_FLOW_UNITS = {
+FLOW_UNITS = {
     "window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1", "load": "1",
     "active": "1", "slow": "1",
 }  # fmt: skip
@@ -213,7 +213,8 @@ def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
 
 
 @jax.jit
-def _report(net: Network, states: jax.Array, records: jax.Array) -> tuple[list, list]:
+def report(net: Network, states: jax.Array, records: jax.Array) -> tuple[list, list]:
+    """What a run tells of each link and each group, from states (T, n) and records (T, U)."""
     y, wire = _shapes(net)
     to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(wire)[1]
     width = ravel_pytree(wire)[0].size
@@ -278,7 +279,7 @@ def _least_rate(link: Link) -> float:
     return float(link.voice.left(link.capacity, math.inf))
 
 
-def _checked(net: Network, until: float, points: ArrayLike | None, mesh: object) -> Floats:
+def checked_times(net: Network, until: float, points: ArrayLike | None, mesh: object) -> Floats:
     """The times to report, (T,); raises ValueError as `simulate` says."""
     if not until > 0:
         raise ValueError(f"until: expected a positive time in s, got {until!r}")
@@ -345,7 +346,7 @@ def simulate(
         self-clocked network start late (nothing would ever clock them), or a signal takes no time.
     """
     given, net = net, as_fluid(net)
-    times = _checked(net, until, points, mesh)
+    times = checked_times(net, until, points, mesh)
     system, y0, args = network_system(net, until=until)
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
@@ -355,7 +356,7 @@ def simulate(
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)
     reached = times <= float(run.status_time) + 1e-12 * until
     failed = Status(int(run.status)) is not Status.ok
-    links, groups = _report(args.net, run.y, run.record)
+    links, groups = report(args.net, run.y, run.record)
     if failed:  # what was not reached has no numbers
         links, groups = jax.tree.map(
             lambda v: np.where(reached.reshape(-1, *(1,) * (v.ndim - 1)), v, np.nan),

@@ -8,8 +8,10 @@ that the side is chosen by the direction of approach and never by comparing time
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import custom_vmap
 
 from fluidcc.fluid import hermite
 
@@ -103,17 +105,51 @@ def read_columns(track: Track, index: Array, time: Array, column: Array) -> Arra
     return hermite.extended(theta, *parts)
 
 
+@jax.custom_jvp
+def put(array: Array, rows: Array, first: Array) -> Array:
+    """The array with rows from `first` on replaced; in place where it is the carry of a loop."""
+    return _put(array, rows, first)
+
+
+@put.defjvp
+def _put_along(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return put(*primals), put(*tangents[:2], primals[2])
+
+
+@custom_vmap
+def _put(array: Array, rows: Array, first: Array) -> Array:
+    place = (first, *(jnp.zeros_like(first) for _ in array.shape[1:]))
+    return lax.dynamic_update_slice(array, rows, place)
+
+
+@_put.def_vmap
+def _put_each(
+    size: int, batched: list[bool], array: Array, rows: Array, first: Array
+) -> tuple[Array, bool]:
+    """Many at once: in place at one `first`, where the general rule would copy whole arrays."""
+    arrays, sets = (
+        value if yes else jnp.broadcast_to(value, (size, *value.shape))
+        for value, yes in zip((array, rows), batched, strict=False)
+    )
+    if batched[2]:
+        return jax.vmap(lambda a, r, i: a.at[i + jnp.arange(len(r))].set(r))(
+            arrays, sets, first
+        ), True
+    zero = jnp.zeros_like(first)
+    return lax.dynamic_update_slice(
+        arrays, sets, (zero, first, *(zero for _ in arrays.shape[2:]))
+    ), True
+
+
 def write(track: Track, node: Array, steps: Array) -> Track:
     """Put the intervals `node` and `node + 1`, rows of shape (2, 2 + 4 V)."""
-    place = (node, jnp.zeros_like(node))
-    return track._replace(steps=lax.dynamic_update_slice(track.steps, steps, place))
+    return track._replace(steps=put(track.steps, steps, node))
 
 
 def add_break(track: Track, new: Array, time: Array, node: Array, order: Array) -> Track:
     """Append a breaking point if `new`."""
     row = jnp.stack([time, node.astype(time.dtype), order.astype(time.dtype)])
-    place = (track.known, jnp.zeros_like(track.known))
     return track._replace(
-        breaks=lax.dynamic_update_slice(track.breaks, row[None], place),
+        breaks=put(track.breaks, row[None], track.known),
         known=track.known + new.astype(jnp.int32),
     )

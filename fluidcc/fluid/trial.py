@@ -168,5 +168,6 @@ class Stepper:
         low, high = carry.search.low, carry.search.high
         inside = (fixed + correction >= low) & (fixed + correction <= high)
         hit = near.at[index].set(True)
-        length = jnp.where(inside, fixed + correction, fixed)
-        return jnp.maximum(length, 1e-14 * self.step), hit
+        lasting = jnp.maximum(jnp.where(inside, fixed + correction, fixed), 1e-14 * self.step)
+        # the value by what is inside the bracket, the derivative by the correction in any case
+        return lax.stop_gradient(lasting) + (correction - lax.stop_gradient(correction)), hit

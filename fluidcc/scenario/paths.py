@@ -207,8 +207,21 @@ def _walk(net: Network, steps: tuple[str | int, ...]) -> Any:
     return here
 
 
+def _spread(net: Network, path: str, value: Any) -> tuple[str, Any]:
+    """One end of evenly spread round trips as all of them."""
+    owner, _, end = path.rpartition(".")
+    if not owner.endswith(".rtt") or end not in ("min", "max"):
+        return path, value
+    steps, field = _owner(net, owner)
+    rtt = jnp.asarray(getattr(_walk(net, steps), field), float)
+    share = jnp.linspace(0.0, 1.0, rtt.size)
+    share = share if end == "max" else 1.0 - share
+    return owner, rtt + share * (value - (rtt[-1] if end == "max" else rtt[0]))
+
+
 def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
     for path, value in changes.items():
+        path, value = _spread(net, path, value)
         steps, field = _owner(net, path)
         present: Any = getattr(_walk(net, steps), field, None)
         if not eqx.is_array_like(present) or isinstance(present, bool):

@@ -1,5 +1,6 @@
 """Changes of stability along a parameter, against closed forms and fine scans."""
 
+import functools
 import itertools
 import json
 import math
@@ -9,9 +10,10 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, ecn_mod, hollot
 
+from fluidcc.analysis import crossings as module
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
-from fluidcc.analysis.crossings import Crossings, _jump, crossings
+from fluidcc.analysis.crossings import Crossings, _jump
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import polish
@@ -20,6 +22,8 @@ from fluidcc.analysis.stability import stability
 from fluidcc.errors import ScenarioError
 from fluidcc.scenario import load
 from fluidcc.scenario.paths import replace
+
+crossings = functools.partial(module.crossings, criticality=False)  # test_normal_form has it
 
 
 def test_hopf_point_along_the_filter():
@@ -218,7 +222,9 @@ def test_groups_of_many_round_trips_are_scaled():
 def test_results_as_json_dataset_and_text():
     found = crossings(hollot(), "link.queue.w_q", 1e-5, 1e-3, points=5)
     out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert set(out["crossings"][0]) == {"value", "frequency", "becomes", "jump"}
+    assert set(out["crossings"][0]) == {
+        "value", "frequency", "becomes", "jump", "lyapunov", "criticality"
+    }  # fmt: skip
     assert out["stable_at_low"] is True
     assert found.to_dataset()["frequency"].attrs["units"] == "rad/s"
     assert "unstable" in repr(found)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.analysis.oscillation import repeating_period
 
 
 def test_a_sine_with_ripples():
@@ -34,3 +35,28 @@ def test_bad_input_is_refused():
         fc.oscillation([0.0, 1.0], [1.0])
     with pytest.raises(ValueError, match="after: expected at least two times"):
         fc.oscillation([0.0, 1.0], [1.0, 2.0], after=5.0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
+def test_a_period_in_noise(noise):
+    t = np.linspace(0.0, 40.0, 4001)
+    rng = np.random.default_rng(5)
+    v = 10.0 + np.sin(2 * np.pi * t / 1.37) + noise * rng.standard_normal(t.size)
+    assert repeating_period(t, v) == pytest.approx(1.37, rel=0.02)
+
+
+def test_noise_that_only_remembers_has_no_period():
+    """An autoregression of first order, whose correlation decays without a rhythm."""
+    t, rng = np.linspace(0.0, 40.0, 4001), np.random.default_rng(7)
+    v = np.zeros(t.size)
+    for k in range(1, t.size):
+        v[k] = 0.95 * v[k - 1] + rng.standard_normal()
+    assert repeating_period(t, 50.0 + v) is None
+    assert repeating_period(t, rng.standard_normal(t.size)) is None
+
+
+def test_what_has_come_to_rest_has_no_period():
+    t = np.linspace(0.0, 40.0, 4001)
+    assert repeating_period(t, 50.0 + 0.1 * np.sin(t)) is None
+    assert repeating_period(t, np.where(t > 1, np.nan, 1.0)) is None
+    assert repeating_period(t, t) is None

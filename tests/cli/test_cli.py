@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import numpy as np
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
@@ -119,6 +120,18 @@ def test_stability_tells_roots_margins_and_verdict(run):
     assert point["phase_margin"] < 0 and point["equilibrium"]["status"] == "interior"
 
 
+def test_gradient_tells_a_quantity_and_its_derivatives(run):
+    words = ("gradient", "hollot2001/fast", "queue", "flow.n", "link.queue.w_q")
+    code, out, _ = run(*words, "--json")
+    found = json.loads(out)
+    assert (code, found["status"], found["unit"]) == (0, "ok", "packet")
+    assert found["derivatives"]["flow.n"] > 0 and found["derivatives"]["link.queue.w_q"] == 0
+    code, out, _ = run(*words)
+    assert code == 0 and "flow.n" in out and "(packet) / (1)" in out
+    code, _, error = run("gradient", "hollot2001/fast", "phase_margn", "flow.n")
+    assert code == 2 and "phase_margin" in error
+
+
 def test_crossings_finds_the_hopf_point(run):
     words = ("crossings", SLOW, "link.queue.w_q=5e-5:2e-4", "--json", "--plot", "c.pdf")
     code, out, _ = run(*words, "--out", "c.csv")
@@ -170,6 +183,36 @@ def test_crossings_over_a_grid_gives_points(run, monkeypatch):
     assert set(json.loads(run(*words, "--json")[1])) == set(CROSSED)
 
 
+def test_boundary_prints_curves_and_takes_two_ranges(run, monkeypatch):
+    from fluidcc.analysis.boundary import Boundary, BoundaryCurve
+
+    def found(net, x, y, x_range, y_range):
+        sides = np.array([1e-4, 2e-4]), np.array([0.1, 0.2]), np.array([1.3, np.nan])
+        curve = BoundaryCurve(*sides, "hopf", 0, 2, True, ("edge", "regime"))
+        grid = (np.array(x_range), np.array(y_range))
+        return Boundary(
+            (x, y), ("1", "1"), (tuple(x_range), tuple(y_range)), (curve,), (), grid,
+            np.array([[0.0, 2.0], [0.0, np.nan]]), "ok", "", True,
+        )  # fmt: skip
+
+    monkeypatch.setattr("fluidcc.analysis.boundary.boundary", found)
+    words = ("boundary", SLOW, "link.queue.w_q=5e-5:2e-4", "link.queue.p_max=0.05:0.2")
+    code, out, _ = run(*words, "--json", "--out", "edge.csv", "--plot", "edge.png")
+    result = json.loads(out)
+    assert code == 0
+    assert result["curves"][0]["x"] == [1e-4, 2e-4]
+    assert result["curves"][0]["frequency"] == [1.3, None]
+    assert result["grid"]["unstable"] == [[0.0, 2.0], [0.0, None]]
+    code, out, _ = run(*words)
+    assert code == 0 and "1 curves (certified)" in out and "edge, regime" in out
+    code, out, _ = run(*words, "--over", "flow.n=40,60", "--out", "edges.nc")
+    assert code == 0 and "greatest frequency" in out
+    code, _, err = run(*words[:3])
+    assert code == 2 and "two ranges" in err
+    code, _, err = run(*words[:3], "link.queue.pmax=0:1")
+    assert code == 2 and "p_max" in err and err.count("boundary") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "times"),
     [((), (60.0, 20.0, 5)), (("--until", "6", "--seeds", "2"), (6.0, 2.0, 2)),
@@ -179,7 +222,7 @@ def test_crossings_over_a_grid_gives_points(run, monkeypatch):
 def test_times_and_seeds_have_defaults(run, monkeypatch, verb, words, times):
     told = []
 
-    def stop(net, *, until, warmup, seeds, progress=None):
+    def stop(net, *, until, warmup, seeds, progress=None, trajectory=True):
         told.append((until, warmup, len(seeds)))
         raise ValueError("enough")
 
@@ -220,7 +263,22 @@ def test_compare_sets_fluid_beside_packets(run, tmp_path):
     assert goodput["difference"] == pytest.approx(goodput["fluid"] / packets - 1)
     queue = found["equilibrium"]["links"]["bottleneck"]["queue"]
     assert rows["links.bottleneck.queue"]["equilibrium"] == queue
+    assert found["fluid_status"] == "ok" and found["outside"] == []
     assert (tmp_path / "both.png").stat().st_size > 10_000
+
+
+def test_compare_tells_what_the_fluid_model_says_against_itself(run, tmp_path):
+    words = ("--until", "4", "--seeds", "1", "--no-trajectory", "--set", "flow.n=600")
+    files = ("--out", "both.nc", "--plot", "both.svg")
+    code, out, _ = run("compare", SLOW, *words, *files)
+    assert code == 0
+    assert "Equilibrium: saturated (no smooth equilibrium" in out
+    assert "Outside of what the fluid model holds for:" in out
+    assert "everything is dropped" in out and "steps of whole packets" in out
+    kept = xr.load_dataset(tmp_path / "both.nc", engine="h5netcdf")
+    assert np.isnan(kept["fluid"]).all() and kept.attrs["status"] == "saturated"
+    assert "everything is dropped" in kept.attrs["outside"]
+    assert (tmp_path / "both.svg").stat().st_size > 10_000
 
 
 def test_packets_gives_runs_means_and_intervals(run):

@@ -1,0 +1,138 @@
+"""`boundary`: where stability changes over two parameters."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+
+import numpy as np
+
+from fluidcc.analysis.boundary.grid import Grid, grid, lines
+from fluidcc.analysis.boundary.kinks import Kink, kink_lines
+from fluidcc.analysis.boundary.pieces import Piece, pieces
+from fluidcc.analysis.boundary.plane import Plane
+from fluidcc.analysis.boundary.result import Boundary, BoundaryCurve
+from fluidcc.analysis.boundary.search import search
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.model import Model, ends_of, family, number_of, unit_of, within_of
+from fluidcc.analysis.scan import scale_of
+
+Range = Sequence[float | str]
+
+
+def boundary(
+    net: Model, x: str, y: str, x_range: Range | None = None, y_range: Range | None = None,
+    *, points: int = 9,
+) -> Boundary:  # fmt: skip
+    """Every curve over two parameters on which the stability of the equilibrium changes.
+
+    Parameters
+    ----------
+    net
+        A network or a delay equation; its own values of the parameters do not matter.
+    x, y
+        Paths of the parameters, such as ``link.queue.w_q``.
+    x_range, y_range
+        Low and high end of each; text is read with its unit. Searched logarithmically over more
+        than one decade. Left out: from a tenth of the model's own value to ten times it, as far as
+        the parameter may go.
+    points
+        Lines each way of the grid on which the number of unstable roots is certified.
+
+    Raises
+    ------
+    ScenarioError
+        For a path that does not exist or has no number, and for ends out of range.
+    """
+    ranges = [_range(net, path, given) for path, given in ((x, x_range), (y, y_range))]
+    plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
+    cells, at = grid(plane, points), lines(points)
+    found = search(plane, cells)
+    cut = [piece for curve in found.curves for piece in pieces(plane, curve, found.curves)]
+    kinks = kink_lines(plane, cells.breaks)
+    curves = [_curve(plane, p) for p in cut if p.below == 0]
+    curves += [_jump(plane, kink) for kink in kinks]
+    further = [_curve(plane, p) for p in cut if p.below]
+    faults = _faults(len(found.unexplained), [*curves, *further])
+    nodes = cells.all_nodes()
+    counts = np.array([float(s.unstable) if s.smooth else np.nan for s in nodes])
+    message = "; ".join([*faults, *_gaps(cells)])
+    certified = not faults and cells.certified and all(c.certified for c in (*curves, *further))
+    return Boundary(
+        (x, y), (unit_of(net, x), unit_of(net, y)), (ranges[0], ranges[1]),
+        tuple(curves), tuple(further),
+        _values(plane, np.stack([at, at], axis=1)),
+        counts.reshape(points, points), "incomplete" if faults else "ok", message, certified,
+    )  # fmt: skip
+
+
+def _range(net: Model, path: str, given: Range | None) -> tuple[float, float]:
+    low, high = _around(net, path) if given is None else given
+    return ends_of(net, path, low, high, "boundary")
+
+
+def _around(net: Model, path: str) -> tuple[float, float]:
+    """A range about the model's own value."""
+    value, within = number_of(net, path), within_of(net, path)
+    low, high = sorted((value / 10, value * 10)) if value else (-1.0, 1.0)
+    if within is not None:
+        least, most = within.ends
+        high = high if high in within else least + 0.999 * (most - least)
+        low = low if low in within else (least + 1e-6 * (high - least))
+    return low, high
+
+
+def _values(plane: Plane, places: Array) -> tuple[Array, Array]:
+    x, y = zip(*(plane.values(t) for t in places), strict=True)
+    return np.array(x), np.array(y)
+
+
+def _curve(plane: Plane, piece: Piece) -> BoundaryCurve:
+    x, y = _values(plane, np.array([p.t for p in piece.points]))
+    frequency = np.array([p.frequency for p in piece.points])
+    kind = "fold" if piece.zero else "hopf"
+    return BoundaryCurve(
+        x, y, frequency, kind, piece.below, piece.above, piece.certified, piece.ends
+    )  # fmt: skip
+
+
+def _jump(plane: Plane, kink: Kink) -> BoundaryCurve:
+    x, y = _values(plane, kink.places)
+    worse = [a if a.unstable else b for a, b in kink.sides]
+    right = [s.roots[np.real(s.roots) > 0][:1] for s in worse]
+    frequency = np.array([abs(r[0].imag) if len(r) else np.nan for r in right])
+    proven = all(s.counted.number is not None for pair in kink.sides for s in pair)
+    middle = worse[len(worse) // 2].unstable
+    return BoundaryCurve(x, y, frequency, "jump", 0, middle, proven, kink.ends)
+
+
+def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:
+    """What the search did not settle, with advice."""
+    out = []
+    if unexplained:
+        out.append(
+            f"the curves do not explain the counts on {unexplained} parts of the grid: "
+            "take more points, or a smaller range"
+        )
+    lost = [c for c in curves if "lost" in c.ends]
+    if lost:
+        last = lost[0]
+        x, y = (last.x[-1], last.y[-1]) if last.ends[1] == "lost" else (last.x[0], last.y[0])
+        out.append(
+            f"{len(lost)} curves were lost, the first at ({x:.6g}, {y:.6g}): "
+            "take a smaller range about it"
+        )
+    return out
+
+
+def _gaps(cells: Grid) -> list[str]:
+    """The share of the grid without a verdict, by status."""
+    nodes = cells.all_nodes()
+    missing = collections.Counter(
+        s.rest.status if s.rest.status not in ("interior", "empty") else "switching"
+        for s in nodes
+        if not s.smooth
+    )
+    return [
+        f"no verdict at {n} of {len(nodes)} grid points: {status}" for status, n in missing.items()
+    ]

@@ -1,0 +1,1 @@
+"""Limit cycles of delay equations: collocation, Floquet multipliers, continuation."""

@@ -1,0 +1,214 @@
+"""The verb that follows cycles along one parameter, and its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.crossings import crossings
+from fluidcc.analysis.cycles.branch import Branch, Place
+from fluidcc.analysis.cycles.hopf import state_of_rest
+from fluidcc.analysis.cycles.model import Model
+from fluidcc.analysis.cycles.newton import LostError
+from fluidcc.analysis.cycles.result import Cycle
+from fluidcc.analysis.cycles.subjects import NotHereError, equation_model, network_model
+from fluidcc.analysis.cycles.verb import check, cycle, result_of
+from fluidcc.analysis.delay_equation import DelayEquation
+from fluidcc.analysis.model import ends_of, family, unit_of
+from fluidcc.analysis.scan import Scale
+from fluidcc.network import Network
+from fluidcc.results import plain
+
+if TYPE_CHECKING:
+    import xarray
+
+_DECADES = 10.0  # ratio of the ends from which shares of the range are logarithmic
+
+
+@dataclasses.dataclass(frozen=True)
+class CycleBranch:
+    """Cycles that are born at one Hopf point, in their order on the branch.
+
+    `hopf` is the parameter there and `frequency` [rad/s] that of its roots; `values` are the
+    parameters of the `cycles`, `folds` those at which the branch turns; `message` says why it ends
+    inside the range, empty at its ends.
+    """
+
+    hopf: float
+    frequency: float
+    values: tuple[float, ...]
+    cycles: tuple[Cycle, ...]
+    message: str
+
+    @property
+    def folds(self) -> tuple[float, ...]:
+        """Parameters at which the branch turns back."""
+        steps = np.sign(np.diff([self.hopf, *self.values]))
+        turns = np.flatnonzero(steps[1:] * steps[:-1] < 0)
+        return tuple(self.values[k] for k in turns)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cycles:
+    """Cycles along one parameter, a branch from every Hopf point in the range."""
+
+    path: str
+    unit: str
+    branches: tuple[CycleBranch, ...]
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists."""
+        out = []
+        for branch in self.branches:
+            pairs = zip(branch.values, branch.cycles, strict=True)
+            points = [{"value": value, **found.to_dict()} for value, found in pairs]
+            out.append({
+                "hopf": branch.hopf, "frequency": branch.frequency, "folds": branch.folds,
+                "points": points, "message": branch.message,
+            })  # fmt: skip
+        return plain({"branches": out, "message": self.message})
+
+    def to_dataset(self) -> xarray.Dataset:
+        """All cycles in a row: branch, parameter, period, leading multiplier, extremes."""
+        import xarray as xr
+
+        rows = [
+            (k, value, found)
+            for k, branch in enumerate(self.branches)
+            for value, found in zip(branch.values, branch.cycles, strict=True)
+        ]
+        found = [row[2] for row in rows]
+        leading = [max((abs(mu) for mu in c.floquet[1:]), default=0.0) for c in found]
+        data: dict[str, Any] = {
+            "branch": ("point", [row[0] for row in rows]),
+            "value": ("point", [row[1] for row in rows], {"units": self.unit}),
+            "period": ("point", [c.period for c in found], {"units": "s"}),
+            "leading_multiplier": ("point", leading),
+            "status": ("point", [c.status for c in found]),
+        }
+        for name in found[0].links if found else ():
+            for k, end in enumerate(("least", "greatest")):
+                values = [c.links[name].queue[k] for c in found]
+                data[f"{name}.{end}_queue"] = ("point", values, {"units": "packet"})
+        for k in range(len(found[0].states) if found else 0):
+            data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found])
+        return xr.Dataset(data, attrs={"path": self.path, "message": self.message})
+
+    def __repr__(self) -> str:
+        lines = [f"Cycles along {self.path}: {len(self.branches)} branches"]
+        lines += [self.message] if self.message else []
+        for branch in self.branches:
+            lines.append(
+                f"  from {branch.hopf:.8g}, frequency {branch.frequency:.6g} rad/s: "
+                f"{len(branch.cycles)} cycles"
+                + (f" to {branch.values[-1]:.6g}" if branch.values else "")
+                + "".join(f", fold at {value:.8g}" for value in branch.folds)
+                + (f" ({branch.message})" if branch.message else "")
+            )
+        return "\n".join(lines)
+
+
+def cycles(
+    net: Network | DelayEquation, path: str, low: float | str, high: float | str, *,
+    points: int = 12,
+) -> Cycles:  # fmt: skip
+    """Cycles along one parameter, continued from every Hopf point.
+
+    Smooth cycles are followed by pseudo-arclength, through folds and unstable parts. Beyond a first
+    corner or bound the stable ones are followed at fixed values of the parameter.
+
+    Parameters
+    ----------
+    net
+        A network or a delay equation; its own value of the parameter does not matter.
+    path
+        Path of the parameter.
+    low, high
+        The range; logarithmic if it spans more than one decade.
+    points
+        Values over the whole range at which cycles are looked for where they are not smooth.
+
+    Returns
+    -------
+    Cycles
+        Its `message`, and those of its branches, tell what was not found.
+
+    Raises
+    ------
+    ScenarioError
+        For a path that does not exist or has no number, and for ends out of range.
+    """
+    ends = ends_of(net, path, low, high, "cycles")
+    scale = Scale(*ends, ends[0] > 0 and ends[1] / ends[0] > _DECADES)
+    member = family(net, [path], "cycles")
+    found = crossings(net, path, *ends)
+    every = [c for c in (*found.crossings, *found.further) if not c.jump and c.frequency]
+    branches = [_followed(member, scale, c.value, float(c.frequency or 0), points) for c in every]
+    message = "" if every else "no Hopf point in this range: no cycles are born here"
+    return Cycles(path, unit_of(net, path), tuple(branches), message)
+
+
+def _model(net: Network | DelayEquation) -> Model:
+    return (equation_model(net) if isinstance(net, DelayEquation) else network_model(net))[0]
+
+
+def _share(scale: Scale, value: float) -> float:
+    """The inverse of `Scale.value`."""
+    if scale.logarithmic:
+        return math.log(value / scale.low) / math.log(scale.high / scale.low)
+    return (value - scale.low) / (scale.high - scale.low)
+
+
+def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: int) -> CycleBranch:
+    """The branch from one Hopf point."""
+    at = functools.lru_cache(maxsize=8)(lambda share: _model(member(scale.value(share))))
+
+    def sound(place: Place) -> bool:
+        try:
+            check(at(place.share), place.orbit)
+        except LostError:
+            return False
+        return True
+
+    values, found, shares = [], [], []
+    try:
+        steps = Branch(at).followed(
+            state_of_rest(member(hopf)), _share(scale, hopf), 2.0 * math.pi / frequency, sound
+        )
+        while True:
+            place = next(steps)
+            value = scale.value(place.share)
+            found.append(result_of(member(value), at(place.share), place.orbit, None))
+            values.append(value)
+            shares.append(place.share)
+    except StopIteration as end:
+        message = end.value
+    except (LostError, NotHereError) as why:
+        message = str(why)
+    if message.startswith("the cycle meets") and len(values) > 1:
+        up = values[-1] > values[-2]
+        more, message = _beyond(member, scale, shares[-1], up, points, found[-1])
+        values += [value for value, _ in more]
+        found += [c for _, c in more]
+    return CycleBranch(hopf, frequency, tuple(values), tuple(found), message)
+
+
+def _beyond(
+    member: Any, scale: Scale, share: float, up: bool, points: int, last: Cycle
+) -> tuple[list[tuple[float, Cycle]], str]:
+    """Cycles at fixed values beyond the last smooth one, and why they end."""
+    grid = np.linspace(0.0, 1.0, points)
+    grid = grid[grid > share + 1e-9] if up else grid[grid < share - 1e-9][::-1]
+    out = []
+    for place in grid:
+        value = scale.value(float(place))
+        last = cycle(member(value), start=last)
+        if last.period is None:
+            return out, f"at {value:.6g}: {last.message}"
+        out.append((value, last))
+    return out, ""

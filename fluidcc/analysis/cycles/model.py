@@ -1,0 +1,191 @@
+"""A delay equation at many points at once, with its derivatives."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.fluid.system import System
+
+_CHUNK = 128  # points per call of what is compiled
+_ASIDE = 1e-9  # of the states: distance at which a bound counts as touched
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A system with its numbers: what cycles need to know of it.
+
+    Of the record only the `columns` that are read matter; without a record the states themselves
+    are read (`direct`), and `columns` are all of them. `lag_of` and `place_of` (P,) are the lag and
+    the place among `columns` of each number read.
+    """
+
+    system: System
+    args: Any
+    size: int
+
+    @property
+    def direct(self) -> bool:
+        """Whether states are read, not a record of their own."""
+        return self.system.record is None
+
+    @functools.cached_property
+    def columns(self) -> tuple[int, ...]:
+        """Columns of the record that are read."""
+        read = sorted(set(self.system.column_of))
+        return tuple(range(self.size)) if self.direct else tuple(read)
+
+    @functools.cached_property
+    def lag_of(self) -> Array:
+        """Lag of each number read, (P,)."""
+        return np.array(self.system.lag_of, int)
+
+    @functools.cached_property
+    def place_of(self) -> Array:
+        """Place among `columns` of each number read, (P,)."""
+        return np.array([self.columns.index(c) for c in self.system.column_of], int)
+
+    @property
+    def wires(self) -> int:
+        """How many columns of a record have to be known besides the states."""
+        return 0 if self.direct else len(self.columns)
+
+    def lags(self, y: Array) -> tuple[Array, Array]:
+        """Lags (Q, M) at states (Q, n), and their derivatives (Q, M, n)."""
+        return chunked(functools.partial(_lags, self.system), self.args, y)
+
+    def present(self, y: Array, z: Array, mode: Array) -> tuple[Array, Array, Array]:
+        """Slopes and the record's columns (Q, n + w), and derivatives by y and z."""
+        kept = () if self.direct else self.columns
+        return chunked(functools.partial(_present, self.system, kept), self.args, y, z, mode)
+
+    def conditions(self, y: Array, z: Array, mode: Array) -> tuple[Array, Array, Array]:
+        """Guards and then kinks (Q, g), and derivatives by y and z.
+
+        They are told from just beside the states: on a bound itself they have no derivatives.
+        """
+        aside = _ASIDE * (1.0 + np.abs(y))
+        function = functools.partial(_conditions, self.system)
+        value, by_y, by_z = chunked(function, self.args, y + aside, z, mode)
+        return value - np.einsum("qgn,qn->qg", by_y, aside), by_y, by_z
+
+    def modes(self, y: Array, z: Array) -> Array:
+        """Modes (Q, k) that the states themselves tell; 0 is that between the bounds."""
+        return chunked(functools.partial(_modes, self.system), self.args, y, z)[0]
+
+    def kinks(self, y: Array, z: Array) -> int:
+        """How many of the conditions, the last ones, are kinks."""
+        if self.system.kinks is None:
+            return 0
+        mode = self.modes(y[None], z[None])[0]
+        now = jnp.zeros(())
+        return jax.eval_shape(self.system.kinks, now, y, z, self.args, mode).shape[0]
+
+    @property
+    def guards(self) -> bool:
+        """Whether anything can switch."""
+        return self.system.events is not None or self.system.kinks is not None
+
+
+def chunked(function: Any, args: Any, *arrays: Array) -> Any:
+    """A batched function applied to any number of points, in pieces of one length."""
+    count = len(arrays[0])
+    fill = -count % _CHUNK
+    padded = [np.concatenate([a, np.repeat(a[-1:], fill, axis=0)]) for a in arrays]
+    parts = [
+        function(args, *(a[k : k + _CHUNK] for a in padded)) for k in range(0, count + fill, _CHUNK)
+    ]
+    return tuple(np.concatenate([np.asarray(p) for p in part])[:count]
+                 for part in zip(*parts, strict=True))  # fmt: skip
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _lags(system: System, args: Any, y: Any) -> tuple[Any, Any]:
+    def one(y: Any) -> tuple[Any, Any]:
+        lags = system.lags(jnp.zeros(()), y, args, _no_look)
+        return lags, lags
+
+    def both(y: Any) -> tuple[Any, Any]:
+        slope, value = jax.jacfwd(one, has_aux=True)(y)
+        return value, slope
+
+    return jax.vmap(both)(y)
+
+
+def _no_look(time: Any, column: Any) -> Any:
+    raise NotImplementedError("lags that look into the past")
+
+
+def _with_derivatives(function: Any, y: Any, z: Any) -> tuple[Any, Any, Any]:
+    """Value and derivatives by y and z."""
+
+    def twice(y: Any, z: Any) -> tuple[Any, Any]:
+        value = function(y, z)
+        return value, value
+
+    (by_y, by_z), value = jax.jacfwd(twice, (0, 1), has_aux=True)(y, z)
+    return value, by_y, by_z
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _present(
+    system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any
+) -> tuple[Any, Any, Any]:
+    now = jnp.zeros(())
+
+    def one(y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
+        def function(y: Any, z: Any) -> Any:
+            slope = system.slope(now, y, z, args, mode)
+            if system.record is None:
+                return slope
+            record = system.record(now, y, z, args, mode)
+            return jnp.concatenate([slope, record[jnp.array(columns)]])
+
+        return _with_derivatives(function, y, z)
+
+    return jax.vmap(one)(y, z, mode)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _conditions(system: System, args: Any, y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
+    now = jnp.zeros(())
+
+    def one(y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
+        def function(y: Any, z: Any) -> Any:
+            parts = []
+            if system.events is not None:
+                parts.append(system.events.guards(now, y, z, args, mode))
+            if system.kinks is not None:
+                parts.append(system.kinks(now, y, z, args, mode))
+            return jnp.concatenate([*parts, jnp.zeros(0)])
+
+        return _with_derivatives(function, y, z)
+
+    return jax.vmap(one)(y, z, mode)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _modes(system: System, args: Any, y: Any, z: Any) -> tuple[Any]:
+    now = jnp.zeros(())
+
+    def one(y: Any, z: Any) -> Any:
+        if system.events is None:
+            return jnp.zeros(0, jnp.int32)
+        initial, limit = system.events.initial, system.limit
+        if limit is None:
+            return initial(now, y, z, args).astype(jnp.int32)
+        aside = _ASIDE * (1.0 + jnp.abs(y))  # what rests at a bound may be off it by rounding
+        none = jnp.zeros(0, jnp.int32)
+        low, high = (
+            initial(now, limit(y + side * aside, none, args), z, args).astype(jnp.int32)
+            for side in (-1.0, 1.0)
+        )
+        return jnp.where(low == high, low, low + high)
+
+    return (jax.vmap(one)(y, z),)

@@ -1,0 +1,142 @@
+"""A limit cycle as a result: period, extremes, Floquet multipliers, and how it was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.cycles.model import Model
+from fluidcc.analysis.cycles.orbit import Orbit
+from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.results import plain
+
+if TYPE_CHECKING:
+    import xarray
+
+Range = tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkCycle:
+    """Least and greatest queue and average queue [packet] over a cycle."""
+
+    queue: Range
+    average: Range
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowsCycle:
+    """Least and greatest window of one flow [packet] over a cycle, per distinct round trip."""
+
+    window: tuple[Range, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Course:
+    """A period of a cycle: times (T,) [s] and values by name, shape (T,) each."""
+
+    time: Array
+    values: dict[str, Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cycle:
+    """A limit cycle: `period` [s], extremes of links and flows, Floquet multipliers.
+
+    `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the
+    cycle), `relay` (the exact switching cycle of a relay), `simulated` (the settled end of a
+    simulation: period and extremes to a few digits, no multipliers), or `none`, with `period` None.
+    `floquet` begins with the trivial multiplier 1; those below 1e-6 are left out. `stable` tells
+    whether all others are inside the unit circle, None where that is not known. `error` is by how
+    much period and extremes changed, relatively, from mesh to mesh; the last mesh is better than
+    that. A delay equation has `states`, the extremes of each component, in place of links and
+    flows.
+    """
+
+    period: float | None
+    links: dict[str, LinkCycle]
+    flows: dict[str, FlowsCycle]
+    floquet: tuple[complex, ...]
+    status: str
+    message: str
+    stable: bool | None = None
+    error: float | None = None
+    states: tuple[Range, ...] = ()
+    course: Course | None = dataclasses.field(default=None, repr=False)
+    model: Model | None = dataclasses.field(default=None, repr=False, compare=False)
+    orbit: Orbit | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, None for what is not known."""
+        found = {
+            "period": self.period,
+            "links": {name: dataclasses.asdict(link) for name, link in self.links.items()},
+            "flows": {name: dataclasses.asdict(group) for name, group in self.flows.items()},
+            "floquet": [[mu.real, mu.imag] for mu in self.floquet],
+            "stable": self.stable,
+            "status": self.status,
+            "message": self.message,
+            "error": self.error,
+        }
+        return plain(found | ({"states": self.states} if self.states else {}))
+
+    def to_dataset(self) -> xarray.Dataset:
+        """One period as a labelled dataset with units, period and multipliers."""
+        import xarray as xr
+
+        ends = ["least", "greatest"]
+        data: dict[str, Any] = {
+            "period": ((), np.nan if self.period is None else self.period, {"units": "s"}),
+            "floquet_real": ("multiplier", [mu.real for mu in self.floquet]),
+            "floquet_imaginary": ("multiplier", [mu.imag for mu in self.floquet]),
+        }
+        for name, link in self.links.items():
+            for key in ("queue", "average"):
+                values = list(getattr(link, key))
+                data[f"{name}.{key}"] = ("extreme", values, {"units": "packet"})
+        for name, group in self.flows.items():
+            dims = (f"{name}.class", "extreme")
+            data[f"{name}.window"] = (dims, np.array(group.window), {"units": "packet"})
+        if self.states:
+            data["states"] = (("state", "extreme"), np.array(self.states))
+        coords: dict[str, Any] = {"extreme": ends}
+        if self.course is not None:
+            unit = {"units": "packet" if self.links else "1"}
+            coords["phase"] = ("phase", np.linspace(0.0, 1.0, len(self.course.time)))
+            data["time"] = ("phase", self.course.time, {"units": "s"})
+            for name, values in self.course.values.items():
+                data[f"{name}.course"] = ("phase", values, unit)
+        return xr.Dataset(data, coords, {"status": self.status, "message": self.message})
+
+    def __repr__(self) -> str:
+        told = f" ({self.message})" if self.message else ""
+        if self.period is None:
+            return f"Cycle: {self.status}{told}"
+        known = {True: "stable", False: "unstable", None: "stability not known"}[self.stable]
+        lines = [f"Cycle: {self.status}, {known}, period {self.period:.8g} s{told}"]
+        for name, link in self.links.items():
+            low, high = link.queue
+            least, most = link.average
+            lines.append(
+                f"  link {name}: queue {low:.6g} to {high:.6g}, average {least:.6g} to "
+                f"{most:.6g} packets"
+            )
+        for name, group in self.flows.items():
+            low, high = np.min(group.window), np.max(group.window)
+            lines.append(f"  flows {name}: window {low:.6g} to {high:.6g} packets")
+        lines += [
+            f"  state {k}: {low:.8g} to {high:.8g}" for k, (low, high) in enumerate(self.states)
+        ]
+        if self.floquet:
+            leading = ", ".join(
+                f"{mu:.6g}" if mu.imag else f"{mu.real:.6g}" for mu in self.floquet[:5]
+            )
+            lines.append(f"  multipliers {leading}")
+        return "\n".join(lines)
+
+
+def none_found(message: str) -> Cycle:
+    """No cycle, and why."""
+    return Cycle(None, {}, {}, (), "none", message)

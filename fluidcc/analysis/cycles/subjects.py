@@ -1,0 +1,139 @@
+"""Networks and delay equations as models of cycles, and what is reported of their states."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.analysis.cycles.model import Model, chunked
+from fluidcc.analysis.cycles.orbit import GUARD, Orbit
+from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
+from fluidcc.fluid import equation as general
+from fluidcc.fluid.layout import initial_state
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.network_system import network_system
+from fluidcc.fluid.rates import FREE, HIGH, LOW
+from fluidcc.fluid.service import with_mean_calls
+from fluidcc.network import Network, Start, numeric
+
+_FEW_CLASSES = 4  # as for trajectories: every distinct delay multiplies the breaking points
+_PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
+
+
+class NotHereError(ValueError):
+    """A model whose cycle has to be taken from a simulation; the message says why."""
+
+
+def steady(net: Network) -> Network:
+    """The network long after its start: flows have all begun, and calls are at their mean."""
+    flows = tuple(dataclasses.replace(f, start=Start()) for f in as_fluid(net).flows)
+    return with_mean_calls(dataclasses.replace(as_fluid(net), flows=flows))
+
+
+def network_model(net: Network) -> tuple[Model, Array]:
+    """The model of a network and its state at the start.
+
+    Raises NotHereError for what repeats only in the mean, or is not followed exactly.
+    """
+    net = steady(net)
+    ticks = jax.tree.leaves(initial_state(numeric(net)).clocks)
+    if ticks:
+        raise NotHereError("laws that act at ticks of their own repeat only in the mean")
+    if any(link.queue.limits for link in net.links):
+        raise NotHereError("the memory of a queue law has limits that no events are located at")
+    if net.delay == "fifo":
+        raise NotHereError("the delay of model.delay = 'fifo' follows from the past itself")
+    if net.rates == "self_clocked":
+        raise NotHereError("self-clocked flows keep what is in flight, so cycles are not alone")
+    if sum(np.size(f.rtt) for f in net.flows) > _FEW_CLASSES:
+        raise NotHereError(f"there are more than {_FEW_CLASSES} distinct round trips")
+    system, y0, args = network_system(net)
+    return Model(system, args, len(y0)), np.asarray(y0)
+
+
+@functools.lru_cache(maxsize=64)
+def _equation_system(field: Any, lags: tuple[Any, ...], shapes: Any, structure: Any) -> Any:
+    """The system of equations of one form, whose constant history is among its parameters."""
+    tree = general.unraveler(shapes)
+    y = tree(jnp.zeros(sum(int(np.prod(shape)) for shape, _ in shapes[1])))
+    params = jax.tree.unflatten(structure, [jnp.zeros(())] * structure.num_leaves)
+    wrapped = tuple((lambda t, y, p, lag=lag: lag(t, y, p["own"])) for lag in lags)
+    arguments = general.Arguments({"own": params, "before": y}, None)
+    return general.build(
+        lambda t, y, z, p: field(t, y, z, p["own"]), lambda t, p: p["before"], wrapped,
+        None, y, jnp.zeros(()), arguments,
+    )  # fmt: skip
+
+
+def equation_model(equation: DelayEquation) -> tuple[Model, Array]:
+    """The model of a delay equation, and a state beside its equilibrium to start from."""
+    rest = equation_at_rest(equation)
+    y = rest.flat + _PUSHED * (1.0 + np.abs(rest.flat))
+    start = general.as_state(rest.y)
+    params = jax.tree.map(lambda v: jnp.asarray(v, float), dict(equation.params))
+    shapes = general.shapes_of(start)
+    system = _equation_system(equation.field, equation.lags, shapes, jax.tree.structure(params))
+    before = general.unraveler(shapes)(jnp.asarray(y))
+    args = general.Arguments({"own": params, "before": before}, None)
+    return Model(system, args, len(y)), y
+
+
+@jax.jit
+def _observed(net: Network, y: Any) -> Any:
+    """Queues, average queues and windows, flat, (Q, links + links + classes)."""
+    unflatten = ravel_pytree(initial_state(net))[1]
+
+    def one(flat: Any) -> Any:
+        state = unflatten(flat)
+        queues = [jnp.clip(q, 0.0, k.buffer) for k, q in zip(net.links, state.queues, strict=True)]
+        averages = [
+            k.queue.average(x, q) for k, x, q in zip(net.links, state.laws, queues, strict=True)
+        ]
+        windows = [
+            jnp.clip(f.window.window(s.law), f.window.min_window, f.window.max_window)
+            for f, s in zip(net.flows, state.senders, strict=True)
+        ]
+        parts = (*queues, *averages, *windows)
+        return jnp.concatenate([jnp.ravel(jnp.asarray(v, float)) for v in parts])
+
+    return (jax.vmap(one)(y),)
+
+
+def network_values(net: Network, y: Array) -> Array:
+    """Queues, averages and windows (Q, R) of states (Q, n)."""
+    return chunked(_observed, numeric(steady(net)), y)[0]
+
+
+def labels(net: Network) -> list[tuple[str, str, str, int]]:
+    """Kind, name, quantity and number in its group of each value of `network_values`."""
+    out = [("links", name, "queue", 0) for name in net.link_names]
+    out += [("links", name, "average", 0) for name in net.link_names]
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        out += [("flows", name, "window", k) for k in range(np.size(flows.rtt))]
+    return out
+
+
+def told(net: Network, orbit: Orbit) -> list[str]:
+    """What switches in an orbit of a network."""
+    out, links = [], len(net.links)
+    net = steady(net)
+    for k, name in enumerate(net.link_names):
+        words = {LOW: "runs empty", HIGH: "is full"}
+        out += [f"links.{name} {words[m]}" for m in (LOW, HIGH) if np.any(orbit.modes[:, k] == m)]
+    at = links
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        own = orbit.modes[:, at : at + np.size(flows.rtt)]
+        at += np.size(flows.rtt)
+        if np.any(own != FREE):
+            out.append(f"windows of flows.{name} rest at a bound")
+    guards = 2 * orbit.modes.shape[1]
+    if any(e.kind == GUARD and e.index >= guards for e in orbit.events):
+        out.append("queues pass corners of their signal")
+    return out

@@ -1,0 +1,228 @@
+"""The limit cycle of a network or of a delay equation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fluidcc.analysis.cycles.begin import begun
+from fluidcc.analysis.cycles.equations import Equations, equations
+from fluidcc.analysis.cycles.extremes import extremes
+from fluidcc.analysis.cycles.floquet import multipliers
+from fluidcc.analysis.cycles.model import Model
+from fluidcc.analysis.cycles.newton import LostError, remeshed, solved
+from fluidcc.analysis.cycles.orbit import Orbit, nodes_of, points_at
+from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.analysis.cycles.result import Course, Cycle, FlowsCycle, LinkCycle, none_found
+from fluidcc.analysis.cycles.settled import RunError, settling
+from fluidcc.analysis.cycles.simulated import from_relay, from_simulation
+from fluidcc.analysis.cycles.subjects import (
+    NotHereError,
+    equation_model,
+    labels,
+    network_model,
+    network_values,
+    told,
+)
+from fluidcc.analysis.delay_equation import DelayEquation
+from fluidcc.network import Network
+
+MESHES = (24, 36, 54)
+"""Intervals of the meshes on which a cycle is solved one after the other."""
+_SHORTEST, _LONGEST = 150.0, 1e4  # of the longest lag: how long runs are that should settle
+_VANISHED = 1e-3  # of the amplitude that the run had
+_SMALL = 1e-6  # of the states: an amplitude that is none
+_POINTS = 401
+_RESTS = (
+    "no cycle: a run from the initial history comes to rest; cycles that other histories lead to "
+    "are not excluded"
+)
+
+
+def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
+    """The limit cycle that the model settles in, with its Floquet multipliers.
+
+    A simulation from the scenario's initial history finds it, and collocation makes it exact: on
+    an adapted mesh, with segments whose ends are unknowns where queues run empty, windows rest at
+    bounds or marking has corners. A switching cycle of a relay that is known in closed form is
+    taken as it is. Where neither applies the simulation's own numbers are given.
+
+    Parameters
+    ----------
+    net
+        A network or a delay equation.
+    start
+        A cycle of the same model at nearby parameters, in place of a simulation.
+
+    Returns
+    -------
+    Cycle
+        With status `none` and a message where the run comes to rest, or does not repeat.
+    """
+    if isinstance(net, DelayEquation):
+        model, y0 = equation_model(net)
+    else:
+        exact = from_relay(net)
+        if exact is not None:
+            return exact
+        try:
+            model, y0 = network_model(net)
+        except NotHereError as why:
+            return from_simulation(net, str(why))
+    if start is not None and start.orbit is not None:
+        try:
+            return collocated(net, model, start.orbit)
+        except LostError:
+            pass  # it has changed too much: a simulation may find it
+    return _after_simulation(net, model, y0)
+
+
+def follower() -> Callable[[Network | DelayEquation], Cycle]:
+    """A verb for one model after another: each cycle is looked for near the last one."""
+    last: list[Cycle] = []
+
+    def follow(net: Network | DelayEquation) -> Cycle:
+        found = cycle(net, start=last[0] if last else None)
+        last[:] = [found] if found.orbit is not None else last
+        return found
+
+    return follow
+
+
+def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> Cycle:
+    """The cycle at the end of a simulation.
+
+    A run that seems to repeat may still decay, or pass an unstable cycle: then a longer one tells.
+    """
+    lag = float(np.max(model.lags(y0[None])[0]))
+    found, why = None, ""
+    try:
+        for run, end in settling(model, y0, shortest=_SHORTEST * lag, longest=_LONGEST * lag):
+            found, why = None, ""
+            if end.rests:
+                return none_found(_RESTS)
+            if end.period is None:
+                why = f"the run does not repeat within {run.end:.4g} s"
+                continue
+            try:
+                found = collocated(net, model, begun(model, run, end, MESHES[0]))
+            except LostError as fault:
+                why = str(fault)
+                continue
+            if found.stable:
+                return _with_turns(found, end.turns)
+    except RunError as fault:
+        why = str(fault)
+    if found is not None:
+        return found
+    if isinstance(net, DelayEquation):
+        return none_found(f"no cycle found: {why}")
+    return from_simulation(net, why)
+
+
+def _with_turns(found: Cycle, turns: int) -> Cycle:
+    """The cycle with a word on how many rises of its leading state it has, if more than one."""
+    if turns < 2:
+        return found
+    note = f"it closes after {turns} rises, as after a period doubling"
+    return dataclasses.replace(found, message="; ".join(filter(None, [found.message, note])))
+
+
+def collocated(net: Network | DelayEquation, model: Model, orbit: Orbit) -> Cycle:
+    """The cycle near an orbit, by collocation; raises LostError where there is none."""
+    begin = amplitude(orbit)
+    before = error = None
+    for count in MESHES:
+        orbit = solved(model, remeshed(model, orbit, count))
+        if np.all(amplitude(orbit) <= _VANISHED * begin):
+            return none_found("no cycle: the oscillation decays to the equilibrium")
+        ends = extremes(orbit, _values(net))
+        now = np.vstack([[orbit.period, orbit.period], ends])
+        if before is not None:
+            size = np.maximum(np.abs(now).max(1), 1e-9)
+            change = float(np.max(np.abs(now - before).max(1) / size))
+            error = change if error is None else max(error, change)
+        before = now
+    check(model, orbit)
+    return result_of(net, model, orbit, error)
+
+
+def amplitude(orbit: Orbit) -> Array:
+    """Range of each state that moves, over the orbit."""
+    ranges = orbit.start.max(0) - orbit.start.min(0)
+    size = np.abs(orbit.start).max(0) + 1e-12
+    return np.where(ranges > _SMALL * size, ranges, 0.0)
+
+
+def _values(net: Network | DelayEquation) -> Any:
+    if isinstance(net, DelayEquation):
+        return lambda y: y
+    return lambda y: network_values(net, y)
+
+
+def check(model: Model, orbit: Orbit) -> None:
+    """Raise LostError where an orbit is not in the regimes that its segments are taken to have."""
+    if not model.guards:
+        return
+    interval, theta = nodes_of(orbit)
+    points = points_at(model, orbit, interval, theta)
+    mode = orbit.modes[orbit.segment[interval]]
+    seen = model.modes(points.y, points.z)
+    values = model.conditions(points.y, points.z, mode)[0]
+    kinks = values[:, values.shape[1] - model.kinks(points.y[0], points.z[0]) :]
+    for k in range(len(orbit.ends)):
+        own = orbit.segment[interval] == k
+        sides = np.sign(kinks[own])
+        same = np.all(seen[own] == orbit.modes[k]) and np.all(sides == sides[:1])
+        if not same:
+            raise LostError("the cycle leaves the regimes that it was taken to have")
+
+
+def result_of(
+    net: Network | DelayEquation, model: Model, orbit: Orbit, error: float | None
+) -> Cycle:
+    """What is reported of an orbit."""
+    found: Equations = equations(model, orbit)
+    floquet = multipliers(orbit, found)
+    trivial = int(np.argmin(np.abs(floquet - 1.0))) if len(floquet) else 0
+    others = np.delete(floquet, trivial) if len(floquet) else floquet
+    floquet = np.append(floquet[trivial : trivial + 1], others)
+    stable = bool(np.all(np.abs(others) < 1.0))
+    ends = [(float(a), float(b)) for a, b in extremes(orbit, _values(net))]
+    status = "nonsmooth" if orbit.events else "smooth"
+    parts: dict[str, Any] = {}
+    messages: list[str] = []
+    if isinstance(net, DelayEquation):
+        names = [f"state {k}" for k in range(len(ends))]
+        links, flows, parts["states"] = {}, {}, tuple(ends)
+    else:
+        links, flows = by_name(net, ends)
+        names = [f"{name}.{key}" + (f"[{k}]" if k else "") for _, name, key, k in labels(net)]
+        messages += told(net, orbit)
+    if not len(others):
+        messages.append("superstable: perturbations are forgotten within a period")
+    time = np.linspace(0.0, orbit.period, _POINTS)
+    values = _values(net)(orbit.at(time))
+    course = Course(time, dict(zip(names, values.T, strict=True)))
+    return Cycle(
+        orbit.period, links, flows, tuple(complex(mu) for mu in floquet), status,
+        "; ".join(messages), stable, error, course=course, model=model, orbit=orbit, **parts,
+    )  # fmt: skip
+
+
+def by_name(
+    net: Network, ends: list[tuple[float, float]]
+) -> tuple[dict[str, LinkCycle], dict[str, FlowsCycle]]:
+    """Extremes by link and by group of flows."""
+    known: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for (_, name, key, _), pair in zip(labels(net), ends, strict=True):
+        known.setdefault((name, key), []).append(pair)
+    links = {
+        name: LinkCycle(known[name, "queue"][0], known[name, "average"][0])
+        for name in net.link_names
+    }
+    flows = {name: FlowsCycle(tuple(known[name, "window"])) for name in net.flow_names}
+    return links, flows

@@ -1,0 +1,68 @@
+"""Quantities of a network at rest by name, such as ``links.bottleneck.queue`` or ``phase_margin``.
+
+One link's or group's quantities go without its name where there is only one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.network import Network
+from fluidcc.scenario.paths import full_path
+
+LINK_UNITS = {
+    "queue": "packet", "average": "packet", "signal": "1", "utilization": "1", "load": "1"
+}  # fmt: skip
+FLOW_UNITS = {"window": "packet", "rtt": "s", "rate": "packet/s", "heard": "1"}
+LOOP_UNITS = {
+    "decay_rate": "1/s", "rightmost": "1/s", "frequency": "rad/s", "phase_margin": "deg",
+    "gain_margin": "1", "delay_margin": "s", "gain_crossover": "rad/s", "phase_crossover": "rad/s",
+}  # fmt: skip
+"""`rightmost` is the real part of the rightmost root, `frequency` its imaginary part, `decay_rate`
+minus its real part; the margins and crossovers are those of `stability`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """One number of a network: `kind` is ``links``, ``flows`` or ``loop``; `index` of the owner.
+
+    Those of a group with several round trips are means over its flows.
+    """
+
+    name: str
+    kind: str
+    index: int
+    key: str
+    unit: str
+
+
+def quantity(net: Network, name: str, *, where: str = "gradient") -> Quantity:
+    """The quantity of a name; raises ScenarioError, with the nearest names, if there is none."""
+    known = quantities(net)
+    full = full_path(net, name)
+    for short, kind in ((name, "link"), (name, "flow")):
+        candidate = full_path(net, f"{kind}.{short}")
+        full = candidate if full not in known and candidate in known else full
+    if full not in known:
+        ending = [other for other in known if other.endswith(f".{name}")]
+        close = tuple(ending[:3]) or nearest(full, list(known), least=0.0)
+        raise ScenarioError([Fault(where, name, "the name of a quantity", "no such one", close)])
+    return known[full]
+
+
+def quantities(net: Network) -> dict[str, Quantity]:
+    """All quantities of a network at rest, by full name."""
+    found = [
+        Quantity(f"links.{name}.{key}", "links", k, key, unit)
+        for k, name in enumerate(net.link_names)
+        for key, unit in LINK_UNITS.items()
+        if key != "load" or net.links[k].queue.loads
+    ]
+    found += [
+        Quantity(f"flows.{name}.{key}", "flows", i, key, unit)
+        for i, name in enumerate(net.flow_names)
+        for key, unit in FLOW_UNITS.items()
+    ]
+    found += [Quantity(key, "loop", 0, key, unit) for key, unit in LOOP_UNITS.items()]
+    return {q.name: q for q in found}

@@ -1,0 +1,66 @@
+"""A quantity with its derivatives, as a result."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+from fluidcc.results import plain
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """A quantity of a network and its derivatives by parameters, by path.
+
+    `status` is `ok`, or says why derivatives are NaN: `kink` (they differ on both sides: `sides`
+    has the derivatives towards smaller and towards larger values), `tie` (two roots or crossovers
+    are equally near), `grazing` (a crossover or root that is double), `no_crossover` (an infinite
+    margin), or what the equilibrium is where it is not smooth (`saturated`, `none`, ...);
+    `message` says more. `units` are those of the parameters.
+    """
+
+    of: str
+    value: float
+    derivatives: dict[str, float]
+    status: str
+    message: str
+    unit: str
+    units: dict[str, str]
+    sides: dict[str, tuple[float, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, None for what is not known."""
+        names = (
+            "of", "value", "unit", "derivatives", "units", "status", "message", "sides"
+        )  # fmt: skip
+        return {name: plain(getattr(self, name)) for name in names}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """The value and its derivatives as labelled arrays with units."""
+        import xarray as xr
+
+        paths = list(self.derivatives)
+        variables = {
+            "value": ((), self.value, {"units": self.unit}),
+            "derivative": ("parameter", [self.derivatives[path] for path in paths]),
+        }
+        units = [f"({self.unit}) / ({self.units[path]})" for path in paths]
+        coords = {"parameter": paths, "units": ("parameter", units)}
+        attrs = {"of": self.of, "status": self.status, "message": self.message}
+        return xr.Dataset(variables, coords=coords, attrs=attrs)
+
+    def __repr__(self) -> str:
+        told = f" ({self.message})" if self.message else ""
+        lines = [f"Gradient of {self.of}: {self.value:.10g} {self.unit}, {self.status}{told}"]
+        for path, value in self.derivatives.items():
+            unit = "" if self.units[path] in ("", "1") else f" per {self.units[path]}"
+            line = f"  by {path}: {value:.8g}{unit}"
+            if path in self.sides and math.isnan(value):
+                below, above = self.sides[path]
+                line = f"  by {path}: {below:.8g} below, {above:.8g} above{unit}"
+            lines.append(line)
+        return "\n".join(lines)

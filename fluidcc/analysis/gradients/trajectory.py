@@ -1,0 +1,267 @@
+"""`sensitivity`: derivatives of a trajectory, with the motion of every event and breaking point.
+
+Forward mode through the located mesh: its steps land on events by a Newton correction, whose
+derivative is that of the event's time; jumps of the right-hand side and of delayed held values
+follow from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fluidcc.analysis.gradients.directions import directions
+from fluidcc.analysis.gradients.rest import pinned
+from fluidcc.analysis.gradients.result import Gradient
+from fluidcc.analysis.linear import Array
+from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.fluid import located
+from fluidcc.fluid.integrate import power_of_two
+from fluidcc.fluid.layout import initial_state
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.meshes import Located
+from fluidcc.fluid.network_system import Numbers, network_system, start
+from fluidcc.fluid.rates import Modes
+from fluidcc.fluid.service import with_mean_calls
+from fluidcc.fluid.simulate import (
+    FLOW_UNITS,
+    LINK_UNITS,
+    FlowsRun,
+    LinkRun,
+    Trajectory,
+    checked_times,
+    report,
+    uniform_mesh,
+)  # fmt: skip
+from fluidcc.fluid.status import Status
+from fluidcc.fluid.system import System
+from fluidcc.network import Network
+from fluidcc.ops import Num
+from fluidcc.scenario.paths import check_paths, full_path, info_at
+
+if TYPE_CHECKING:
+    import xarray
+
+_GAUSS = 0.5 - 0.5 / math.sqrt(3.0)  # two points an interval, exact for cubics
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """A trajectory, its derivatives by parameters, and means over time with theirs.
+
+    `slopes` has per path what `run` has: links and groups by name, with derivatives in place of
+    values. Means are from `after` on, exact for the cubics between nodes.
+    """
+
+    run: Trajectory
+    after: float
+    slopes: dict[str, tuple[dict[str, LinkRun], dict[str, FlowsRun]]]
+    means: tuple[dict[str, LinkRun], dict[str, FlowsRun]]
+    mean_slopes: dict[str, tuple[dict[str, LinkRun], dict[str, FlowsRun]]]
+
+    def end(self, name: str) -> Gradient:
+        """The gradient of a quantity, such as ``links.bottleneck.queue``, at the end of the run."""
+        return self._gradient(name, f"end of {name}", (self.run.links, self.run.flows), self.slopes)
+
+    def mean(self, name: str) -> Gradient:
+        """The gradient of a quantity's mean over time, from `after` to the end."""
+        return self._gradient(name, f"mean of {name}", self.means, self.mean_slopes)
+
+    def _gradient(self, name: str, told: str, values: Any, slopes: dict[str, Any]) -> Gradient:
+        kind, owner, key = _address(self.run.net, name)
+        value = _last(self.run.net, values[kind][owner], key)
+        found = {p: _last(self.run.net, each[kind][owner], key) for p, each in slopes.items()}
+        units = {p: _unit(self.run.net, p) for p in slopes}
+        failed = self.run.status is not Status.ok
+        status, message = self.run.status.name, self.run.status.advice if failed else ""
+        unit = (LINK_UNITS, FLOW_UNITS)[kind][key]
+        return Gradient(told, value, found, status, message, unit, units, {})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trajectory, and per path the derivatives of links and flows, as plain lists."""
+        by = {
+            path: dataclasses.replace(self.run, links=links, flows=flows).to_dict()
+            for path, (links, flows) in self.slopes.items()
+        }
+        kept = {path: {k: v[k] for k in ("links", "flows")} for path, v in by.items()}
+        return {**self.run.to_dict(), "slopes": kept}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """The trajectory, and its derivatives along the dimension `parameter`, with units."""
+        import xarray as xr
+
+        out = self.run.to_dataset()
+        each = [
+            dataclasses.replace(self.run, links=links, flows=flows).to_dataset()
+            for links, flows in self.slopes.values()
+        ]
+        parameter = xr.DataArray(list(self.slopes), dims="parameter", name="parameter")
+        joined = xr.concat(each, dim=parameter, combine_attrs="drop")
+        for name in out.data_vars:
+            slope = joined[name].assign_attrs(units=f"{out[name].attrs['units']} / unit")
+            out[f"slope of {name}"] = slope
+        units = [_unit(self.run.net, path) for path in self.slopes]
+        return out.assign_coords(unit=("parameter", units))
+
+    def __repr__(self) -> str:
+        lines = [f"Sensitivity to {', '.join(self.slopes)}", repr(self.run)]
+        lines += [f"  {line}" for name in self.run.links for line in self._told(name)]
+        return "\n".join(lines)
+
+    def _told(self, link: str) -> list[str]:
+        return repr(self.mean(f"links.{link}.queue")).splitlines()
+
+
+def sensitivity(
+    net: Network,
+    over: Sequence[str],
+    *,
+    until: float,
+    points: ArrayLike | None = None,
+    after: float = 0.0,
+    mesh: Located | None = None,
+) -> Sensitivity:
+    """A trajectory of the fluid model and its derivatives by parameters, delays and initial state.
+
+    Parameters
+    ----------
+    net
+        The network; `initial` of links and flows is its constant history.
+    over
+        Paths of numbers, those of the initial state included; `n` scales a group as a whole.
+    until
+        End of the run [s].
+    points
+        Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
+    after
+        Start of the means over time [s].
+    mesh
+        `Located` with a step; by default that of `uniform_mesh`.
+
+    Raises
+    ------
+    ScenarioError
+        For paths that do not exist or lead to no number.
+    ValueError
+        For what `simulate` refuses, `after` outside the run, or a mesh without a fixed step.
+    """
+    check_paths(net, over, where="sensitivity")
+    paths = tuple(dict.fromkeys(over))
+    given, fluid = net, as_fluid(net)
+    if mesh is None:
+        mesh = Located(float(uniform_mesh(net).step))
+    if not isinstance(mesh, Located) or mesh.step is None:
+        raise ValueError(f"mesh: derivatives need Located with a step, got {mesh!r}")
+    times = checked_times(fluid, until, points, mesh)
+    if not 0 <= after < until:
+        raise ValueError(f"after: expected a time within 0 and {until!r} s, got {after!r}")
+    system, _, numbers = network_system(fluid, until=until)
+    steps = mesh.max_steps or 1.3 * until / float(mesh.step) + 1000.0
+    arguments = (
+        numbers.net, numbers.courses, jnp.asarray(float(until)), jnp.asarray(float(mesh.step)),
+        jnp.asarray(times), jnp.asarray(float(after)),
+    )  # fmt: skip
+    options = {"system": system, "capacity": power_of_two(steps + 3)}
+    every = []
+    for direction in directions(net, paths, steady=False):
+        found = _run(*arguments, direction, **options)
+        values, slopes, (status, reached, breaks) = jax.tree.map(np.asarray, found)
+        if int(status) != Status.ok:
+            values, slopes = jax.tree.map(lambda v: np.full_like(v, np.nan), (values, slopes))
+        every.append(slopes)
+    named = functools.partial(_named, fluid)
+    links, flows = named(values[0])
+    run = Trajectory(
+        time=times, links=links, flows=flows, status=Status(int(status)),
+        status_time=float(reached), breaking_points=breaks[np.isfinite(breaks)], net=given,
+    )  # fmt: skip
+    return Sensitivity(
+        run, after, {p: named(s[0]) for p, s in zip(paths, every, strict=True)},
+        named(values[1]), {p: named(s[1]) for p, s in zip(paths, every, strict=True)},
+    )  # fmt: skip
+
+
+@functools.partial(jax.jit, static_argnames=("system", "capacity"))
+def _run(
+    net: Network, courses: tuple, until: Num, step: Num, times: Num, after: Num, along: Network,
+    *, system: System, capacity: int,
+) -> tuple:  # fmt: skip
+    """Reports at the times and means over time, their derivatives in one direction, how it ended.
+
+    One direction at a time: runs cost little, and what is compiled serves any number of them.
+    """
+
+    def reports(net: Network) -> tuple[tuple, tuple]:
+        y0, before = start(net, courses)
+        numbers = Numbers(net, before, courses, with_mean_calls(net))
+        zero = jnp.zeros(())
+        mode = located.Machine(system, zero, until, step, numbers).start(y0, capacity, 1).mode
+        y0 = _on_bounds(net, courses, mode)
+        run = located.integrate(
+            system, y0, zero, until, step, numbers, capacity=capacity, jump=False
+        )
+        nodes = jnp.clip(located.nodes(run), after, run.end)
+        length = jnp.diff(nodes)
+        inside = (nodes[:-1] + _GAUSS * length, nodes[1:] - _GAUSS * length)
+        weight = jnp.concatenate([length, length]) / (2 * (run.end - after))
+        rows = located.remembered(run, jnp.concatenate([times, *inside]))
+        width = rows.shape[1] - y0.size
+        seen = report(net, rows[:, width:], rows[:, :width])
+        given = jax.tree.map(lambda v: v[: times.size], seen)
+        mean = jax.tree.map(lambda v: jnp.tensordot(weight, v[times.size :], 1)[None], seen)
+        return (given, mean), (run.status, run.status_time, run.events)
+
+    return jax.jvp(reports, (net,), (along,), has_aux=True)
+
+
+def _on_bounds(net: Network, courses: tuple, mode: Num) -> Num:
+    """The state at the start; what a bound holds moves with the bound alone."""
+    ends = np.cumsum([len(net.links), *(np.size(flows.rtt) for flows in net.flows)])
+    queues, *windows = jnp.split(mode, ends[:-1])
+    return pinned(net, initial_state(net, courses), Modes(tuple(queues), tuple(windows)))
+
+
+def _named(net: Network, found: Any) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:
+    """Reports by the names of links and groups."""
+    links, groups = found
+    return (
+        {name: LinkRun(*v) for name, v in zip(net.link_names, links, strict=True)},
+        {
+            name: FlowsRun(*v, n=np.asarray(flows.n, float))
+            for name, v, flows in zip(net.flow_names, groups, net.flows, strict=True)
+        },
+    )
+
+
+def _address(net: Network, name: str) -> tuple[int, str, str]:
+    """Links (0) or flows (1), the owner's name and the key of a reported quantity."""
+    fluid = as_fluid(net)
+    known = [f"links.{k}.{key}" for k in fluid.link_names for key in LINK_UNITS]
+    known += [f"flows.{k}.{key}" for k in fluid.flow_names for key in FLOW_UNITS]
+    full = full_path(fluid, name)
+    if full not in known:
+        close = nearest(full, known, least=0.0)
+        raise ScenarioError([Fault("sensitivity", name, "a quantity of a run", "no such", close)])
+    kind, owner, key = full.split(".")
+    return int(kind == "flows"), owner, key
+
+
+def _last(net: Network, values: LinkRun | FlowsRun, key: str) -> float:
+    """The last value, of a group the mean over its flows."""
+    last: Array = getattr(values, key)[-1]
+    if isinstance(values, LinkRun):
+        return float(last)
+    return float(last @ (values.n / values.n.sum()))
+
+
+def _unit(net: Network, path: str) -> str:
+    info = info_at(net, path)
+    return info.unit if info else "1"

@@ -1,0 +1,105 @@
+"""What the analysis asks of a model along its parameters: networks and delay equations alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import jax
+
+from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.linear import Linear
+from fluidcc.analysis.linearize import at_kink, linearize, regime
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.laws.parameters import Interval
+from fluidcc.network import Network
+from fluidcc.scenario.paths import check_paths, info_at, number_at, replace, value_at
+
+Model = Network | DelayEquation
+AtRest = Equilibrium | EquationRest
+
+
+def rest_of(model: Model) -> AtRest:
+    """Where a model comes to rest."""
+    return equation_at_rest(model) if isinstance(model, DelayEquation) else equilibrium(model)
+
+
+def linear_at(rest: AtRest, *, side: int = 0) -> Linear:
+    """The linear system at rest, at a kink the one on that `side`."""
+    if isinstance(rest, EquationRest):
+        return rest.linear()
+    return linearize(rest.net, rest, side=side)
+
+
+def regime_at(rest: AtRest) -> Hashable:
+    """What stays the same along a family as long as its linearisation is smooth."""
+    return (rest.status,) if isinstance(rest, EquationRest) else regime(rest)
+
+
+def kinked(rest: AtRest) -> bool:
+    """Whether there are two linearisations."""
+    return not isinstance(rest, EquationRest) and at_kink(rest.net, rest)
+
+
+def family(model: Model, paths: Sequence[str], where: str) -> Callable[..., Model]:
+    """The model as a function of parameters.
+
+    The number of flows is any positive number here, in proportion over the round trips of a group.
+    """
+    if isinstance(model, DelayEquation):
+        return lambda *values: model.replace(dict(zip(paths, values, strict=True)))
+    flows = [p for p in paths if p.endswith(".n")]
+    scaled = jax.jit(lambda net, values: replace(net, dict(zip(flows, values, strict=True))))
+
+    def member(*values: float) -> Network:
+        given = dict(zip(paths, values, strict=True))
+        others = {path: value for path, value in given.items() if path not in flows}
+        net = replace(model, others, where=where) if others else model
+        return scaled(net, [float(given[p]) for p in flows]) if flows else net
+
+    return member
+
+
+def unit_of(model: Model, path: str) -> str:
+    """Unit of a parameter, `1` where it has none or none is known."""
+    info = None if isinstance(model, DelayEquation) else info_at(model, path)
+    return info.unit if info else "1"
+
+
+def number_of(model: Model, path: str) -> float:
+    """The model's own value of a parameter; raises ScenarioError where it has none."""
+    if isinstance(model, DelayEquation):
+        return model.number_at(path)
+    return number_at(model, path)
+
+
+def within_of(model: Model, path: str) -> Interval | None:
+    """The values that a parameter may take; None where any number will do."""
+    info = None if isinstance(model, DelayEquation) else info_at(model, path)
+    return info.within if info else None
+
+
+def ends_of(
+    model: Model, path: str, low: float | str, high: float | str, where: str
+) -> tuple[float, float]:
+    """Both ends of a range as numbers; raises ScenarioError with all that is wrong."""
+    if isinstance(model, DelayEquation):
+        model.number_at(path)
+        ends, within = [float(low), float(high)], None
+    else:
+        check_paths(model, [path], where=where)
+        info = info_at(model, path)
+        if info is None or info.within is None:
+            raise ScenarioError([Fault(where, path, "the path of a number", "another value")])
+        ends = [value_at(model, path, end, where=where) for end in (low, high)]
+        within = info.within
+    faults = [
+        Fault(where, path, f"a number in {within}", repr(end))
+        for end in ends
+        if not isinstance(end, int | float) or (within is not None and float(end) not in within)
+    ]
+    if not faults and not ends[0] < ends[1]:
+        faults = [Fault(where, path, "low < high", f"{low!r} and {high!r}")]
+    if faults:
+        raise ScenarioError(faults)
+    return float(ends[0]), float(ends[1])

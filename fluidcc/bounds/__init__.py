@@ -1,0 +1,1 @@
+"""Bounds of papers put to the test: derived from the laws, and attacked over their parameters."""

@@ -1,0 +1,1 @@
+"""Bounds of Qazi, Znati and Andrew (2010): BMCC."""

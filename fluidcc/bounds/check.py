@@ -1,0 +1,151 @@
+"""Judges bounds: by a search over parameters, or on one network."""
+
+from collections.abc import Callable, Iterable
+
+from fluidcc.bounds.bound import ROUNDING, AbstractBound, Definitions
+from fluidcc.bounds.registry import BOUNDS
+from fluidcc.bounds.reports import (
+    HOLDS,
+    UNKNOWN,
+    VIOLATED,
+    BoundReport,
+    BoundReports,
+    Example,
+    Reading,
+)
+from fluidcc.bounds.search import Attack, Case, attack
+from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.network import Network
+
+Progress = Callable[[float], None]
+
+
+def check_bound(
+    name: str,
+    net: Network | None = None,
+    *,
+    definitions: Definitions | None = None,
+    budget: int | None = None,
+    seed: int = 1,
+) -> BoundReport:
+    """Judge one published bound: on a network, or by a search over its parameters.
+
+    Parameters
+    ----------
+    name
+        Name of the bound, ``mark_front.slow_start`` for one.
+    net
+        The network to judge; a search over random networks and steps towards the worst for None.
+    definitions
+        Values of some of the bound's axes; those of a network are settled by it. By default the
+        readings in which the bound's verdicts differ.
+    budget
+        Cases searched for each kind of network; the bound's own quick number for None.
+    seed
+        Seed of the search.
+
+    Returns
+    -------
+    BoundReport
+        Verdicts for exact definitions, with the smallest counterexample.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such bound, axis or value.
+    """
+    bound = _named(name)
+    chosen = _readings(bound, definitions)
+    if net is not None:
+        return _on_network(bound, net, definitions or {})
+    if budget is not None and budget < 1:
+        raise ValueError(f"budget: expected at least 1, got {budget!r}")
+    found = attack(bound, chosen, budget=budget or bound.quick, seed=seed)
+    return BoundReport.of(bound, tuple(_reading(bound, one) for one in found))
+
+
+def check_bounds(
+    net: Network | None = None,
+    *,
+    names: Iterable[str] = (),
+    budget: int | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> BoundReports:
+    """Judge all bounds, or those named, as `check_bound` does.
+
+    Without a network and names, bounds whose search takes long are left out.
+    """
+    wanted = list(names)
+    if not wanted:
+        wanted = [key for key, bound in BOUNDS.items() if net is not None or not bound.asked]
+    for key in wanted:
+        _named(key)
+    reports = []
+    for k, key in enumerate(wanted):
+        if progress is not None:
+            progress(k / len(wanted))
+        reports.append(check_bound(key, net, budget=budget, seed=seed))
+    return BoundReports(tuple(reports))
+
+
+def _named(name: str) -> AbstractBound:
+    if name not in BOUNDS:
+        close = nearest(name, list(BOUNDS), least=0.4)
+        raise ScenarioError([Fault("bounds", "", "the name of a bound", f"{name!r}", close)])
+    return BOUNDS[name]
+
+
+def _readings(bound: AbstractBound, given: Definitions | None) -> list[Definitions]:
+    """The readings to judge; raises ScenarioError for axes and values that a bound lacks."""
+    if given is None:
+        return list(bound.readings)
+    faults = []
+    for axis, value in given.items():
+        known = bound.axes.get(axis)
+        if known is None:
+            names = list(bound.axes)
+            expected = f"one of the definitions {', '.join(names) or '(none)'}"
+            faults.append(Fault(bound.id, "", expected, f"{axis!r}", nearest(axis, names)))
+        elif value not in known:
+            faults.append(Fault(bound.id, axis, f"one of {', '.join(known)}", f"{value!r}"))
+    if faults:
+        raise ScenarioError(faults)
+    return [given]
+
+
+def _on_network(bound: AbstractBound, net: Network, given: Definitions) -> BoundReport:
+    """The verdict on one network, for each way to judge that it leaves open."""
+    why = bound.obstacle(net)
+    if why:
+        return BoundReport.of(bound, (), why)
+    subject = bound.of_network(net)
+    measured, readings = bound.measure(subject), []
+    for open_axes in _combinations(bound, given):
+        definitions = bound.defined({**open_axes, **bound.found_in(net)})
+        judged = bound.judge(subject, measured, definitions)
+        case = Case({}, subject, judged)
+        wrong = case if judged.excess > ROUNDING else None
+        readings.append(_reading(bound, Attack(definitions, 1, case, wrong)))
+    return BoundReport.of(bound, tuple(readings))
+
+
+def _combinations(bound: AbstractBound, given: Definitions) -> list[dict[str, str]]:
+    """All values of the axes that a network does not settle, the first ones first."""
+    out: list[dict[str, str]] = [{}]
+    for axis, values in bound.axes.items():
+        if axis not in bound.networks:
+            some = (given[axis],) if axis in given else values
+            out = [{**one, axis: value} for one in out for value in some]
+    return out
+
+
+def _reading(bound: AbstractBound, found: Attack) -> Reading:
+    largest = None if found.largest is None else Example.of(found.largest)
+    if found.smallest is not None:
+        worst = Example.of(found.smallest)
+        return Reading(found.definitions, VIOLATED, False, found.searched, worst, largest)
+    if largest is None:
+        return Reading(found.definitions, UNKNOWN, False, found.searched, None, None)
+    tight = largest.excess >= -bound.reached
+    return Reading(found.definitions, HOLDS, tight, found.searched, largest, largest)

@@ -1,0 +1,1 @@
+"""Bounds of Misra and Ott (2003): the polynomial class and ECN-mod."""

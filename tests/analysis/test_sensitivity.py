@@ -1,0 +1,121 @@
+"""Derivatives of trajectories against differences of the located solution, events in the way."""
+
+import analysis_cases as cases
+import jax
+import numpy as np
+import pytest
+
+import fluidcc as fc
+
+END, STEP = 4.0, 0.2 / 32
+POINTS = np.linspace(0.0, END, 33)[1:]
+SHOWN = (
+    ("links", "bottleneck", "queue"), ("links", "bottleneck", "average"),
+    ("flows", "flows", "window"), ("flows", "flows", "rate"),
+)  # fmt: skip
+PATHS = (
+    "flow.n", "flow.rtt", "link.capacity", "link.queue.w_q", "link.queue.min_th",
+    "link.queue.p_max", "flow.initial.window", "link.initial.queue",
+)  # fmt: skip
+
+
+def start(net, window, queue):
+    return fc.replace(net, {"flow.initial.window": window, "link.initial.queue": queue})
+
+
+RUNS = {
+    # windows grow from one packet, the queue is empty at first and then passes both thresholds
+    "slow start": start(
+        fc.replace(
+            cases.hollot(w_q=2e-3, p_max=0.2, buffer=300.0),
+            {"link.queue.min_th": 20.0, "link.queue.max_th": 60.0},
+        ),
+        7.0, 0.0,
+    ),
+    # the average crosses max_th, where all packets are marked
+    "cycle": start(
+        fc.replace(cases.hollot(w_q=2e-4, buffer=800.0), {"link.queue.max_th": 200.0}), 14.0, 190.0
+    ),
+}  # fmt: skip
+
+
+def moved(net, path, value):
+    if path.endswith(".n"):
+        return jax.jit(lambda v: fc.replace(net, {path: v}))(value)
+    return fc.replace(net, {path: value})
+
+
+def simulated(net):
+    return fc.simulate(net, until=END, points=POINTS, mesh=fc.Located(STEP))
+
+
+def shown(links, flows):
+    return np.stack([
+        np.ravel(getattr({"links": links, "flows": flows}[kind][name], key))
+        for kind, name, key in SHOWN
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.slow
+def test_derivatives_across_events(name):
+    """Parameters, delays, initial state: 1e-6 of the largest change over the run. Half a minute."""
+    net = RUNS[name]
+    found = fc.sensitivity(net, PATHS, until=END, points=POINTS, mesh=fc.Located(STEP))
+    assert len(found.run.breaking_points) > 5
+    np.testing.assert_allclose(
+        shown(found.run.links, found.run.flows), shown(simulated(net).links, simulated(net).flows),
+        rtol=1e-10, atol=1e-10,
+    )  # fmt: skip
+    for path in PATHS:
+        at = fc.number_at(net, path)
+        step = 1e-6 * (at or 1.0)
+        up = simulated(moved(net, path, at + step))
+        down = simulated(moved(net, path, max(at - step, 0.0)))  # an empty queue has one side
+        wide = step + min(step, at)
+        wanted = (shown(up.links, up.flows) - shown(down.links, down.flows)) / wide
+        got = shown(*found.slopes[path])
+        size = np.max(np.abs(shown(up.links, up.flows)), axis=1, keepdims=True) / (at or 1.0)
+        scale = np.max(np.abs(wanted), axis=1, keepdims=True) + 1e-2 * size
+        assert np.max(np.abs(got - wanted) / scale) < 1e-6, path
+
+
+def test_means_and_their_derivatives():
+    """The average obeys v' = K (q - v), so that its mean differs from the queue's by its rise."""
+    net, after = RUNS["cycle"], 1.0
+
+    def found(net, *paths):
+        mesh = fc.Located(STEP)
+        return fc.sensitivity(net, paths, until=END, points=POINTS, after=after, mesh=mesh)
+
+    whole = found(net, "flow.n", "flow.rtt")
+    queue, average = whole.mean("link.queue"), whole.mean("link.average")
+    v = whole.run.links["bottleneck"].average
+    pole = -cases.CAPACITY * np.log1p(-fc.number_at(net, "link.queue.w_q"))
+    rise = (v[-1] - v[POINTS == after][0]) / (pole * (END - after))
+    assert queue.value - average.value == pytest.approx(rise, rel=1e-6)
+    for path, got in queue.derivatives.items():
+        at = fc.number_at(net, path)
+        up, down = (
+            found(moved(net, path, at * (1 + s * 1e-6)), path).mean("link.queue").value
+            for s in (1, -1)
+        )
+        assert got == pytest.approx((up - down) / (2e-6 * at), rel=1e-6)
+    end = whole.end("flow.window")
+    assert end.value == whole.run.flows["flows"].window[-1, 0]
+    assert end.derivatives["flow.rtt"] == whole.slopes["flow.rtt"][1]["flows"].window[-1, 0]
+
+
+def test_shown_and_refused():
+    net = RUNS["cycle"]
+    found = fc.sensitivity(net, ["flow.n"], until=END, points=POINTS, mesh=fc.Located(STEP))
+    data = found.to_dataset()
+    slopes = data["slope of bottleneck.queue"]
+    assert slopes.sel(parameter="flow.n").dims == ("time",) and "unit" in slopes.attrs["units"]
+    assert "by flow.n" in repr(found) and found.to_dict()["slopes"]["flow.n"]["links"]
+    with pytest.raises(ValueError, match="Located with a step"):
+        fc.sensitivity(net, ["flow.n"], until=END, mesh=fc.Located(rtol=1e-6))
+    with pytest.raises(ValueError, match="within 0 and"):
+        fc.sensitivity(net, ["flow.n"], until=END, after=END)
+    with pytest.raises(fc.ScenarioError, match=r"links\.bottleneck\.queue"):
+        found.mean("links.bottleneck.queu")

@@ -1,0 +1,262 @@
+"""Bounds of papers: derivations, verdicts for exact definitions, counterexamples that run."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+import fluidcc as fc
+from fluidcc.bibliography import bibliography, keys
+from fluidcc.bounds.bound import ROUNDING, Range, at_most
+from fluidcc.bounds.mark_front.networks import ANY, END, FRONT, GROWS, TAIL, WHOLE, connection
+from fluidcc.bounds.mark_front.slow_start import peak
+from fluidcc.bounds.registry import BOUNDS
+from fluidcc.bounds.search import attack
+from fluidcc.cli.app import app
+
+IDENTITIES = [(name, step) for name, bound in BOUNDS.items() for step in bound.derivation()]
+
+
+@pytest.mark.parametrize(("name", "step"), IDENTITIES, ids=lambda v: getattr(v, "words", v))
+def test_derivations_follow_from_the_laws(name, step):
+    assert step.holds and str(step).startswith(step.words)
+
+
+def test_a_wrong_step_is_found():
+    step = IDENTITIES[0][1]
+    assert not step._replace(right=step.right + 1).holds
+
+
+@pytest.mark.parametrize("bound", BOUNDS.values(), ids=list(BOUNDS))
+def test_every_bound_is_described(bound):
+    assert bound.statement and bound.engine in ("packets", "fluid", "rules")
+    assert all(part in bibliography() for part in keys(bound.source))
+    assert set(bound.networks) <= set(bound.axes)
+    for reading in bound.readings:
+        assert all(value in bound.axes[axis] for axis, value in reading.items())
+
+
+# -- the search -------------------------------------------------------------------------------
+
+
+class Sum(type(BOUNDS["bmcc.standing_queue"])):
+    """x + y is at most 100 for x below 60 and whole y below 60: the smallest case has sum 101."""
+
+    id = "sum"
+
+    def ranges(self, definitions):
+        return {"x": Range(0.0, 60.0, 0.0), "y": Range(0.0, 60.0, 0.0, "whole")}
+
+    def subject(self, point, definitions):
+        return (point["x"], point["y"])
+
+    def judge(self, subject, measured, definitions):
+        return at_most(sum(subject), 100.0)
+
+
+def test_the_search_finds_the_worst_and_the_smallest():
+    (found,) = attack(Sum(), [{}], budget=150, seed=1)
+    assert found.largest is not None and found.smallest is not None
+    assert found.largest.judged.excess > 10
+    assert 0 < found.smallest.judged.excess < found.largest.judged.excess
+    assert found.smallest.judged.excess < 5
+
+
+def test_the_same_seed_gives_the_same_cases():
+    one, same, other = (attack(Sum(), [{}], budget=30, seed=s)[0] for s in (3, 3, 4))
+    assert one.largest == same.largest and one.smallest == same.smallest
+    assert one.largest != other.largest
+
+
+# -- verdicts ---------------------------------------------------------------------------------
+
+RULES = [
+    ("bmcc.increase_map", ("violated", "holds")),
+    ("bmcc.concave", ("violated", "holds", "violated")),
+    ("bmcc.same_growth", ("holds",)),
+    ("bmcc.fastest_growth", ("holds", "violated")),
+    ("bmcc.return_time", ("holds",)),
+    ("bmcc.standing_queue", ("holds",)),
+    ("bmcc.only_bmcc_backs_off", ("holds",)),
+    ("ecn_mod.bounded_window", ("holds", "violated", "violated")),
+    ("ecn_mod.marks_per_round_trip", ("violated", "holds", "violated")),
+    ("ecn_mod.window_above_one", ("holds",)),
+    ("mark_front.delay", ("violated", "holds")),
+    ("becn.sooner", ("violated", "violated", "holds", "holds")),
+]
+
+
+@pytest.mark.parametrize(("name", "verdicts"), RULES, ids=[name for name, _ in RULES])
+def test_verdicts_on_rules(name, verdicts):
+    report = fc.check_bound(name, budget=60)
+    assert tuple(reading.verdict for reading in report.readings) == verdicts
+    for reading in report.readings:
+        assert reading.worst is not None
+        assert (reading.worst.excess > ROUNDING) == (reading.verdict == "violated")
+    assert report.verdict == verdicts[0]
+
+
+def test_marks_per_round_trip_fall_below_the_stated_range_at_its_own_lower_end():
+    report = fc.check_bound("ecn_mod.marks_per_round_trip")
+    assert report.worst is not None and report.worst.scenario["c1"] == 0.025
+    assert report.worst.value == pytest.approx(0.2 * (1 - report.worst.scenario["p"]), rel=1e-9)
+
+
+def test_equal_windows_are_equal_at_zero_drift_alone():
+    bound = BOUNDS["ecn_mod.equal_windows"]
+    subject = bound.subject({"c1": 0.0625, "p": 0.1}, {})
+    measured = bound.measure(subject)
+    assert measured.mod["over ACKs"] == pytest.approx(measured.mod["zero drift"], rel=0.02)
+    judged = {
+        (tcp, average): bound.judge(subject, measured, {"tcp": tcp, "average": average})
+        for tcp in bound.axes["tcp"]
+        for average in bound.axes["average"]
+    }
+    assert judged["a halving per mark", "zero drift"].value == pytest.approx(1.0, abs=1e-9)
+    assert judged["one halving per round trip", "over ACKs"].value < 0.95
+
+
+# -- slow start of whole packets --------------------------------------------------------------
+
+CANONICAL = {"marks": TAIL, "when": "reaches", "round_trip": WHOLE}
+
+
+def test_slow_start_holds_for_the_reading_that_makes_it_true():
+    report = fc.check_bound("mark_front.slow_start", definitions=CANONICAL, budget=40)
+    assert report.verdict == "holds"
+    front = {"marks": FRONT, "when": "reaches", "round_trip": WHOLE, "queue": "waiting"}
+    assert fc.check_bound("mark_front.slow_start", definitions=front, budget=10).readings
+
+
+def test_the_bounds_of_slow_start_are_met():
+    """No smaller ones would do: the same networks as in the search, judged one by one."""
+    bound = BOUNDS["mark_front.slow_start"]
+    for definitions, at, pipe in (
+        (CANONICAL, 4.0, 2.0),
+        ({"marks": FRONT, "when": "reaches", "round_trip": WHOLE, "queue": "waiting"}, 4.0, 1.0),
+        ({"marks": END, "when": "exceeds", "round_trip": WHOLE}, 8.0, 2.0),
+    ):
+        full = bound.defined(definitions)
+        net = connection(at, pipe, math.inf, full)
+        assert bound.judge(net, bound.measure(net), full).excess == 0
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        {"marks": TAIL},  # the words: exceeds, the whole system
+        {"marks": FRONT},
+        {**CANONICAL, "access": ANY},
+    ],
+    ids=["tail", "front", "slow access"],
+)
+def test_counterexamples_of_slow_start_run_as_scenarios(definitions):
+    report = fc.check_bound("mark_front.slow_start", definitions=definitions, budget=120)
+    assert report.verdict == "violated" and not report.tight
+    assert report.worst is not None and report.worst.text is not None
+    net = fc.loads(report.worst.text)
+    again = fc.check_bound("mark_front.slow_start", net)
+    same = [
+        r for r in again.readings if dict(r.definitions) == dict(report.readings[0].definitions)
+    ]
+    assert [r.verdict for r in same] == ["violated"]
+    assert same[0].worst is not None and same[0].worst.value == report.worst.value
+
+
+def test_known_counterexamples():
+    """Tail, r without the link's transmission: 10 packets for a bound of 9."""
+    tail = dict(BOUNDS["mark_front.slow_start"].defined({"marks": TAIL, "when": "reaches"}))
+    assert peak(connection(4.0, 2.0, math.inf, tail)).system == 10
+    end = {**tail, "marks": END}
+    assert (
+        peak(connection(4.0, 2.0, math.inf, end)).system
+        <= peak(connection(4.0, 2.0, math.inf, {**tail, "sender": GROWS})).system
+    )
+
+
+def test_least_threshold_of_full_use_is_not_enough():
+    report = fc.check_bound("mark_front.full_use", definitions={"marks": TAIL}, budget=6)
+    assert report.verdict == "violated"
+    needed = {"marks": TAIL, "side": "less leaves it idle at times"}
+    assert fc.check_bound("mark_front.full_use", definitions=needed, budget=4).verdict == "holds"
+
+
+# -- networks, faults, command line -----------------------------------------------------------
+
+
+def test_a_network_settles_its_definitions():
+    net = fc.load("durresi2001/slow_start_front")
+    report = fc.check_bound("mark_front.slow_start", net)
+    first = report.readings[0].definitions
+    assert (first["marks"], first["when"], first["counts"]) == ("front", "exceeds", "system")
+    assert len(report.readings) == 6 and report.verdict in ("holds", "violated")
+    assert report.to_dict()["bounds"][0]["worst"]["scenario"]["links"]
+
+
+def test_all_bounds_of_a_network():
+    names = ["mark_front.slow_start", "mark_front.no_loss", "bmcc.concave"]
+    found = fc.check_bounds(fc.load("durresi2001/slow_start_tail"), names=names).to_dict()
+    assert {entry["id"] for entry in found["bounds"]} == set(names[:2])
+    assert [entry["id"] for entry in found["not_applicable"]] == names[2:]
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario", "why"),
+    [
+        ("mark_front.slow_start", "durresi2001/ten_tail_59ms", "one connection, not of 10"),
+        ("mark_front.slow_start", "misra2003/mixed", "above a threshold, not of red"),
+        ("rwm.average_queue", "misra2003/mixed", "RED that modifies ACKs"),
+        ("bmcc.concave", "misra2003/mixed", "rules alone"),
+    ],
+)
+def test_bounds_that_say_nothing_tell_why(name, scenario, why):
+    report = fc.check_bound(name, fc.load(scenario))
+    assert report.verdict == "not applicable" and why in report.message
+    assert report.to_dict()["not_applicable"] == [{"id": name, "why": report.message}]
+    assert why in repr(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "definitions", "word"),
+    [
+        ("mark_front.slow_strat", None, "did you mean 'mark_front.slow_start'"),
+        ("mark_front.slow_start", {"mark": "tail"}, "did you mean 'marks'"),
+        ("mark_front.slow_start", {"marks": "head"}, "one of tail, front"),
+    ],
+)
+def test_faults(name, definitions, word):
+    with pytest.raises(fc.ScenarioError, match=word):
+        fc.check_bound(name, definitions=definitions)
+
+
+def test_results_out():
+    reports = fc.check_bounds(names=["bmcc.concave", "mark_front.delay"], budget=20)
+    data = reports.to_dataset()
+    assert data.sizes["reading"] == 5 and "bmcc.concave" in repr(reports)
+    assert list(data["verdict"].values[:2]) == ["violated", "holds"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        reports.reports = ()  # type: ignore[misc]
+    with pytest.raises(ValueError, match="budget"):
+        fc.check_bound("bmcc.concave", budget=0)
+
+
+def test_the_command(tmp_path):
+    run = CliRunner().invoke(
+        app, ["bounds", "--only", "mark_front.delay", "--budget", "20", "--json"]
+    )
+    assert run.exit_code == 0
+    (entry, other) = json.loads(run.stdout)["bounds"]
+    wanted = {"id", "verdict", "tight", "searched", "definitions", "worst"}
+    assert wanted <= set(entry) and {"scenario", "bound", "value"} <= set(entry["worst"])
+    assert (entry["verdict"], other["verdict"]) == ("violated", "holds")
+    table = tmp_path / "bounds.csv"
+    run = CliRunner().invoke(
+        app, ["bounds", "--only", "becn.sooner", "--budget", "20", "--out", str(table)]
+    )
+    assert run.exit_code == 0 and "becn.sooner" in run.stdout and table.read_text()
+    run = CliRunner().invoke(app, ["bounds", "--only", "nothing.such"])
+    assert run.exit_code == 2
+    run = CliRunner().invoke(app, ["bounds", "--set", "flow.n=3"])
+    assert run.exit_code == 2
