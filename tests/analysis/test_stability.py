@@ -284,9 +284,9 @@ def test_results_as_json_dataset_and_text():
     found = stability(hollot(w_q=1e-4))
     out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(out) == {
-        "status", "message", "stable", "unstable", "certified", "proof", "rightmost", "roots", "gain_margin",
-        "gain_crossover", "phase_margin", "delay_margin", "phase_crossover", "equilibrium",
-        "proven", "cycle",
+        "status", "message", "stable", "unstable", "certified", "proof", "rightmost", "roots",
+        "gain_margin", "gain_crossover", "phase_margin", "delay_margin", "phase_crossover",
+        "equilibrium", "proven", "cycle",
     }  # fmt: skip
     assert out["rightmost"] == out["roots"][0]
     assert out["delay_margin"] == pytest.approx(
