@@ -150,6 +150,8 @@ def failure(result: Any) -> str:
     status = getattr(getattr(result, "fluid", result), "status", None)
     if isinstance(status, Status) and status is not Status.ok:
         return status.advice
+    if status == "incomplete":  # of a search
+        return str(result.message)
     runs = getattr(result, "packets", result)
     return runs.message if getattr(runs, "missing", ()) else ""
 

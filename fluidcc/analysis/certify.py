@@ -204,6 +204,8 @@ def certify(system: Linear) -> Certificate:
     if system.conserved:
         return Certificate(None, "conserved quantities keep roots at zero")
     system = system.pruned()
+    if not len(system.A):
+        return Certificate(None, "the system has no state")
     precision, spent = flint.ctx.prec, [0]
     flint.ctx.prec = _BITS
     try:

@@ -263,8 +263,10 @@ class _Chain:
             change = np.abs(after - source).sum()
             source = after
             if change < _SETTLED:
-                break
-        return _along(source, self.keep)
+                return _along(source, self.keep)
+        raise ValueError(
+            f"{self.rules.law.name}: the window does not settle in {_MOST_REACTIONS} reactions"
+        )
 
     def _while_deaf(self) -> Array:
         """Mean window from each reaction until the next may come."""
@@ -294,14 +296,16 @@ class _Chain:
 def _rows(rules: _Rules, p: float, block: int) -> int:
     """Steps of growth that no run without a mark exceeds, as a power of two."""
     rows = _CHUNK
-    while rows < _MOST_POINTS:
+    while rows <= _MOST_POINTS // 4:
         chain = _Chain(rules, p, rows, 1, block)
         visits = chain.settle()
         reached = chain.grid.windows[-1, 0] >= rules.high
         if reached or visits[-1].sum() < _LOST * visits.sum():
             return rows
         rows *= 2
-    return rows
+    raise ValueError(
+        f"{rules.law.name}: its growth between marks of {p:g} takes more steps than are counted"
+    )
 
 
 def _drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
@@ -357,7 +361,8 @@ def stationary_window(
     Raises
     ------
     ValueError
-        For another law, or a probability out of range.
+        For another law, a probability out of range, and where windows reach too far or settle too
+        slowly for the grid.
     """
     if not _LEAST_P <= p < 1:
         raise ValueError(f"p: expected a probability in [{_LEAST_P:g}, 1), got {p!r}")

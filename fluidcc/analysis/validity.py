@@ -175,7 +175,8 @@ def windows_at(eq: Equilibrium) -> dict[str, StationaryWindow]:
     for name, flows in zip(eq.net.flow_names, eq.net.flows, strict=True):
         if name not in eq.flows or not (flows.feedback.marks and _marked(flows)):
             continue
-        p = float(np.average(eq.flows[name].signal, weights=np.asarray(flows.n)))
+        said = np.asarray(eq.flows[name].signal)
+        p = float(np.average(said, weights=np.broadcast_to(np.asarray(flows.n), said.shape)))
         try:
             found[name] = stationary_window(
                 flows.window, p, reaction=flows.reaction, quiet=_still(flows)

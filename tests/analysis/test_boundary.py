@@ -233,3 +233,10 @@ def test_faults_name_the_path_and_the_range():
         boundary(HAYES, "a", "b", (1, 0), (0, 1))
     with pytest.raises(ScenarioError, match=r"in \(0, 1\)"):
         boundary(hollot(), "link.queue.w_q", "link.queue.p_max", (0.0, 0.1), (0.1, 1.0))
+
+
+def test_one_parameter_twice_is_refused():
+    net = hollot()
+    same = ("link.queue.p_max", "links.bottleneck.queue.p_max")
+    with pytest.raises(ScenarioError, match="expected two different parameters"):
+        boundary(net, *same, (0.1, 0.2), (0.1, 0.2))

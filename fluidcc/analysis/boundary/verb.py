@@ -16,6 +16,9 @@ from fluidcc.analysis.boundary.search import search
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, number_of, unit_of, within_of
 from fluidcc.analysis.scan import scale_of
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.network import Network
+from fluidcc.scenario.paths import full_path
 
 Range = Sequence[float | str]
 
@@ -42,9 +45,13 @@ def boundary(
     Raises
     ------
     ScenarioError
-        For a path that does not exist or has no number, and for ends out of range.
+        For a path that does not exist or has no number, for ends out of range, and for one
+        parameter twice.
     """
     ranges = [_range(net, path, given) for path, given in ((x, x_range), (y, y_range))]
+    network = isinstance(net, Network)
+    if x == y or (network and full_path(net, x) == full_path(net, y)):
+        raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
     plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
     cells, at = grid(plane, points), lines(points)
     found = search(plane, cells)
