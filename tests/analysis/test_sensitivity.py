@@ -80,8 +80,12 @@ def test_derivatives_across_events(name):
         assert np.max(np.abs(got - wanted) / scale) < 1e-6, path
 
 
+@pytest.mark.slow
 def test_means_and_their_derivatives():
-    """The average obeys v' = K (q - v), so that its mean differs from the queue's by its rise."""
+    """The average obeys v' = K (q - v), so that its mean differs from the queue's by its rise.
+
+    A minute, most of it to compile.
+    """
     net, after = RUNS["cycle"], 1.0
 
     def found(net, *paths):
