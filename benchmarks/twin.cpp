@@ -224,7 +224,7 @@ struct Simulation : Calendar {
 
     void set_timer(int32_t f, Flow& flow) {
         flow.deadline = now + flow.timeout();
-        if (heap[entities[f].slot].time > flow.deadline) schedule(f, flow.deadline, now);
+        if (entries[f].time > flow.deadline) schedule(f, flow.deadline, now);
     }
 
     void restart_timer(int32_t f, Flow& flow, int32_t sequence) {
@@ -440,17 +440,16 @@ struct Simulation : Calendar {
             flows[k].boot = uniform(stream_key(seed, BOOT, k), 1) * TICK;
         }
         hops = int32_t(ways[0].size());
-        heap.resize(entities.size());
-        for (int32_t k = 0; k < int32_t(heap.size()); ++k) place(k, {NEVER, 0.0, k});
+        begin();
         for (int k = 0; k < count; ++k)
             schedule(k, LAST_START * uniform(stream_key(seed, START, k), 1), 0.0);
     }
 
     // Perform the events up to a time, and bring the accounts there.
     void advance(double stop) {
-        while (heap[0].time <= stop) {
-            const int32_t entity = heap[0].entity;
-            now = heap[0].time;
+        while (entries[winners[1]].time <= stop) {
+            const int32_t entity = winners[1];
+            now = entries[entity].time;
             ++events;
             switch (entities[entity].kind) {
                 case SENDER: wake(entity); break;

@@ -55,16 +55,11 @@ struct Packet {
 
 struct Entity {
     Kind kind;
-    int32_t index, slot;
+    int32_t index;
 };
 
-struct Node {
+struct Entry {
     double time, since;
-    int32_t entity;
-    bool before(const Node& other) const {
-        if (time != other.time) return time < other.time;
-        return since != other.since ? since < other.since : entity < other.entity;
-    }
 };
 
 struct Queue {
@@ -139,38 +134,41 @@ struct Receiver {
     int32_t expected = 0, echo = 0;
 };
 
-// An indexed binary heap by time, then by when an event was set off, then by number of the entity.
+// A knock-out tournament by time, then by when an event was set off, then by number of the entity.
 struct Calendar {
     std::vector<Entity> entities;
-    std::vector<Node> heap;
+    std::vector<Entry> entries;
+    std::vector<int32_t> winners;  // of match k, which meets that of k ^ 1 in match k / 2
+    uint32_t places = 2;
 
     int32_t add(Kind kind, size_t index) {
-        entities.push_back({kind, int32_t(index), 0});
+        entities.push_back({kind, int32_t(index)});
         return int32_t(entities.size()) - 1;
     }
 
-    void place(int32_t slot, const Node& node) {
-        heap[slot] = node;
-        entities[node.entity].slot = slot;
+    void begin() {
+        while (places < entities.size()) places *= 2;
+        entries.assign(places, {NEVER, 0.0});
+        winners.resize(2 * places);
+        for (uint32_t k = 0; k < places; ++k) winners[places + k] = int32_t(k);
+        for (uint32_t k = places - 1; k > 0; --k) winners[k] = winners[2 * k];
     }
 
     void schedule(int32_t entity, double time, double since) {
-        const Node node{time, since, entity};
-        int32_t slot = entities[entity].slot;
-        if (node.before(heap[slot])) {
-            for (int32_t above; slot > 0; slot = above) {
-                above = (slot - 1) >> 1;
-                if (!node.before(heap[above])) break;
-                place(slot, heap[above]);
-            }
-        } else {
-            const int32_t last = int32_t(heap.size()) - 1;
-            for (int32_t below; (below = 2 * slot + 1) <= last; slot = below) {
-                if (below < last && heap[below + 1].before(heap[below])) ++below;
-                if (node.before(heap[below])) break;
-                place(slot, heap[below]);
-            }
+        entries[entity] = {time, since};
+        int32_t winner = entity;
+        for (uint32_t match = places + uint32_t(entity); match > 1;) {
+            const int32_t other = winners[match ^ 1];
+            const Entry rival = entries[other];
+            bool wins = rival.time < time;
+            if (rival.time == time)
+                wins = rival.since < since || (rival.since == since && other < winner);
+            winner = wins ? other : winner;
+            time = wins ? rival.time : time;
+            since = wins ? rival.since : since;
+            match >>= 1;
+            if (winners[match] == winner && winner != entity) return;
+            winners[match] = winner;
         }
-        place(slot, node);
     }
 };

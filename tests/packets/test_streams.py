@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.engine.heap import schedule
-from fluidcc.packets.engine.records import flow_at, node_at, simulation_at
+from fluidcc.packets.engine.calendar import first, schedule, tournament
+from fluidcc.packets.engine.records import flow_at, simulation_at
 from fluidcc.packets.engine.streams import PURPOSES, draw, stream_key, uniform
 
 
@@ -41,28 +41,32 @@ def test_streams_differ_by_seed_purpose_and_index():
 
 
 @numba.njit
-def _replay(address, entities, times, sinces):
+def _replay(address, count, entities, times, sinces):
     s = simulation_at(address, 0)
     for k in range(len(entities)):
         schedule(s, entities[k], times[k], sinces[k])
-    out = np.empty(s.entity_count, np.int64)
-    for k in range(s.entity_count):  # empty it, earliest first
-        out[k] = node_at(s.heap, 0).entity
+    out = np.empty(count, np.int64)
+    for k in range(count):  # empty it, earliest first
+        out[k] = first(s)
         schedule(s, out[k], np.inf, 0.0)
     return out
 
 
+_TIMES = st.integers(0, 3).map(float)
+
+
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 8), *[st.integers(0, 3).map(float)] * 2), min_size=1, max_size=60
-    )
+    st.lists(_TIMES, min_size=1, max_size=17),
+    st.lists(st.tuples(st.integers(0, 16), _TIMES, _TIMES), min_size=1, max_size=60),
 )
-def test_calendar_orders_by_time_then_cause_then_number(changes):
-    heap, entities = np.zeros(9, r.NODE_RECORD), np.zeros(9, r.ENTITY_RECORD)
-    heap["time"], heap["entity"], entities["slot"] = r.NEVER, range(9), range(9)
+def test_calendar_orders_by_time_then_cause_then_number(starts, changes):
+    count = len(starts)
+    changes = [(entity % count, time, since) for entity, time, since in changes]
+    entries, winners = tournament(np.array(starts))
     state = np.zeros(1, r.SIMULATION_RECORD)
-    state["heap"], state["entities"] = heap.ctypes.data, entities.ctypes.data
-    state["entity_count"] = 9
-    order = _replay(state.ctypes.data, *map(np.array, zip(*changes, strict=True)))
-    keys = dict.fromkeys(range(9), (r.NEVER, 0.0)) | {e: (t, since) for e, t, since in changes}
+    state["entries"], state["winners"] = entries.ctypes.data, winners.ctypes.data
+    state["places"] = len(entries)
+    order = _replay(state.ctypes.data, count, *map(np.array, zip(*changes, strict=True)))
+    keys = {e: (time, 0.0) for e, time in enumerate(starts)}
+    keys |= {e: (time, since) for e, time, since in changes}
     assert order.tolist() == sorted(keys, key=lambda e: (*keys[e], e))

@@ -5,8 +5,8 @@ whatever the senders do. The codec's clock runs through pauses: its phase is tha
 that a talker sends at its mean rate however short the spurts are.
 """
 
+from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.datagrams import launch
-from fluidcc.packets.engine.heap import schedule
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.records import FRESH, NEVER, NO_FREE_CALL, call_at, entity_at, voice_at

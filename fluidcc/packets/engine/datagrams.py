@@ -1,6 +1,6 @@
 """Packets that nobody acknowledges: sent to one link, gone at its end. Poisson cross traffic."""
 
-from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.ports import arrive

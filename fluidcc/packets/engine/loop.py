@@ -1,5 +1,6 @@
 """The event loop: who acts next, and where packets go from there."""
 
+from fluidcc.packets.engine.calendar import first, next_time
 from fluidcc.packets.engine.calls import count_calls, ring, speak
 from fluidcc.packets.engine.datagrams import cross, leave
 from fluidcc.packets.engine.pointer import compiled, inlined
@@ -26,7 +27,6 @@ from fluidcc.packets.engine.records import (
     flow_at,
     group_at,
     index_at,
-    node_at,
     packet_at,
     port_at,
     simulation_at,
@@ -70,11 +70,11 @@ def advance(address, stop, budget):
     """
     s = simulation_at(address, 0)
     for _ in range(budget):
-        node = node_at(s.heap, 0)
-        if node.time > stop:
+        entity = first(s)
+        time = next_time(s, entity)
+        if time > stop:
             return FINISHED
-        entity = node.entity
-        s.now = node.time
+        s.now = time
         s.events += 1
         kind = entity_at(s.entities, entity).kind
         if kind == SENDER:

@@ -1,6 +1,6 @@
 """Ports: a queue law in front of one transmitter, and its accounts."""
 
-from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled, inlined
 from fluidcc.packets.engine.queues import append, release, take

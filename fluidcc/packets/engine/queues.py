@@ -1,6 +1,6 @@
 """The packet pool, queues of packets, and wires."""
 
-from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.records import (
     NEVER,

@@ -84,8 +84,8 @@ PACKET_RECORD = _record(
     f8="arrives since sent delay load", i4="flow sequence next size flags hop connection identity"
 )
 
-ENTITY_RECORD = _record(i4="kind index slot")
-NODE_RECORD = _record(f8="time since", i4="entity")
+ENTITY_RECORD = _record(i4="kind index")
+ENTRY_RECORD = _record(f8="time since")
 INDEX_RECORD = _record(i4="value")
 BYTE_RECORD = _record(u1="value")
 NUMBER_RECORD = _record(f8="value")
@@ -190,20 +190,20 @@ LINE_RECORD = _record(
 
 SIMULATION_RECORD = _record(
     f8="now",
-    i8="packets entities heap wires ports groups flows receivers routes quenches ring events "
-    "crosses voices calls reports kept sources sessions fresh renewed trace "
+    i8="packets entities entries winners wires ports groups flows receivers routes quenches ring "
+    "events crosses voices calls reports kept sources sessions fresh renewed trace "
     # addresses of parts that are compiled apart
     "parts_absent traces_note traces_note_sender ticks_tick ticks_catch_up sack_take sack_fill "
     "sack_restart blocks_report_blocks signals_quench signals_mark_front loads_decode "
     "senders_quenched routers_rewrite ports_serve_fairly ports_arrive_beside datagrams_cross "
     "datagrams_leave calls_speak calls_ring sources_proceed sources_come sources_conclude",
-    i4="free entity_count flow_count port_count ring_mask hops status voice_count done "
+    i4="free places flow_count port_count ring_mask hops status voice_count done "
     "renewed_count traced trace_size",
 )
 
 packet_at = record_at(PACKET_RECORD)
 entity_at = record_at(ENTITY_RECORD)
-node_at = record_at(NODE_RECORD)
+entry_at = record_at(ENTRY_RECORD)
 index_at = record_at(INDEX_RECORD)
 byte_at = record_at(BYTE_RECORD)
 number_at = record_at(NUMBER_RECORD)

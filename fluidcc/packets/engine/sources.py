@@ -8,7 +8,7 @@ draws come from a stream of its own, in an order that no sender can change.
 
 import math
 
-from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
 from fluidcc.packets.engine.records import (

@@ -1,6 +1,6 @@
 """Ticks of queue laws: timers, and ticks that wait until there is something to do."""
 
-from fluidcc.packets.engine.heap import schedule
+from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
 from fluidcc.packets.engine.records import (

@@ -1,6 +1,6 @@
 """Retransmission timers: round trips in clock ticks, integer smoothing, lazy moving. ns-2.35."""
 
-from fluidcc.packets.engine.heap import next_time, schedule
+from fluidcc.packets.engine.calendar import next_time, schedule
 from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.records import NEVER
 

@@ -15,6 +15,7 @@ from fluidcc.packets.compile import (
     window_hooks,
 )
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.layout.background import Background
 from fluidcc.packets.layout.needs import addresses
@@ -288,12 +289,9 @@ class Simulation:
             times[entity] = time
         for port in self.ports[self.ports["tick"] != 0]:
             times[port["timer"]] = port["period"] + port["spread"] / 2
-        order = np.lexsort((np.arange(count), times))  # sorted, so it is a heap
-        heap = np.zeros(count, r.NODE_RECORD)
-        heap["time"], heap["entity"] = times[order], order
+        entries, winners = tournament(times)
         self.entities = np.zeros(count, r.ENTITY_RECORD)
         self.entities["kind"], self.entities["index"] = np.array(self._routes.kinds).T
-        self.entities["slot"][order] = np.arange(count)
         self.packets = np.zeros(pool, r.PACKET_RECORD)
         self.packets["next"] = np.append(np.arange(1, pool), -1)
         self.wires = self._records(r.WIRE_RECORD, self._routes.wires)
@@ -305,7 +303,8 @@ class Simulation:
         values = {
             "packets": self._array(self.packets),
             "entities": self._array(self.entities),
-            "heap": self._array(heap),
+            "entries": self._array(entries),
+            "winners": self._array(winners),
             "wires": self.wires.ctypes.data,
             "ports": self.ports.ctypes.data,
             "groups": self.groups.ctypes.data,
@@ -318,7 +317,7 @@ class Simulation:
             "voices": self.voices.ctypes.data,
             "calls": self._array(self.calls),
             **self._files(),
-            "entity_count": count,
+            "places": len(entries),
             "flow_count": len(self.plan.flows),
             "voice_count": len(self.voices),
             "port_count": len(self.ports),
