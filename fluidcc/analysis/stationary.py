@@ -308,7 +308,7 @@ def _rows(rules: _Rules, p: float, block: int) -> int:
     )
 
 
-def _drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
+def drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
     """Mean change of a window per ACK."""
     share = reaction.shares(p, w)
     return float(share.growing * law.on_ack(w, _ONE) + share.heard * law.on_mark(w, _ONE))
@@ -317,11 +317,11 @@ def _drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: floa
 def _fluid_window(law: AbstractWindowLaw, reaction: AbstractReaction, p: float) -> float | None:
     """The window at which the mean drift vanishes, within the law's limits."""
     low, high = float(law.min_window), min(float(law.max_window), 1e12)
-    if _drift(law, reaction, p, low) <= 0:
+    if drift(law, reaction, p, low) <= 0:
         return low
-    if _drift(law, reaction, p, high) >= 0:
+    if drift(law, reaction, p, high) >= 0:
         return high if math.isfinite(float(law.max_window)) else None
-    root: Any = scipy.optimize.brentq(lambda w: _drift(law, reaction, p, w), low, high, xtol=1e-12)
+    root: Any = scipy.optimize.brentq(lambda w: drift(law, reaction, p, w), low, high, xtol=1e-12)
     return float(root)
 
 
@@ -333,10 +333,10 @@ def mark_at(law: AbstractWindowLaw, window: float, *, reaction: AbstractReaction
     """
     _check(law)
     ends = (_LEAST_P, 1 - 1e-9)
-    low, high = (_drift(law, reaction, p, window) for p in ends)
+    low, high = (drift(law, reaction, p, window) for p in ends)
     if not low > 0 > high:
         raise ValueError(f"window: expected one that {law.name} has under marks, got {window!r}")
-    root: Any = scipy.optimize.brentq(lambda p: _drift(law, reaction, p, window), *ends, xtol=1e-14)
+    root: Any = scipy.optimize.brentq(lambda p: drift(law, reaction, p, window), *ends, xtol=1e-14)
     return float(root)
 
 

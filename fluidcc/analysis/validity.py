@@ -21,9 +21,10 @@ from fluidcc.analysis.rest import FULL, INTERIOR, JUMP
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
 from fluidcc.analysis.settle import says
 from fluidcc.analysis.stationary import StationaryWindow, mark_at, stationary_window
+from fluidcc.echoes import repeated
 from fluidcc.fluid.delays import explicit_way
 from fluidcc.fluid.rates import heard
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Signal, Since
+from fluidcc.laws.law import Signal, Since
 from fluidcc.network import Flows, Link, Network, numeric
 
 if TYPE_CHECKING:
@@ -189,11 +190,9 @@ def windows_at(eq: Equilibrium) -> dict[str, StationaryWindow]:
 def _still(flows: Flows) -> bool:
     """Whether a window stands still until the receiver hears that the sender has reacted."""
     rules = dict(flows.sender)
-    echoed = not flows.feedback.quench
-    sticky = _deaf(flows) and echoed and not _counts(flows.window)
-    if rules.get("echo", "law") != "law":
-        sticky = echoed and rules["echo"] == "sticky"
-    return sticky and not rules.get("grow_on_echo", False)
+    if flows.feedback.quench or rules.get("grow_on_echo", False):
+        return False
+    return repeated(flows, rules.get("echo", "law"))
 
 
 def _deaf(flows: Flows) -> bool:
@@ -204,13 +203,6 @@ def _deaf(flows: Flows) -> bool:
 def _marked(flows: Flows) -> bool:
     """Whether a signal comes as a mark or a quench rather than as a loss."""
     return float(flows.feedback.hears(Signal(0.5, 0.0, 1.0)).mark) > 0
-
-
-def _counts(law: AbstractWindowLaw) -> bool:
-    """Whether a law learns from the mark of each packet, so that receivers echo each."""
-    start = law.start(8.0)
-    seen = [jax.tree.leaves(law.observe(start, Ack(1.0, 0.0, 1.0, marked=m))) for m in (0.0, 1.0)]
-    return any(float(a) != float(b) for a, b in zip(*seen, strict=True))
 
 
 def _of_signals(eq: Equilibrium) -> Iterator[str]:

@@ -16,7 +16,9 @@ from fluidcc.bounds.bound import (
     Range,
     at_least,
     at_most,
+    every,
 )
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import Trip
@@ -50,11 +52,7 @@ class Sooner(AbstractBound):
         {"router": (ANYWHERE, EARLY), "compared": (HALF, SOONER)}
     )
     networks: ClassVar[tuple[str, ...]] = ("router",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = tuple(
-        {"router": router, "compared": compared}
-        for router in (ANYWHERE, EARLY)
-        for compared in (HALF, SOONER)
-    )
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 90
 
     def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
@@ -102,9 +100,7 @@ class Reactions(AbstractBound):
         {"reaction": ("enhanced", "without the pause", "every quench")}
     )
     networks: ClassVar[tuple[str, ...]] = ("reaction",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = tuple(
-        {"reaction": words} for words in ("enhanced", "without the pause", "every quench")
-    )
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 24
 
     def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
@@ -131,10 +127,8 @@ class Reactions(AbstractBound):
 
     def measure(self, subject: Network) -> Counted:
         """Reactions and round trips after the first 10 s."""
-        from fluidcc.packets.run import simulate_packets
-
-        runs: Any = simulate_packets(subject, until=100.0, warmup=10.0, seeds=(1,), threads=1)
-        seen = runs.mean["flows"][subject.flow_names[0]]
+        flows = packet_means(subject, until=100.0, warmup=10.0)["flows"]
+        seen = flows[subject.flow_names[0]]
         count = float(np.sum(subject.flows[0].n))
         return Counted(seen["reactions"] / count, 90.0 / seen["rtt_mean"])
 

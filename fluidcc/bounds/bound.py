@@ -1,6 +1,7 @@
 """What a bound is: a statement, the definitions that it depends on, and how to attack it."""
 
 import abc
+import itertools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -67,6 +68,13 @@ def at_least(value: float, bound: float) -> Judged:
 def within(value: float, target: float, tolerance: float) -> Judged:
     """A value that must not be farther from its target than a tolerance."""
     return Judged(float(target), float(value), abs(float(value) - float(target)) - tolerance)
+
+
+def every(axes: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], ...]:
+    """All combinations of values of axes, those of the last axis side by side."""
+    return tuple(
+        dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+    )
 
 
 class AbstractBound(abc.ABC):

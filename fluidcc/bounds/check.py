@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from fluidcc.bounds.bound import ROUNDING, AbstractBound, Definitions
+from fluidcc.bounds.bound import ROUNDING, AbstractBound, Definitions, every
 from fluidcc.bounds.registry import BOUNDS
 from fluidcc.bounds.reports import (
     HOLDS,
@@ -120,9 +120,9 @@ def _on_network(bound: AbstractBound, net: Network, given: Definitions) -> Bound
     if why:
         return BoundReport.of(bound, (), why)
     subject = bound.of_network(net)
-    measured, readings = bound.measure(subject), []
+    measured, settled, readings = bound.measure(subject), bound.found_in(net), []
     for open_axes in _combinations(bound, given):
-        definitions = bound.defined({**open_axes, **bound.found_in(net)})
+        definitions = bound.defined({**open_axes, **settled})
         judged = bound.judge(subject, measured, definitions)
         case = Case({}, subject, judged)
         wrong = case if judged.excess > ROUNDING else None
@@ -130,14 +130,15 @@ def _on_network(bound: AbstractBound, net: Network, given: Definitions) -> Bound
     return BoundReport.of(bound, tuple(readings))
 
 
-def _combinations(bound: AbstractBound, given: Definitions) -> list[dict[str, str]]:
+def _combinations(bound: AbstractBound, given: Definitions) -> tuple[dict[str, str], ...]:
     """All values of the axes that a network does not settle, the first ones first."""
-    out: list[dict[str, str]] = [{}]
-    for axis, values in bound.axes.items():
-        if axis not in bound.networks:
-            some = (given[axis],) if axis in given else values
-            out = [{**one, axis: value} for one in out for value in some]
-    return out
+    return every(
+        {
+            axis: (given[axis],) if axis in given else values
+            for axis, values in bound.axes.items()
+            if axis not in bound.networks
+        }
+    )
 
 
 def _reading(bound: AbstractBound, found: Attack) -> Reading:

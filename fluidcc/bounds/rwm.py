@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -15,8 +15,10 @@ from fluidcc.bounds.bound import (
     Point,
     Range,
     at_most,
+    every,
     within,
 )
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Arrival
 from fluidcc.laws.queue.red import RED
@@ -43,7 +45,7 @@ class _OverRED(AbstractBound):
     engine: ClassVar[str] = "packets"
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"windows": (ANY, FITTING)})
     networks: ClassVar[tuple[str, ...]] = ("windows",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = ({"windows": ANY}, {"windows": FITTING})
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 30
     clear: ClassVar[float] = 0.005
 
@@ -72,10 +74,8 @@ class _OverRED(AbstractBound):
 
     def measure(self, subject: Network) -> Seen:
         """Means over 150 s, less the first 30."""
-        from fluidcc.packets.run import simulate_packets
-
-        runs: Any = simulate_packets(subject, until=150.0, warmup=30.0, seeds=(1,), threads=1)
-        link = runs.mean["links"][subject.link_names[0]]
+        means = packet_means(subject, until=150.0, warmup=30.0)
+        link = means["links"][subject.link_names[0]]
         return Seen(link["queue_mean"], link["drop_fraction"])
 
     def obstacle(self, net: Network) -> str:

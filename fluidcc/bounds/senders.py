@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from fluidcc.analysis.stationary import drift
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
 
 _ACK = Ack(1.0, 0.0, 1.0)
@@ -18,12 +19,6 @@ class Means(NamedTuple):
 
     acks: float
     time: float
-
-
-def drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
-    """Mean change of a window per acknowledgement."""
-    share = reaction.shares(p, w)
-    return float(share.growing * law.on_ack(w, _ACK) + share.heard * law.on_mark(w, _ACK))
 
 
 def resting(law: AbstractWindowLaw, reaction: AbstractReaction, p: float) -> float:

@@ -184,7 +184,6 @@ class WindowHooks(NamedTuple):
     slow_start: Hook  # whether there is slow start; none if always
     block: np.ndarray
     memory: tuple[float, ...]  # at the start: the state beside the window
-    counts_marks: bool  # it learns from the mark of each packet
 
 
 def _window_place(law: AbstractWindowLaw) -> int:
@@ -205,8 +204,8 @@ def _window_slots(law: AbstractWindowLaw, said: Rule) -> dict[sp.Symbol, int]:
     return slots | _slots(r.W_STATE, *rest, *said.parameters)
 
 
-def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...], bool]:
-    """Text of the hooks, names of those that do something, and whether each mark is counted."""
+def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...]]:
+    """Text of the hooks, and names of those that do something."""
     r, text, names = records, "", ["on_ack", "on_mark", "on_loss"]
     methods = ("on_ack", "on_mark", "on_loss", "observe", "on_tick")
     told = {method: rule(law, method) for method in methods}
@@ -226,19 +225,17 @@ def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...], bool]:
         if said.results and said.results[0] != 1:
             text += _function(method, _lines({slot: said.results[0]}, _window_slots(law, said)))
             names.append(method)
-    learnt = told["observe"]
-    used = set().union(*(e.free_symbols for e in learnt.results))
-    return text, tuple(names), Ack(*learnt.event).marked in used
+    return text, tuple(names)
 
 
 def window_hooks(law: AbstractWindowLaw) -> WindowHooks:
     """Hooks of a window law."""
-    text, names, counts = _once("window", (law,), lambda: _window_text(law))
+    text, names = _once("window", (law,), lambda: _window_text(law))
     module, place = _load(text), _window_place(law)
     memory = tuple(v for k, v in enumerate(_numbers(law.start(1.0))) if k != place)
     block = _block(records.W_STATE, *memory, *parameter_values(law))
     hooks = {n: getattr(module, n) if n in names else 0 for n in WindowHooks._fields[:7]}
-    return WindowHooks(**hooks, block=block, memory=memory, counts_marks=counts)
+    return WindowHooks(**hooks, block=block, memory=memory)
 
 
 class ReactionHooks(NamedTuple):
@@ -248,28 +245,25 @@ class ReactionHooks(NamedTuple):
     growing: Hook  # 0 where windows grow on every ACK
     block: np.ndarray
     each_mark: bool  # it is always ready
-    per_window: bool  # it waits for an ACK of what was sent after the last reaction
 
 
-def _reaction_text(law: AbstractReaction) -> tuple[str, bool, bool, bool]:
-    """Text of the hooks; if it is always ready, waits for a window, always grows."""
+def _reaction_text(law: AbstractReaction) -> tuple[str, bool, bool]:
+    """Text of the hooks; if it is always ready, if windows always grow."""
     r, text = records, ""
     for method in ("ready", "growing"):
         told = rule(law, method)
         slots = _slots(r.R_TIME, *told.event) | _slots(r.R_RESULT + 1, *told.parameters)
         text += _function(method, _lines({r.R_RESULT: told.results[0]}, slots))
-    ready = rule(law, "ready")
-    asked, grows = ready.results[0], rule(law, "growing").results[0]
-    return text, asked == 1, ready.event[2] in asked.free_symbols, grows == 1
+    return text, rule(law, "ready").results[0] == 1, rule(law, "growing").results[0] == 1
 
 
 def reaction_hooks(law: AbstractReaction) -> ReactionHooks:
     """Hooks of a reaction."""
-    text, each, per_window, always = _once("reaction", (law,), lambda: _reaction_text(law))
+    text, each, always = _once("reaction", (law,), lambda: _reaction_text(law))
     module = _load(text)
     block = _block(records.R_RESULT + 1, *parameter_values(law))
     growing = 0 if always else module.growing
-    return ReactionHooks(module.ready, growing, block, each, per_window)
+    return ReactionHooks(module.ready, growing, block, each)
 
 
 def _marking_text(law: AbstractMarking, window: AbstractWindowLaw) -> str:

@@ -70,8 +70,4 @@ def part_address(field: str) -> int:
     if INTERPRETED:
         return 0
     module = module_from(_text(PARTS[field]), uses=package_hash())
-    _kept.append(module)  # its address is only good as long as it lives
     return int(module.part.address)
-
-
-_kept: list[object] = []

@@ -158,17 +158,20 @@ def _run(
     watch: _Watch,
     job: int,
     trace: Path | None,
-    built: Simulation | None,
+    built: list[Simulation],
 ) -> _Run:
-    """Perform the run of one seed, `built` or not. Enlarges pool and rings that were too small."""
+    """Perform the run of one seed. Enlarges pool and rings that were too small.
+
+    `built` may hold its arrays; they are taken, so that the caller does not keep them.
+    """
     passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
     layout = task.layout
     while True:
         # with every hop, lines come in the order of their times
         elide = task.elide and trace is None
-        if built is None or (scale, places, elide) != (1, 1, built.elide):
-            built = _build(layout, seed, elide, scale)
-        simulation, built = built, None
+        simulation = built.pop() if built else None
+        if simulation is None or simulation.elide != elide:
+            simulation = _build(layout, seed, elide, scale)
         with contextlib.ExitStack() as stack:
             if INTERPRETED:
                 stack.enter_context(np.errstate(over="ignore"))
@@ -176,6 +179,7 @@ def _run(
             status, taken, sampler = _perform(simulation, task, passed, file, job == 0)
         if status == FINISHED:
             break
+        del simulation, taken, sampler  # an error's traceback would keep them
         last = layout
         if status == NO_FREE_PLACE:
             places *= 8
@@ -258,14 +262,14 @@ def simulate_packets(
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
-    first = _build(layout, chosen[0], elide)  # compile hooks, and fail, before threads start
+    built = [_build(layout, chosen[0], elide)]  # compile hooks, and fail, before threads start
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
     watch = _Watch(len(chosen), until)
     workers = min(threads or os.cpu_count() or 1, len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(_run, task, seed, watch, k, *((file, first) if k == 0 else (None, None)))
+            pool.submit(_run, task, seed, watch, k, *((file, built) if k == 0 else (None, [])))
             for k, seed in enumerate(chosen)
         ]
         try:

@@ -16,6 +16,7 @@ from fluidcc.bounds.bound import (
     Point,
     Range,
     at_most,
+    every,
     within,
 )
 from fluidcc.laws.law import Ack
@@ -64,7 +65,7 @@ class IncreaseMap(AbstractBound):
     engine: ClassVar[str] = "rules"
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"loads": (EVERY, CODED)})
     networks: ClassVar[tuple[str, ...]] = ("loads",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = ({"loads": EVERY}, {"loads": CODED})
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 120
 
     def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
@@ -199,9 +200,7 @@ class Factor(AbstractBound):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {"threefold": ("at most", "to 0.1 %")}
     )
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = (
-        {"threefold": "at most"}, {"threefold": "to 0.1 %"},
-    )  # fmt: skip
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 60
 
     def ranges(self, definitions: Definitions) -> Mapping[str, Range]:

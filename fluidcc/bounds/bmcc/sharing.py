@@ -17,7 +17,9 @@ from fluidcc.bounds.bound import (
     Range,
     at_least,
     at_most,
+    every,
 )
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.feedback.load_factor import LoadFactor as Told
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -111,10 +113,8 @@ class EqualRates(AbstractBound):
 
 def goodputs(net: Network, *, until: float, warmup: float) -> Rates:
     """Mean goodput of the flows of the first two groups."""
-    from fluidcc.packets.run import simulate_packets
-
-    runs: Any = simulate_packets(net, until=until, warmup=warmup, seeds=(1,), threads=1)
-    return Rates(*(runs.mean["flows"][name]["goodput"] for name in net.flow_names[:2]))
+    flows = packet_means(net, until=until, warmup=warmup)["flows"]
+    return Rates(*(flows[name]["goodput"] for name in net.flow_names[:2]))
 
 
 class Exponent(AbstractBound):
@@ -130,11 +130,7 @@ class Exponent(AbstractBound):
         {"queue": ("droptail", "RED with ECN"), "round_trip": ("measured", "propagation")}
     )
     networks: ClassVar[tuple[str, ...]] = ("queue",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = tuple(
-        {"queue": queue, "round_trip": trip}
-        for queue in ("droptail", "RED with ECN")
-        for trip in ("measured", "propagation")
-    )
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 12
     clear: ClassVar[float] = 0.05
 
@@ -166,10 +162,8 @@ class Exponent(AbstractBound):
 
     def measure(self, subject: Network) -> tuple[Rates, Rates]:
         """Goodputs and measured round trips."""
-        from fluidcc.packets.run import simulate_packets
-
-        runs: Any = simulate_packets(subject, until=200.0, warmup=50.0, seeds=(1, 2), threads=1)
-        means = [runs.mean["flows"][name] for name in subject.flow_names[:2]]
+        flows = packet_means(subject, until=200.0, warmup=50.0, seeds=(1, 2))["flows"]
+        means = [flows[name] for name in subject.flow_names[:2]]
         rates, trips = ([m[key] for m in means] for key in ("goodput", "rtt_mean"))
         return Rates(*rates), Rates(*trips)
 

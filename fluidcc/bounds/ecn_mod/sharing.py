@@ -16,9 +16,11 @@ from fluidcc.bounds.bound import (
     Range,
     at_least,
     at_most,
+    every,
     within,
 )
 from fluidcc.bounds.ecn_mod.marks import Marked, member
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.bounds.senders import means, resting
 from fluidcc.laws.law import AbstractWindowLaw
 from fluidcc.laws.marking import EqualWindow
@@ -54,11 +56,7 @@ class EqualWindows(AbstractBound):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {"tcp": (MARK, TRIP), "average": (REST, ACKS, TIME)}
     )
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = tuple(
-        {"tcp": tcp, "average": average}
-        for tcp in (MARK, TRIP)
-        for average in (REST, ACKS, TIME)
-    )  # fmt: skip
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 6
     clear: ClassVar[float] = 0.01
 
@@ -141,10 +139,8 @@ class EqualGoodput(AbstractBound):
 
     def measure(self, subject: Network) -> tuple[float, ...]:
         """Mean goodput of a flow of each kind."""
-        from fluidcc.packets.run import simulate_packets
-
-        runs: Any = simulate_packets(subject, until=200.0, warmup=50.0, seeds=(1,), threads=1)
-        return tuple(runs.mean["flows"][name]["goodput"] for name in _two(subject))
+        flows = packet_means(subject, until=200.0, warmup=50.0)["flows"]
+        return tuple(flows[name]["goodput"] for name in _two(subject))
 
     def judge(
         self, subject: Network, measured: tuple[float, ...], definitions: Definitions
@@ -188,9 +184,7 @@ class FullMarking(AbstractBound):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {"harm": ("utilisation below 0.95", "more than 0.1 % lost")}
     )
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = (
-        {"harm": "utilisation below 0.95"}, {"harm": "more than 0.1 % lost"},
-    )  # fmt: skip
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 12
     clear: ClassVar[float] = 0.001
 
@@ -213,10 +207,8 @@ class FullMarking(AbstractBound):
 
     def measure(self, subject: Network) -> tuple[float, float]:
         """Use of the link, and the share of packets lost."""
-        from fluidcc.packets.run import simulate_packets
-
-        runs: Any = simulate_packets(subject, until=100.0, warmup=30.0, seeds=(1,), threads=1)
-        link = runs.mean["links"][subject.link_names[0]]
+        means = packet_means(subject, until=100.0, warmup=30.0)
+        link = means["links"][subject.link_names[0]]
         return link["utilization"], link["drop_fraction"]
 
     def judge(

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -17,6 +17,7 @@ from fluidcc.bounds.bound import (
     Point,
     Range,
     at_least,
+    every,
 )
 from fluidcc.bounds.mark_front.full_use import optimal
 from fluidcc.bounds.mark_front.networks import (
@@ -39,6 +40,7 @@ from fluidcc.bounds.mark_front.networks import (
     rounds,
 )
 from fluidcc.bounds.mark_front.slow_start import published, trip
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.network import Network, Start
 
 ALONE, TOGETHER, LATER = "one connection", "ten at once", "ten, one every 0.3 s"
@@ -76,11 +78,8 @@ def with_buffer(net: Network, buffer: float) -> Network:
 
 def losses(net: Network, until: float) -> float:
     """Packets that the link drops until then [packet times]."""
-    from fluidcc.packets.run import simulate_packets
-
     end = max(float(f.start.high) for f in net.flows) + until / float(net.links[0].capacity)
-    runs: Any = simulate_packets(net, until=end, seeds=(1,), threads=1)
-    return float(runs.mean["links"][net.link_names[0]]["drops"])
+    return float(packet_means(net, until=end)["links"][net.link_names[0]]["drops"])
 
 
 class BufferClaim(AbstractBound):
@@ -234,14 +233,11 @@ def _whole(net: Network) -> float:
 
 def _longest(net: Network, *, whole: bool) -> float:
     """Longest queue of waiting packets: of the first slow start, or of the whole run."""
-    from fluidcc.packets.run import simulate_packets
-
     known, rate = numbers(net), float(net.links[0].capacity)
     starts = [float(f.start.high) for f in net.flows]
     long = _whole(net) if whole else rounds(known.threshold, known.whole)
     until = (max(starts) if whole else min(starts)) + long / rate
-    runs: Any = simulate_packets(net, until=until, seeds=(1,), threads=1)
-    return float(runs.mean["links"][net.link_names[0]]["queue_max"])
+    return float(packet_means(net, until=until)["links"][net.link_names[0]]["queue_max"])
 
 
 class Efficiency(AbstractBound):
@@ -278,8 +274,6 @@ class Efficiency(AbstractBound):
 
     def measure(self, subject: Network) -> tuple[float, float]:
         """Both efficiencies."""
-        from fluidcc.packets.run import simulate_packets
-
         link, known = subject.links[0], numbers(subject)
         rate = float(link.capacity)
         start = max(float(f.start.high) for f in subject.flows)
@@ -287,8 +281,8 @@ class Efficiency(AbstractBound):
         out = []
         for begin in (0.0, warmup):
             until = warmup + 1900.0 / rate  # 10 s of the paper's link
-            runs: Any = simulate_packets(subject, until=until, warmup=begin, seeds=(1,), threads=1)
-            bits = sum(sum(g["goodput_flows"]) for g in runs.mean["flows"].values())
+            flows = packet_means(subject, until=until, warmup=begin)["flows"]
+            bits = sum(sum(group["goodput_flows"]) for group in flows.values())
             out.append(bits / (8.0 * float(link.packet_size) * rate))
         return out[0], out[1]
 
@@ -328,9 +322,7 @@ class Sooner(AbstractBound):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         {"sooner": ("by r", "by r less one packet time")}
     )
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = (
-        {"sooner": "by r"}, {"sooner": "by r less one packet time"},
-    )  # fmt: skip
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 60
 
     def ranges(self, definitions: Definitions) -> Mapping[str, Range]:

@@ -15,6 +15,7 @@ from fluidcc.bounds.bound import (
     Point,
     Range,
     at_most,
+    every,
     within,
 )
 from fluidcc.bounds.mark_front.full_use import exact, optimal
@@ -143,11 +144,7 @@ class FluidFullUse(AbstractBound):
         {"marks": (TAIL, FRONT), "threshold": (PRINTED, CLOSED)}
     )
     networks: ClassVar[tuple[str, ...]] = ("marks", "threshold")
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = tuple(
-        {"marks": marks, "threshold": least}
-        for marks in (TAIL, FRONT)
-        for least in (PRINTED, CLOSED)
-    )
+    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
     quick: ClassVar[int] = 15
     reached: ClassVar[float] = 1e-6
 

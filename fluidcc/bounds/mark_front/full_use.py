@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy as sp
 
@@ -34,6 +34,7 @@ from fluidcc.bounds.mark_front.networks import (
     obstacle,
 )
 from fluidcc.bounds.mark_front.slow_start import trip
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Network
@@ -149,11 +150,9 @@ def _emptied(marks: str, pipe: Num, rate: Num, count: Num) -> Identity:
 
 def utilization(net: Network) -> float:
     """Share of the time that the link is busy, after four cycles at least."""
-    from fluidcc.packets.run import simulate_packets
-
     known, rate = numbers(net), float(net.links[0].capacity)
     turn = cycle(known.threshold, known.whole) / rate
     start, rest = max(float(f.start.high) for f in net.flows), 1000.0 / rate
     until, warmup = start + 8 * turn + rest, start + 4 * turn + rest / 2
-    runs: Any = simulate_packets(net, until=until, warmup=warmup, seeds=(1,), threads=1)
-    return float(runs.mean["links"][net.link_names[0]]["utilization"])
+    seen = packet_means(net, until=until, warmup=warmup)["links"]
+    return float(seen[net.link_names[0]]["utilization"])

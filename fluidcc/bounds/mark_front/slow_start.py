@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import sympy as sp
 
@@ -29,6 +29,7 @@ from fluidcc.bounds.mark_front.networks import (
     obstacle,
     rounds,
 )
+from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.law import Trip
 from fluidcc.network import Network
 from fluidcc.ops import Num
@@ -143,11 +144,8 @@ def _growth(marks: str) -> Identity:
 
 def peak(net: Network) -> Peak:
     """Longest queues of a network from the start until slow start is long over."""
-    from fluidcc.packets.run import simulate_packets
-
     known, link = numbers(net), net.links[0]
     start = max(float(flows.start.high) for flows in net.flows)
     until = start + rounds(known.threshold, known.whole) / float(link.capacity)
-    found: Any = simulate_packets(net, until=until, seeds=(1,), threads=1).mean["links"]
-    seen = found[net.link_names[0]]
+    seen = packet_means(net, until=until)["links"][net.link_names[0]]
     return Peak(seen["system_max"], seen["queue_max"])

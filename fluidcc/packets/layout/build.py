@@ -5,6 +5,7 @@ import operator
 import jax
 import numpy as np
 
+from fluidcc.echoes import repeated
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.packets.compile import (
     estimator_hook,
@@ -144,9 +145,6 @@ class Simulation:
         marking, marking_block = marking_hook(group.flows.marking, law)
         permit, permit_block = permit_hook(group.flows.feedback)
         decode, decode_block = estimator_hook(group.flows.estimator)
-        # a receiver that tells of each packet has no need to repeat itself
-        by_law = reaction.per_window and not (window.counts_marks or group.flows.feedback.loads)
-        sticky = options.echo == "sticky" or (options.echo == "law" and by_law)
         by_floor = reaction.each_mark or window.slow_start != 0
         recovery = law.recovery if options.recovery == "law" else options.recovery
         same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
@@ -168,7 +166,7 @@ class Simulation:
             "quenched": group.flows.feedback.quench,
             "moment": _MOMENTS[group.moment],
             "each_mark": reaction.each_mark,
-            "sticky": sticky,
+            "sticky": repeated(group.flows, options.echo),
             "on_ack": window.on_ack,
             "on_mark": window.on_mark,
             "on_loss": window.on_loss,
