@@ -14,6 +14,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+from integrate import field, lag
 
 import fluidcc as fc
 from fluidcc.fluid.cpu import fast_cpu
@@ -29,18 +30,6 @@ MESHES = {
     "located, R/64": fc.Located(ROUND_TRIP / 64, max_steps=4000),
 }
 STEPS = 1e-6  # relative, of the differences
-
-
-def field(t, y, z, p):
-    """Misra, Gong and Towsley (2000) without clipping: window, queue, averaged queue."""
-    (window, queue, average), (old_window, old_queue, old_average) = y, z[0]
-    trip, old_trip = p[1] + queue / p[2], p[1] + old_queue / p[2]
-    cut = window * old_window / (2.0 * old_trip) * p[5] * (old_average - p[4])
-    return jnp.stack([1.0 / trip - cut, p[0] * window / trip - p[2], p[3] * (queue - average)])
-
-
-def lag(t, y, p):
-    return p[1] + y[1] / p[2]
 
 
 def history(t, p):

@@ -8,14 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy as sp
-from jax.flatten_util import ravel_pytree
+from rate_cases import HOLLOT, C, N, T, ack_clocked, fluxes, no_memory, seen, single, state
 
-from fluidcc.fluid.delays import Past, State, Wire, picks
+from fluidcc.fluid.delays import State
 from fluidcc.fluid.rates import (
-    FREE,
-    HIGH,
-    LOW,
-    Modes,
     drift,
     flux,
     heard,
@@ -30,63 +26,19 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Signal
-from fluidcc.laws.loss import HalveOnly, Recovery
-from fluidcc.laws.marking import EqualWindow, Plain
+from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
 from fluidcc.network import Flows, Link, Network
 from fluidcc.symbolic import with_symbols
 
-C, N, T = 3750.0, 60.0, 0.2  # packet/s, flows, s
-HOLLOT = RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
-
-fluxes = eqx.filter_jit(flux)
-
-
-def single(
-    window=Reno(), queue=HOLLOT, *, reaction=PerMark(), feedback=MarkTail(), marking=Plain(),  # noqa: B008
-    rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
-) -> Network:  # fmt: skip
-    """One group of flows over one link; numbers are arrays, so that equal structures share code."""
-    flows = Flows(
-        window, n=jnp.array(n), rtt=jnp.array(rtt), reaction=reaction, feedback=feedback,
-        marking=marking, access_delay=access, **more,
-    )  # fmt: skip
-    return Network((Link(queue, capacity=C, buffer=buffer),), (flows,), rates=rates)
-
-
-def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> Past:
-    """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
-    rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
-    signals = tuple(Signal(mark, drop) for _ in net.links)
-    u = ravel_pytree(Wire(rates, signals, (pace,) * len(net.links)))[0]
-    past = jax.tree.map(lambda index: u[index], picks(net))
-    if carried is None:
-        return past
-    return past._replace(carried=jax.tree.map(lambda r: 0.0 * r + carried, past.carried))
-
-
-def state(*windows, q=190.0, v=195.0) -> State:
-    return State(
-        (Sender(jnp.array(windows, float)),), (jnp.asarray(q, float),), (jnp.asarray(v, float),)
-    )
-
-
-def no_memory(*windows, q) -> State:
-    return state(*windows, q=q)._replace(laws=((),))
-
-
 DRAWS = np.random.default_rng(7).uniform(size=(12, 6))
 """Shares of the ranges of states for the tests below; any numbers do."""
-
-
-# -- published equations ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("u", DRAWS)
@@ -122,10 +74,6 @@ def real_root() -> float:
                                 [2 * N**2 * 550 / 0.1]))  # fmt: skip
     (real,) = roots[np.isreal(roots)].real
     return float(real)
-
-
-def ack_clocked(law, w, x, p):
-    return x * ((1 - p) * law.c1 * w**law.alpha - p * law.c2 * w**law.beta)
 
 
 @pytest.mark.parametrize("u", DRAWS[:4])
@@ -285,121 +233,6 @@ def test_quenches_of_links_in_series_come_with_their_own_carriers():
     np.testing.assert_allclose(found, [x / w - w / 2 * quenches], rtol=1e-12)
 
 
-# -- loss -------------------------------------------------------------------------------------
-
-
-def test_early_drops_thin_the_arrivals():
-    net, w, q, v = single(feedback=Loss()), 14.0, 190.0, 425.0  # p = 0.05
-    found = fluxes(net, state(w, q=q, v=v), seen(net, rate=50.0))
-    offered = N * w / (T + q / C)
-    np.testing.assert_allclose(found.drift.queues[0], offered * 0.95 - C, rtol=1e-12)
-    ecn = fluxes(single(), state(w, q=q, v=v), seen(single(), rate=50.0))
-    np.testing.assert_allclose(ecn.drift.queues[0], offered - C, rtol=1e-12)
-
-
-@pytest.mark.parametrize("reaction", [PerMark(), OncePerRTT(growth="clean")], ids=lambda r: r.name)
-def test_losses_halve_the_window_once_per_round_trip(reaction):
-    w, x, p = 14.0, 50.0, 0.05
-    net = single(feedback=Loss(), reaction=reaction, loss=HalveOnly())
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
-    np.testing.assert_allclose(found, [x / w - x * (1 - (1 - p) ** w) / w * w / 2], rtol=1e-12)
-
-
-@pytest.mark.parametrize("w", [2.0, 14.0])
-@pytest.mark.parametrize("law", [Reno(), NewReno()], ids=lambda k: k.name)
-def test_recovery_and_timeouts_after_losses(law, w):
-    x, lost, q = 50.0, 0.05, 190.0
-    net = single(law, feedback=Loss(), loss=Recovery(min_rto=0.3))
-    found = fluxes(net, state(w, q=q), seen(net, rate=x, mark=lost))
-    r, out = T + q / C, min(1.0, 3 / w)
-    share = (1 - (1 - lost) ** w) / w  # indications per ACK
-    trips = lost / share if law.name == "newreno" else 1.0
-    series = 1 + sum(2**k * lost ** (k + 1) for k in range(6))
-    rto = max(0.3, 2 * r) * series / (1 - lost)
-    change = x * (1 / w - share * ((1 - out) * w / 2 + out * (w - 1)))
-    np.testing.assert_allclose(found.drift.senders[0].law, [change], rtol=1e-12)
-    busy = w / r * share * ((1 - out) * trips * r + out * rto)  # per second of sending
-    np.testing.assert_allclose(found.wire.rates[0], [w / r / (1 + busy)], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("q", "over"), [(199.0, False), (200.0, True)])
-def test_overflow_loses_the_excess(q, over):
-    net, w = single(queue=Droptail(), buffer=200.0), 20.0
-    found = fluxes(net, no_memory(w, q=q), seen(net, rate=50.0))
-    offered = N * w / (T + q / C)
-    assert offered > C
-    expected = 1 - C / offered if over else 0.0
-    np.testing.assert_allclose(found.wire.signals[0].drop, expected, rtol=1e-12)
-    np.testing.assert_allclose(found.drift.queues[0], 0.0 if over else offered - C, rtol=1e-12)
-
-
-def test_red_drops_everything_above_its_last_threshold():
-    net = single()
-    found = fluxes(net, state(14.0, v=701.0), seen(net, rate=50.0))
-    np.testing.assert_allclose(found.wire.signals[0], (1.0, 1.0, 0.0), rtol=1e-14)
-    np.testing.assert_allclose(found.drift.queues[0], -C, rtol=1e-14)
-
-
-# -- bounds -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("w", "q", "moves"),
-    [(5.0, 0.0, False), (20.0, 0.0, True), (5.0, 200.0, True), (20.0, 200.0, False)],
-)
-def test_queue_stays_within_its_buffer(w, q, moves):
-    net = single(queue=Droptail(), buffer=200.0)
-    found = fluxes(net, no_memory(w, q=q), seen(net, rate=50.0))
-    raw = N * w / (T + q / C) - C
-    np.testing.assert_allclose(found.queue_raw[0], raw, rtol=1e-12)
-    np.testing.assert_allclose(found.drift.queues[0], raw if moves else 0.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("w", "p", "moves"),
-    [(1.0, 1.0, False), (1.0, 0.0, True), (32.0, 0.0, False), (32.0, 1.0, True)],
-)
-def test_window_stays_within_its_bounds(w, p, moves):
-    law = Reno(max_window=32.0)
-    net = single(law)
-    found = fluxes(net, state(w), seen(net, rate=50.0, mark=p))
-    raw = ack_clocked(law, w, 50.0, p)
-    np.testing.assert_allclose(found.window_raw[0], [raw], rtol=1e-12)
-    np.testing.assert_allclose(found.drift.senders[0].law, [raw if moves else 0.0], rtol=1e-12)
-
-
-MODES = [
-    (14.0, 100.0, FREE, FREE),
-    (1.0, 0.0, LOW, LOW),
-    (32.0, 200.0, HIGH, HIGH),
-]
-
-
-@pytest.mark.parametrize(("w", "q", "window_mode", "queue_mode"), MODES)
-def test_given_modes_agree_with_those_that_the_state_decides(w, q, window_mode, queue_mode):
-    net = single(Reno(max_window=32.0), queue=Droptail(), buffer=200.0)
-    past = seen(net, rate=50.0, mark=1.0 if window_mode == LOW else 0.0)
-    modes = Modes((jnp.asarray(queue_mode),), (jnp.array([window_mode]),))
-    y = no_memory(w, q=q)
-    for given, decided in zip(
-        jax.tree.leaves(fluxes(net, y, past, modes)), jax.tree.leaves(fluxes(net, y, past)),
-        strict=True,
-    ):  # fmt: skip
-        np.testing.assert_array_equal(given, decided)
-
-
-def test_free_modes_let_the_raw_change_through():
-    net = single(queue=Droptail(), buffer=200.0)
-    free = Modes((jnp.asarray(FREE),), (jnp.array([FREE]),))
-    found = fluxes(net, no_memory(1.0, q=200.0), seen(net, rate=50.0, mark=1.0), free)
-    np.testing.assert_array_equal(found.drift.queues[0], found.queue_raw[0])
-    np.testing.assert_array_equal(found.drift.senders[0].law, found.window_raw[0])
-    assert float(found.drift.senders[0].law[0]) < 0
-
-
-# -- slopes -----------------------------------------------------------------------------------
-
-
 def test_pole_of_red_by_algebra():
     q, v, c = sp.symbols("q v C", positive=True)
     law = with_symbols(RED())
@@ -427,15 +260,3 @@ def test_drift_and_wire_are_those_of_the_flux():
     both = flux(net, y, past)
     jax.tree.map(np.testing.assert_array_equal, drift(net, y, past), both.drift)
     jax.tree.map(np.testing.assert_array_equal, wire(net, y, past), both.wire)
-
-
-@pytest.mark.parametrize("w", [2.0, 14.0])
-def test_a_router_that_quenches_tells_of_drops_at_once(w):
-    """Half of the window, at most once per round trip, without a timeout whatever the window."""
-    x, carried, lost = 50.0, 40.0, 0.1
-    net = single(reaction=PerMark(growth="all"), feedback=Backward())
-    found = fluxes(net, state(w), seen(net, rate=x, drop=lost, carried=carried))
-    share = (1 - (1 - lost) ** w) / w
-    change = x / w - carried * share * w / 2
-    np.testing.assert_allclose(found.drift.senders[0].law, [change], rtol=1e-12)
-    np.testing.assert_allclose(found.wire.rates[0], [w / (T + 190.0 / C)], rtol=1e-12)
