@@ -1,9 +1,11 @@
 """Settings that all tests share."""
 
+import gc
 import tempfile
 from pathlib import Path
 
 import jax
+import pytest
 from hypothesis import settings
 
 from fluidcc.fluid.cpu import fast_cpu
@@ -21,3 +23,11 @@ fast_cpu()
 
 settings.register_profile("shared", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("shared")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _spare_the_collector():
+    """What a module compiled stays: the collector need not walk through it again and again."""
+    yield
+    gc.collect()
+    gc.freeze()

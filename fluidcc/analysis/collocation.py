@@ -7,7 +7,6 @@ history is that of the wire, which the present state and the history determine a
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from fluidcc.analysis.linear import Array, Linear
 
@@ -24,30 +23,40 @@ def differentiation(order: int) -> tuple[Array, Array]:
 
 
 def interpolation(x: Array, at: Array) -> Array:
-    """Weights (len(at), len(x)) which interpolate values at Chebyshev points x."""
+    """Weights (..., k, len(x)) that interpolate from Chebyshev points x to places `at` (..., k)."""
     weight = (-1.0) ** np.arange(len(x))
     weight[[0, -1]] /= 2
-    gap = at[:, None] - x[None]
+    gap = at[..., None] - x
     hit = np.abs(gap) < 1e-14
     ratio = weight / np.where(hit, 1.0, gap)
-    ratio = np.where(hit.any(axis=1, keepdims=True), hit.astype(float), ratio)
-    return ratio / ratio.sum(axis=1, keepdims=True)
+    ratio = np.where(hit.any(axis=-1, keepdims=True), hit.astype(float), ratio)
+    return ratio / ratio.sum(axis=-1, keepdims=True)
 
 
 def approximate_roots(system: Linear, order: int) -> Array:
     """Eigenvalues of the generator with `order` + 1 nodes of the history [1/s]."""
-    system = system.pruned()
-    n, m = system.size
-    longest = float(system.lag.max(initial=0.0)) or 1.0
-    x, D = differentiation(order)
-    nodes = interpolation(x, 1 - 2 * system.lag / longest)
-    look = np.zeros((len(system.pick), order + 1, m))
-    look[np.arange(len(system.pick)), :, system.pick] = nodes
-    now, then = look[:, 0], look[:, 1:].reshape(len(system.pick), order * m)
-    loop = np.eye(m) - system.D @ now  # (I - D now) u(0) = C y + D then
-    present = scipy.linalg.solve(loop, np.hstack([system.C, system.D @ then]))
-    top = np.hstack([system.A, system.B @ then]) + system.B @ now @ present
-    slope = D[1:] * (2 / longest)
-    past = np.kron(slope[:, :1], np.eye(m)) @ present
-    past[:, n:] += np.kron(slope[:, 1:], np.eye(m))
-    return np.linalg.eigvals(np.vstack([top, past]))
+    s = system.pruned()
+    return np.linalg.eigvals(generator(s.A, s.B, s.C, s.D, s.pick, s.lag, order))
+
+
+def generator(A: Array, B: Array, C: Array, D: Array, pick: Array, lag: Array, order: int) -> Array:
+    """The generator with `order` + 1 nodes of the history, of one system or of many.
+
+    The arrays are those of `Linear`, all but `pick` with the same first axes.
+    """
+    n, m, k = A.shape[-1], C.shape[-2], len(pick)
+    many = A.shape[:-2]
+    longest = lag.max(axis=-1, initial=0.0)
+    longest = np.where(longest > 0, longest, 1.0)
+    x, slopes = differentiation(order)
+    nodes = interpolation(x, 1 - 2 * lag / longest[..., None])
+    look = np.zeros((*many, k, order + 1, m))
+    look[..., np.arange(k), :, pick] = np.moveaxis(nodes, -2, 0)
+    now, then = look[..., 0, :], look[..., 1:, :].reshape(*many, k, order * m)
+    loop = np.eye(m) - D @ now  # (I - D now) u(0) = C y + D then
+    present = np.linalg.solve(loop, np.concatenate([C, D @ then], axis=-1))
+    top = np.concatenate([A, B @ then], axis=-1) + B @ now @ present
+    scale = (2 / longest)[..., None, None]
+    past = scale * (np.kron(slopes[1:, :1], np.eye(m)) @ present)
+    past[..., n:] += scale * np.kron(slopes[1:, 1:], np.eye(m))
+    return np.concatenate([top, past], axis=-2)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fluidcc.analysis.linear import Array
+
 _STILL = 1e-6  # of the mean size: what moves less does not oscillate
 _HYSTERESIS = 0.25  # of the range on either side of its middle: ripples are no cycles
 _REPEATED = 0.3  # of the variance that has to come again after a period
@@ -49,16 +51,22 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Os
     low, high, mean = float(v.min()), float(v.max()), float(np.trapezoid(v, t) / (t[-1] - t[0]))
     if high - low <= _STILL * max(abs(low), abs(high)):
         return Oscillation(None, low, high, mean)
-    middle, margin = 0.5 * (low + high), _HYSTERESIS * (high - low)
-    starts, armed = [], False
-    for k in range(1, len(t)):
-        armed = armed or v[k - 1] < middle - margin
-        if armed and v[k - 1] < middle <= v[k]:
-            share = (middle - v[k - 1]) / (v[k] - v[k - 1])
-            starts.append(t[k - 1] + share * (t[k] - t[k - 1]))
-            armed = False
+    starts = rises(t, v, low, high)
     period = float(np.mean(np.diff(starts))) if len(starts) > 1 else None
     return Oscillation(period, low, high, mean)
+
+
+def rises(time: Array, values: Array, low: float, high: float) -> list[float]:
+    """When values (T,) rise through the middle of the range `low` to `high`, ripples left out."""
+    middle, margin = 0.5 * (low + high), _HYSTERESIS * (high - low)
+    starts, armed = [], False
+    for k in range(1, len(time)):
+        armed = armed or values[k - 1] < middle - margin
+        if armed and values[k - 1] < middle <= values[k]:
+            share = (middle - values[k - 1]) / (values[k] - values[k - 1])
+            starts.append(float(time[k - 1] + share * (time[k] - time[k - 1])))
+            armed = False
+    return starts
 
 
 def repeating_period(time: ArrayLike, values: ArrayLike) -> float | None:

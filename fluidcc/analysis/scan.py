@@ -41,6 +41,12 @@ class Scale:
             return math.exp((1 - t) * math.log(self.low) + t * math.log(self.high))
         return (1 - t) * self.low + t * self.high
 
+    def share(self, value: float) -> float:
+        """The t of a value."""
+        if self.logarithmic:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
 
 def scale_of(low: float, high: float) -> Scale:
     """The scale between two values: logarithmic over more than one decade."""

@@ -99,6 +99,16 @@ def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
     return tuple(rates)
 
 
+def blank(net: Network) -> tuple[State, Wire]:
+    """A state and a wire of a network with zeros for numbers: nothing is computed."""
+
+    def both(net: Network) -> tuple[State, Wire]:
+        y = initial_state(net)
+        return y, initial_wire(net, y)
+
+    return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(both, net))
+
+
 def held_columns(net: Network) -> tuple[int, ...]:
     """Columns of the wire that change at ticks alone."""
     first = sum(np.size(f.rtt) for f in net.flows)
@@ -117,9 +127,9 @@ class Layout:
     """
 
     def __init__(self, net: Network) -> None:
-        y = initial_state(net)
+        y, travels = blank(net)
         self.unflatten_state = ravel_pytree(y)[1]
-        wire = ravel_pytree(initial_wire(net, y))[0]
+        wire = ravel_pytree(travels)[0]
         self.queue_columns = tuple(range(wire.size, wire.size + len(net.links)))
         index, treedef = jax.tree.flatten(self._seen(net, picks(net)), is_leaf=lambda x: x is None)
         self.treedef = treedef

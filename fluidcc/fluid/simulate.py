@@ -15,7 +15,7 @@ from fluidcc.advice import advice
 from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way, round_trip
 from fluidcc.fluid.flights import excess_in_flight
 from fluidcc.fluid.integrate import integrate
-from fluidcc.fluid.layout import initial_state, initial_wire, starts_late
+from fluidcc.fluid.layout import blank, starts_late
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.network_system import network_system
@@ -167,13 +167,6 @@ def _propagation(net: Network, name: str) -> Floats:
     return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
 
 
-@jax.jit
-def _shapes(net: Network) -> tuple[Any, Any]:
-    """A state and a wire of the network, whose structure flat vectors are read back into."""
-    y = initial_state(net)
-    return y, initial_wire(net, y)
-
-
 def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     """What a run reports of link k, in the order of LinkRun."""
     link, said = net.links[k], wire.signals[k]
@@ -215,7 +208,7 @@ def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
 @jax.jit
 def report(net: Network, states: jax.Array, records: jax.Array) -> tuple[list, list]:
     """What a run tells of each link and each group, from states (T, n) and records (T, U)."""
-    y, wire = _shapes(net)
+    y, wire = blank(net)
     to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(wire)[1]
     width = ravel_pytree(wire)[0].size
 
@@ -350,7 +343,7 @@ def simulate(
     system, y0, args = network_system(net, until=until)
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
-        smooth = not jax.tree.leaves(_shapes(args.net)[0].clocks)
+        smooth = not jax.tree.leaves(blank(args.net)[0].clocks)
         smooth = smooth and not any(k.queue.jumps() or k.queue.limits for k in net.links)
         mesh = Located(rtol=1e-6) if few and smooth else uniform_mesh(net)
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)

@@ -17,7 +17,7 @@ from fluidcc.analysis.crossings import Crossings, _jump
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import polish
-from fluidcc.analysis.scan import Sample, Scale
+from fluidcc.analysis.scan import Sample, Scale, scale_of
 from fluidcc.analysis.stability import stability
 from fluidcc.errors import ScenarioError
 from fluidcc.scenario import load
@@ -159,6 +159,14 @@ def test_the_frequency_at_a_jump_is_that_of_the_unstable_side():
     rightmost = eigenvalues[np.argmax(eigenvalues.real)]
     assert jump.frequency == pytest.approx(abs(rightmost.imag), rel=1e-5)
     assert found.to_dict()["crossings"][0]["jump"] is True
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 3.0), (1e-6, 0.5)])
+def test_a_scale_and_its_inverse(low, high):
+    scale = scale_of(low, high)
+    assert scale.logarithmic == (low > 0)
+    for t in (-0.1, 0.0, 0.3, 1.0):
+        assert scale.share(scale.value(t)) == pytest.approx(t, abs=1e-15)
 
 
 def test_the_frequency_at_a_jump_is_null_where_no_unstable_root_is_located():

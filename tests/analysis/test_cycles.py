@@ -1,6 +1,9 @@
 """Limit cycles: exact ones, published amplitudes, and the settled end of located simulations."""
 
+import dataclasses
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +14,15 @@ from scipy.special import lambertw
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
 from fluidcc.analysis.cycles.settled import simulated
-from fluidcc.analysis.cycles.subjects import network_model
+from fluidcc.analysis.cycles.subjects import alike_joined, network_model, steady
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.cli import report
+from fluidcc.fluid.simulate import uniform_mesh
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.network import Start
 
 HUTCHINSON = fc.DelayEquation(
     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 2.0}, 0.0
@@ -161,6 +167,19 @@ def test_cycles_are_unstable_before_the_fold_and_after_it_until_the_delay_is_too
     assert (verdicts[0], True in verdicts, verdicts[-1]) == (False, True, False)
 
 
+def test_a_branch_is_shown(fold):
+    """As text, as a table, as a dataset and as a picture."""
+    assert "fold at -0.2" in repr(fold) and fold.failure == ""
+    (head, *_) = report.cycles(fold.to_dict(), fold.path, fold.unit)
+    assert head.row_count == len(fold.branches[0].cycles)
+    data = fold.to_dataset()
+    assert data["state_0"].dims == ("point", "extreme") and (fold.low, fold.high) == (-0.35, 0.15)
+    extremes, periods = fc.plot(fold).get_axes()
+    assert (extremes.get_ylabel(), periods.get_ylabel()) == ("state", "period [s]")
+    nothing = fc.cycles(turning(0.1, 1.0, -1.0), "mu", -0.9, -0.5)
+    assert not nothing.branches and "no Hopf point" in nothing.message and fc.plot(nothing)
+
+
 # by located Runge-Kutta runs of 128 steps per lag, settled to rounding; order 4 was observed
 SETTLED = {
     0.005: (1.87418733, (113.3437093, 266.8709940), (13.96771235, 17.36325661)),
@@ -221,13 +240,68 @@ def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
     """What stands for a cycle where collocation cannot."""
     points, exact = np.linspace(0.0, 80.0, 8001), fc.cycle(hollot(w_q=0.005))
     net, calm = hollot(w_q=0.005), hollot(w_q=5e-5)
-    found = taken.of_trajectory(fc.simulate(net, until=80.0, points=points), "because")
+    found, _ = taken.of_trajectory(fc.simulate(net, until=80.0, points=points), "because")
     assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
     assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
     ends = exact.links["bottleneck"].queue
     assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
-    still = taken.of_trajectory(fc.simulate(calm, until=80.0, points=points), "because")
+    still, _ = taken.of_trajectory(fc.simulate(calm, until=80.0, points=points), "because")
     assert still.status == "none" and ("dies away" in still.message or "rest" in still.message)
+
+
+@pytest.mark.parametrize(
+    ("course", "status"),
+    [
+        (lambda t: 30 + np.sin(2 * np.pi * t / 7), "simulated"),
+        (lambda t: 30 + np.exp(-t / 20) * np.sin(2 * np.pi * t / 7), "none"),
+        (lambda t: 30 - 10 * np.exp(-t / 30), "none"),
+        (lambda t: 30 + 0 * t, "none"),
+        (lambda t: 30 + t / 10, "incomplete"),
+    ],
+    ids=["repeats", "dies away", "comes to rest", "rests", "goes on"],
+)
+def test_what_the_end_of_a_simulation_tells(course, status):
+    time = np.linspace(0.0, 100.0, 2001)
+    link = SimpleNamespace(queue=course(time), average=course(time))
+    run: Any = SimpleNamespace(time=time, links={"l": link}, flows={})
+    found, _ = taken.of_trajectory(run, "because")
+    assert found.status == status and "because" in found.message
+    assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
+
+
+def in_two_groups():
+    """Flows of one kind in two groups, of which one starts later and the other has more."""
+    net = hollot(w_q=0.005)
+    first = dataclasses.replace(net.flows[0], n=np.array([40.0]))
+    second = dataclasses.replace(first, n=np.array([20.0]), start=Start(2.0, 2.0))
+    return dataclasses.replace(
+        net, flows=(first, second), flow_names=("first", "second"), delay="fifo"
+    )
+
+
+def test_groups_that_are_alike_are_joined():
+    net = steady(in_two_groups())
+    one, place = alike_joined(net)
+    assert (place, one.flow_names) == ((0, 0), ("first",))
+    assert one.flows[0].n == pytest.approx([60.0])
+    other = dataclasses.replace(net.flows[1], rtt=np.array([0.3]))
+    apart = dataclasses.replace(net, flows=(net.flows[0], other))
+    assert alike_joined(apart) == (apart, (0, 1))
+
+
+@pytest.mark.slow
+def test_groups_that_are_alike_end_in_the_cycle_in_which_they_move_as_one():
+    """Half a minute."""
+    net = in_two_groups()
+    found = fc.cycle(net)
+    assert found.status == "simulated" and "2 groups of flows that are alike" in found.message
+    assert found.flows["first"] == found.flows["second"]
+    points = np.linspace(0.0, 60.0, 12001)
+    run = fc.simulate(net, until=60.0, points=points, mesh=uniform_mesh(net))
+    seen = fc.oscillation(run.time, run.links["bottleneck"].queue, after=40.0)
+    assert found.period == pytest.approx(seen.period, rel=1e-3)
+    ends = found.links["bottleneck"].queue
+    assert ends == pytest.approx((seen.lowest, seen.highest), rel=2e-3)
 
 
 def test_results_are_labelled_and_plain():

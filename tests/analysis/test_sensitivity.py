@@ -1,11 +1,14 @@
 """Derivatives of trajectories against differences of the located solution, events in the way."""
 
+import dataclasses
+
 import analysis_cases as cases
 import jax
 import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.laws.queue.pi import PI
 
 END, STEP = 4.0, 0.2 / 32
 POINTS = np.linspace(0.0, END, 33)[1:]
@@ -39,6 +42,13 @@ RUNS = {
 }  # fmt: skip
 
 
+def sampled():
+    """A controller that moves its marking every few milliseconds."""
+    net = cases.hollot(buffer=800.0)
+    link = dataclasses.replace(net.links[0], queue=PI(q_ref=200.0))
+    return start(dataclasses.replace(net, links=(link,)), 14.0, 190.0)
+
+
 def moved(net, path, value):
     if path.endswith(".n"):
         return jax.jit(lambda v: fc.replace(net, {path: v}))(value)
@@ -60,14 +70,25 @@ def shown(links, flows):
 @pytest.mark.slow
 def test_derivatives_across_events(name):
     """Parameters, delays, initial state: 1e-6 of the largest change over the run. Half a minute."""
-    net = RUNS[name]
-    found = fc.sensitivity(net, PATHS, until=END, points=POINTS, mesh=fc.Located(STEP))
-    assert len(found.run.breaking_points) > 5
+    check(RUNS[name], PATHS, 5)
+
+
+@pytest.mark.slow
+def test_derivatives_across_ticks():
+    """The time between samples moves all that is held from sample to sample. One minute."""
+    paths = ("flow.rtt", "link.queue.k_pi", "link.queue.interval", "link.initial.queue")
+    check(sampled(), paths, 600)
+
+
+def check(net, paths, breaks):
+    """Compare with differences, over a run with more breaking points than `breaks`."""
+    found = fc.sensitivity(net, paths, until=END, points=POINTS, mesh=fc.Located(STEP))
+    assert len(found.run.breaking_points) > breaks
     np.testing.assert_allclose(
         shown(found.run.links, found.run.flows), shown(simulated(net).links, simulated(net).flows),
         rtol=1e-10, atol=1e-10,
     )  # fmt: skip
-    for path in PATHS:
+    for path in paths:
         at = fc.number_at(net, path)
         step = 1e-6 * (at or 1.0)
         up = simulated(moved(net, path, at + step))
@@ -119,6 +140,10 @@ def test_shown_and_refused():
     assert "by flow.n" in repr(found) and found.to_dict()["slopes"]["flow.n"]["links"]
     with pytest.raises(ValueError, match="Located with a step"):
         fc.sensitivity(net, ["flow.n"], until=END, mesh=fc.Located(rtol=1e-6))
+    with pytest.raises(ValueError, match="'ack' or 'mgt', got 'self_clocked'"):
+        fc.sensitivity(cases.ecn_mod(rates="self_clocked"), ["flow.n"], until=END)
+    with pytest.raises(ValueError, match="'explicit', got 'fifo'"):
+        fc.sensitivity(dataclasses.replace(net, delay="fifo"), ["flow.n"], until=END)
     with pytest.raises(ValueError, match="within 0 and"):
         fc.sensitivity(net, ["flow.n"], until=END, after=END)
     with pytest.raises(fc.ScenarioError, match=r"links\.bottleneck\.queue"):

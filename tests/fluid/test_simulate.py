@@ -129,7 +129,9 @@ def mixed(rates: str = "ack", delay: str = "explicit", w_q: float = 0.002) -> Ne
     return Network((link,), (mod, newreno), rates=rates, delay=delay, flow_names=("mod", "newreno"))
 
 
+@pytest.mark.slow
 def test_three_meshes_agree_on_the_start_of_the_mix():
+    """Some two minutes, nearly all of them to compile the three solvers for this network."""
     points = np.linspace(0.2, 1.4, 7)  # with an empty queue, marks, and RED's drops
     meshes = [Located(rtol=1e-8), Uniform(0.0005), MethodOfSteps(rtol=1e-9, atol=1e-9)]
     runs = [simulate(mixed(), until=1.4, points=points, mesh=m) for m in meshes]
@@ -140,7 +142,9 @@ def test_three_meshes_agree_on_the_start_of_the_mix():
     np.testing.assert_allclose(uniform, located, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_both_delays_settle_at_the_same_point():
+    """Some forty seconds."""
     runs = [
         simulate(mixed(delay=d, w_q=0.0001), until=60.0, points=[60.0], mesh=Uniform(0.0018))
         for d in ("explicit", "fifo")

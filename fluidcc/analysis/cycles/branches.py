@@ -19,14 +19,12 @@ from fluidcc.analysis.cycles.subjects import NotHereError, equation_model, netwo
 from fluidcc.analysis.cycles.verb import check, cycle, result_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.model import ends_of, family, unit_of
-from fluidcc.analysis.scan import Scale
+from fluidcc.analysis.scan import Scale, scale_of
 from fluidcc.network import Network
 from fluidcc.results import plain
 
 if TYPE_CHECKING:
     import xarray
-
-_DECADES = 10.0  # ratio of the ends from which shares of the range are logarithmic
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +56,16 @@ class Cycles:
 
     path: str
     unit: str
+    low: float
+    high: float
     branches: tuple[CycleBranch, ...]
     message: str
+
+    @property
+    def failure(self) -> str:
+        """Which branches end inside the range, and why; empty where none does."""
+        lost = [(branch.hopf, branch.message) for branch in self.branches if branch.message]
+        return "; ".join(f"the branch from {hopf:.6g} ends: {why}" for hopf, why in lost)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists."""
@@ -144,24 +150,19 @@ def cycles(
         For a path that does not exist or has no number, and for ends out of range.
     """
     ends = ends_of(net, path, low, high, "cycles")
-    scale = Scale(*ends, ends[0] > 0 and ends[1] / ends[0] > _DECADES)
+    scale = scale_of(*ends)
     member = family(net, [path], "cycles")
-    found = crossings(net, path, *ends)
+    found = crossings(net, path, *ends, criticality=False)
     every = [c for c in (*found.crossings, *found.further) if not c.jump and c.frequency]
     branches = [_followed(member, scale, c.value, float(c.frequency or 0), points) for c in every]
-    message = "" if every else "no Hopf point in this range: no cycles are born here"
-    return Cycles(path, unit_of(net, path), tuple(branches), message)
+    told = [] if every else ["no Hopf point in this range: no cycles are born here"]
+    if found.gaps or not found.certified:
+        told.append("Hopf points may be missing, as not all of the range has a certain verdict")
+    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(told))
 
 
 def _model(net: Network | DelayEquation) -> Model:
     return (equation_model(net) if isinstance(net, DelayEquation) else network_model(net))[0]
-
-
-def _share(scale: Scale, value: float) -> float:
-    """The inverse of `Scale.value`."""
-    if scale.logarithmic:
-        return math.log(value / scale.low) / math.log(scale.high / scale.low)
-    return (value - scale.low) / (scale.high - scale.low)
 
 
 def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: int) -> CycleBranch:
@@ -178,7 +179,7 @@ def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: 
     values, found, shares = [], [], []
     try:
         steps = Branch(at).followed(
-            state_of_rest(member(hopf)), _share(scale, hopf), 2.0 * math.pi / frequency, sound
+            state_of_rest(member(hopf)), scale.share(hopf), 2.0 * math.pi / frequency, sound
         )
         while True:
             place = next(steps)

@@ -163,18 +163,21 @@ def _continuity(entries: _Entries, orbit: Orbit, residual: Array, still: Array) 
     )
 
 
+def condition_size(by_y: Array, by_z: Array) -> float:
+    """Size of a condition's derivatives, by which it is divided."""
+    return float(np.max(np.abs(by_y)) + np.max(np.abs(by_z), initial=0.0))
+
+
 def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> None:
     """What ends each segment happens at its end."""
-    segments = len(orbit.ends)
-    last = np.searchsorted(orbit.segment, np.arange(segments), side="right") - 1
-    points = points_at(model, orbit, last, np.ones(segments))
+    points = points_at(model, orbit, orbit.last, np.ones(len(orbit.ends)))
     value, by_y, by_z = model.conditions(points.y, points.z, orbit.modes)
     for k, event in enumerate(orbit.events):
         row = np.array([[entries.first_end + k]])
         here = Points(*(v[k : k + 1] for v in points))
         if event.kind == GUARD:
             pick = (slice(k, k + 1), slice(event.index, event.index + 1))
-            size = np.max(np.abs(by_y[pick])) + np.max(np.abs(by_z[pick]), initial=0.0)
+            size = condition_size(by_y[pick], by_z[pick])
             residual[row[0, 0]] = value[k, event.index] / size
             entries.add_function(model, here, row, by_y[pick] / size, by_z[pick] / size)
             continue

@@ -19,10 +19,7 @@ def extremes(orbit: Orbit, values: Callable[[Array], Array]) -> Array:
     They are told from even points of every interval, and from the tops of the parabolas through
     three of these.
     """
-    theta = np.linspace(0.0, 1.0, _FINE + 1)
-    count = len(orbit.segment)
-    every = np.repeat(np.arange(count), _FINE + 1)
-    found = values(orbit.states(every, np.tile(theta, count))).reshape(count, _FINE + 1, -1)
+    _, found = sampled(orbit, values)
     number = found.shape[-1]
     low, high = _tops(-found), _tops(found)
     tops = values(orbit.states(*(np.concatenate(v) for v in zip(low, high, strict=True))))
@@ -32,6 +29,15 @@ def extremes(orbit: Orbit, values: Callable[[Array], Array]) -> Array:
     ends = np.stack([least, greatest], axis=-1)
     rounded = np.abs(ends) < _ROUNDING * np.abs(ends).max(1, keepdims=True)
     return np.where(rounded, 0.0, ends)
+
+
+def sampled(orbit: Orbit, values: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Even places (F,) in every interval, and functions of the states there, (L, F, R)."""
+    theta = np.linspace(0.0, 1.0, _FINE + 1)
+    count = len(orbit.segment)
+    every = np.repeat(np.arange(count), len(theta))
+    found = values(orbit.states(every, np.tile(theta, count)))
+    return theta, found.reshape(count, len(theta), -1)
 
 
 def _tops(found: Array) -> tuple[Array, Array]:

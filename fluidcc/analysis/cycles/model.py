@@ -70,7 +70,7 @@ class Model:
 
         They are told from just beside the states: on a bound itself they have no derivatives.
         """
-        aside = _ASIDE * (1.0 + np.abs(y))
+        aside = beside(y)
         function = functools.partial(_conditions, self.system)
         value, by_y, by_z = chunked(function, self.args, y + aside, z, mode)
         return value - np.einsum("qgn,qn->qg", by_y, aside), by_y, by_z
@@ -91,6 +91,11 @@ class Model:
     def guards(self) -> bool:
         """Whether anything can switch."""
         return self.system.events is not None or self.system.kinks is not None
+
+
+def beside(y: Any) -> Any:
+    """Distance from states at which a bound counts as touched."""
+    return _ASIDE * (1.0 + abs(y))
 
 
 def chunked(function: Any, args: Any, *arrays: Array) -> Any:
@@ -122,6 +127,24 @@ def _no_look(time: Any, column: Any) -> Any:
     raise NotImplementedError("lags that look into the past")
 
 
+def present(system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any) -> Any:
+    """Slopes (n,) and the record's columns (w,) at one point."""
+    now = jnp.zeros(())
+    slope = system.slope(now, y, z, args, mode)
+    if system.record is None:
+        return slope
+    record = system.record(now, y, z, args, mode)
+    return jnp.concatenate([slope, record[jnp.array(columns)]])
+
+
+def conditions(system: System, args: Any, y: Any, z: Any, mode: Any) -> Any:
+    """Guards and then kinks (g,) at one point."""
+    guards = [] if system.events is None else [system.events.guards]
+    kinks = [] if system.kinks is None else [system.kinks]
+    parts = [function(jnp.zeros(()), y, z, args, mode) for function in (*guards, *kinks)]
+    return jnp.concatenate([*parts, jnp.zeros(0)])
+
+
 def _with_derivatives(function: Any, y: Any, z: Any) -> tuple[Any, Any, Any]:
     """Value and derivatives by y and z."""
 
@@ -137,15 +160,9 @@ def _with_derivatives(function: Any, y: Any, z: Any) -> tuple[Any, Any, Any]:
 def _present(
     system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any
 ) -> tuple[Any, Any, Any]:
-    now = jnp.zeros(())
-
     def one(y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
         def function(y: Any, z: Any) -> Any:
-            slope = system.slope(now, y, z, args, mode)
-            if system.record is None:
-                return slope
-            record = system.record(now, y, z, args, mode)
-            return jnp.concatenate([slope, record[jnp.array(columns)]])
+            return present(system, columns, args, y, z, mode)
 
         return _with_derivatives(function, y, z)
 
@@ -154,16 +171,9 @@ def _present(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _conditions(system: System, args: Any, y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
-    now = jnp.zeros(())
-
     def one(y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
         def function(y: Any, z: Any) -> Any:
-            parts = []
-            if system.events is not None:
-                parts.append(system.events.guards(now, y, z, args, mode))
-            if system.kinks is not None:
-                parts.append(system.kinks(now, y, z, args, mode))
-            return jnp.concatenate([*parts, jnp.zeros(0)])
+            return conditions(system, args, y, z, mode)
 
         return _with_derivatives(function, y, z)
 
@@ -180,7 +190,7 @@ def _modes(system: System, args: Any, y: Any, z: Any) -> tuple[Any]:
         initial, limit = system.events.initial, system.limit
         if limit is None:
             return initial(now, y, z, args).astype(jnp.int32)
-        aside = _ASIDE * (1.0 + jnp.abs(y))  # what rests at a bound may be off it by rounding
+        aside = beside(y)  # what rests at a bound may be off it by rounding
         none = jnp.zeros(0, jnp.int32)
         low, high = (
             initial(now, limit(y + side * aside, none, args), z, args).astype(jnp.int32)

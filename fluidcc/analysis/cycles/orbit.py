@@ -77,6 +77,11 @@ class Orbit:
         """Length of each interval, (L,)."""
         return (self.ends - self.begins)[self.segment] * self.width
 
+    @functools.cached_property
+    def last(self) -> Array:
+        """Last interval of each segment, (S,)."""
+        return np.searchsorted(self.segment, np.arange(len(self.ends)), side="right") - 1
+
     def time(self, interval: Array, theta: Array) -> Array:
         """Time of each point."""
         return self.times[interval] + self.lengths[interval] * theta
@@ -139,10 +144,9 @@ def points_at(model: Model, orbit: Orbit, interval: Array, theta: Array) -> Poin
     place, _ = orbit.place(late)
     if orbit.reach is not None:
         first: Array = np.searchsorted(orbit.segment, np.arange(segments))
-        last: Array = np.searchsorted(orbit.segment, np.arange(segments), side="right") - 1
         low, high = np.moveaxis(orbit.reach[orbit.segment[interval]], -1, 0)
         least = first[low % segments] + count * (low // segments)
-        most = last[high % segments] + count * (high // segments)
+        most = orbit.last[high % segments] + count * (high // segments)
         place = np.clip(place, least, most)
     of, wrap = place % count, -(place // count)
     at = (late + wrap * orbit.period - orbit.times[of]) / orbit.lengths[of]

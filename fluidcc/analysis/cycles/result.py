@@ -47,7 +47,8 @@ class Cycle:
 
     `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the
     cycle), `relay` (the exact switching cycle of a relay), `simulated` (the settled end of a
-    simulation: period and extremes to a few digits, no multipliers), or `none`, with `period` None.
+    simulation: period and extremes to a few digits, no multipliers); with `period` None `none`, as
+    the model comes to rest, or `incomplete`, as the search came to no answer.
     `floquet` begins with the trivial multiplier 1; those below 1e-6 are left out. `stable` tells
     whether all others are inside the unit circle, None where that is not known. `error` is by how
     much period and extremes changed, relatively, from mesh to mesh; the last mesh is better than
@@ -140,3 +141,8 @@ class Cycle:
 def none_found(message: str) -> Cycle:
     """No cycle, and why."""
     return Cycle(None, {}, {}, (), "none", message)
+
+
+def not_known(message: str) -> Cycle:
+    """Neither a cycle nor rest, and why."""
+    return Cycle(None, {}, {}, (), "incomplete", message)

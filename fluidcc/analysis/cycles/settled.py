@@ -10,6 +10,7 @@ import numpy as np
 
 from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.analysis.oscillation import rises
 from fluidcc.fluid.integrate import integrate
 from fluidcc.fluid.meshes import Located
 from fluidcc.fluid.status import Status
@@ -22,7 +23,6 @@ _SAMPLES = 3  # per step, of the search for periods
 _TURNS = 6  # most turns after which a cycle may repeat
 _AGREE = 0.02  # of the range: how near a state comes back once a run may have settled
 _STILL = 1e-6  # of the size: what moves less rests
-_HYSTERESIS = 0.25
 
 
 class RunError(ValueError):
@@ -111,7 +111,7 @@ def last_return(run: Run, step: float) -> Return:
     if np.all(ranges <= _STILL * size):
         return Return(None, run.end, 0.0, 0, rests=True)
     lead = int(np.argmax(ranges / size))
-    starts = np.array(_rises(time, states[:, lead], low[lead], high[lead]))
+    starts = np.array(rises(time, states[:, lead], low[lead], high[lead]))
     if len(starts) < 3:
         return Return(None, run.end, np.inf, 0, rests=False)
     at_starts = run.states(starts)
@@ -126,19 +126,6 @@ def last_return(run: Run, step: float) -> Return:
     return best
 
 
-def _rises(time: Array, values: Array, low: float, high: float) -> list[float]:
-    """When values rise through the middle of their range, ripples left out."""
-    middle, margin = 0.5 * (low + high), _HYSTERESIS * (high - low)
-    starts, armed = [], False
-    for k in range(1, len(time)):
-        armed = armed or values[k - 1] < middle - margin
-        if armed and values[k - 1] < middle <= values[k]:
-            share = (middle - values[k - 1]) / (values[k] - values[k - 1])
-            starts.append(float(time[k - 1] + share * (time[k] - time[k - 1])))
-            armed = False
-    return starts
-
-
 def settling(
     model: Model, y0: Any, *, shortest: float, longest: float
 ) -> Iterator[tuple[Run, Return]]:
@@ -151,7 +138,7 @@ def settling(
     while True:
         run = simulated(model, y0, until)
         end = last_return(run, step / _SAMPLES)
-        last = end.rests or 4 * until > longest
+        last = end.rests or 4 * until > longest or 4 * len(run.rows) > _ROOM
         if last or end.apart < _AGREE:
             yield run, end
         if last:

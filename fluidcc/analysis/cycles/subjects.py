@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,7 @@ from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.rates import FREE, HIGH, LOW
 from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, Start, numeric
+from fluidcc.network import Flows, Network, Start, numeric
 
 _FEW_CLASSES = 4  # as for trajectories: every distinct delay multiplies the breaking points
 _PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
@@ -35,6 +37,28 @@ def steady(net: Network) -> Network:
     """The network long after its start: flows have all begun, and calls are at their mean."""
     flows = tuple(dataclasses.replace(f, start=Start()) for f in as_fluid(net).flows)
     return with_mean_calls(dataclasses.replace(as_fluid(net), flows=flows))
+
+
+def alike_joined(net: Network) -> tuple[Network, tuple[int, ...]]:
+    """The network with groups that differ in their numbers of flows alone made one, and the group
+    that each group has become part of.
+    """
+    kept: list[Flows] = []
+    place = []
+    for flows in net.flows:
+        k = next((k for k, own in enumerate(kept) if _alike(own, flows)), len(kept))
+        if k == len(kept):
+            kept.append(flows)
+        else:
+            kept[k] = dataclasses.replace(kept[k], n=kept[k].n + flows.n)
+        place.append(k)
+    names = tuple(net.flow_names[place.index(k)] for k in range(len(kept)))
+    return dataclasses.replace(net, flows=tuple(kept), flow_names=names), tuple(place)
+
+
+def _alike(one: Flows, other: Flows) -> bool:
+    """Whether groups have the same laws, ways and numbers but for how many flows they are."""
+    return eqx.tree_equal(one, dataclasses.replace(other, n=one.n)) is True
 
 
 def network_model(net: Network) -> tuple[Model, Array]:
@@ -106,13 +130,17 @@ def _observed(net: Network, y: Any) -> Any:
     return (jax.vmap(one)(y),)
 
 
-def network_values(net: Network, y: Array) -> Array:
-    """Queues, averages and windows (Q, R) of states (Q, n)."""
-    return chunked(_observed, numeric(steady(net)), y)[0]
+def reported(net: Network | DelayEquation) -> Callable[[Array], Array]:
+    """What is told of states, from (Q, n) to (Q, R): queues, averages and windows of a network."""
+    if isinstance(net, DelayEquation):
+        return lambda y: y
+    numbers = numeric(steady(net))
+    return lambda y: chunked(_observed, numbers, y)[0]
 
 
 def labels(net: Network) -> list[tuple[str, str, str, int]]:
-    """Kind, name, quantity and number in its group of each value of `network_values`."""
+    """Kind, name, quantity and number in its group of each value `reported` of a network."""
+    net = as_fluid(net)
     out = [("links", name, "queue", 0) for name in net.link_names]
     out += [("links", name, "average", 0) for name in net.link_names]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
@@ -122,8 +150,8 @@ def labels(net: Network) -> list[tuple[str, str, str, int]]:
 
 def told(net: Network, orbit: Orbit) -> list[str]:
     """What switches in an orbit of a network."""
-    out, links = [], len(net.links)
-    net = steady(net)
+    net, out = steady(net), []
+    links = len(net.links)
     for k, name in enumerate(net.link_names):
         words = {LOW: "runs empty", HIGH: "is full"}
         out += [f"links.{name} {words[m]}" for m in (LOW, HIGH) if np.any(orbit.modes[:, k] == m)]

@@ -16,7 +16,14 @@ from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.newton import LostError, remeshed, solved
 from fluidcc.analysis.cycles.orbit import Orbit, nodes_of, points_at
 from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.analysis.cycles.result import Course, Cycle, FlowsCycle, LinkCycle, none_found
+from fluidcc.analysis.cycles.result import (
+    Course,
+    Cycle,
+    FlowsCycle,
+    LinkCycle,
+    none_found,
+    not_known,
+)
 from fluidcc.analysis.cycles.settled import RunError, settling
 from fluidcc.analysis.cycles.simulated import from_relay, from_simulation
 from fluidcc.analysis.cycles.subjects import (
@@ -24,10 +31,11 @@ from fluidcc.analysis.cycles.subjects import (
     equation_model,
     labels,
     network_model,
-    network_values,
+    reported,
     told,
 )
 from fluidcc.analysis.delay_equation import DelayEquation
+from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.network import Network
 
 MESHES = (24, 36, 54)
@@ -60,7 +68,8 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     Returns
     -------
     Cycle
-        With status `none` and a message where the run comes to rest, or does not repeat.
+        With status `none` where the run comes to rest, `incomplete` where it does not repeat, and
+        a message.
     """
     if isinstance(net, DelayEquation):
         model, y0 = equation_model(net)
@@ -119,7 +128,7 @@ def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> 
     if found is not None:
         return found
     if isinstance(net, DelayEquation):
-        return none_found(f"no cycle found: {why}")
+        return not_known(f"no cycle found: {why}")
     return from_simulation(net, why)
 
 
@@ -139,7 +148,7 @@ def collocated(net: Network | DelayEquation, model: Model, orbit: Orbit) -> Cycl
         orbit = solved(model, remeshed(model, orbit, count))
         if np.all(amplitude(orbit) <= _VANISHED * begin):
             return none_found("no cycle: the oscillation decays to the equilibrium")
-        ends = extremes(orbit, _values(net))
+        ends = extremes(orbit, reported(net))
         now = np.vstack([[orbit.period, orbit.period], ends])
         if before is not None:
             size = np.maximum(np.abs(now).max(1), 1e-9)
@@ -155,12 +164,6 @@ def amplitude(orbit: Orbit) -> Array:
     ranges = orbit.start.max(0) - orbit.start.min(0)
     size = np.abs(orbit.start).max(0) + 1e-12
     return np.where(ranges > _SMALL * size, ranges, 0.0)
-
-
-def _values(net: Network | DelayEquation) -> Any:
-    if isinstance(net, DelayEquation):
-        return lambda y: y
-    return lambda y: network_values(net, y)
 
 
 def check(model: Model, orbit: Orbit) -> None:
@@ -191,7 +194,7 @@ def result_of(
     others = np.delete(floquet, trivial) if len(floquet) else floquet
     floquet = np.append(floquet[trivial : trivial + 1], others)
     stable = bool(np.all(np.abs(others) < 1.0))
-    ends = [(float(a), float(b)) for a, b in extremes(orbit, _values(net))]
+    ends = [(float(a), float(b)) for a, b in extremes(orbit, reported(net))]
     status = "nonsmooth" if orbit.events else "smooth"
     parts: dict[str, Any] = {}
     messages: list[str] = []
@@ -205,7 +208,7 @@ def result_of(
     if not len(others):
         messages.append("superstable: perturbations are forgotten within a period")
     time = np.linspace(0.0, orbit.period, _POINTS)
-    values = _values(net)(orbit.at(time))
+    values = reported(net)(orbit.at(time))
     course = Course(time, dict(zip(names, values.T, strict=True)))
     return Cycle(
         orbit.period, links, flows, tuple(complex(mu) for mu in floquet), status,
@@ -220,9 +223,10 @@ def by_name(
     known: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for (_, name, key, _), pair in zip(labels(net), ends, strict=True):
         known.setdefault((name, key), []).append(pair)
+    fluid = as_fluid(net)
     links = {
         name: LinkCycle(known[name, "queue"][0], known[name, "average"][0])
-        for name in net.link_names
+        for name in fluid.link_names
     }
-    flows = {name: FlowsCycle(tuple(known[name, "window"])) for name in net.flow_names}
+    flows = {name: FlowsCycle(tuple(known[name, "window"])) for name in fluid.flow_names}
     return links, flows

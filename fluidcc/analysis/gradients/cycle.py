@@ -19,13 +19,14 @@ import scipy.optimize
 import scipy.sparse.linalg
 
 from fluidcc.analysis.cycles import polynomials as poly
-from fluidcc.analysis.cycles.equations import equations
-from fluidcc.analysis.cycles.model import Model, chunked
+from fluidcc.analysis.cycles.equations import condition_size, equations
+from fluidcc.analysis.cycles.extremes import sampled
+from fluidcc.analysis.cycles.model import Model, beside, chunked, conditions, present
 from fluidcc.analysis.cycles.newton import system_of
 from fluidcc.analysis.cycles.orbit import GUARD, Orbit, Points, nodes_of, points_at
 from fluidcc.analysis.cycles.polynomials import POINTS
 from fluidcc.analysis.cycles.result import Cycle
-from fluidcc.analysis.cycles.subjects import labels, network_values
+from fluidcc.analysis.cycles.subjects import labels, reported
 from fluidcc.analysis.cycles.verb import cycle
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.analysis.gradients.directions import directions
@@ -37,16 +38,7 @@ from fluidcc.fluid.system import System
 from fluidcc.network import Network
 from fluidcc.scenario.paths import full_path
 
-_ASIDE = 1e-9  # of the states: conditions are told beside bounds, as the model tells them
-_FINE = 12  # parts of an interval in which an extreme is looked for
 _SMALL = 1e-6  # of the states: step of a difference of values that are linear in them
-
-
-def _values(net: Network | DelayEquation) -> Callable[[Array], Array]:
-    """What is reported of states (Q, n): (Q, R)."""
-    if isinstance(net, DelayEquation):
-        return lambda y: y
-    return lambda y: network_values(net, y)
 
 
 def orbit_slopes(model: Model, orbit: Orbit, along: Sequence[Any]) -> Array:
@@ -66,7 +58,7 @@ def _pushed(model: Model, orbit: Orbit, along: Any) -> Array:
     interval, theta = nodes_of(orbit)
     points = points_at(model, orbit, interval, theta)
     mode = orbit.modes[orbit.segment[interval]]
-    pushed, _ = _along(model, points, mode, along, conditions=False)
+    pushed, _ = _along(model, points, mode, along, at_ends=False)
     length = orbit.lengths[interval][:, None]
     blocks = np.zeros((count, n + len(theta) // count * (n + w)))
     rises, wires = (-length * pushed[:, :n]).reshape(count, -1), pushed[:, n:].reshape(count, -1)
@@ -81,15 +73,13 @@ def _pushed(model: Model, orbit: Orbit, along: Any) -> Array:
 def _ends_pushed(model: Model, orbit: Orbit, along: Any) -> Array:
     """Derivative (S,) of the conditions that end segments, scaled as they are."""
     segments = len(orbit.ends)
-    last = np.searchsorted(orbit.segment, np.arange(segments), side="right") - 1
-    points = points_at(model, orbit, last, np.ones(segments))
+    points = points_at(model, orbit, orbit.last, np.ones(segments))
     _, by_y, by_z = model.conditions(points.y, points.z, orbit.modes)
-    pushed, lags = _along(model, points, orbit.modes, along, conditions=True)
+    pushed, lags = _along(model, points, orbit.modes, along, at_ends=True)
     out = np.zeros(segments)
     for k, event in enumerate(orbit.events):
         if event.kind == GUARD:
-            own = by_y[k, event.index], by_z[k, event.index]
-            size = np.max(np.abs(own[0])) + np.max(np.abs(own[1]), initial=0.0)
+            size = condition_size(by_y[k, event.index], by_z[k, event.index])
             out[k] = pushed[k, event.index] / size
         else:
             out[k] = -lags[k, event.index]
@@ -97,14 +87,14 @@ def _ends_pushed(model: Model, orbit: Orbit, along: Any) -> Array:
 
 
 def _along(
-    model: Model, points: Points, mode: Array, along: Any, *, conditions: bool
+    model: Model, points: Points, mode: Array, along: Any, *, at_ends: bool
 ) -> tuple[Array, Array]:
     """Derivatives of the present, or of the conditions, and of the lags, at points held."""
     columns = () if model.direct else model.columns
-    function = functools.partial(_derivatives, model.system, columns, conditions)
+    function = functools.partial(_derivatives, model.system, columns, at_ends)
     late = chunked(functools.partial(_lags, model.system), (model.args, along), points.y)[0]
     dz = -points.pull * late[:, model.lag_of]
-    y = points.y + _ASIDE * (1.0 + np.abs(points.y)) if conditions else points.y
+    y = points.y + beside(points.y) if at_ends else points.y
     value = chunked(function, (model.args, along), y, points.z, dz, mode)[0]
     return value, late
 
@@ -122,23 +112,14 @@ def _lags(system: System, numbers: tuple[Any, Any], y: Any) -> tuple[Any]:
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _derivatives(
-    system: System, columns: tuple[int, ...], conditions: bool, numbers: tuple[Any, Any],
+    system: System, columns: tuple[int, ...], at_ends: bool, numbers: tuple[Any, Any],
     y: Any, z: Any, dz: Any, mode: Any,
 ) -> tuple[Any]:  # fmt: skip
-    now = jnp.zeros(())
-
     def one(y: Any, z: Any, dz: Any, mode: Any) -> Any:
         def value(args: Any, z: Any) -> Any:
-            if conditions:
-                guards = [] if system.events is None else [system.events.guards]
-                kinks = [] if system.kinks is None else [system.kinks]
-                parts = [function(now, y, z, args, mode) for function in (*guards, *kinks)]
-                return jnp.concatenate([*parts, jnp.zeros(0)])
-            slope = system.slope(now, y, z, args, mode)
-            if system.record is None:
-                return slope
-            record = system.record(now, y, z, args, mode)
-            return jnp.concatenate([slope, record[jnp.array(columns)]])
+            if at_ends:
+                return conditions(system, args, y, z, mode)
+            return present(system, columns, args, y, z, mode)
 
         return jax.jvp(value, (numbers[0], z), (numbers[1], dz))[1]
 
@@ -164,7 +145,7 @@ def cycle_gradients(
     else:
         along = _directions(net, found.model, paths)
         moves = orbit_slopes(found.model, found.orbit, along)
-        told = _values(net)
+        told = reported(net)
         slopes = np.array([_slopes(found.orbit, told, place, moves) for place in places])
     units = {path: unit_of(net, path) for path in paths}
     return tuple(
@@ -238,16 +219,14 @@ def _slopes(
     number, greatest = place
     sign = 1.0 if greatest else -1.0
     count, segments, n, _ = orbit.shape
-    theta = np.linspace(0.0, 1.0, _FINE + 1)
-    every = np.repeat(np.arange(count), len(theta))
-    seen = sign * values(orbit.states(every, np.tile(theta, count)))[:, number]
-    best, at = divmod(int(np.argmax(seen)), len(theta))
+    theta, seen = sampled(orbit, values)
+    best, at = divmod(int(np.argmax(sign * seen[..., number])), len(theta))
     interval = np.array([best])
 
     def height(x: float) -> float:
         return -sign * float(values(orbit.states(interval, np.array([x])))[0, number])
 
-    low, high = max(theta[at] - 1 / _FINE, 0.0), min(theta[at] + 1 / _FINE, 1.0)
+    low, high = theta[max(at - 1, 0)], theta[min(at + 1, len(theta) - 1)]
     top: Any = scipy.optimize.minimize_scalar(
         height, bounds=(low, high), method="bounded", options={"xatol": 1e-9}
     )

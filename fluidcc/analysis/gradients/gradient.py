@@ -23,14 +23,16 @@ from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import GainCrossover, PhaseCrossover, link_margins
+from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.analysis.winding import frequency_bound
+from fluidcc.analysis.winding import count_roots, frequency_bound
 from fluidcc.network import Network
-from fluidcc.scenario.paths import check_paths, info_at
+from fluidcc.scenario.paths import check_paths
 
 _SAME = 1e-9  # relative difference up to which two numbers are the same
-_NEAR = 1e-6  # packets: a kink that is this near is the one that the rest is at
+_NEAR = 1e-6  # packets: a kink that is this near is the one that the rest is at; of a root's size
+_BRIEF = 3000  # evaluations spent on one line
 _ROOT = {"rightmost": np.real, "decay_rate": lambda s: -np.real(s), "frequency": np.imag}
 
 
@@ -149,9 +151,7 @@ class _Point:
 
     def gradient(self, of: Quantity | Callable[[Equilibrium], Any]) -> Gradient:
         """The gradient of one quantity."""
-        units = {
-            path: info.unit if (info := info_at(self.net, path)) else "1" for path in self.paths
-        }
+        units = {path: unit_of(self.net, path) for path in self.paths}
         named = isinstance(of, Quantity)
         name = of.name if named else getattr(of, "__name__", "function")
         unit = of.unit if named else "1"
@@ -257,6 +257,9 @@ class _Point:
         if roots.rightmost is None:
             raise _Found(math.nan, "none", roots.reason or "there is no characteristic root")
         first = roots.rightmost
+        if not roots.proven and self._hidden(first):
+            told = "a root right of those located is counted: two that nearly meet"
+            raise _Found(math.nan, "grazing", told)
         take = _ROOT[key]
         value = float(take(first))
         others = [s for s in roots.values[1:] if abs(s - first.conjugate()) > _SAME * abs(first)]
@@ -266,6 +269,11 @@ class _Point:
         if slopes is None:
             raise _Found(value, "grazing", "the rightmost root is double")
         return value, take(slopes)
+
+    def _hidden(self, first: complex) -> bool:
+        """Whether a root lies right of the one that is taken for the rightmost."""
+        line = first.real + _NEAR * abs(first)
+        return bool(count_roots(Characteristic(self.system), line, nodes=_BRIEF).number)
 
     def _of_crossover(self, key: str) -> tuple[float, Array]:
         """The crossover nearest to critical: by angle or gain, for the delay margin by delay."""

@@ -71,7 +71,8 @@ def pinned(net: Network, y: State, modes: Modes) -> Num:
             continue
         low, high = link.queue.limits
         laws.append(jax.tree.map(lambda v, a=low, b=high: _limit(v, a, b), x))
-    return ravel_pytree(State(tuple(senders), queues, tuple(laws)))[0]
+    moved = y._replace(senders=tuple(senders), queues=queues, laws=tuple(laws))
+    return ravel_pytree(moved)[0]
 
 
 def _limit(value: Num, low: Num, high: Num) -> Num:

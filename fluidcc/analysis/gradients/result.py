@@ -32,6 +32,13 @@ class Gradient:
     units: dict[str, str]
     sides: dict[str, tuple[float, float]]
 
+    @property
+    def failure(self) -> str:
+        """Why derivatives are not known; empty where all are, or those of both sides."""
+        each = [self.sides.get(path, (value,)) for path, value in self.derivatives.items()]
+        known = all(math.isfinite(value) for values in each for value in values)
+        return "" if known else f"{self.of}: {self.message or self.status}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, None for what is not known."""
         names = (

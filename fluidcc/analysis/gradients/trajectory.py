@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -22,9 +22,10 @@ from fluidcc.analysis.gradients.directions import directions
 from fluidcc.analysis.gradients.rest import pinned
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.model import unit_of
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.fluid import located
-from fluidcc.fluid.integrate import power_of_two
+from fluidcc.fluid.integrate import MOST_STEPS, power_of_two
 from fluidcc.fluid.layout import initial_state
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Located
@@ -38,6 +39,7 @@ from fluidcc.fluid.simulate import (
     LinkRun,
     Trajectory,
     checked_times,
+    periods,
     report,
     uniform_mesh,
 )  # fmt: skip
@@ -45,11 +47,12 @@ from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import System
 from fluidcc.network import Network
 from fluidcc.ops import Num
-from fluidcc.scenario.paths import check_paths, full_path, info_at
+from fluidcc.scenario.paths import check_paths, full_path
 
 if TYPE_CHECKING:
     import xarray
 
+_BREAKS_OF_TICK = 8  # breaking points that follow from a tick, about
 _GAUSS = 0.5 - 0.5 / math.sqrt(3.0)  # two points an interval, exact for cubics
 
 
@@ -79,7 +82,7 @@ class Sensitivity:
         kind, owner, key = _address(self.run.net, name)
         value = _last(self.run.net, values[kind][owner], key)
         found = {p: _last(self.run.net, each[kind][owner], key) for p, each in slopes.items()}
-        units = {p: _unit(self.run.net, p) for p in slopes}
+        units = {p: unit_of(self.run.net, p) for p in slopes}
         failed = self.run.status is not Status.ok
         status, message = self.run.status.name, self.run.status.advice if failed else ""
         unit = (LINK_UNITS, FLOW_UNITS)[kind][key]
@@ -108,7 +111,7 @@ class Sensitivity:
         for name in out.data_vars:
             slope = joined[name].assign_attrs(units=f"{out[name].attrs['units']} / unit")
             out[f"slope of {name}"] = slope
-        units = [_unit(self.run.net, path) for path in self.slopes]
+        units = [unit_of(self.run.net, path) for path in self.slopes]
         return out.assign_coords(unit=("parameter", units))
 
     def __repr__(self) -> str:
@@ -151,11 +154,13 @@ def sensitivity(
     ScenarioError
         For paths that do not exist or lead to no number.
     ValueError
-        For what `simulate` refuses, `after` outside the run, or a mesh without a fixed step.
+        For what `simulate` refuses, `after` outside the run, a mesh without a fixed step, and
+        networks with self-clocked rates or first-in first-out delays.
     """
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
     given, fluid = net, as_fluid(net)
+    _check_choices(fluid)
     if mesh is None:
         mesh = Located(float(uniform_mesh(net).step))
     if not isinstance(mesh, Located) or mesh.step is None:
@@ -164,16 +169,17 @@ def sensitivity(
     if not 0 <= after < until:
         raise ValueError(f"after: expected a time within 0 and {until!r} s, got {after!r}")
     system, _, numbers = network_system(fluid, until=until)
-    steps = mesh.max_steps or 1.3 * until / float(mesh.step) + 1000.0
+    ticks = sum(until / between for between in periods(fluid))
+    steps = mesh.max_steps or 1.3 * until / float(mesh.step) + _BREAKS_OF_TICK * ticks + 1000.0
     arguments = (
         numbers.net, numbers.courses, jnp.asarray(float(until)), jnp.asarray(float(mesh.step)),
         jnp.asarray(times), jnp.asarray(float(after)),
     )  # fmt: skip
-    options = {"system": system, "capacity": power_of_two(steps + 3)}
-    every = []
+    every, capacity = [], power_of_two(steps + 3)
     for direction in directions(net, paths, steady=False):
-        found = _run(*arguments, direction, **options)
-        values, slopes, (status, reached, breaks) = jax.tree.map(np.asarray, found)
+        run_in = functools.partial(_run, *arguments, direction, system=system)
+        most = MOST_STEPS if mesh.max_steps is None else capacity
+        (values, slopes, (status, reached, breaks)), capacity = _with_room(run_in, capacity, most)
         if int(status) != Status.ok:
             values, slopes = jax.tree.map(lambda v: np.full_like(v, np.nan), (values, slopes))
         every.append(slopes)
@@ -187,6 +193,29 @@ def sensitivity(
         run, after, {p: named(s[0]) for p, s in zip(paths, every, strict=True)},
         named(values[1]), {p: named(s[1]) for p, s in zip(paths, every, strict=True)},
     )  # fmt: skip
+
+
+def _check_choices(net: Network) -> None:
+    """Raise ValueError for what has breaking points that are not all landed on."""
+    if net.rates == "self_clocked":
+        raise ValueError(
+            "model.rates: derivatives need rates that follow from the windows, 'ack' or 'mgt', got "
+            "'self_clocked', whose jumps come back with every round trip"
+        )
+    if net.delay == "fifo":
+        raise ValueError(
+            "model.delay: derivatives need delays by the present queues, 'explicit', got 'fifo', "
+            "whose delays have corners where a queue ran empty before"
+        )
+
+
+def _with_room(run: Callable[..., Any], capacity: int, most: int) -> tuple[Any, int]:
+    """What a run leaves that has room for its steps, up to `most`, and that room."""
+    while True:
+        found = jax.tree.map(np.asarray, run(capacity=capacity))
+        if int(found[2][0]) != Status.step_limit or capacity >= most:
+            return found, capacity
+        capacity *= 8
 
 
 @functools.partial(jax.jit, static_argnames=("system", "capacity"))
@@ -260,8 +289,3 @@ def _last(net: Network, values: LinkRun | FlowsRun, key: str) -> float:
     if isinstance(values, LinkRun):
         return float(last)
     return float(last @ (values.n / values.n.sum()))
-
-
-def _unit(net: Network, path: str) -> str:
-    info = info_at(net, path)
-    return info.unit if info else "1"
