@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fluidcc.advice import advice as advice
+    from fluidcc.analysis.batch import StabilityMap as StabilityMap
+    from fluidcc.analysis.batch import stability_map as stability_map
     from fluidcc.analysis.boundary import Boundary as Boundary
     from fluidcc.analysis.boundary import boundary as boundary
     from fluidcc.analysis.crossings import Crossings as Crossings
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
     from fluidcc.network import Flows as Flows
     from fluidcc.network import Link as Link
     from fluidcc.network import Network as Network
+    from fluidcc.optimize import Optimum as Optimum
+    from fluidcc.optimize import optimize as optimize
     from fluidcc.packets.run import PacketRuns as PacketRuns
     from fluidcc.packets.run import simulate_packets as simulate_packets
     from fluidcc.plot import plot as plot
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "advice": ("advice",),
+    "analysis.batch": ("StabilityMap", "stability_map"),
     "analysis.boundary": ("Boundary", "boundary"),
     "analysis.crossings": ("Crossings", "crossings"),
     "analysis.cycles.branches": ("Cycles", "cycles"),
@@ -104,6 +109,7 @@ _MODULES = {
     "fluid.status": ("Status",),
     "latex": ("latex",),
     "network": ("Flows", "Link", "Network"),
+    "optimize": ("Optimum", "optimize"),
     "packets.run": ("PacketRuns", "simulate_packets"),
     "plot": ("plot",),
     "scenario.files": ("dumps", "load", "loads"),

@@ -116,6 +116,29 @@ def _cycle(figure: SubFigure, found: Any) -> None:
             ax.legend(ncols=3)
 
 
+def _cycles(figure: SubFigure, found: Any) -> None:
+    """Extremes of queues, or of states, and periods along branches; unstable cycles are hollow."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    branches = [branch for branch in found.branches if branch.cycles]
+    for k, branch in enumerate(branches):
+        names = list(branch.cycles[0].links) or list(range(len(branch.cycles[0].states)))
+        for j, name in enumerate(names):
+            pairs = [c.links[name].queue if c.links else c.states[name] for c in branch.cycles]
+            colour, label = f"C{k * len(names) + j}", name if k == 0 else None
+            above.fill_between(branch.values, *np.array(pairs).T, color=colour, alpha=_PALE)
+            above.plot(branch.values, pairs, color=colour, label=[label, None])
+        periods = [c.period for c in branch.cycles]
+        faces = ["none" if c.stable is False else f"C{k}" for c in branch.cycles]
+        below.plot(branch.values, periods, color=f"C{k}")
+        below.scatter(branch.values, periods, c=faces, edgecolors=f"C{k}", zorder=3)
+        below.plot(branch.hopf, 2 * math.pi / branch.frequency, "k*")
+    above.set(ylabel="queue [packet]" if any(b.cycles[0].links for b in branches) else "state")
+    below.set(xlabel=_label(found.path, found.unit), ylabel="period [s]")
+    _fit_scale(below, found.low, found.high)
+    if branches:
+        above.legend(ncols=3)
+
+
 def _equilibrium(figure: SubFigure, rest: Any) -> None:
     """Rates and windows over round trips."""
     axes = figure.subplots(1, 2)
@@ -161,6 +184,45 @@ def _boundary(figure: SubFigure, found: Any) -> None:
     labels = [_label(p, u) for p, u in zip(found.paths, found.units, strict=True)]
     ax.set(xlabel=labels[0], ylabel=labels[1])
     ax.legend()
+
+
+def _uneven(values: np.ndarray) -> float:
+    """How much the steps between values differ."""
+    steps = np.diff(values)
+    return float(np.ptp(steps) / np.max(np.abs(steps))) if steps.size > 1 else 0.0
+
+
+def _stability_map(figure: SubFigure, found: Any) -> None:
+    """Growth rates over one or two parameters, and where there is no verdict."""
+    if len(found.axes) > 2:
+        raise TypeError(f"a map over {len(found.axes)} parameters has no picture: choose two")
+    ax = figure.subplots()
+    paths, rate = list(found.axes), np.real(found.grid("rightmost"))
+    x, *others = (np.asarray(values, float) for values in found.axes.values())
+    labels = [_label(path, found.units[path]) for path in paths]
+    if not others:
+        ax.plot(x, rate, ".-")
+        ax.axhline(0.0, color="0.6", linewidth=0.8)
+        ax.set(xlabel=labels[0], ylabel="growth rate [1/s]")
+        _fit_scale(ax, x[0], x[-1])
+        return
+    y = others[0]
+    known = rate[np.isfinite(rate)]
+    most = float(np.max(np.abs(known), initial=0.0)) or 1.0
+    image = ax.pcolormesh(
+        x, y, rate.T, cmap="RdBu_r", vmin=-most, vmax=most, shading="nearest", rasterized=True
+    )
+    if known.size and known.min() < 0 < known.max() and min(rate.shape) > 1:
+        ax.contour(x, y, rate.T, levels=[0.0], colors="black", linewidths=1.0)
+    i, j = np.nonzero(found.grid("stable") < 0)
+    ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="no verdict")
+    figure.colorbar(image, ax=ax, label="growth rate [1/s]")
+    for axis, values in zip("xy", (x, y), strict=True):
+        if values.min() > 0 and _uneven(np.log(values)) < _uneven(values):
+            getattr(ax, f"set_{axis}scale")("log")
+    ax.set(xlabel=labels[0], ylabel=labels[1])
+    if i.size:
+        ax.legend()
 
 
 def _crossings(figure: SubFigure, found: Any) -> None:
@@ -355,8 +417,10 @@ def _grid(sweep: Any, values: list[float | None]) -> np.ndarray:
 _DRAWINGS: dict[str, tuple[Callable[[SubFigure, Any], None], float]] = {
     "Trajectory": (_trajectory, 4.0),
     "Cycle": (_cycle, 4.0),
+    "Cycles": (_cycles, 4.0),
     "Equilibrium": (_equilibrium, 2.6),
     "Stability": (_stability, 3.0),
+    "StabilityMap": (_stability_map, 4.0),
     "Boundary": (_boundary, 4.0),
     "Crossings": (_crossings, 3.0),
     "PacketRuns": (_packets, 2.6),

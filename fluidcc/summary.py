@@ -45,6 +45,16 @@ def stability(result: Result) -> dict[str, Quantity]:
     }
 
 
+def stability_map(result: Result) -> dict[str, Quantity]:
+    """Count of unstable roots and the rightmost root at one point."""
+    real, imaginary = result["rightmost"] or (None, None)
+    return {
+        "unstable roots": Quantity(result["unstable"]),
+        "growth rate": Quantity(real, "1/s"),
+        "frequency": Quantity(None if imaginary is None else abs(imaginary), "rad/s"),
+    }
+
+
 def crossings(result: Result) -> dict[str, Quantity]:
     """How often stability changes, the first change, and how many parts have no verdict."""
     found = result["crossings"]
@@ -68,6 +78,18 @@ def cycle(result: Result) -> dict[str, Quantity]:
         out[f"{name}: least queue"] = Quantity(link["queue"][0], "packet")
         out[f"{name}: greatest queue"] = Quantity(link["queue"][1], "packet")
     return out
+
+
+def cycles(result: Result) -> dict[str, Quantity]:
+    """How many branches and cycles there are, the first Hopf point and fold."""
+    branches = result["branches"]
+    folds = [value for branch in branches for value in branch["folds"]]
+    return {
+        "branches": Quantity(len(branches)),
+        "cycles": Quantity(sum(len(branch["points"]) for branch in branches)),
+        "first Hopf point": Quantity(branches[0]["hopf"] if branches else None),
+        "first fold": Quantity(folds[0] if folds else None),
+    }
 
 
 def boundary(result: Result) -> dict[str, Quantity]:
@@ -126,6 +148,7 @@ SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
     "Boundary": boundary,
     "Crossings": crossings,
     "Cycle": cycle,
+    "Cycles": cycles,
     "Trajectory": simulation,
     "PacketRuns": packets,
     "Comparison": comparison,

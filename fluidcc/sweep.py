@@ -146,11 +146,16 @@ def _point(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]
 
 
 def failure(result: Any) -> str:
-    """Why a result is not sound, by the status it carries; empty if it is."""
+    """Why a result is not sound, by what it says or the status it carries; empty if it is.
+
+    That a network has no equilibrium, no cycle or no root is an answer.
+    """
+    if told := getattr(result, "failure", ""):
+        return str(told)
     status = getattr(getattr(result, "fluid", result), "status", None)
     if isinstance(status, Status) and status is not Status.ok:
         return status.advice
-    if status == "incomplete":  # of a search
+    if status in ("incomplete", "infeasible", "unbounded", "unknown"):  # of a search
         return str(result.message)
     runs = getattr(result, "packets", result)
     return runs.message if getattr(runs, "missing", ()) else ""

@@ -27,7 +27,7 @@ from fluidcc.laws.law import Signal
 from fluidcc.network import Flows, Network, numeric
 from fluidcc.ops import Num
 
-_NEAR = 1e-7  # packets: distance at which a kink counts as reached
+NEAR = 1e-7  # packets: distance at which a kink counts as reached
 _ASIDE = 1e-6  # packets: step to either side of a kink
 _FALLING = 1e-6  # packets per packet sent; a window at its floor that falls faster is held there
 
@@ -67,8 +67,8 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
 
 
 def still(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Mask (n,) of the states that nothing moves: at a limit, or adapted by nothing."""
-    return ~(np.any(A != 0, axis=1) | np.any(B != 0, axis=1))
+    """Mask (..., n) of the states that nothing moves: at a limit, or adapted by nothing."""
+    return ~(np.any(A != 0, axis=-1) | np.any(B != 0, axis=-1))
 
 
 def at_kink(net: Network, eq: Equilibrium) -> bool:
@@ -76,7 +76,7 @@ def at_kink(net: Network, eq: Equilibrium) -> bool:
     for k, link in enumerate(net.links):
         law = state_at_rest(net, eq.rest).laws[k]
         for distance in link.queue.kinks(law, float(eq.rest.queues[k])):
-            if abs(float(distance)) < _NEAR:
+            if abs(float(distance)) < NEAR:
                 return True
     return False
 

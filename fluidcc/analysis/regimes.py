@@ -20,7 +20,7 @@ ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
 """What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
 law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
 
-_AGREE = 1e-8  # relative difference up to which two numbers are the same
+AGREE = 1e-8  # relative difference up to which two numbers are the same
 
 
 def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
@@ -75,7 +75,7 @@ def apart(first: Rest, second: Rest) -> bool:
         return np.asarray([*np.ravel(rest.places), *signals], float)
 
     one, other = numbers(first), numbers(second)
-    return bool(np.any(np.abs(one - other) > _AGREE * (1 + np.abs(one))))
+    return bool(np.any(np.abs(one - other) > AGREE * (1 + np.abs(one))))
 
 
 def either(signal: Signal) -> float:

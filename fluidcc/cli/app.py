@@ -7,8 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
+from fluidcc.cli.flags import (
+    Changes,
+    FastCPU,
+    Json,
+    Out,
+    Over,
+    Plot,
+    Sample,
+    Scenario,
+    Seeds,
+    Trace,
+    Until,
+    Warmup,
+)
 from fluidcc.cli.options import Faults, Task, check_file, count, interval, prepare, seconds
-from fluidcc.cli.run import advise, deliver, evaluate, told
+from fluidcc.cli.run import advise, deliver, evaluate, progress, told
 
 app = typer.Typer(
     name="fluidcc",
@@ -19,42 +33,6 @@ app = typer.Typer(
     help="Fluid models, stability and packets of congestion control, from one law.",
     epilog="Exit codes: 0 done, 2 wrong use or faulty scenario, 3 some points failed.",
 )
-
-Scenario = Annotated[str, typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change a parameter. Repeatable."),
-]
-Over = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--over", metavar="PATH=A:B:STEP|v1,v2", help="Sweep a parameter. Repeat for a grid."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write the result: .nc or .csv.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the result: .png, .pdf or .svg.")]
-Until = Annotated[str, typer.Option("--until", metavar="TIME", help="End of the run [s].")]
-Warmup = Annotated[
-    str,
-    typer.Option(
-        "--warmup", metavar="TIME", help="Statistics start here [s]. [default: --until / 3]"
-    ),
-]
-Seeds = Annotated[str, typer.Option("--seeds", metavar="K", help="Packet runs: seeds 1 to K.")]
-Sample = Annotated[
-    str | None,
-    typer.Option(
-        "--sample", metavar="TIME", help="Sample queues and windows, for --out or --plot [s]."
-    ),
-]
-Trace = Annotated[
-    Path | None, typer.Option("--trace", help="Write every event of seed 1's run: .csv.")
-]
-FastCPU = Annotated[
-    bool,
-    typer.Option("--fast-cpu/--no-fast-cpu", help="Compile integration loops as a whole."),
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -87,6 +65,18 @@ def _analysed(name: str, *flags: Any, **options: Any) -> None:
         deliver(task, evaluate(task, verb, doing=name), name, listed=True)
 
 
+def _along(task: Task, faults: Faults, text: str, name: str, module: str, **options: Any) -> None:
+    """Run the verb NAME of `fluidcc.analysis.MODULE` along the range PATH=LO:HI of `text`."""
+    path, low, high = interval(text, task, faults, name)
+    faults.finish()
+    from fluidcc.scenario.paths import info_at
+
+    verb = partial(getattr(import_module(f"fluidcc.analysis.{module}"), name), **options)
+    info = info_at(task.net, path)
+    result = evaluate(task, lambda net: verb(net, path, low, high), doing=name)
+    deliver(task, result, name, path=path, unit=info.unit if info else "1")
+
+
 @app.command()
 def equilibrium(
     scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
@@ -110,6 +100,25 @@ def stability(
     _analysed("stability", *flags, certify=certify)
 
 
+@app.command("map")
+def stability_map(
+    scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
+    out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Stability over a grid of parameters, all points together: verdicts and rightmost roots."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        if not over:
+            faults.add("map", "", "a grid: --over PATH=A:B:STEP", "none")
+        faults.finish()
+        from fluidcc.analysis.batch import stability_map as search
+
+        with progress("map") as show:
+            result = search(task.net, task.axes, progress=show)
+        deliver(task, result, "stability_map")
+
+
 @app.command()
 def crossings(
     scenario: Scenario,
@@ -123,14 +132,7 @@ def crossings(
     with told():
         faults = Faults()
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        path, low, high = interval(along, task, faults)
-        faults.finish()
-        from fluidcc.analysis.crossings import crossings as search
-        from fluidcc.scenario.paths import info_at
-
-        info = info_at(task.net, path)
-        result = evaluate(task, lambda net: search(net, path, low, high), doing="crossings")
-        deliver(task, result, "crossings", path=path, unit=info.unit if info else "1")
+        _along(task, faults, along, "crossings", "crossings")
 
 
 @app.command()
@@ -163,17 +165,29 @@ def boundary(
 
 @app.command()
 def cycle(
-    scenario: Scenario, changes: Changes = None, over: Over = None, json: Json = False,
-    out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
+    scenario: Scenario,
+    along: Annotated[
+        str | None,
+        typer.Argument(metavar="[PATH=LO:HI]", help="Follow cycles from each Hopf point in it."),
+    ] = None,
+    points: Annotated[
+        str, typer.Option("--points", metavar="N", help="Of the range, beyond smooth cycles.")
+    ] = "12",
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The limit cycle: period, extremes, Floquet multipliers. Points follow their neighbours."""
     with told():
         faults = Faults()
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        faults.finish()
-        from fluidcc.analysis.cycles.verb import follower
+        if along is None:
+            faults.finish()
+            from fluidcc.analysis.cycles.verb import follower
 
-        deliver(task, evaluate(task, follower(), doing="cycle"), "cycle")
+            deliver(task, evaluate(task, follower(), doing="cycle"), "cycle")
+            return
+        number = count("--points", points, faults)
+        _along(task, faults, along, "cycles", "cycles.branches", points=number)
 
 
 @app.command()
@@ -193,6 +207,79 @@ def gradient(
 
         result = evaluate(task, lambda net: verb(net, of, over), doing="gradient")
         deliver(task, result, "gradient")
+
+
+@app.command()
+def optimize(
+    scenario: Scenario,
+    over: Annotated[
+        list[str] | None,
+        typer.Option("--over", metavar="PATH=LO:HI", help="Parameter to choose. Repeatable."),
+    ] = None,
+    maximize: Annotated[
+        str | None, typer.Option("--maximize", metavar="QUANTITY", help="phase_margin, ...")
+    ] = None,
+    minimize: Annotated[
+        str | None, typer.Option("--minimize", metavar="QUANTITY", help="packets.queue_mean, ...")
+    ] = None,
+    subject_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subject-to", metavar="CONSTRAINT", help='"utilization >= 0.95". Repeatable.'
+        ),
+    ] = None,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--over-scenarios", metavar="PATH=LO:HI", help="The worst case counts. Repeatable."
+        ),
+    ] = None,
+    whole: Annotated[
+        list[str] | None,
+        typer.Option("--whole", metavar="PATH", help="Only whole numbers. Repeatable."),
+    ] = None,
+    tradeoff: Annotated[
+        str | None,
+        typer.Option("--tradeoff", metavar="QUANTITY", help="The best goal for each level of it."),
+    ] = None,
+    points: Annotated[str, typer.Option("--points", metavar="N", help="Levels of that.")] = "9",
+    until: Until = "60", warmup: Warmup = "", seeds: Seeds = "3",
+    starts: Annotated[
+        str, typer.Option("--starts", metavar="N", help="Starts of a search with derivatives.")
+    ] = "3",
+    trials: Annotated[
+        str, typer.Option("--trials", metavar="N", help="Trials of one without.")
+    ] = "60",
+    seed: Annotated[str, typer.Option("--seed", metavar="K", help="Seed of the trials.")] = "1",
+    verify: Annotated[
+        bool,
+        typer.Option("--verify/--no-verify", help="Run the optimum as trajectory and packets."),
+    ] = True,
+    changes: Changes = None, json: Json = False, out: Out = None, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """The best parameters under constraints, and whether both engines agree."""
+    with told():
+        faults = Faults()
+        task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
+        ranges = [interval(text, task, faults, "--over") for text in over or ()]
+        box = [interval(text, task, faults, "--over-scenarios") for text in scenarios or ()]
+        numbers = {"starts": starts, "trials": trials, "seed": seed, "points": points}
+        counts = {key: count(f"--{key}", text, faults) for key, text in numbers.items()}
+        times = _times(until, warmup, seeds, faults)
+        levels = counts.pop("points")
+        faults.finish()
+        from fluidcc.optimize import optimize as search
+
+        verb = partial(
+            search, over={path: ends for path, *ends in ranges}, maximize=maximize,
+            minimize=minimize, subject_to=subject_to or (), whole=whole or (),
+            over_scenarios={path: ends for path, *ends in box}, verification=verify, **times,
+            **counts,
+        )  # fmt: skip
+        result: Any = evaluate(task, verb, doing="optimize", reports=True)
+        if tradeoff is not None:
+            result = result.traded(tradeoff, levels)
+        deliver(task, result, "optimum")
 
 
 @app.command()

@@ -172,6 +172,32 @@ def cycle(result: Mapping[str, Any]) -> list[Any]:
     return [*out, ends]
 
 
+def cycles(result: Mapping[str, Any], path: str, unit: str) -> list[Any]:
+    """Cycles along one parameter, a table for each Hopf point."""
+    out: list[Any] = [verdict(None, result["message"])] if result["message"] else []
+    heading = path if unit in ("", "1") else f"{path} [{unit}]"
+    for branch in result["branches"]:
+        points = branch["points"]
+        links = list(points[0]["links"]) if points else []
+        frequency = quantity(branch["frequency"], "rad/s")
+        found = table(
+            f"From the Hopf point at {number(branch['hopf'], 8)}, {frequency}",
+            heading, "period [s]", *(f"{name}: queue [packet]" for name in links),
+            "largest multiplier", "", "found as",
+        )  # fmt: skip
+        for point in points:
+            sizes = [math.hypot(*pair) for pair in point["floquet"][1:]]
+            ranges = (span(point["links"][name]["queue"]) for name in links)
+            word = {True: "stable", False: "unstable", None: ""}[point["stable"]]
+            line = (number(point["value"], 8), number(point["period"], 8), *ranges)
+            found.add_row(*line, number(max(sizes, default=None)), word, point["status"])
+        out.append(found)
+        ends = [f"fold at {number(value, 8)}" for value in branch["folds"]]
+        ends += [f"ends: {branch['message']}"] if branch["message"] else []
+        out += [Text("; ".join(ends))] if ends else []
+    return out
+
+
 def bounds(result: Mapping[str, Any]) -> list[Any]:
     """Verdicts on bounds by their definitions, and what decides them."""
     out: list[Any] = []
@@ -290,6 +316,13 @@ def packets(result: Mapping[str, Any], warmup: float) -> list[Any]:
                 found.add_row(metric, *line)
         out.append(found)
     return out
+
+
+def optimum(result: Mapping[str, Any]) -> list[Any]:
+    """Parameters, what holds them, the trade-off curve and the verification of an optimum."""
+    from fluidcc.cli import optimum as parts
+
+    return parts.optimum(result)
 
 
 def comparison(result: Mapping[str, Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Commands: their JSON, files, pictures, exit codes, and what they say about wrong use."""
+"""Commands: their JSON, files and pictures."""
 
 import csv
 import importlib
@@ -11,29 +11,11 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
 
 from fluidcc.cli import report
-from fluidcc.cli.app import app
 from fluidcc.cli.options import Faults, count, seconds, value_of
 
 SLOW = "hollot2001/slow"
-
-
-@pytest.fixture
-def run(monkeypatch, tmp_path):
-    """Run a command; its exit code, standard output and standard error."""
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words, heavy=True):
-        extra = ["--no-fast-cpu"] if heavy else []
-        result = CliRunner().invoke(app, [*words, *extra])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.stdout, result.stderr
-
-    return call
 
 
 def test_help_imports_nothing_heavy():
@@ -81,21 +63,6 @@ def test_equilibrium_prints_one_json_object_at_full_precision(run):
     # theory of the MGT model: a cubic for q, p = 2/W^2
     assert (queue - 150) * (3750 * 0.2 + queue) ** 2 == pytest.approx(2 * 60**2 * 550 / 0.1)
     assert window == [pytest.approx(15.740000403380, rel=1e-10)]
-
-
-def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
-    words = ("equilibrium", SLOW, "--over", "link.queue.min_th=150,160,800", "--set", "flow.n=50")
-    code, out, err = run(*words, "--json", "--out", "grid.nc")
-    points = json.loads(out)["points"]
-    assert code == 3
-    assert [p["status"] for p in points] == ["interior", "interior", "failed"]
-    assert points[1]["set"] == {"flow.n": 50, "link.queue.min_th": 160}
-    assert err.startswith("failed at link.queue.min_th = 800: ") and "min_th < max_th" in err
-    with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as data:
-        assert data["queue"].dims == ("link.queue.min_th", "link")
-        assert data["queue"].attrs["units"] == "packet"
-        assert math.isnan(data["queue"].values[2, 0])
-        assert "[flows.tcp]" in data.attrs["scenario"] and data.attrs["fluidcc"]
 
 
 def test_a_grid_is_written_as_one_row_per_point(run, tmp_path):
@@ -309,107 +276,6 @@ def test_packets_writes_series_traces_and_a_table(run, tmp_path):
         mean = json.loads(out)["mean"]["links"]["bottleneck"]["queue_mean"]
         assert data["link_queue_mean"].mean().item() == pytest.approx(mean, rel=1e-12)
         assert data["link_queue"].sizes == {"seed": 2, "time": 9, "link": 1}
-
-
-def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
-    """Ctrl-C after the first run."""
-    from fluidcc.packets import run as packets
-
-    def wait(jobs, watch, progress):
-        jobs[0].result()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(packets, "_wait", wait)
-    code, out, err = run("packets", SLOW, "--until", "60", "--seeds", "12", "--json")
-    found = json.loads(out)
-    assert code == 3 and found["status"] == "interrupted"
-    assert found["runs"][0]["seed"] == 1 and len(found["runs"]) < 12
-    assert "did not" in err and err.startswith("failed: interrupted: ")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["equilibrium", "hollot2001/slwo"], ["did you mean 'hollot2001/slow'"]),
-        (
-            ["simulate", SLOW, "--set", "flow.m=3", "--over", "link.q=1", "--out", "x.txt",
-             "--plot", "nodir/x.png"],
-            ["--set: flow.m", "--over: link.q: expected a path",
-             "--out: expected a file that ends in .nc, .csv, got 'x.txt'",
-             "--plot: expected a file in a folder that exists"],
-        ),
-        (
-            ["compare", SLOW, "--until", "5 kB", "--warmup", "-1", "--seeds", "0", "--over", "x"],
-            ["--until: expected a number in s", "--warmup: expected a time in [0, inf) s",
-             "--seeds: expected a whole number of at least 1", "--over: expected PATH=VALUE"],
-        ),
-        (["compare", SLOW, "--until", "5", "--warmup", "5"], ["a time before --until (5 s)"]),
-        (["packets", SLOW, "--until", "5", "--over", "link.delay=1:2"], ["A:B:STEP or v1,v2"]),
-        (
-            ["packets", SLOW, "--sample", "1 kB", "--trace", "no/x.txt", "--over", "flow.n=1,2"],
-            ["--sample: expected a number in s", "--sample: expected --out or --plot",
-             "--trace: expected a file that ends in .csv", "--trace: expected a file in a folder",
-             "--sample and --trace: expected no --over"],
-        ),
-        (["packets", SLOW, "--sample", "1e-9", "--out", "x.nc"], ["sample: expected at least"]),
-        (["packets", SLOW, "--until", "5", "--over", "link.delay=2:1:1"], ["A <= B and STEP > 0"]),
-        (["equilibrium", SLOW, "--over", "link.dely=1"], ["did you mean 'link.delay'"]),
-        (["equilibrium", SLOW, "--over", "link.delay=1 kB"], ["--over: link.delay: "]),
-        (["equilibrium", SLOW, "--set", "flow.n=1", "--set", "flow.n=2"], ["each path once"]),
-        (["equilibrium", SLOW, "--set", "link.delay=1 kB"], ["--set: links.bottleneck.delay"]),
-        (["equilibrium", SLOW, "--over", "link.queue.p_max=0.1,7"], ["--over: link.queue.p_max: "]),
-        (["equilibrium", SLOW, "--over", "link.queue.p_max=0.5:2:0.5"], ["(0, 1], got 2"]),
-        (["equilibrium", SLOW, "--over", "flow.n=1:1e12:1"], ["flow.n: expected at most 100000"]),
-        (
-            ["equilibrium", SLOW, "--over", "flow.n=1:1e3:1", "--over", "link.buffer=1:1e3:1"],
-            ["--over: expected a grid of at most 100000 points, got 1000000 points"],
-        ),
-        (["equilibrium", SLOW, "--over", "link.queue.pole=capacty"], ["did you mean 'capacity'?"]),
-        (["equilibrium", SLOW, "--over", "link.delay=,"], ["A:B:STEP or v1,v2"]),
-        (["equilibrium", SLOW, "--set", "title=x"], ["--set: title: ", "did you mean"]),
-        (["crossings", SLOW, "foo=1:2"], ["crossings: foo: ", "did you mean"]),
-        (["equilibrium", SLOW, "--over", "foo=1:2:1"], ["--over: foo: ", "did you mean"]),
-        (["equilibrium", SLOW, "--set", "link.delay=1979-05-27"], ["got 1979-05-27"]),
-        (["crossings", SLOW, "link.queue.w_q=1"], ["expected PATH=LO:HI"]),
-        (["crossings", SLOW, "link.queue.w_q=2:1"], ["expected LO < HI"]),
-        (["crossings", SLOW, "link.queue.law=1:2"], ["the path of a number"]),
-        (["crossings", SLOW, "link.queue.wq=1:2"], ["did you mean 'link.queue.w_q'"]),
-    ],
-)  # fmt: skip
-def test_wrong_use_ends_with_2_and_every_fault(run, words, says):
-    code, out, err = run(*words)
-    assert code == 2 and out == ""
-    assert all(line.startswith("error: ") for line in err.splitlines())
-    assert all(text in err for text in says), err
-
-
-def test_files_that_cannot_be_written_are_told_before_anything_runs(run, tmp_path):
-    (tmp_path / "dir.csv").mkdir()
-    words = ("equilibrium", SLOW, "--out", "dir.csv", "--plot", "/dev/fd/none.png")
-    code, out, err = run(*words)
-    assert (code, out) == (2, "")
-    assert "--out: expected a file, got the folder 'dir.csv'" in err
-    assert "--plot: expected a file" in err and len(err.splitlines()) == 2
-
-
-def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("fluidcc.results.write", full)
-    code, out, err = run("equilibrium", SLOW, "--json", "--out", "x.csv")
-    assert code == 2 and json.loads(out)["points"]
-    said = "expected a file that can be written, got 'x.csv' (No space left on device)"
-    assert err == f"error: --out: {said}\n"
-
-
-def test_faults_of_a_file_name_it(run, tmp_path):
-    (tmp_path / "mine.toml").write_text("[links.x]\ncapacity = 'fast'\n[flows.y]\nn = 0\n")
-    code, _, err = run("equilibrium", "mine.toml", "--json")
-    assert code == 2
-    assert len(err.splitlines()) >= 5
-    assert all(line.startswith("error: mine.toml: ") for line in err.splitlines())
-    assert "links.x.capacity" in err and "flows.y.n" in err and "flows.y.window" in err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,194 @@
+"""Equilibria and linearisations of one network at many values of its parameters, in lanes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc.analysis.batch.systems import Systems
+from fluidcc.analysis.batch.threads import filled, in_threads
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.linearize import NEAR, jacobians, linearize, still
+from fluidcc.analysis.regimes import AGREE
+from fluidcc.analysis.rest import EMPTY, INTERIOR, JUMP, Rest, find_rest, state_at_rest
+from fluidcc.analysis.sender_rest import LARGEST_WINDOW
+from fluidcc.analysis.settle import held
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.service import with_mean_calls
+from fluidcc.network import Network, numeric
+from fluidcc.ops import Num
+from fluidcc.scenario.paths import replace
+
+_TOGETHER = 128  # networks that are solved together
+
+
+class Rests(NamedTuple):
+    """Networks at rest, first axis the networks (P,).
+
+    Queues (P, links) [packet], whether every link rests in a root or is empty, whether all are
+    empty, whether the rest is a smooth one and the only one found, and the matrices of `Linear`
+    with the lags [s] and the states that are held.
+    """
+
+    queues: Any
+    empty: Any
+    smooth: Any
+    A: Any
+    B: Any
+    C: Any
+    D: Any
+    lag: Any
+    frozen: Any
+
+
+def _alike(first: Rest, second: Rest) -> Num:
+    """Whether two searches ended at the same places and signals."""
+    pairs = [(first.places, second.places)]
+    for a, b in zip(first.signals, second.signals, strict=True):
+        pairs += [(a.mark, b.mark), (a.drop, b.drop)]
+    return jnp.all(
+        jnp.stack([jnp.all(jnp.abs(a - b) <= AGREE * (1 + jnp.abs(a))) for a, b in pairs])
+    )
+
+
+@jax.jit
+@jax.vmap
+def _found(net: Network) -> tuple[Network, Rest, Num]:
+    """The fluid network, where it rests, and whether its law starts nowhere else."""
+    net = with_mean_calls(as_fluid(net))
+    rest = find_rest(net, jnp.zeros(len(net.links)))
+    alone = rest.moved <= AGREE
+    for start in range(1, max(len(link.queue.starts(0.0)) for link in net.links)):
+        alone = alone & _alike(rest, find_rest(net, jnp.zeros(len(net.links)), start))
+    return net, rest, alone
+
+
+def _held(net: Network, rest: Rest) -> tuple[Rest, Num]:
+    """The rest with the memories that hold links at jumps, and which links (links,) they hold."""
+    laws, steady = list(rest.laws), []
+    for k, link in enumerate(net.links):
+        below, now = rest.signals_below[k], rest.said[k].signal
+        if not jax.tree.leaves(laws[k]):
+            steady.append(jnp.asarray(False))
+            continue
+        memory = held(link, rest.places[k], now.mark)
+        moves = (below.drop == now.drop) & (below.mark != now.mark) & (rest.codes[k] == JUMP)
+        steady.append(moves & memory.found & memory.smooth)
+        laws[k] = jax.tree.map(functools.partial(jnp.where, steady[k]), memory.memory, laws[k])
+    return rest._replace(laws=tuple(laws)), jnp.stack(steady)
+
+
+@functools.partial(jax.jit, static_argnames="jumps")
+def _linearised(net: Network, rest: Rest, alone: Num, jumps: bool) -> Rests:
+    """What becomes of networks at rest (P,); `jumps` tells that some links rest at jumps."""
+
+    def one(net: Network, rest: Rest, alone: Num) -> Rests:
+        rest, steady = _held(net, rest) if jumps else (rest, False)
+        smooth = alone & jnp.all((rest.codes == INTERIOR) | (rest.codes == EMPTY) | steady)
+        for flows, window in zip(net.flows, rest.windows, strict=True):
+            endless = jnp.isinf(jnp.asarray(flows.window.max_window, float))
+            smooth = smooth & ~(endless & (jnp.max(window) >= LARGEST_WINDOW))
+        y = state_at_rest(net, rest)
+        for k, link in enumerate(net.links):
+            for distance in link.queue.kinks(y.laws[k], rest.queues[k]):
+                smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
+        A, B, C, D, lag, frozen = jacobians(net, rest, jnp.zeros(()))
+        empty = jnp.all(rest.codes == EMPTY)
+        return Rests(rest.queues, empty, smooth, A, B, C, D, lag, frozen)
+
+    return jax.vmap(one)(net, rest, alone)
+
+
+def at_rest(stacked: Network) -> Rests:
+    """Rests of networks whose leaves have a first axis for them."""
+    count = len(jax.tree.leaves(stacked)[0])
+
+    def block(part: slice) -> Rests:
+        some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
+        net, rest, alone = _found(some)
+        jumps = bool(np.any(np.asarray(rest.codes) == JUMP))
+        found = _linearised(net, rest, alone, jumps)
+        return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
+
+    parts = in_threads(block, count, _TOGETHER)
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def batchable(net: Network) -> bool:
+    """Whether a network's windows follow drifts, not a formula for losses."""
+    return all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
+
+
+def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:
+    """The networks over a grid, stacked, the last axis fastest.
+
+    None unless every parameter is a number that does nothing else than replace the number at its
+    path, which the grid's corners and the values along its edges show.
+    """
+    numbers = all(
+        isinstance(v, int | float) and not isinstance(v, bool)
+        for values in axes.values()
+        for v in values
+    )
+    if not axes or not numbers:
+        return None
+    base = numeric(net)
+    try:
+        trials = [(values, numeric(replace(net, values))) for values in _edges(axes)]
+    except ValueError:
+        return None
+    traced = jax.jit(functools.partial(_changed, tuple(axes)))
+    for values, expected in trials:
+        if not _same(traced(base, [float(v) for v in values.values()]), expected):
+            return None
+    grid = np.meshgrid(*(np.asarray(v, float) for v in axes.values()), indexing="ij")
+    many = jax.vmap(functools.partial(_changed, tuple(axes)), in_axes=(None, 0))
+    stacked = jax.jit(many)(base, [g.ravel() for g in grid])
+    return jax.tree.map(np.asarray, stacked)
+
+
+def _changed(paths: tuple[str, ...], net: Network, values: list[Num]) -> Network:
+    return replace(net, dict(zip(paths, values, strict=True)))
+
+
+def _edges(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The corners of the grid, and every value of an axis with the first ones of the others."""
+    paths = tuple(axes)
+    ends = [{axes[p][0], axes[p][-1], min(axes[p]), max(axes[p])} for p in paths]
+    corners = [dict(zip(paths, c, strict=True)) for c in itertools.product(*ends)]
+    first = {p: values[0] for p, values in axes.items()}
+    return corners + [{**first, p: v} for p, values in axes.items() for v in values[1:-1]]
+
+
+def _same(one: Network, other: Network) -> bool:
+    """Whether two networks agree in every number and choice."""
+    a, b = jax.tree.flatten(one), jax.tree.flatten(other)
+    if a[1] != b[1]:
+        return False
+    return all(np.array_equal(x, y) for x, y in zip(a[0], b[0], strict=True))
+
+
+def families(
+    rests: Rests, chosen: Array, at: Callable[[int], Network]
+) -> list[tuple[Array, Systems]]:
+    """Linear systems of the rests `chosen` (indices), in groups of one structure each.
+
+    `at` gives the network of an index.
+    """
+    free = (rests.frozen[chosen] == 0) & ~still(rests.A[chosen], rests.B[chosen])
+    out = []
+    for kept in np.unique(free, axis=0):
+        own = chosen[np.all(free == kept, axis=1)]
+        square = np.ix_(own, kept.nonzero()[0], kept.nonzero()[0])
+        structure = linearize(at(int(own[0])))
+        out.append((own, Systems(
+            rests.A[square], rests.B[own][:, kept], rests.C[own][:, :, kept], rests.D[own],
+            rests.lag[own], structure,
+        )))  # fmt: skip
+    return out

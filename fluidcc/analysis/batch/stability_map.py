@@ -1,0 +1,208 @@
+"""Stability over a grid of parameters, computed in lanes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.batch.networks import at_rest, batchable, families, members
+from fluidcc.analysis.batch.roots import many_roots
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.stability import Stability, stability
+from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.network import Network
+from fluidcc.results import plain
+from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
+from fluidcc.scenario.reader import got
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclasses.dataclass(frozen=True)
+class MapPoint:
+    """One point of a map: what was set, the verdict, and why there is none.
+
+    `status` is that of the equilibrium, or `failed`; `unstable` and `rightmost` [1/s] are None
+    where they are not known; `proven` tells that no root lies further right.
+    """
+
+    set: Mapping[str, Any]
+    status: str
+    message: str = ""
+    stable: bool | None = None
+    unstable: int | None = None
+    certified: bool = False
+    rightmost: complex | None = None
+    proven: bool = False
+    queues: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def told(self) -> str:
+        """Where the point failed and why, in one line."""
+        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
+        return f"failed at {place}: {'; '.join(self.message.splitlines())}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, None for what is not known."""
+        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        s = self.rightmost
+        out["rightmost"] = None if s is None else [s.real, s.imag]
+        return plain(out)
+
+
+@dataclasses.dataclass(frozen=True)
+class StabilityMap:
+    """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
+
+    `batched` is how many points were settled together; the others took their own turn.
+    """
+
+    axes: Mapping[str, tuple]
+    units: Mapping[str, str]
+    points: tuple[MapPoint, ...]
+    batched: int
+
+    @property
+    def failed(self) -> tuple[MapPoint, ...]:
+        """The points at which there is no such network."""
+        return tuple(p for p in self.points if p.status == "failed")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return tuple(len(values) for values in self.axes.values())
+
+    def grid(self, name: str) -> Array:
+        """A field of all points, laid out over the axes; NaN or -1 where it is not known."""
+        values = [getattr(p, name) for p in self.points]
+        blank = {"stable": -1, "unstable": -1, "rightmost": complex(np.nan, np.nan)}.get(name)
+        return np.array([blank if v is None else v for v in values]).reshape(self.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All points as plain values."""
+        return {"points": [p.to_dict() for p in self.points]}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Labelled arrays over the axes."""
+        import xarray as xr
+
+        dims, roots = tuple(self.axes), self.grid("rightmost")
+        columns = {
+            "stable": (self.grid("stable").astype(int), "1"),
+            "unstable": (self.grid("unstable").astype(int), "1"),
+            "certified": (self.grid("certified").astype(int), "1"),
+            "proven": (self.grid("proven").astype(int), "1"),
+            "root_real": (np.real(roots), "1/s"),
+            "root_imag": (np.imag(roots), "rad/s"),
+            "status": (self.grid("status"), "1"),
+            "message": (self.grid("message"), "1"),
+        }
+        for name in dict.fromkeys(name for p in self.points for name in p.queues):
+            queue = [p.queues.get(name, np.nan) for p in self.points]
+            columns[f"{name}.queue"] = (np.reshape(queue, self.shape), "packet")
+        variables: dict[Any, Any] = {k: (dims, v, {"units": u}) for k, (v, u) in columns.items()}
+        coords = {a: (a, list(v), {"units": self.units[a]}) for a, v in self.axes.items()}
+        return xr.Dataset(variables, coords=coords)
+
+    def __repr__(self) -> str:
+        stable, words = self.grid("stable"), []
+        for value, word in ((1, "stable"), (0, "unstable"), (-1, "without a verdict")):
+            words.append(f"{int(np.sum(stable == value))} {word}")
+        names, counts = np.unique(self.grid("status"), return_counts=True)
+        statuses = ", ".join(f"{c} {n}" for n, c in zip(names, counts, strict=True))
+        sizes = " x ".join(map(str, self.shape))
+        lines = [
+            f"StabilityMap over {', '.join(self.axes)}, {sizes} points: {', '.join(words)}",
+            f"  status: {statuses}; {int(np.sum(self.grid('certified')))} certified, "
+            f"{self.batched} in batches",
+        ]
+        return "\n".join([*lines, *(f"  {p.told()}" for p in self.failed)])
+
+
+def stability_map(
+    net: Network,
+    over: Mapping[str, Iterable[Any]],
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> StabilityMap:
+    """Stability at every point of a grid: verdict, certified count and rightmost root.
+
+    What `sweep` with `stability` finds, without margins and further roots, and many times as fast:
+    points that rest smoothly are solved together, all others one by one.
+
+    Parameters
+    ----------
+    net
+        The network to start from.
+    over
+        Values by path; the grid is their product. Text stands for quantities with units.
+    progress
+        Called with the finished share.
+
+    Raises
+    ------
+    ScenarioError
+        If a path or a value's unit is wrong. What fails at single points is in `failed`.
+    """
+    check_paths(net, over)
+    axes = {path: tuple(value_at(net, path, v) for v in values) for path, values in over.items()}
+    described = {path: info_at(net, path) for path in axes}
+    units = {path: info.unit if info else "1" for path, info in described.items()}
+    grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
+    found = _together(net, axes, grid)
+    points = []
+    for i, changes in enumerate(grid):
+        points.append(found[i] if i in found else _alone(net, changes))
+        if progress is not None:
+            progress((i + 1) / len(grid))
+    return StabilityMap(axes, units, tuple(points), len(found))
+
+
+def _together(
+    net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
+) -> dict[int, MapPoint]:
+    """The points that rest smoothly, by their number."""
+    stacked = members(net, axes) if grid and batchable(net) else None
+    if stacked is None:
+        return {}
+    rests = at_rest(stacked)
+    shape = [len(values) for values in axes.values()]
+    out = {}
+    chosen = np.flatnonzero(rests.smooth)
+    names = as_fluid(net).link_names
+    for own, systems in families(rests, chosen, lambda i: replace(net, grid[i])):
+        places = np.stack(np.unravel_index(own, shape), axis=1)
+        roots = many_roots(systems, places=places)
+        for k, i in enumerate(own):
+            s = complex(roots.rightmost[k])
+            certified, number = bool(roots.certified[k]), int(roots.unstable[k])
+            critical = not certified and abs(s.real) <= 1e-9 * abs(s)
+            out[int(i)] = MapPoint(
+                grid[i], "empty" if rests.empty[i] else "interior",
+                stable=None if critical else number == 0, unstable=number, certified=certified,
+                rightmost=None if np.isnan(s.real) else s, proven=bool(roots.proven[k]),
+                queues=dict(zip(names, rests.queues[i].tolist(), strict=True)),
+            )  # fmt: skip
+    return out
+
+
+def _alone(net: Network, changes: dict[str, Any]) -> MapPoint:
+    """One point as `stability` sees it, without the cycles where laws switch."""
+    try:
+        here = replace(net, changes)
+        rest = equilibrium(here)
+        queues = {name: link.queue for name, link in rest.links.items()}
+        if not rest.smooth:
+            return MapPoint(changes, rest.status, rest.message, queues=queues)
+        found: Stability = stability(here)
+    except Exception as error:  # whatever goes wrong at one point must not end the others
+        return MapPoint(changes, "failed", str(error) or type(error).__name__)
+    return MapPoint(
+        changes, found.status, found.message, found.stable, found.unstable, found.certified,
+        found.rightmost, found.proven > 0, queues,
+    )  # fmt: skip

@@ -1,0 +1,28 @@
+"""Work on blocks of one length, each in a thread of its own."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fluidcc.analysis.linear import Array
+
+
+def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:
+    """What a function makes of each block of up to `size` of `count` things, in order."""
+    parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, parts))
+
+
+def filled(block: Array, size: int, axis: int = 0) -> Array:
+    """The block with its last entry repeated up to `size` of them."""
+    missing = size - block.shape[axis]
+    if not missing:
+        return block
+    last = np.take(block, [-1], axis=axis)
+    return np.concatenate([block, np.repeat(last, missing, axis=axis)], axis=axis)

@@ -1,0 +1,42 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Scenario = Annotated[str, typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a parameter. Repeatable."),
+]
+Over = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--over", metavar="PATH=A:B:STEP|v1,v2", help="Sweep a parameter. Repeat for a grid."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write the result: .nc or .csv.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the result: .png, .pdf or .svg.")]
+Until = Annotated[str, typer.Option("--until", metavar="TIME", help="End of the run [s].")]
+Warmup = Annotated[
+    str,
+    typer.Option(
+        "--warmup", metavar="TIME", help="Statistics start here [s]. [default: --until / 3]"
+    ),
+]
+Seeds = Annotated[str, typer.Option("--seeds", metavar="K", help="Packet runs: seeds 1 to K.")]
+Sample = Annotated[
+    str | None,
+    typer.Option(
+        "--sample", metavar="TIME", help="Sample queues and windows, for --out or --plot [s]."
+    ),
+]
+Trace = Annotated[
+    Path | None, typer.Option("--trace", help="Write every event of seed 1's run: .csv.")
+]
+FastCPU = Annotated[
+    bool,
+    typer.Option("--fast-cpu/--no-fast-cpu", help="Compile integration loops as a whole."),
+]

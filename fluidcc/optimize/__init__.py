@@ -1,0 +1,7 @@
+"""Best parameters of a network: by gradients where there are any, by trials where there are none.
+
+It verifies what it finds by trajectories and packets, so it stands above both engines.
+"""
+
+from fluidcc.optimize.result import Optimum as Optimum
+from fluidcc.optimize.verb import optimize as optimize

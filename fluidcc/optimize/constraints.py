@@ -1,0 +1,59 @@
+"""Constraints as text, such as ``utilization >= 0.95`` or ``queue <= 90 kB``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.network import Network
+from fluidcc.optimize.measures import Measure, measure
+from fluidcc.scenario import units
+
+_TEXT = re.compile(r"^\s*([^<>=\s]+)\s*(<=|>=)\s*([^<>=]+?)\s*$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraint:
+    """A quantity and its bound; `sign` is 1 where it has to be at least that, -1 at most."""
+
+    measure: Measure
+    sign: int
+    bound: float
+
+    def slack(self, value: float) -> float:
+        """How far the value is on the right side."""
+        return self.sign * (value - self.bound)
+
+    @property
+    def text(self) -> str:
+        """The constraint with its full name and unit."""
+        unit = "" if self.measure.unit in ("", "1") else f" {self.measure.unit}"
+        return f"{self.measure.name} {'>=' if self.sign > 0 else '<='} {self.bound:g}{unit}"
+
+
+def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constraint:
+    """The constraint of a text; raises ScenarioError where it is none."""
+    match = _TEXT.match(text)
+    if match is None:
+        raise ScenarioError([Fault(where, "", "QUANTITY >= NUMBER or QUANTITY <= NUMBER", text)])
+    name, relation, number = match.groups()
+    found = measure(net, name, where=where)
+    unit = "" if found.unit == "1" else found.unit
+    try:
+        bound = float(number.removesuffix(unit))
+    except ValueError:
+        bound = _quantity(net, found, number, where)
+    return Constraint(found, 1 if relation == ">=" else -1, bound)
+
+
+def _quantity(net: Network, found: Measure, number: str, where: str) -> float:
+    """A bound with a unit of its own, such as ``20 ms``."""
+    link = net.link_names.index(found.owner) if found.kind == "links" else 0
+    if found.kind == "flows":
+        link = net.flows[net.flow_names.index(found.owner)].route[0]
+    try:
+        return units.read(number, found.unit, float(net.links[link].packet_size))
+    except units.UnitError as error:
+        fault = Fault(where, found.name, str(error), repr(number), error.nearest)
+        raise ScenarioError([fault]) from None

@@ -1,0 +1,90 @@
+"""Ranges of parameters, and the unit interval that stands for each of them in a search."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fluidcc.analysis.model import unit_of
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.network import Network
+from fluidcc.scenario.paths import check_paths, full_path, number_at, value_at
+
+_DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """A parameter between two numbers; `whole` if only whole numbers count."""
+
+    path: str
+    low: float
+    high: float
+    unit: str
+    whole: bool
+
+    @property
+    def log(self) -> bool:
+        """Whether equal steps are equal ratios: positive ranges of a decade or more."""
+        return self.low > 0 and self.high >= _DECADE * self.low
+
+    def value(self, share: float) -> float:
+        """The value at a share of the range, 0 to 1."""
+        if share <= 0 or share >= 1:
+            return self.low if share <= 0 else self.high
+        if self.log:
+            return self.low * (self.high / self.low) ** share
+        return self.low + share * (self.high - self.low)
+
+    def share(self, value: float) -> float:
+        """Where a value lies in the range, 0 at its low end and 1 at its high end."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def slope(self, share: float) -> float:
+        """Derivative of the value by the share."""
+        width = math.log(self.high / self.low) if self.log else self.high - self.low
+        return self.value(share) * width if self.log else width
+
+
+def ranges(
+    net: Network, over: Mapping[str, Iterable[Any]], whole: Iterable[str] = (), *, where: str
+) -> tuple[Range, ...]:
+    """The ranges of ``{path: (low, high)}``; numbers of flows and paths of `whole` are whole.
+
+    Raises ScenarioError for paths that lead to no number and ends that are no range.
+    """
+    check_paths(net, over, where=where)
+    counted = {full_path(net, path) for path in whole}
+    unknown = counted - {full_path(net, path) for path in over}
+    if unknown:
+        paths = " or ".join(over)
+        faults = [Fault("whole", path, f"a path that is varied, {paths}", path) for path in unknown]
+        raise ScenarioError(faults)
+    out = []
+    for path, ends in over.items():
+        number_at(net, path)
+        low, high = _ends(net, path, ends, where)
+        full = full_path(net, path)
+        is_count = full in counted or full.endswith(".n")
+        if is_count:
+            low, high = math.ceil(low), math.floor(high)
+            if low >= high:
+                raise ScenarioError([Fault(where, path, "two whole numbers", f"{tuple(ends)!r}")])
+        out.append(Range(path, float(low), float(high), unit_of(net, path), is_count))
+    return tuple(out)
+
+
+def _ends(net: Network, path: str, ends: Iterable[Any], where: str) -> tuple[float, float]:
+    try:
+        low, high = (float(value_at(net, path, end, where=where)) for end in ends)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        raise ScenarioError([Fault(where, path, "two numbers (low, high)", f"{ends!r}")]) from None
+    if not -math.inf < low < high < math.inf:
+        raise ScenarioError([Fault(where, path, "low < high, both finite", f"{ends!r}")])
+    return low, high

@@ -1,0 +1,84 @@
+"""Quantities of runs: a trajectory of the fluid model, and packets over seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.linear import Array
+from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
+from fluidcc.fluid.status import Status
+from fluidcc.network import Network
+from fluidcc.optimize.measures import PACKETS, Measure
+from fluidcc.packets.run import simulate_packets
+
+_BAND = 0.05  # of the queue at rest
+_LEAST_BAND = 1.0  # packet
+_POINTS = 4001
+
+
+@dataclasses.dataclass(frozen=True)
+class Runs:
+    """How trajectories and packets are run: end and warm-up [s], and seeds."""
+
+    until: float
+    warmup: float
+    seeds: tuple[int, ...]
+
+
+def settling_time(time: Array, queue: Array, rest: float) -> float:
+    """When a queue (T,) enters the band about its rest to stay there; infinite if it does not."""
+    band = max(_BAND * rest, _LEAST_BAND)
+    outside = np.flatnonzero(~(np.abs(queue - rest) <= band))
+    if not outside.size:
+        return float(time[0])
+    last = int(outside[-1])
+    return float(time[last + 1]) if last + 1 < len(time) else math.inf
+
+
+def variation(time: Array, queue: Array, warmup: float) -> float:
+    """Standard deviation over mean of a queue (T,) after the warm-up; NaN of one that is empty."""
+    late = queue[time >= warmup]
+    mean = float(late.mean())
+    return float(late.std()) / mean if mean > 0 else math.nan
+
+
+def trajectory(net: Network, until: float) -> Trajectory:
+    """The trajectory from the scenario's own start, on steps that suit its round trips."""
+    points = np.linspace(0.0, until, _POINTS)
+    return simulate(net, until=until, points=points, mesh=uniform_mesh(net))
+
+
+def of_trajectory(
+    net: Network, wanted: Iterable[Measure], runs: Runs
+) -> tuple[dict[str, float], str]:
+    """Quantities of one trajectory by name, and why there are none."""
+    run = trajectory(net, runs.until)
+    if run.status is not Status.ok:
+        return {}, f"the trajectory ended at {run.status_time:.4g} s: {run.status.advice}"
+    rest = equilibrium(net)
+    found = {}
+    for each in wanted:
+        queue = run.links[each.owner].queue
+        if each.key == "settling_time":
+            found[each.name] = settling_time(run.time, queue, rest.links[each.owner].queue)
+        else:
+            found[each.name] = variation(run.time, queue, runs.warmup)
+    late = [name for name, value in found.items() if math.isinf(value)]
+    told = f"{late[0]}: the queue does not settle within {runs.until:g} s" if late else ""
+    return {name: value for name, value in found.items() if math.isfinite(value)}, told
+
+
+def of_packets(net: Network, wanted: Iterable[Measure], runs: Runs) -> dict[str, float]:
+    """Means over the seeds of metrics of packets, by name; those without a number are left out."""
+    found = simulate_packets(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
+    means = {
+        each.name: found.mean[each.kind][each.owner].get(each.key, math.nan)
+        for each in wanted
+        if each.engine == PACKETS
+    }
+    return {name: float(value) for name, value in means.items() if math.isfinite(value)}

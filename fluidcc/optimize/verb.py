@@ -1,0 +1,240 @@
+"""`optimize`: the best parameters of a network under constraints."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fluidcc.analysis.linear import Array
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.network import Network
+from fluidcc.optimize.constraints import constraint
+from fluidcc.optimize.descent import Descent
+from fluidcc.optimize.measures import measure
+from fluidcc.optimize.problem import Evaluator, Problem, Seen, with_stability
+from fluidcc.optimize.ranges import ranges
+from fluidcc.optimize.result import Optimum, Start
+from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.search import Found, Progress, present
+from fluidcc.optimize.solve import Effort, robust, scenarios, solve
+from fluidcc.optimize.stationary import Forces, forces
+from fluidcc.optimize.verify import Verification, verify
+
+_ROUNDING = 1e-6
+_BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then
+
+
+def optimize(
+    net: Network,
+    over: Mapping[str, Iterable[Any]],
+    *,
+    maximize: str | None = None,
+    minimize: str | None = None,
+    subject_to: Sequence[str] = (),
+    over_scenarios: Mapping[str, Iterable[Any]] | None = None,
+    whole: Sequence[str] = (),
+    until: float = 60.0,
+    warmup: float | None = None,
+    seeds: Sequence[int] = (1, 2, 3),
+    starts: int = 3,
+    trials: int = 60,
+    seed: int = 1,
+    verification: bool = True,
+    progress: Progress | None = None,
+) -> Optimum:
+    """The best parameters of a network: of its rest, its margins, its trajectory or its packets.
+
+    Quantities at rest, roots and margins (the names of `gradient`) have derivatives: SciPy's
+    trust-region interior point method starts from the best of a fixed sample of the ranges.
+    ``settling_time``, ``queue_variation`` and ``packets.`` metrics have none: every point is tried
+    where the parameters are few whole numbers, else optuna samples (``pip install
+    'fluidcc[opt]'``). Where anything is taken from the rest, this has to be stable. Positive ranges
+    of a decade or more are searched by their logarithm.
+
+    Parameters
+    ----------
+    net
+        The network; the search and the verification keep everything that is not in `over`.
+    over
+        Ranges by path, ``{"link.queue.w_q": (1e-6, 0.1)}``; numbers of flows are whole.
+    maximize, minimize
+        The goal by name; one of the two.
+    subject_to
+        Constraints such as ``"utilization >= 0.95"`` and ``"packets.queue_mean <= 20"``.
+    over_scenarios
+        Ranges of parameters that are not chosen, such as ``{"flow.n": (10, 100)}``: the worst case
+        over this box counts, by its corners, its centre, and what is found to be worse inside.
+    whole
+        Paths of `over` of which only whole numbers count. With derivatives the optimum is found
+        without that, and the whole numbers next to it are compared.
+    until, warmup
+        End of trajectories and packet runs, and start of their statistics (`until` / 3) [s].
+    seeds
+        Packet runs of the search; the verification takes as many that the search did not use.
+    starts, trials
+        Starts of a search with derivatives, trials of one without.
+    seed
+        Of the sampler that chooses trials.
+    verification
+        Whether to run the optimum as a trajectory and in packets.
+    progress
+        Called with the finished share of the search.
+
+    Raises
+    ------
+    ScenarioError
+        For names, paths, ranges and constraints that are wrong, with the nearest valid ones.
+    MissingExtra
+        Where a search needs optuna.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/pi")
+    >>> best = fc.optimize(net, {"link.queue.k_pi": (1e-6, 1e-4)}, maximize="gain_crossover",
+    ...     subject_to=["phase_margin >= 60"], starts=1, verification=False)
+    >>> best.status, best.active[0].text
+    ('ok', 'phase_margin >= 60 deg')
+    """
+    problem, box = _problem(
+        net, over, maximize, minimize, subject_to, over_scenarios or {}, whole,
+        _runs(until, warmup, seeds),
+    )  # fmt: skip
+    effort = Effort(_count("starts", starts), _count("trials", trials), seed)
+    if box:
+        problem, found = robust(problem, box, effort, progress=progress)
+    else:
+        found = solve(problem, effort, progress=progress)
+    return _told(problem, found, effort, verification)
+
+
+def _problem(
+    net: Network,
+    over: Mapping[str, Iterable[Any]],
+    maximize: str | None,
+    minimize: str | None,
+    subject_to: Sequence[str],
+    over_scenarios: Mapping[str, Iterable[Any]],
+    whole: Sequence[str],
+    runs: Runs,
+) -> tuple[Problem, tuple]:
+    """The problem as it is asked for, and the box of scenarios."""
+    if (maximize is None) == (minimize is None):
+        both = "both" if maximize is not None else "neither"
+        raise ScenarioError([Fault("optimize", "", "either maximize or minimize", both)])
+    if not over:
+        raise ScenarioError([Fault("over", "", "at least one parameter with its range", "none")])
+    varied = ranges(net, over, whole, where="over")
+    box = ranges(net, over_scenarios, where="over_scenarios")
+    twice = {r.path for r in varied} & {r.path for r in box}
+    if twice:
+        raise ScenarioError(
+            [Fault("over_scenarios", path, "a path that is not in over", path) for path in twice]
+        )
+    if len(box) > _BOX:
+        raise ScenarioError(
+            [Fault("over_scenarios", "", f"at most {_BOX} parameters", f"{len(box)}")]
+        )
+    sign = 1 if maximize is not None else -1
+    goal = measure(net, str(maximize or minimize), where="maximize" if sign > 0 else "minimize")
+    asked = tuple(constraint(net, text) for text in subject_to)
+    rules = with_stability(net, goal, asked)
+    return Problem(net, varied, goal, sign, rules, scenarios(box), runs), box
+
+
+def _runs(until: float, warmup: float | None, seeds: Sequence[int]) -> Runs:
+    start = until / 3 if warmup is None else warmup
+    if not 0 <= start < until < math.inf:
+        raise ValueError(f"expected 0 <= warmup < until in s, got {start!r} and {until!r}")
+    if not seeds:
+        raise ValueError("seeds: expected at least one, got none")
+    return Runs(until, start, tuple(seeds))
+
+
+def _count(name: str, number: int) -> int:
+    if number < 1:
+        raise ValueError(f"{name}: expected at least 1, got {number!r}")
+    return number
+
+
+def _told(problem: Problem, found: Found, effort: Effort, verification: bool) -> Optimum:
+    """The result of a search."""
+    units = {r.path: r.unit for r in problem.ranges}
+    told = {
+        "status": found.status, "message": found.message, "goal": problem.goal.name,
+        "sense": "maximize" if problem.sign > 0 else "minimize", "unit": problem.goal.unit,
+        "units": units, "constraints": tuple(c.text for c in problem.constraints),
+        "points": found.points, "problem": problem, "effort": effort,
+    }  # fmt: skip
+    if found.shares is None or found.scaled is None:
+        blank = dict.fromkeys(units, math.nan)
+        return Optimum(
+            **told, objective=math.nan, given=None, given_meets=None, values=blank, quantities={},
+            active=(), worst=(), residual=None, starts=(), net=problem.net, verification=None,
+        )  # fmt: skip
+    look, shares = found.scaled.look, found.shares
+    seen = look(shares)
+    held = Forces((), np.zeros(0), math.nan)
+    if found.status == "ok":
+        held = forces(found.scaled, shares, smooth=problem.smooth)
+    worst = tuple(
+        dict(scenario)
+        for scenario, weight in zip(problem.scenarios, held.weights, strict=False)
+        if weight > 0 and scenario
+    )
+    own = present(problem)
+    given = math.nan if own is None else _worst(problem.sign, look(own).values[:, 0])
+    quantities = {
+        c.measure.name: float(_worst(c.sign, seen.values[:, j]))
+        for j, c in enumerate(problem.constraints, start=1)
+    }
+    return Optimum(
+        **told,
+        objective=float(_worst(problem.sign, seen.values[:, 0])),
+        given=given if math.isfinite(given) else None,
+        given_meets=_met(problem, look(own)) if own is not None and math.isfinite(given) else None,
+        values=problem.values(shares),
+        quantities=quantities,
+        active=held.active,
+        worst=worst,
+        residual=held.residual if math.isfinite(held.residual) else None,
+        starts=tuple(_start(problem, look, each) for each in found.starts),
+        net=problem.network(shares),
+        verification=_verified(problem, shares, worst) if verification and held.weights.size
+        else None,
+    )  # fmt: skip
+
+
+def _worst(sign: int, values: Array) -> float:
+    return float(np.min(values) if sign > 0 else np.max(values))
+
+
+def _start(problem: Problem, look: Evaluator, each: Descent) -> Start:
+    seen = look(each.end)
+    goal = _worst(problem.sign, seen.values[:, 0])
+    ends = problem.values(each.begin), problem.values(each.end)
+    return Start(*ends, goal, _met(problem, seen), each.points)
+
+
+def _met(problem: Problem, seen: Seen) -> bool:
+    """Whether all constraints are met, up to rounding."""
+    return all(
+        c.slack(float(value)) >= -_ROUNDING * (abs(c.bound) or 1.0)
+        for j, c in enumerate(problem.constraints, start=1)
+        for value in seen.values[:, j]
+    )
+
+
+def _verified(
+    problem: Problem, shares: Array, worst: Sequence[Mapping[str, float]]
+) -> Verification:
+    """The optimum in the worst scenario, with seeds that the search did not use."""
+    runs = problem.runs
+    first = max(runs.seeds) + 1
+    fresh = dataclasses.replace(runs, seeds=tuple(range(first, first + len(runs.seeds))))
+    net = problem.network(shares, worst[0] if worst else None)
+    return verify(net, problem.goal, problem.constraints, fresh)

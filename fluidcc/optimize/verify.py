@@ -1,0 +1,141 @@
+"""Whether an optimum holds: its trajectory, and packets with seeds that the search did not use."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fluidcc.compare import Comparison, compare
+from fluidcc.network import Network
+from fluidcc.optimize.constraints import Constraint
+from fluidcc.optimize.measures import Measure, measure
+from fluidcc.optimize.runs import Runs, settling_time, variation
+from fluidcc.packets.layout.plan import PacketError
+from fluidcc.results import plain
+
+
+@dataclasses.dataclass(frozen=True)
+class Settling:
+    """How a link's queue settles along the trajectory from the scenario's own start.
+
+    `time` [s] is as `settling_time` defines it, infinite where it does not settle.
+    """
+
+    link: str
+    time: float
+    variation: float
+
+    @property
+    def settles(self) -> bool:
+        """Whether the queue comes to its rest and stays there."""
+        return math.isfinite(self.time)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A quantity in packets: mean over seeds, half width of its 95 % interval, and the bound.
+
+    `fluid` is what the fluid model says at rest, None where it has no number. `holds` is None
+    where there is no bound, or the interval has it inside.
+    """
+
+    text: str
+    metric: str
+    fluid: float | None
+    value: float
+    ci95: float
+    holds: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """The network at the optimum in both engines; `message` says why something is missing."""
+
+    settling: tuple[Settling, ...]
+    checks: tuple[Check, ...]
+    comparison: Comparison | None
+    until: float
+    warmup: float
+    seeds: tuple[int, ...]
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return plain(
+            {
+                "settling": [
+                    {**dataclasses.asdict(s), "settles": s.settles} for s in self.settling
+                ],
+                "checks": [dataclasses.asdict(check) for check in self.checks],
+                "until": self.until,
+                "warmup": self.warmup,
+                "seeds": list(self.seeds),
+                "message": self.message,
+                "outside": list(self.comparison.outside) if self.comparison else [],
+                "rows": self.comparison.to_dict()["rows"] if self.comparison else [],
+            }
+        )
+
+
+def verify(
+    net: Network, goal: Measure, constraints: Sequence[Constraint], runs: Runs
+) -> Verification:
+    """Run the network in both engines from the scenario's own start."""
+    settling, checks, both, message = [], [], None, ""
+    try:
+        both = compare(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
+    except (PacketError, ValueError) as error:
+        message = str(error)
+    if both is not None and both.fluid is not None:
+        time = both.fluid.time
+        for name, run in both.fluid.links.items():
+            settled = settling_time(time, run.queue, both.equilibrium.links[name].queue)
+            settling.append(Settling(name, settled, variation(time, run.queue, runs.warmup)))
+        message = both.fluid.message if both.fluid.status.value else ""
+    if both is not None:
+        wanted = [(goal, None), *((c.measure, c) for c in constraints)]
+        told = {m.name for m, _ in wanted}
+        wanted += [(measure(net, n), None) for n in _always(net) if n not in told]
+        checks = [c for c in (_check(both, m, bound) for m, bound in wanted) if c is not None]
+    return Verification(
+        tuple(settling), tuple(checks), both, runs.until, runs.warmup, runs.seeds, message
+    )
+
+
+def _always(net: Network) -> list[str]:
+    """What packets tell of every link."""
+    return [f"links.{name}.{key}" for name in net.link_names for key in ("queue", "utilization")]
+
+
+def _at_rest(both: Comparison, each: Measure) -> float | None:
+    """What the fluid model says at rest, of a group the mean over its flows."""
+    rest = both.equilibrium
+    if each.kind == "links":
+        found = getattr(rest.links[each.owner], each.key, None)
+    elif each.owner in rest.flows:
+        n = np.asarray(rest.net.flows[rest.net.flow_names.index(each.owner)].n, float)
+        found = getattr(rest.flows[each.owner], each.key, None)
+        found = None if found is None else found @ (n / n.sum())
+    else:
+        found = None
+    return None if found is None or not math.isfinite(found) else float(found)
+
+
+def _check(both: Comparison, each: Measure, bound: Constraint | None) -> Check | None:
+    metric = each.in_packets()
+    if metric is None:
+        return None
+    runs = both.packets
+    value = float(runs.mean[metric.kind][metric.owner].get(metric.key, math.nan))
+    half = float(runs.ci95[metric.kind][metric.owner].get(metric.key, math.nan))
+    holds = None
+    if bound is not None and math.isfinite(value):
+        slack, wide = bound.slack(value), half if math.isfinite(half) else 0.0
+        holds = True if slack >= wide else False if slack < -wide else None
+    text = each.name if bound is None else bound.text
+    name = f"packets.{metric.kind}.{metric.owner}.{metric.key}"
+    return Check(text, name, _at_rest(both, each), value, half, holds)
