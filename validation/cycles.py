@@ -13,6 +13,7 @@ import argparse
 import json
 import multiprocessing
 import resource
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -41,9 +42,11 @@ def kept(name: str, folder: Path, limit: int) -> dict[str, Any]:
         run = multiprocessing.get_context("spawn").Process(target=judge, args=(name, file, limit))
         run.start()
         run.join()
-    if file.exists():
-        return json.loads(file.read_text())
-    return {"scenario": name, "status": "failed", "message": f"nothing within {limit} s"}
+        if run.exitcode and not file.exists():
+            late = run.exitcode == -signal.SIGXCPU or run.exitcode == -signal.SIGKILL
+            why = f"nothing within {limit} s" if late else f"ended with exit code {run.exitcode}"
+            return {"scenario": name, "status": "failed", "message": why}
+    return json.loads(file.read_text())
 
 
 def chosen(wanted: list[str]) -> list[str]:

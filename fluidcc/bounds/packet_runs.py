@@ -15,4 +15,7 @@ def packet_means(
     """
     from fluidcc.packets.run import simulate_packets
 
-    return simulate_packets(net, until=until, warmup=warmup, seeds=seeds, threads=1).mean
+    found = simulate_packets(net, until=until, warmup=warmup, seeds=seeds, threads=1)
+    if found.missing:  # a mean over fewer seeds is another quantity
+        raise KeyboardInterrupt
+    return found.mean

@@ -267,8 +267,14 @@ def optimize(
         counts = {key: count(f"--{key}", text, faults) for key, text in numbers.items()}
         times = _times(until, warmup, seeds, faults)
         levels = counts.pop("points")
+        if tradeoff is not None and levels < 2:
+            faults.add("--points", points, "at least 2 levels", points)
         faults.finish()
         from fluidcc.optimize import optimize as search
+        from fluidcc.optimize.measures import measure
+
+        if tradeoff is not None:
+            measure(task.net, tradeoff, where="--tradeoff")
 
         verb = partial(
             search, over={path: ends for path, *ends in ranges}, maximize=maximize,

@@ -76,6 +76,8 @@ def of_trajectory(
 def of_packets(net: Network, wanted: Iterable[Measure], runs: Runs) -> dict[str, float]:
     """Means over the seeds of metrics of packets, by name; those without a number are left out."""
     found = simulate_packets(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
+    if found.missing:  # a mean over fewer seeds is another quantity
+        raise KeyboardInterrupt
     means = {
         each.name: found.mean[each.kind][each.owner].get(each.key, math.nan)
         for each in wanted

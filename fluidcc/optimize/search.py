@@ -14,7 +14,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.optimize.descent import Descent, Unbounded, descend, finish
 from fluidcc.optimize.points import halton
 from fluidcc.optimize.problem import Evaluator, Problem
-from fluidcc.optimize.ridge import RADII, down_a_ridge
+from fluidcc.optimize.ridge import down_a_ridge
 from fluidcc.optimize.scaled import MET, Scaled
 from fluidcc.optimize.stationary import STATIONARY, forces
 
@@ -71,13 +71,14 @@ def search(
     if any(r.whole for r in problem.ranges):
         best, message = _whole(scaled, best)
     if scaled.merit(best)[0]:
-        status, message = "infeasible", missed(scaled, best)
+        status, message = "infeasible", "; ".join(filter(None, [message, missed(scaled, best)]))
     else:
         status = "ok"
         if not message and forces(scaled, best).residual > STATIONARY:
             message = (
-                "the goal has a kink at the optimum, or two roots or crossovers tie there: nothing "
-                f"better was found within {RADII[-1]:g} of the ranges, and there are no multipliers"
+                "the optimum is no smooth one, and there are no multipliers: a kink, roots or "
+                "crossovers that tie, the edge of points without numbers, or a search that ended "
+                "early"
             )
     return Found(best, status, message, tuple(tried), scaled, len(look.seen))
 
@@ -216,9 +217,9 @@ def missed(scaled: Scaled, best: Array) -> str:
     count, seen = len(problem.scenarios), scaled.look(best)
     if not seen.known:
         return "; ".join(filter(None, seen.reasons))
-    worst = [k for k in np.flatnonzero(slacks < -MET) if slacks[k] <= 0.5 * slacks.min()]
+    short = [int(k) for k in np.argsort(slacks) if slacks[k] < -MET]
     parts = []
-    for j in dict.fromkeys(k // count for k in worst):
+    for j in dict.fromkeys(k // count for k in short):
         s = int(np.argmin(slacks[j * count : (j + 1) * count]))
         here = "".join(f" at {path} = {v:g}" for path, v in problem.scenarios[s].items())
         parts.append(f"{problem.constraints[j].text} came to {seen.values[s, j + 1]:.6g}{here}")

@@ -90,6 +90,8 @@ def verify(
         both = compare(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
     except (PacketError, ValueError) as error:
         message = str(error)
+    if both is not None and both.packets.missing:
+        raise KeyboardInterrupt
     if both is not None and both.fluid is not None:
         time = both.fluid.time
         for name, run in both.fluid.links.items():

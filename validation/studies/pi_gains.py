@@ -21,9 +21,9 @@ queue, 5 seeds; the worst case is over 60 to 120 flows and 120 to 200 ms):
 | decay, phase 60 | 15.4, 0.604 | 62.5, 5.52 | 0.789 | 1.204 | 5.5 s | 0.188 +- 0.017 |
 | worst decay, phase 45 | 31.5, 0.738 | 45.0, 3.14 | 1.297 | 0.942 | 3.1 s | 0.176 +- 0.019 |
 
-* The published gains are themselves the optimum for the fastest loop with their own two margins:
-  both bounds hold, with multipliers of 0.0048 rad/s per degree and 0.057 rad/s per unit of gain
-  margin.
+* With their own two margins as bounds the published gains are the optimum for the fastest loop: two
+  gains and two active bounds make a vertex, and both multipliers are positive, 0.0048 rad/s per
+  degree and 0.057 rad/s per unit of gain margin.
 * The published phase margin of 75 degrees is that of a round trip of 246 ms (75.46 here); with a
   queue of 200 packets it is 253 ms.
 * They are next to where two real roots meet (K = 8.77, z = 0.509): at these margins decay gains 2

@@ -99,6 +99,8 @@ def _linearised(net: Network, rest: Rest, alone: Num, jumps: bool) -> Rests:
             for distance in link.queue.kinks(y.laws[k], rest.queues[k]):
                 smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
         A, B, C, D, lag, frozen = jacobians(net, rest, jnp.zeros(()))
+        for part in (A, B, C, D, lag):
+            smooth = smooth & jnp.all(jnp.isfinite(part))
         empty = jnp.all(rest.codes == EMPTY)
         return Rests(rest.queues, empty, smooth, A, B, C, D, lag, frozen)
 
@@ -121,8 +123,12 @@ def at_rest(stacked: Network) -> Rests:
 
 
 def batchable(net: Network) -> bool:
-    """Whether a network's windows follow drifts, not a formula for losses."""
-    return all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
+    """Whether windows follow drifts, not a formula for losses, and one link alone makes the rest.
+
+    Several links may have several rests, which `equilibrium` looks for from further starts.
+    """
+    drifts = all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
+    return drifts and len(net.links) == 1
 
 
 def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:

@@ -34,9 +34,9 @@ class ManyRoots:
     """Rightmost roots of systems (P,).
 
     `rightmost` [1/s] is NaN where it is not known, `unstable` the number of roots with positive
-    real part, -1 where it is not known. `certified` tells that the argument principle proves that
-    number, `proven` that it proves the rightmost root to be so. `source` says how the roots were
-    found: `neighbour`, `eigenvalues`, or `single` for what a batch does not settle.
+    real part, -1 where it is not known. `certified` tells that the argument principle shows that
+    number, to rounding, `proven` that it shows the rightmost root to be so. `source` says how the
+    roots were found: `neighbour`, `eigenvalues`, or `single` for what a batch does not settle.
     """
 
     rightmost: Array

@@ -132,8 +132,9 @@ def stability_map(
 ) -> StabilityMap:
     """Stability at every point of a grid: verdict, certified count and rightmost root.
 
-    What `sweep` with `stability` finds, without margins and further roots, and many times as fast:
-    points that rest smoothly are solved together, all others one by one.
+    What `sweep` with `stability` finds, without margins, further roots and advice, and many times
+    as fast: points of a network of one link that rest smoothly are solved together, all others one
+    by one.
 
     Parameters
     ----------

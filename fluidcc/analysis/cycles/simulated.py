@@ -61,7 +61,7 @@ def from_simulation(net: Network, why: str) -> Cycle:
     mesh = uniform_mesh(one)
     paces = sum(np.size(f.rtt) for f in one.flows)
     most = max(_LENGTHS[1], _MOST * float(mesh.step) / (paces * trip))
-    found = not_known("")
+    found, settled, end = not_known(""), False, 0.0
     for length in _LENGTHS:
         if length > most:
             break
@@ -71,6 +71,7 @@ def from_simulation(net: Network, why: str) -> Cycle:
             return not_known(
                 f"no cycle found ({why}), and the simulation fails: {run.status.advice}"
             )
+        end = length * trip
         found, settled = of_trajectory(run, why)
         if settled:
             break
@@ -81,6 +82,8 @@ def from_simulation(net: Network, why: str) -> Cycle:
     }
     joined = len(place) - len(one.flows)
     note = f"; {joined + 1} groups of flows that are alike move as one" if joined else ""
+    if not settled and found.status != "incomplete":
+        note += f"; the longest run, {end:.4g} s, had not settled"
     return dataclasses.replace(found, flows=flows, message=found.message + note)
 
 

@@ -83,9 +83,11 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
             return from_simulation(net, str(why))
     if start is not None and start.orbit is not None:
         try:
-            return collocated(net, model, start.orbit)
+            near = collocated(net, model, start.orbit)
+            if near.stable and near.period is not None:
+                return near
         except LostError:
-            pass  # it has changed too much: a simulation may find it
+            pass  # it has changed too much
     return _after_simulation(net, model, y0)
 
 

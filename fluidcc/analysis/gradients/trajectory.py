@@ -154,11 +154,13 @@ def sensitivity(
     ScenarioError
         For paths that do not exist or lead to no number.
     ValueError
-        For what `simulate` refuses, `after` outside the run, a mesh without a fixed step, and
-        networks with self-clocked rates or first-in first-out delays.
+        Without a path, for what `simulate` refuses, `after` outside the run, a mesh without a fixed
+        step, and networks with self-clocked rates or first-in first-out delays.
     """
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
+    if not paths:
+        raise ValueError("over: expected at least one path, got none")
     given, fluid = net, as_fluid(net)
     _check_choices(fluid)
     if mesh is None:
