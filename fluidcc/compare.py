@@ -23,8 +23,8 @@ from fluidcc.packets.accounts.series import affordable
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 
-_POINTS = 4001
-_SAMPLES = _POINTS - 1  # of the packets over time, as often
+POINTS = 4001  # of trajectories: one number of them, so that they are compiled once
+_SAMPLES = POINTS - 1  # of the packets over time, as often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +154,7 @@ def compare(
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
     rest = equilibrium(net)
-    points = np.linspace(0.0, until, _POINTS)
+    points = np.linspace(0.0, until, POINTS)
     fluid = None
     if trajectory:
         fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))

@@ -17,8 +17,14 @@ _CLASSES = 4  # of the clustered system that gives the first approximations
 _ABERTH, _NEWTON = 14, 8  # iterations
 _REAL_AXIS, _CLOSE = 250, 500  # points at which the sign is taken
 _BRIEF = 3000  # evaluations spent on one line
-_NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
-_DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
+NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
+DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
+CRITICAL = 1e-9  # relative distance from the imaginary axis that is not told from none
+
+
+def critical(root: complex) -> bool:
+    """Whether a root cannot be told from the imaginary axis."""
+    return abs(root.real) <= CRITICAL * abs(root)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +77,7 @@ def _aberth(
     if not s.size:
         return s
     scale = max(1e-12, float(np.max(np.abs(s))))
-    deepest = -_NOISE / max(float(characteristic.system.lag.max(initial=0.0)), 1e-12)
+    deepest = -NOISE / max(float(characteristic.system.lag.max(initial=0.0)), 1e-12)
     error = np.full(len(s), np.inf)
     active = np.ones(len(s), bool)
     for turn in range(_ABERTH + _NEWTON):
@@ -152,7 +158,7 @@ def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
 def first_approximations(characteristic: Characteristic, order: int, keep: int) -> Array:
     """Starting values in the upper half plane and on the real axis."""
     system = characteristic.system
-    deepest = _NOISE / max(float(system.lag.max(initial=0.0)), 1e-12)
+    deepest = NOISE / max(float(system.lag.max(initial=0.0)), 1e-12)
     seeds = approximate_roots(cluster(system, _CLASSES), order)
     seeds = seeds[np.isfinite(seeds) & (np.imag(seeds) >= 0) & (np.real(seeds) > -deepest)]
     seeds = seeds[np.argsort(-np.real(seeds))][: 3 * keep + 6]
@@ -195,7 +201,7 @@ def _proven(characteristic: Characteristic, roots: Array) -> int:
         last = roots[size - 1]
         after = roots[size].real if size < len(roots) else -np.inf
         gap = min((last.real - after) / 2, 0.02 * abs(last))
-        deep = -(last.real - gap) * longest > _DEEPEST
+        deep = -(last.real - gap) * longest > DEEPEST
         if deep or gap <= 1e-6 * abs(last):
             continue
         number = _number(roots[:size])

@@ -22,7 +22,7 @@ _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60
 _MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
 _ORDERS = (12, 24, 48)
-_DECADE = 10.0  # ratio of the ends from which a scale is logarithmic
+_DECADE = 10.0  # ratio of the ends beyond which a scale is logarithmic
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import Margins, system_margins
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
-from fluidcc.analysis.roots import Roots, rightmost_roots
+from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.winding import frequency_bound
 from fluidcc.network import Network
 from fluidcc.results import plain
@@ -230,7 +230,8 @@ def _judged(
         loop = system_margins(system, scale=frequency_bound(Characteristic(system)) or 1.0)
     except ArithmeticError as fault:
         notes.append(f"no margins: {fault}")
-    stable = None if not found.certified and _critical(found) else found.unstable == 0
+    near = found.rightmost is not None and critical(found.rightmost)
+    stable = None if near and not found.certified else found.unstable == 0
     result = Stability(
         eq.status, "", stable, found.unstable, found.certified, found.values, loop, eq,
         found.proven, proof="double precision" if found.certified else "",
@@ -252,9 +253,3 @@ def _proven(result: Stability, certificate: Certificate) -> tuple[Stability, str
         roots=result.roots if known else result.roots[:0], proven=result.proven if known else 0,
     )  # fmt: skip
     return proven, "" if known else f"{number} unstable roots proven, {result.unstable} located"
-
-
-def _critical(found: Roots) -> bool:
-    """Whether the rightmost root cannot be told from the imaginary axis."""
-    s = found.rightmost
-    return s is not None and abs(s.real) <= 1e-9 * abs(s)

@@ -66,6 +66,11 @@ def _exact(where: Range, value: float) -> float:
     return near if where.whole and abs(value - near) <= _WHOLE * max(1.0, near) else value
 
 
+def worst(sign: int, values: Array) -> float:
+    """The worst of a quantity's values in all scenarios: the least where large ones are good."""
+    return float(np.min(values) if sign > 0 else np.max(values))
+
+
 def with_stability(net: Network, goal: Measure, asked: tuple[Constraint, ...]) -> tuple:
     """The constraints with that of a stable rest, where anything is taken from the rest."""
     rest = any(each.engine == REST for each in (goal, *(c.measure for c in asked)))

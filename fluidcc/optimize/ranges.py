@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fluidcc.analysis.model import unit_of
+from fluidcc.analysis.scan import Scale
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths, full_path, number_at, value_at
@@ -30,19 +31,17 @@ class Range:
         """Whether equal steps are equal ratios: positive ranges of a decade or more."""
         return self.low > 0 and self.high >= _DECADE * self.low
 
+    @property
+    def _scale(self) -> Scale:
+        return Scale(self.low, self.high, self.log)
+
     def value(self, share: float) -> float:
         """The value at a share of the range, 0 to 1."""
-        if share <= 0 or share >= 1:
-            return self.low if share <= 0 else self.high
-        if self.log:
-            return self.low * (self.high / self.low) ** share
-        return self.low + share * (self.high - self.low)
+        return self._scale.value(min(max(share, 0.0), 1.0))
 
     def share(self, value: float) -> float:
         """Where a value lies in the range, 0 at its low end and 1 at its high end."""
-        if self.log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
+        return self._scale.share(value)
 
     def slope(self, share: float) -> float:
         """Derivative of the value by the share."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
+from fluidcc.compare import POINTS
 from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.fluid.status import Status
 from fluidcc.network import Network
@@ -18,7 +19,6 @@ from fluidcc.packets.run import simulate_packets
 
 _BAND = 0.05  # of the queue at rest
 _LEAST_BAND = 1.0  # packet
-_POINTS = 4001
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ def variation(time: Array, queue: Array, warmup: float) -> float:
 
 def trajectory(net: Network, until: float) -> Trajectory:
     """The trajectory from the scenario's own start, on steps that suit its round trips."""
-    points = np.linspace(0.0, until, _POINTS)
+    points = np.linspace(0.0, until, POINTS)
     return simulate(net, until=until, points=points, mesh=uniform_mesh(net))
 
 
@@ -76,10 +76,9 @@ def of_trajectory(
 def of_packets(net: Network, wanted: Iterable[Measure], runs: Runs) -> dict[str, float]:
     """Means over the seeds of metrics of packets, by name; those without a number are left out."""
     found = simulate_packets(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
-    if found.missing:  # a mean over fewer seeds is another quantity
-        raise KeyboardInterrupt
+    mean = found.complete().mean
     means = {
-        each.name: found.mean[each.kind][each.owner].get(each.key, math.nan)
+        each.name: mean[each.kind][each.owner].get(each.key, math.nan)
         for each in wanted
         if each.engine == PACKETS
     }

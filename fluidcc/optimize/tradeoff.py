@@ -11,7 +11,7 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.measures import Measure, measure
-from fluidcc.optimize.problem import Problem
+from fluidcc.optimize.problem import Evaluator, Problem, worst
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.solve import solve
 from fluidcc.results import plain
@@ -90,7 +90,7 @@ def tradeoff(best: Optimum, quantity: str, points: int) -> Tradeoff:
     other = measure(best.problem.net, quantity, where="tradeoff")
     here = _shares(best)
     ends = [_extreme(best, other, sign, here) for sign in (-1, 1)]
-    own = _worst(_with(best.problem, other, -1, math.inf), here)
+    own = _own(_with(best.problem, other, -1, math.inf), here)
     levels = np.linspace(ends[0], ends[1], points)
     order = sorted(range(points), key=lambda k: abs(levels[k] - own))
     found: dict[int, Level] = {}
@@ -121,16 +121,12 @@ def _extreme(best: Optimum, other: Measure, sign: int, here: Array) -> float:
     if found.shares is None or found.status != "ok":
         raise ValueError(f"tradeoff: the range of {other.name} is not known: {found.message}")
     values = found.scaled.look(found.shares).values[:, 0] if found.scaled else np.zeros(0)
-    return float(np.min(values) if sign > 0 else np.max(values))
+    return worst(sign, values)
 
 
-def _worst(problem: Problem, shares: Array) -> float:
+def _own(problem: Problem, shares: Array) -> float:
     """The last constraint's quantity in its worst scenario."""
-    from fluidcc.optimize.problem import Evaluator
-
-    last = problem.constraints[-1]
-    values = Evaluator(problem)(shares).values[:, -1]
-    return float(np.min(values) if last.sign > 0 else np.max(values))
+    return worst(problem.constraints[-1].sign, Evaluator(problem)(shares).values[:, -1])
 
 
 def _level(
@@ -143,9 +139,6 @@ def _level(
         nothing = {path: math.nan for path in best.values}
         return Level(level, relation, math.nan, math.nan, nothing, found.status), start
     seen = found.scaled.look(found.shares)
-    goal = seen.values[:, 0]
-    worst = float(np.min(goal) if problem.sign > 0 else np.max(goal))
-    last = seen.values[:, -1]
-    reached = float(np.min(last) if sign > 0 else np.max(last))
+    goal, reached = worst(problem.sign, seen.values[:, 0]), worst(sign, seen.values[:, -1])
     values = problem.values(found.shares)
-    return Level(level, relation, worst, reached, values, found.status), found.shares
+    return Level(level, relation, goal, reached, values, found.status), found.shares

@@ -15,7 +15,7 @@ from fluidcc.network import Network
 from fluidcc.optimize.constraints import constraint
 from fluidcc.optimize.descent import Descent
 from fluidcc.optimize.measures import measure
-from fluidcc.optimize.problem import Evaluator, Problem, Seen, with_stability
+from fluidcc.optimize.problem import Evaluator, Problem, Seen, with_stability, worst
 from fluidcc.optimize.ranges import ranges
 from fluidcc.optimize.result import Optimum, Start
 from fluidcc.optimize.runs import Runs
@@ -181,41 +181,37 @@ def _told(problem: Problem, found: Found, effort: Effort, verification: bool) ->
     held = Forces((), np.zeros(0), math.nan)
     if found.status == "ok":
         held = forces(found.scaled, shares, smooth=problem.smooth)
-    worst = tuple(
+    deciding = tuple(
         dict(scenario)
         for scenario, weight in zip(problem.scenarios, held.weights, strict=False)
         if weight > 0 and scenario
     )
     own = present(problem)
-    given = math.nan if own is None else _worst(problem.sign, look(own).values[:, 0])
+    given = math.nan if own is None else worst(problem.sign, look(own).values[:, 0])
     quantities = {
-        c.measure.name: float(_worst(c.sign, seen.values[:, j]))
+        c.measure.name: float(worst(c.sign, seen.values[:, j]))
         for j, c in enumerate(problem.constraints, start=1)
     }
     return Optimum(
         **told,
-        objective=float(_worst(problem.sign, seen.values[:, 0])),
+        objective=float(worst(problem.sign, seen.values[:, 0])),
         given=given if math.isfinite(given) else None,
         given_meets=_met(problem, look(own)) if own is not None and math.isfinite(given) else None,
         values=problem.values(shares),
         quantities=quantities,
         active=held.active,
-        worst=worst,
+        worst=deciding,
         residual=held.residual if math.isfinite(held.residual) else None,
         starts=tuple(_start(problem, look, each) for each in found.starts),
         net=problem.network(shares),
-        verification=_verified(problem, shares, worst) if verification and held.weights.size
+        verification=_verified(problem, shares, deciding) if verification and held.weights.size
         else None,
     )  # fmt: skip
 
 
-def _worst(sign: int, values: Array) -> float:
-    return float(np.min(values) if sign > 0 else np.max(values))
-
-
 def _start(problem: Problem, look: Evaluator, each: Descent) -> Start:
     seen = look(each.end)
-    goal = _worst(problem.sign, seen.values[:, 0])
+    goal = worst(problem.sign, seen.values[:, 0])
     ends = problem.values(each.begin), problem.values(each.end)
     return Start(*ends, goal, _met(problem, seen), each.points)
 
@@ -230,11 +226,11 @@ def _met(problem: Problem, seen: Seen) -> bool:
 
 
 def _verified(
-    problem: Problem, shares: Array, worst: Sequence[Mapping[str, float]]
+    problem: Problem, shares: Array, deciding: Sequence[Mapping[str, float]]
 ) -> Verification:
     """The optimum in the worst scenario, with seeds that the search did not use."""
     runs = problem.runs
     first = max(runs.seeds) + 1
     fresh = dataclasses.replace(runs, seeds=tuple(range(first, first + len(runs.seeds))))
-    net = problem.network(shares, worst[0] if worst else None)
+    net = problem.network(shares, deciding[0] if deciding else None)
     return verify(net, problem.goal, problem.constraints, fresh)

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.compare import Comparison, compare
 from fluidcc.network import Network
 from fluidcc.optimize.constraints import Constraint
@@ -88,10 +87,9 @@ def verify(
     settling, checks, both, message = [], [], None, ""
     try:
         both = compare(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
+        both.packets.complete()
     except (PacketError, ValueError) as error:
         message = str(error)
-    if both is not None and both.packets.missing:
-        raise KeyboardInterrupt
     if both is not None and both.fluid is not None:
         time = both.fluid.time
         for name, run in both.fluid.links.items():
@@ -119,9 +117,9 @@ def _at_rest(both: Comparison, each: Measure) -> float | None:
     if each.kind == "links":
         found = getattr(rest.links[each.owner], each.key, None)
     elif each.owner in rest.flows:
-        n = np.asarray(rest.net.flows[rest.net.flow_names.index(each.owner)].n, float)
+        n = rest.net.flows[rest.net.flow_names.index(each.owner)].n
         found = getattr(rest.flows[each.owner], each.key, None)
-        found = None if found is None else found @ (n / n.sum())
+        found = None if found is None else mean_over_flows(n, found)
     else:
         found = None
     return None if found is None or not math.isfinite(found) else float(found)

@@ -42,7 +42,7 @@ def counts(systems, real):
     shape, numbers = arrow(systems)
     number = counted(shape, chosen(shape, numbers), numbers, jnp.full((1, len(systems)), real))
     one = [count_roots(Characteristic(s), real).number for s in systems]
-    return number.number[0], np.array([-1 if n is None else n for n in one], float)
+    return number[0], np.array([-1 if n is None else n for n in one], float)
 
 
 def test_cosine_and_sine():

@@ -28,13 +28,6 @@ _CLOSE = 1e-9  # relative distance to zero that is not told from zero
 _SOUND = 0.9  # up to this share of the remainder a piece counts
 
 
-class Counts(NamedTuple):
-    """Roots right of the line, -1 where they are not known, and the pieces that it took."""
-
-    number: Num
-    pieces: Num
-
-
 def bound(shape: Shape, numbers: Numbers, real: Num) -> Num:
     """Modulus beyond which no root lies right of the line and the argument turns no more (1, P).
 
@@ -198,8 +191,8 @@ def _step(lanes: _Lanes, top: Num, walk: _Walk) -> _Walk:
     )
 
 
-def count(shape: Shape, plan: Plan, numbers: Numbers, real: Num) -> Counts:
-    """Number of roots with real part above `real` (1, P) of systems in lanes."""
+def count(shape: Shape, plan: Plan, numbers: Numbers, real: Num) -> Num:
+    """Number of roots with real part above `real` (1, P) of systems in lanes; -1 if not known."""
     lanes = _Lanes(shape, plan, numbers, real)
     top, zero = bound(shape, numbers, real), jnp.zeros_like(real)
 
@@ -222,4 +215,4 @@ def count(shape: Shape, plan: Plan, numbers: Numbers, real: Num) -> Counts:
     number = n / 2 - (end - begin + 2 * math.pi * turns + beyond) / math.pi
     whole = jnp.round(number)
     known = going & (jnp.abs(number - whole) < 1e-3) & (walk.height >= top)
-    return Counts(jnp.where(known, whole, -1.0), walk.pieces)
+    return jnp.where(known, whole, -1.0)

@@ -12,14 +12,12 @@ from fluidcc.analysis.batch.arrow import Numbers, Shape
 from fluidcc.analysis.batch.count import count
 from fluidcc.analysis.batch.elimination import Plan
 from fluidcc.analysis.batch.polish import polished
+from fluidcc.analysis.roots import CRITICAL, DEEPEST, NOISE
 from fluidcc.ops import Num
 
-_NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
 _FOLLOWED = 6.0  # decay over the longest lag up to which roots of neighbours are followed
-_DEEPEST = 3.0  # decay over the longest lag down to which lines are drawn
 _SAME = 1e-8  # relative distance of roots that are one
 _REAL = 1e-9  # relative distance from the real axis of roots that lie on it
-_CRITICAL = 1e-9  # relative distance from the imaginary axis that is not told from none
 _WIDE = 0.05  # relative width of a gap that is wide enough for a line
 
 
@@ -76,7 +74,7 @@ def _line(re: Num, im: Num, longest: Num) -> Num:
     parts = zip(lines, scores, strict=True)
     chosen = [jnp.where((s == best) & jnp.isfinite(s), line, -jnp.inf) for line, s in parts]
     line = functools.reduce(jnp.maximum, chosen)
-    return jnp.maximum(jnp.where(jnp.isfinite(line), line, 0.0), -_DEEPEST / longest[0])[None]
+    return jnp.maximum(jnp.where(jnp.isfinite(line), line, 0.0), -DEEPEST / longest[0])[None]
 
 
 def judged(
@@ -89,7 +87,7 @@ def judged(
     both = (numbers.inner_lags, numbers.outer_lags)
     longest = jnp.maximum(*(jnp.max(lags, axis=(0, 1), initial=1e-12) for lags in both))[None]
     re, im = (part[:, None] for part in seeds)
-    deepest = -jnp.where(near, _NOISE, _FOLLOWED) / longest
+    deepest = -jnp.where(near, NOISE, _FOLLOWED) / longest
     reached = polished(shape, plan, numbers, (re, im), steps, near=near, deepest=deepest)
     re, im, sound = (x[:, 0] for x in reached)
     re, im = _distinct(re, im, sound)
@@ -97,8 +95,8 @@ def judged(
     number = jnp.where(im > 0, 2.0, 1.0)
     expected = jnp.sum(jnp.where(re > line, number, 0.0), axis=0)
     unstable = jnp.sum(jnp.where(re > 0, number, 0.0), axis=0)
-    clear = jnp.all(jnp.isinf(re) | (jnp.abs(re) > _CRITICAL * _distance(re, im)), axis=0)
-    counted = count(shape, plan, numbers, line).number
+    clear = jnp.all(jnp.isinf(re) | (jnp.abs(re) > CRITICAL * _distance(re, im)), axis=0)
+    counted = count(shape, plan, numbers, line)
     return Judged(re, im, unstable, line[0], clear & (counted[0] == expected))
 
 

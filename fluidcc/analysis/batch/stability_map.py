@@ -13,6 +13,7 @@ from fluidcc.analysis.batch.networks import at_rest, batchable, families, member
 from fluidcc.analysis.batch.roots import many_roots
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.network import Network
@@ -182,10 +183,10 @@ def _together(
         for k, i in enumerate(own):
             s = complex(roots.rightmost[k])
             certified, number = bool(roots.certified[k]), int(roots.unstable[k])
-            critical = not certified and abs(s.real) <= 1e-9 * abs(s)
+            near = not certified and critical(s)
             out[int(i)] = MapPoint(
                 grid[i], "empty" if rests.empty[i] else "interior",
-                stable=None if critical else number == 0, unstable=number, certified=certified,
+                stable=None if near else number == 0, unstable=number, certified=certified,
                 rightmost=None if np.isnan(s.real) else s, proven=bool(roots.proven[k]),
                 queues=dict(zip(names, rests.queues[i].tolist(), strict=True)),
             )  # fmt: skip

@@ -17,7 +17,7 @@ from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, equilibrium, without
 from fluidcc.analysis.gradients import loop
 from fluidcc.analysis.gradients.directions import directions
-from fluidcc.analysis.gradients.quantities import Quantity, quantity
+from fluidcc.analysis.gradients.quantities import Quantity, mean_over_flows, quantity
 from fluidcc.analysis.gradients.rest import Moving, Seen, moving
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array, Linear
@@ -191,14 +191,15 @@ class _Point:
             return math.nan if value is None else float(value)
         key = "signal" if of.key == "heard" else of.key
         each = getattr(list(self.eq.flows.values())[of.index], key)
-        return float(_mean(self.eq.net, of.index, each))
+        return float(mean_over_flows(self.eq.net.flows[of.index].n, each))
 
     def _slopes(self, of: Quantity | Callable[[Equilibrium], Any], moved: Moving) -> Array:
         """Derivatives (K,) of a quantity of the rest."""
         if isinstance(of, Quantity):
             if of.kind == "links":
                 return moved.slopes.links[of.key][:, of.index]
-            return _mean(self.eq.net, of.index, moved.slopes.flows[of.key][of.index])
+            n = self.eq.net.flows[of.index].n
+            return mean_over_flows(n, moved.slopes.flows[of.key][of.index])
         shell = functools.partial(_shell, self.eq)
         seen = jax.tree.map(jnp.asarray, moved.seen)
 
@@ -328,12 +329,6 @@ def _agreed(below: float, above: float) -> float:
     """One derivative where both sides have the same."""
     same = abs(below - above) <= _SAME * max(abs(below), abs(above))
     return above if same else math.nan
-
-
-def _mean(net: Network, i: int, each: Array) -> Array:
-    """Mean over the flows of a group of values (..., m)."""
-    n = np.asarray(net.flows[i].n, float)
-    return np.asarray(each) @ (n / n.sum())
 
 
 def _shell(eq: Equilibrium, seen: Seen) -> Equilibrium:

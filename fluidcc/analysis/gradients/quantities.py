@@ -6,6 +6,9 @@ One link's or group's quantities go without its name where there is only one.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
@@ -35,6 +38,12 @@ class Quantity:
     index: int
     key: str
     unit: str
+
+
+def mean_over_flows(n: Any, each: Any) -> Any:
+    """Mean over the flows of a group of `n` (m,) of values (..., m), one for each round trip."""
+    count = np.asarray(n, float)
+    return np.asarray(each) @ (count / count.sum())
 
 
 def quantity(net: Network, name: str, *, where: str = "gradient") -> Quantity:

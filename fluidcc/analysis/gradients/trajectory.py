@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fluidcc.analysis.gradients.directions import directions
+from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.gradients.rest import pinned
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
@@ -290,4 +291,4 @@ def _last(net: Network, values: LinkRun | FlowsRun, key: str) -> float:
     last: Array = getattr(values, key)[-1]
     if isinstance(values, LinkRun):
         return float(last)
-    return float(last @ (values.n / values.n.sum()))
+    return float(mean_over_flows(values.n, last))

@@ -120,6 +120,15 @@ class PacketRuns:
             _frozen(spread), until, warmup, tuple(missing), series,
         )  # fmt: skip
 
+    def complete(self) -> "PacketRuns":
+        """These runs; raises KeyboardInterrupt where seeds are missing.
+
+        For searches, to which a mean over fewer seeds is another quantity.
+        """
+        if self.missing:
+            raise KeyboardInterrupt
+        return self
+
     @property
     def status(self) -> str:
         """`finished`, or `interrupted` where seeds are missing."""
