@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.recfunctions import repack_fields
 
 from fluidcc.packets.accounts.files import FILE_UNITS, active, delivered, file_metrics
 from fluidcc.packets.accounts.moments import deviation, ratio
@@ -65,6 +66,12 @@ LARGEST = {
     "queue_bytes_max": "largest_bytes",
     "system_max": "largest_system",
 }
+# of a flow; its whole state is four times as large
+_ACCOUNTS: list[str] = [
+    "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "delay_steps", "steps",
+    "active_time", "began", "started", "acks", "sent", "lost", "replies_lost", "marked",
+    "received", "timeouts", "reactions", "recoveries", "quenches",
+]  # fmt: skip
 
 
 class Snapshot(NamedTuple):
@@ -83,7 +90,7 @@ class Snapshot(NamedTuple):
 def snapshot(simulation: Simulation, time: float) -> Snapshot:
     """Copy the accounts, and start afresh with the largest queues."""
     links = simulation.link_ports
-    ports, flows = simulation.ports[links].copy(), simulation.flows.copy()
+    ports, flows = simulation.ports[links].copy(), repack_fields(simulation.flows[_ACCOUNTS])
     for k in links:
         port = simulation.ports[k]
         port["largest"] = port["count"]

@@ -6,6 +6,7 @@ the senders do.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,21 +23,21 @@ PURPOSES = ("start", "boot", "send", "queue", "hash", "cross", "calls", "call", 
             "place_hash")  # fmt: skip
 
 
-def _mix(z: int) -> int:
+def _mix(z: Any) -> Any:
     z = ((z ^ (z >> 30)) * _FIRST) & _MASK
     z = ((z ^ (z >> 27)) * _SECOND) & _MASK
     return z ^ (z >> 31)
 
 
-def stream_key(seed: int, purpose: str, index: int) -> int:
-    """Key of the stream of one purpose and object under a seed."""
+def stream_key(seed: int, purpose: str, index: Any) -> Any:
+    """Key of the stream of one purpose and object under a seed; of many with an array of uint64."""
     key = _mix((seed * _GAMMA + _GAMMA) & _MASK)
     key = _mix((key + (PURPOSES.index(purpose) + 1) * _GAMMA) & _MASK)
     return _mix((key + (index + 1) * _GAMMA) & _MASK)
 
 
-def uniform(key: int, draw: int = 1) -> float:
-    """Draw number `draw` of a stream, in [0, 1)."""
+def uniform(key: Any, draw: int = 1) -> Any:
+    """Draw number `draw` of a stream, in [0, 1); one of each stream for an array of keys."""
     return (_mix((key + draw * _GAMMA) & _MASK) >> 11) * _STEP
 
 

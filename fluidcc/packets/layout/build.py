@@ -61,11 +61,12 @@ class Simulation:
         self.link_ports = list(range(len(plan.net.links)))
         groups = [self._group(g) for g in plan.groups]
         self._transfers = Transfers(plan, self._routes, seed, self._array)
-        places = self._transfers.places()
-        flows = [self._flow(k) | places.get(k, {}) for k in range(len(plan.flows))]
+        flows = self._transfers.placed(self._flows())
         self._background = Background(plan, self._routes, groups, seed, scale)
         self.groups = self._records(r.GROUP_RECORD, groups + self._background.groups)
-        self.flows = self._records(r.FLOW_RECORD, flows + self._background.flows)
+        beside = self._records(r.FLOW_RECORD, self._background.flows)
+        self.flows = np.concatenate([flows, beside])
+        self._keep.append(self.flows)
         self.ports = self._records(r.PORT_RECORD, self._routes.ports)
         self.state = self._simulation(scale)
         self._keep.append(self.state)
@@ -86,9 +87,9 @@ class Simulation:
 
     def _records(self, dtype: np.dtype, values: list[Fields]) -> np.ndarray:
         array = np.zeros(len(values), dtype)
-        for k, value in enumerate(values):
-            for name, number in value.items():
-                array[k][name] = number
+        for name in {name: None for value in values for name in value}:
+            told = [k for k, value in enumerate(values) if name in value]
+            array[name][told] = np.array([values[k][name] for k in told], dtype[name])
         self._keep.append(array)
         return array
 
@@ -190,45 +191,51 @@ class Simulation:
             "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
         }
 
-    def _flow(self, k: int) -> Fields:
-        flow = self.plan.flows[k]
-        options = self.plan.groups[flow.group].options
-        window = self.plan.groups[flow.group].max_window
-        memory = np.array(self._memories[flow.group], dtype=np.float64)
-        ssthresh = min(options.initial_ssthresh, window, 1e9)
-        start = self.plan.groups[flow.group].flows.start
-        low, high = float(start.low), float(start.high)
-        draw = uniform(stream_key(self.seed, "start", k))
+    def _flows(self) -> np.ndarray:
+        """Records of the flows, as they are before anything has been sent."""
+        flows = self.plan.flows
+        out = np.zeros(len(flows), r.FLOW_RECORD)
+        out["group"] = [flow.group for flow in flows]
+        out["rtt"] = [flow.rtt for flow in flows]
+        out["tail_delay"], out["return_wire"] = self._routes.tails, self._routes.returns
+        out["reacted_at"], out["deadline"], out["tick_at"] = -r.NEVER, r.NEVER, r.NEVER
+        for name in ("request", "answers", "highest_sent", "acked", "timed_sequence"):
+            out[name] = -1
+        out["backoff"], out["limit"] = 1, r.ENDLESS
+        for g in range(len(self.plan.groups)):
+            self._begin(g, out, np.flatnonzero(out["group"] == g))
         # numbers of places do not change where others are added
-        kind, index = ("", k) if flow.place < 0 else ("place_", flow.place)
-        return {
-            "group": flow.group,
+        place = np.array([flow.place for flow in flows])
+        for kind, index in ("", np.arange(len(flows))), ("place_", place):
+            own = np.flatnonzero((place >= 0) == bool(kind))
+            keys = {
+                purpose: stream_key(self.seed, f"{kind}{purpose}", index[own].astype(np.uint64))
+                for purpose in ("boot", "send", "hash")
+            }
+            out["boot"][own] *= uniform(keys["boot"])
+            out["key"][own], out["hash_key"][own] = keys["send"], keys["hash"]
+        return out
+
+    def _begin(self, g: int, out: np.ndarray, own: np.ndarray) -> None:
+        """What the flows of a group, of numbers `own`, begin with."""
+        group, options = self.plan.groups[g], self.plan.groups[g].options
+        memory = np.tile(np.array(self._memories[g], dtype=np.float64), (len(own), 1))
+        low, high = float(group.flows.start.low), float(group.flows.start.high)
+        draw = uniform(stream_key(self.seed, "start", own.astype(np.uint64)))
+        begin: Fields = {
             "window": 1.0 if options.syn else options.initial_window,
             "initial_window": options.initial_window,
-            "permitted": min(window, 1e9),
-            "memory": self._array(memory),
-            "request": -1,
-            "answers": -1,
-            "threshold": float(int(ssthresh)),
-            "deadline": r.NEVER,
+            "permitted": min(group.max_window, 1e9),
+            "memory": self._array(memory) + memory.strides[0] * np.arange(len(own)),
+            "threshold": float(int(min(options.initial_ssthresh, group.max_window, 1e9))),
             "send_at": low + (high - low) * draw,  # the start, until it has happened
             "rto": options.initial_rto,
             "deviation": int(4 * options.initial_rto / options.tick) << 2,
-            "boot": uniform(stream_key(self.seed, f"{kind}boot", index)) * options.tick,
-            "reacted_at": -r.NEVER,
-            "rtt": flow.rtt,
-            "tail_delay": self._routes.tails[k],
-            "return_wire": self._routes.returns[k],
-            "key": stream_key(self.seed, f"{kind}send", index),
-            "hash_key": stream_key(self.seed, f"{kind}hash", index),
-            "tick_at": r.NEVER,
-            "highest_sent": -1,
-            "acked": -1,
-            "timed_sequence": -1,
-            "backoff": 1,
-            "limit": r.ENDLESS,
-            "capable": not options.syn and self.plan.groups[flow.group].echoes,
+            "boot": options.tick,  # times a number of its own
+            "capable": not options.syn and group.echoes,
         }
+        for name, value in begin.items():
+            out[name][own] = value
 
     # pool and calendar
 

@@ -29,6 +29,10 @@ class Routes:
 
     def __init__(self, plan: Plan, elide: bool, link_port: Callable[["Routes", int], int]) -> None:
         self._plan, self._elide = plan, elide
+        feedback = [group.flows.feedback for group in plan.groups]
+        self._quenched = [each.quench for each in feedback]
+        self._rewritten = [each.moment is Moment.REVERSE for each in feedback]
+        self._delays = [float(link.delay) for link in plan.net.links]
         self.kinds: list[tuple[int, int]] = [(r.SENDER, k) for k in range(len(plan.flows))]
         self.sources = [self.add(r.SOURCE, k) for k in range(len(plan.sources))]
         sessions = sum(source.sessions for source in plan.sources)
@@ -38,7 +42,7 @@ class Routes:
         links = plan.net.links
         self._links = [link_port(self, k) for k in range(len(links))]
         access = self._access()
-        self._ahead = [self.wire(float(link.delay)) for link in links]
+        self._ahead = [self.wire(delay) for delay in self._delays]
         self._shared: dict[Any, int] = {}
         self.returns: list[int] = []
         self.tails: list[float] = []
@@ -97,7 +101,7 @@ class Routes:
 
     def _row(self, k: int, flow: FlowPlan, access: list[int]) -> tuple[list[int], dict[int, int]]:
         """Row of the table for flow `k`, and where its quenches begin by hop."""
-        quench = self._plan.groups[flow.group].flows.feedback.quench
+        quench = self._quenched[flow.group]
         way, told = list(access), []
         for link, delay in zip(flow.route, flow.quench_delays, strict=True):
             if quench:
@@ -105,7 +109,7 @@ class Routes:
             way += [self._links[link], self._ahead[link]]
         if self._elide:
             way.pop()
-        self.tails.append(float(self._plan.net.links[flow.route[-1]].delay) if self._elide else 0.0)
+        self.tails.append(self._delays[flow.route[-1]] if self._elide else 0.0)
         way.append(r.RECEIVER)
         if not flow.back:
             starts = {}
@@ -140,12 +144,12 @@ class Routes:
         This is the router whose queue the data of the flow wait in, the last of the route first.
         """
         link = flow.back[j]
-        if self._plan.groups[flow.group].moment is not Moment.REVERSE:
+        if not self._rewritten[flow.group]:
             return self._ahead[link]
         port = self.kinds[self._links[flow.route[len(flow.route) - 1 - j]]][1]
         if not self.ports[port]["say"]:
             return self._ahead[link]
-        delay = float(self._plan.net.links[link].delay)
+        delay = self._delays[link]
 
         def make() -> int:  # behind the router, the way goes on by the table
             return self.wire(delay, kind=r.ROUTER, port=port, onward=self.wire(0.0))
@@ -174,7 +178,7 @@ class Routes:
 
     def _judges(self, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
         """Distances from the sender [s] and ports of the routers that judge a flow's ACKs."""
-        if self._plan.groups[flow.group].moment is not Moment.REVERSE:
+        if not self._rewritten[flow.group]:
             return ()
         indices = [self.kinds[self._links[link]][1] for link in flow.route]
         ways = zip(flow.quench_delays, indices, strict=True)

@@ -70,15 +70,14 @@ class Transfers:
             self.times[entity] = self._start(source.group, "start", flow)
         self.sessions.append(fields)
 
-    def places(self) -> dict[int, Fields]:
-        """Fields of the flows that sources use, by number of the flow."""
-        out: dict[int, Fields] = {}
+    def placed(self, flows: np.ndarray) -> np.ndarray:
+        """The records of all flows, with what those that sources use are told."""
         for source in self._plan.sources:
-            after = [*source.flows[1:], -1]
-            for session, (flow, following) in enumerate(zip(source.flows, after, strict=True)):
-                out[flow] = {"next_free": following, "session": session}
+            own = list(source.flows)
+            flows["next_free"][own] = [*source.flows[1:], -1]
+            flows["session"][own] = np.arange(len(own))
         for k, flow in enumerate(self._plan.flows):
             if flow.source >= 0 or flow.answers >= 0:
-                fields = {"request": flow.request, "answers": flow.answers, "send_at": r.NEVER}
-                out[k] = out.get(k, {}) | fields
-        return out
+                flows["request"][k], flows["answers"][k] = flow.request, flow.answers
+                flows["send_at"][k] = r.NEVER
+        return flows
