@@ -1,13 +1,12 @@
 """Compare the packet engine with records of ns-2.35, metric by metric.
 
-    python validation/agree_ns2.py [FILE ...]    # names in ns2/, as a_homog; all without any
-
 Two values agree if they differ by no more than sqrt(ci^2 + ci'^2), their joint 95% interval. As
 many seeds are run as the record has; with hundreds of comparisons one in twenty misses by chance,
 so a miss is run again once with four times the seeds, and then agrees or is listed as different,
 with its reason. Everything takes about four CPU minutes.
 """
 
+import argparse
 import dataclasses
 import functools
 import json
@@ -246,8 +245,13 @@ def reason(family: str, params: dict[str, Any], found: Comparison) -> str | None
     return LUCKY.get((found.record, found.metric))
 
 
-def main(files: list[str]) -> int:
+def main() -> int:
     """Print the table; the exit code is 1 if a difference has no known reason."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", help=f"of {', '.join(FILES)}; all by default")
+    files = parser.parse_args().files or FILES
+    if unknown := set(files) - set(FILES):
+        parser.error(f"expected files of {', '.join(FILES)}, got {', '.join(sorted(unknown))}")
     unexplained = 0
     total = 0
     print(f"{'record':44} {'metric':24} {'ns-2.35':>12} {'+-':>9} {'ours':>12} {'+-':>9} seeds")
@@ -270,4 +274,4 @@ def main(files: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or list(FILES)))
+    sys.exit(main())
