@@ -1,0 +1,1 @@
+"""What is drawn into a figure for each kind of result."""

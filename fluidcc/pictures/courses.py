@@ -1,0 +1,86 @@
+"""Pictures over time, and of what packets did."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import SubFigure
+
+from fluidcc.pictures.axes import PALE, from_zero, from_zero_late, with_unit
+from fluidcc.results import scaled
+
+
+def trajectory(figure: SubFigure, run: Any) -> None:
+    """Queue and windows over time."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    for name, link in run.links.items():
+        (line,) = above.plot(run.time, link.queue, label=f"{name}: queue")
+        above.plot(run.time, link.average, "--", color=line.get_color(), label=f"{name}: average")
+    for k, (name, group) in enumerate(run.flows.items()):
+        low, high = group.window.min(axis=1), group.window.max(axis=1)
+        mean = np.average(group.window, axis=1, weights=group.n)
+        below.plot(run.time, mean, color=f"C{k}", label=name)
+        below.fill_between(run.time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
+    above.set(title=run.net.title, ylabel="queue [packet]")
+    below.set(xlabel="time [s]", ylabel="window [packet]")
+    above.legend(ncols=2)
+    below.legend(ncols=3)
+
+
+def cycle(figure: SubFigure, found: Any) -> None:
+    """One period: queues and averages above, windows below; or the states of an equation."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    if found.course is not None:
+        for name, values in found.course.values.items():
+            ax = below if name.partition("[")[0].endswith(".window") else above
+            style = "--" if name.endswith(".average") else "-"
+            ax.plot(found.course.time, values, style, label=name)
+    known = "no cycle" if found.period is None else f"{found.status}, period {found.period:.5g} s"
+    above.set(title=known, ylabel="queue [packet]" if found.links else "state")
+    below.set(xlabel="time [s]", ylabel="window [packet]")
+    for ax in (above, below):
+        if ax.get_lines():
+            ax.legend(ncols=3)
+
+
+def packets(figure: SubFigure, runs: Any) -> None:
+    """Goodput of each group, and queue of each link, with intervals."""
+    left, right = figure.subplots(1, 2)
+    for ax, kind, metric, unit in (
+        (left, "flows", "goodput", "bit/s"),
+        (right, "links", "system_mean", "packet"),
+    ):
+        names = list(runs.mean[kind])
+        pairs = [(runs.mean[kind][n][metric], runs.ci95[kind][n][metric]) for n in names]
+        scale, unit = scaled([value for value, _ in pairs], unit)
+        values, halves = np.array(pairs, float).T / scale
+        ax.errorbar(names, values, yerr=np.nan_to_num(halves), fmt="o")
+        ax.set(ylabel=with_unit(metric.replace("_", " "), unit))
+        ax.margins(x=0.3)
+    from_zero(left, right)
+    left.set_title(runs.message)
+
+
+def packet_series(figure: SubFigure, runs: Any) -> None:
+    """Queues and windows of the first run over time."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    run = runs.series.isel(seed=0)
+    for k, name in enumerate(run.link.values):
+        link, colour = run.sel(link=name), f"C{k}"
+        above.plot(run.time, link.link_queue, color=colour, linewidth=0.7, label=f"{name}: queue")
+        if not np.array_equal(link.link_average, link.link_queue):
+            label = f"{name}: average"
+            above.plot(run.time, link.link_average, "--", color="0.2", linewidth=1, label=label)
+    for k, name in enumerate(run.group.values):
+        windows = run.flow_window.values[:, run.flow_group.values == name]
+        known = ~np.isnan(windows).all(axis=1)
+        time, windows = run.time.values[known], windows[known]
+        low, high = np.nanmin(windows, axis=1), np.nanmax(windows, axis=1)
+        below.fill_between(time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
+        below.plot(time, high, color=f"C{k}", alpha=PALE, linewidth=0.3)
+        below.plot(run.time, run.group_window.sel(group=name), color=f"C{k}", label=f"{name}: mean")
+    above.set(title=f"{runs.message}, here seed {runs.seeds[0]}", ylabel="queue [packet]")
+    below.set(xlabel="time [s]", ylabel="window [packet]")
+    from_zero(above)
+    from_zero_late(below, runs.warmup)
+    above.legend(ncols=2)
+    below.legend(ncols=3)
