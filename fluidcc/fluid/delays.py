@@ -62,6 +62,7 @@ class Way(NamedTuple):
     entering: tuple[Num, ...]  # since packets that enter each queue now were sent
     entered: tuple[Num, ...]  # since packets acknowledged now entered each queue
     before: tuple[tuple[Num, ...], ...]  # since packets entering each now entered those before it
+    passages: tuple[tuple[int, Num], ...] = ()  # through queues on record: link, since the entry
 
 
 def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:

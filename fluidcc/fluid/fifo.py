@@ -17,11 +17,12 @@ from fluidcc.network import Flows, Network
 from fluidcc.ops import Num
 from fluidcc.ways import first_hop, link_delays, reverse_delays
 
-QueueAt = Callable[[int, Num], Num]
-"""Queue of link k at earlier times (m,) [packet]."""
+QueueAt = Callable[[int, Num, int], Num]
+"""Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it; the
+passages of a group are numbered as `Way.passages` lists them."""
 
-_ITERATIONS = 16
-_LEAST_SLOPE = 0.2  # s + q(s)/C is nearly flat while little arrives
+_ITERATIONS = 60
+_LEAST_SLOPE = 1e-6  # s + q(s)/C is flat while nothing arrives
 
 
 def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
@@ -31,23 +32,25 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     late, as the wait may have kinks anywhere; differentiable.
     """
 
-    def late(s: Num) -> Num:
-        return s + wait_at(s) - leaving
-
     def newton(s: Num) -> tuple[Num, Num]:
-        excess, slope = jax.jvp(late, (s,), (jnp.ones_like(s),))
+        excess, slope = jax.jvp(lambda s: s + wait_at(s) - leaving, (s,), (jnp.ones_like(s),))
         return excess, s - excess / jnp.maximum(slope, _LEAST_SLOPE)
 
-    def narrow(_: Num, bracket: tuple[Num, Num, Num]) -> tuple[Num, Num, Num]:
-        s, low, high = bracket
-        excess, ahead = newton(s)
+    def narrow(state: tuple[Num, ...]) -> tuple[Num, ...]:
+        s, low, high, _, turn = state
+        excess, ahead = lax.stop_gradient(newton(s))
         low, high = jnp.where(excess < 0, s, low), jnp.where(excess < 0, high, s)
         inside = ((ahead > low) & (ahead < high)) | (ahead == s)
-        return jnp.where(inside, ahead, 0.5 * (low + high)), low, high
+        ahead = jnp.where(inside, ahead, 0.5 * (low + high))
+        moved = jnp.abs(ahead - s) > 1e-15 * (jnp.abs(s) + jnp.abs(leaving - s))
+        return ahead, low, high, moved & (excess != 0), turn + 1
 
-    start = (leaving, jnp.full_like(leaving, -jnp.inf), leaving)
-    s = lax.stop_gradient(lax.fori_loop(0, _ITERATIONS, narrow, start)[0])
-    return jnp.minimum(newton(s)[1], leaving)
+    def on(state: tuple[Num, ...]) -> Num:
+        return jnp.any(state[3]) & (state[4] < _ITERATIONS)
+
+    far = jnp.full_like(leaving, jnp.inf)
+    start = (lax.stop_gradient(leaving), -far, far, jnp.ones_like(leaving, bool), jnp.int32(0))
+    return newton(lax.while_loop(on, narrow, start)[0])[1]
 
 
 def fifo_way(
@@ -61,32 +64,39 @@ def fifo_way(
 
     `entry` finds the time at which packets that leave a queue entered it.
     """
+    passages: list[tuple[int, Num]] = []
+    now = jnp.broadcast_to(jnp.asarray(t, float), jnp.shape(flows.rtt))
 
-    def wait(k: int) -> Callable[[Num], Num]:
-        return lambda s: queue_at(k, s) / net.links[k].capacity
+    def entered(k: int, leaving: Num) -> Num:
+        """When packets entered queue k that leave it at `leaving`."""
+        number = len(passages)
+        found = entry(leaving, lambda s: queue_at(k, s, number) / net.links[k].capacity)
+        passages.append((k, now - found))
+        return found
 
-    def back_from(last: int, entered: Num) -> list[Num]:
-        """Entry times up to link number `last` of the route, which is entered at `entered`."""
-        times = [entered]
+    def back_from(last: int, time: Num) -> list[Num]:
+        """Entry times up to link number `last` of the route, which is entered at `time`."""
+        times = [time]
         for j in reversed(range(last)):
             k = flows.route[j]
-            times.insert(0, entry(times[0] - net.links[k].delay, wait(k)))
+            times.insert(0, entered(k, times[0] - net.links[k].delay))
         return times
 
     last = len(flows.route) - 1
-    now = jnp.broadcast_to(jnp.asarray(t, float), jnp.shape(flows.rtt))
     before_last = first_hop(flows) + sum(net.links[k].delay for k in flows.route[:last])
     left = now - (flows.rtt - before_last)
-    times = back_from(last, entry(left, wait(flows.route[last])))
+    times = back_from(last, entered(flows.route[last], left))
     sent = times[0] - first_hop(flows)
     arriving = [back_from(j, now) for j in range(last + 1)]
     entering = tuple(now - (found[0] - first_hop(flows)) for found in arriving)
     before = tuple(tuple(now - s for s in found[:-1]) for found in arriving)
+    upstream = zip(times[1:], flows.route[:-1], strict=True)
+    leaving = [*(s - net.links[k].delay for s, k in upstream), left]
     trips = []
-    backs = reverse_delays(flows, link_delays(net))
-    for j, (k, reverse) in enumerate(zip(flows.route, backs, strict=True)):
+    for j, reverse in enumerate(reverse_delays(flows, link_delays(net))):
         ahead = times[j] - sent
         if flows.feedback.quench:
             ahead = now - reverse - (back_from(j, now - reverse)[0] - first_hop(flows))
-        trips.append(Trip(now - sent, ahead, wait(k)(times[j]), reverse))
-    return Way(tuple(trips), entering, tuple(now - s for s in times), before)
+        trips.append(Trip(now - sent, ahead, leaving[j] - times[j], reverse))
+    ages = tuple(now - s for s in times)
+    return Way(tuple(trips), entering, ages, before, tuple(passages))

@@ -8,7 +8,8 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.fluid.delays import Past, State, Wire, picks, round_trip
+from fluidcc.fluid.delays import Past, State, Wire, ages_on, picks, round_trip
+from fluidcc.fluid.fifo import fifo_way
 from fluidcc.fluid.rates import flux, heard
 from fluidcc.fluid.senders import known_load, sending_rate, start_sender
 from fluidcc.fluid.service import varies, with_service
@@ -73,7 +74,7 @@ def starts_late(flows: Flows) -> Num:
 
 def initial_wire(net: Network, y: State) -> Wire:
     """What travels before the start, when state `y` has lasted for ever: flights over round trips,
-    and the signals that follow.
+    and the signals that follow. Self-clocked flows of queues that stay send at the pace of ACKs.
     """
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
     signals = tuple(Signal(*(nothing for _ in Signal._fields)) for _ in net.links)
@@ -83,7 +84,9 @@ def initial_wire(net: Network, y: State) -> Wire:
         wire = wire._replace(rates=_rates_before(now, y, wire.signals))
         flat = ravel_pytree(wire)[0]
         past = jax.tree.map(lambda i, flat=flat: flat[i], index)
-        wire = flux(net, y, past).wire._replace(rates=wire.rates)
+        sent = flux(net, y, past).wire
+        paces = wire.paces if net.rates == "self_clocked" else sent.paces
+        wire = sent._replace(rates=wire.rates, paces=paces)
     return wire
 
 
@@ -135,7 +138,37 @@ class Layout:
         self.treedef = treedef
         self.shapes = [None if i is None else np.shape(i) for i in index]
         flat = [np.ravel(i) for i in index if i is not None]
-        self.columns = tuple((int(c),) for c in np.concatenate(flat))
+        columns = [int(c) for c in np.concatenate(flat)]
+        self.passages: tuple[tuple[int, ...], ...] = ()
+        self.leading: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        if net.delay == "fifo":
+            first = len(columns)
+            links, self.passages = _passages(net, first)
+            columns += [self.queue_columns[k] for k in links]
+            led = self._led(net, len(links))
+            self.leading = tuple(
+                (first + i, tuple(np.flatnonzero(own).tolist())) for i, own in enumerate(led.T)
+            )
+        self.columns = tuple((c,) for c in columns)
+
+    def _led(self, net: Network, number: int) -> np.ndarray:
+        """Which ages (M,) depend on each of so many passages, (M, number)."""
+
+        def ages(waits: Array) -> Array:
+            at, ways = 0, []
+            for flows in net.flows:
+                size = int(np.size(flows.rtt))
+
+                def entry(leaving: Num, wait_at: Any, size: int = size) -> Num:
+                    nonlocal at
+                    del wait_at
+                    at += size
+                    return leaving - waits[at - size : at]
+
+                ways.append(fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
+            return self.flatten_past(net, ages_on(net, ways))
+
+        return np.asarray(jax.jit(jax.jacfwd(ages))(jnp.zeros(number))) != 0.0
 
     @staticmethod
     def _seen(net: Network, past: Past) -> Past:
@@ -212,3 +245,23 @@ class Layout:
             ),
             paces=tuple(tuple(filled(v, one) for v in own) for own in past.paces),
         )
+
+
+def _passages(net: Network, first: int) -> tuple[list[int], tuple[tuple[int, ...], ...]]:
+    """The queue of each passage of each flow, and per group the number of each passage's lag, where
+    passages are counted from `first`.
+    """
+    links: list[int] = []
+    numbers: list[tuple[int, ...]] = []
+
+    def pass_by() -> None:
+        for flows in net.flows:
+            found, size = (
+                fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s).passages,
+                flows.rtt.size,
+            )
+            numbers.append(tuple(first + len(links) + size * i for i in range(len(found))))
+            links.extend(k for k, _ in found for _ in range(size))
+
+    jax.eval_shape(pass_by)
+    return links, tuple(numbers)

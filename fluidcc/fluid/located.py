@@ -12,14 +12,15 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from fluidcc.fluid import track as tr
+from fluidcc.fluid.orders import LAST_ORDER, integrations, lowest
 from fluidcc.fluid.search import MAX_TRIALS, Search, fresh, narrow
 from fluidcc.fluid.status import Status, first
 from fluidcc.fluid.system import Args, System
 from fluidcc.fluid.track import Track
 from fluidcc.fluid.trial import Carry, Reading, Stepper, Trial
 
-LAST_ORDER = 4
-"""Jumps in this derivative and higher ones are below what a method of order 4 can see."""
+_JUMP = 1e-9
+"""Of a value and of its change in a step: what differs by more across an event has jumped."""
 MAX_PASSES = 12
 MAX_CHATTER = 40
 
@@ -34,7 +35,7 @@ class Arrival(NamedTuple):
     signs: Array
     reading: Reading
     guards: Array
-    order: Array  # derivative of the record that jumps here
+    orders: Array  # (U,) derivative that jumps here, per column of the record
     event: Array  # time of the event; 0 if there is none
 
 
@@ -50,7 +51,8 @@ class Machine(Stepper):
         """The node at t0, whose breaking point has the given order."""
         system, t0, args = self.system, self.t0, self.args
         width = system.kept_size(y0, t0, args)
-        track = tr.empty(capacity, width, t0, order)
+        columns = system.record_size(y0, t0, args)
+        track = tr.empty(capacity, width, t0, jnp.full((columns,), order))
         flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
         h = self.cap(t0)
         none = jnp.full_like(t0, jnp.inf)
@@ -75,25 +77,28 @@ class Machine(Stepper):
             done=self.t1 <= t0,
         )
         _, lags, _ = self.delayed(carry, t0, y0)
-        now = (lags <= 1e-12 * self.step).astype(jnp.int32)
-        carry = carry._replace(reading=self.read_on(carry.track, carry.reading.index, now))
+        now = lags <= 1e-12 * self.step
+        carry = carry._replace(reading=self.read_on(carry.track, carry.reading, now))
         z, lags, _ = self.delayed(carry, t0, y0)
         if system.events is not None:
             carry = carry._replace(mode=system.events.initial(t0, y0, z, args).astype(jnp.int32))
         if system.kinks is not None:
             kinks = system.kinks(t0, y0, z, args, carry.mode)
             carry = carry._replace(signs=jnp.where(kinks < 0.0, -1.0, 1.0))
-        k = system.slope(t0, y0, z, args, carry.mode)
+        k = self.slope(t0, y0, z, carry.mode, carry.signs)
         finite = jnp.isfinite(k)
-        lost = jnp.any((carry.reading.passed == 0)[self.lag_of] & ~jnp.isfinite(z))
+        lost = jnp.any(carry.reading.early[self.lag_of] & ~jnp.isfinite(z))
         status = first(carry.status, lost, Status.history_out_of_range)
         status = first(status, ~jnp.all(finite), Status.nonfinite)
         k = jnp.where(finite, k, 0.0)
         here = self.remembered(carry, t0, y0, k, carry.mode, 1.0)
         guards = self.guards(carry, t0, y0, z, t0 - lags)
-        track = tr.write(
-            carry.track, carry.node, jnp.stack([_line(s, here, h) for s in (t0, none)])
-        )
+        track = carry.track
+        if system.record is not None:  # what has travelled may jump where it meets its history
+            past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
+            orders = jnp.where(self.jumps(past, here), 0.0, order)
+            track = track._replace(breaks=track.breaks.at[0, 2:].set(orders))
+        track = tr.write(track, carry.node, jnp.stack([_line(s, here, h) for s in (t0, none)]))
         return carry._replace(k=k, here=here, track=track, search=fresh(guards), status=status)
 
     def unread(self) -> Reading:
@@ -103,24 +108,38 @@ class Machine(Stepper):
         start = jnp.full((self.lags,), self.t0)
         return Reading(zero, zero, zero, zero, -never, start)
 
-    def read_on(self, track: Track, index: Array, passed: Array) -> Reading:
-        """Reading of lags that have passed so many breaking points."""
-        last, following = jnp.maximum(passed - 1, 0), passed
+    def read_on(self, track: Track, reading: Reading, reached: Array) -> Reading:
+        """Reading of lags once those `reached` (M,) have passed the breaking point ahead of them.
+
+        Breaking points of what a lag does not read are none for it.
+        """
+        following = reading.following
+        low = jnp.where(reached, tr.break_node(track, following), reading.low)
+        behind = jnp.where(reached, tr.break_time(track, following), reading.behind)
+
+        def blind(following: Array) -> Array:
+            return (following < track.known) & (lowest(self.system, track, following) >= LAST_ORDER)
+
+        following = lax.while_loop(
+            lambda f: jnp.any(blind(f)),
+            lambda f: f + blind(f).astype(f.dtype),
+            following + reached.astype(following.dtype),
+        )
         ahead = tr.break_time(track, following)
         latest = jnp.iinfo(jnp.int32).max
-        return Reading(
-            index=index,
-            passed=passed,
-            low=tr.break_node(track, last),
-            high=jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, latest),
-            behind=jnp.where(passed > 0, tr.break_time(track, last), -jnp.inf),
-            ahead=ahead,
-        )
+        high = jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, latest)
+        return Reading(reading.index, following, low, high, behind, ahead)
+
+    def jumps(self, before: Array, after: Array) -> Array:
+        """Whether values (U,) jump to what is remembered just after, (U,)."""
+        size, half = before.size, after.size // 2
+        value, rise = after[:size], after[half : half + size]
+        return jnp.abs(value - before) > _JUMP * (jnp.abs(value) + self.step * jnp.abs(rise))
 
     def failure(self, carry: Carry, trial: Trial, unsettled: Array, accept: Array) -> Array:
         """Status after a trial."""
         status = carry.status
-        far = (carry.reading.passed == 0)[self.lag_of]
+        far = carry.reading.early[self.lag_of]
         lost = jnp.any(far & ~jnp.isfinite(trial.z))
         status = first(status, lost, Status.history_out_of_range)
         finite = jnp.all(jnp.isfinite(trial.y)) & jnp.all(jnp.isfinite(trial.k))
@@ -153,47 +172,50 @@ class Machine(Stepper):
             signs=carry.signs,
             reading=carry.reading._replace(index=trial.index),
             guards=trial.guards,
-            order=jnp.int32(LAST_ORDER),
+            orders=jnp.full((carry.track.breaks.shape[1] - 2,), LAST_ORDER, jnp.int32),
             event=jnp.zeros_like(carry.t),
         )
 
-    def switch(self, carry: Carry, trial: Trial, t: Array) -> Arrival:
-        """Arrival at the end of a step on which guards are zero: a new breaking point."""
+    def switch(self, carry: Carry, trial: Trial, end: Array, t: Array) -> Arrival:
+        """Arrival at the end of a step on which guards are zero: a new breaking point.
+
+        Columns of the record that follow at once from what a lag reads jump in the same derivative
+        as that, others in one that is higher; a jump of a value is seen in any case.
+        """
         system, track, hit = self.system, carry.track, carry.search.hit
         y, mode, signs = trial.y, carry.mode, carry.signs
-        order = jnp.int32(LAST_ORDER + 1)
-        used = 0
+        used, event = 0, jnp.zeros((), bool)
         if system.events is not None:
             used = hit.size - signs.size - self.lags
             mine = hit[:used]
             new_mode, moved = system.events.switch(t, y, trial.z, self.args, mode, mine)
-            some = jnp.any(mine)
-            jump = jnp.any(jnp.abs(moved - y) > 1e-9 * (jnp.abs(y) + self.step * jnp.abs(trial.k)))
-            jump = jump | (system.record is not None)
-            order = jnp.where(some, jnp.where(jump, 0, 1), order).astype(jnp.int32)
-            mode, y = jnp.where(some, new_mode.astype(mode.dtype), mode), jnp.where(some, moved, y)
+            event = jnp.any(mine)
+            mode = jnp.where(event, new_mode.astype(mode.dtype), mode)
+            y = jnp.where(event, moved, y)
         if system.kinks is not None:
             kinked = hit[used : used + signs.size]
             signs = jnp.where(kinked, -signs, signs)
-            order = jnp.where(jnp.any(kinked), 0, order).astype(jnp.int32)
-        if self.lags:
-            reached = hit[hit.size - self.lags :]
-            below = jnp.where(reached, tr.break_order(track, carry.reading.passed), LAST_ORDER)
-            order = jnp.minimum(order, jnp.min(below) + 1)
-        track = tr.add_break(track, order < LAST_ORDER, t, carry.node + 1, order)
-        passed = carry.reading.passed
-        if self.lags:
-            tie = trial.arguments + 1e-9 * self.step
-            passed = passed + (reached | (carry.reading.ahead <= tie)).astype(jnp.int32)
-            passed = passed + (tr.break_time(track, passed) <= tie).astype(jnp.int32)
-        reading = self.read_on(track, trial.index, passed)
-        arrived = carry._replace(mode=mode, signs=signs, reading=reading)
+            event = event | jnp.any(kinked)
+        reading, tie = carry.reading._replace(index=trial.index), trial.arguments + 1e-9 * self.step
+        reached = hit[hit.size - self.lags :] | (reading.ahead <= tie)
+        below = jnp.where(reached, lowest(system, track, reading.following), LAST_ORDER)
+        later = below[None] + integrations(system, (t, y, trial.z, self.args, mode))
+        orders = jnp.min(later, axis=1, initial=LAST_ORDER)
+        orders = jnp.where(event, jnp.minimum(orders, 1), orders)
+        new = jnp.any(orders < LAST_ORDER)
+        # lags that vanish may pass it now, before it is known what jumps in an event
+        track = tr.add_break(track, new, t, carry.node + 1, jnp.where(event, 0, orders))
+        reading = self.read_on(track, reading, reached)
+        reading = self.read_on(track, reading, reading.ahead <= tie)
+        arrived = carry._replace(mode=mode, signs=signs, reading=reading, track=track)
         z, lags, index = self.delayed(arrived, t, y)
         reading = reading._replace(index=index)
-        k = system.slope(t, y, z, self.args, mode)
+        k = self.slope(t, y, z, mode, signs)
         here = self.remembered(arrived, t, y, k, mode, 1.0)
         guards = self.guards(arrived, t, y, z, t - lags)
-        return Arrival(y, k, here, mode, signs, reading, guards, order, t)
+        jumps = new & self.jumps(end[: orders.size], here)
+        orders = jnp.where(jumps, 0, orders).astype(jnp.int32)
+        return Arrival(y, k, here, mode, signs, reading, guards, orders, t)
 
     def advance(self, carry: Carry) -> Carry:
         """One trial and what follows from it."""
@@ -213,16 +235,16 @@ class Machine(Stepper):
         event = accept & carry.search.landing
         arrival = lax.cond(
             event,
-            lambda: self.switch(carry, trial, t),
+            lambda: self.switch(carry, trial, end, t),
             lambda: self.go_on(carry, trial, end),
         )
         next_h = jnp.where(accept, self.cap(t), length)
         this = jnp.where(searching, _line(carry.t, carry.here, length), _cubic(carry, end))
         following = _line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
-        new = event & (arrival.order < LAST_ORDER)
+        new = event & jnp.any(arrival.orders < LAST_ORDER)
         # by what comes out of the event, so that the breaking points are written in place after it
-        track = tr.add_break(track, new, arrival.event, carry.node + 1, arrival.order)
+        track = tr.add_break(track, new, arrival.event, carry.node + 1, arrival.orders)
         moved = carry._replace(
             node=carry.node + 1,
             t=t,

@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from fluidcc.fluid.meshes import MethodOfSteps
 from fluidcc.fluid.status import Status
-from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.system import Args, System, no_look
 
 DEGREE = 8
 """Degree of the polynomial that keeps one step of the solver."""
@@ -118,7 +118,7 @@ class _Field(eqx.Module):
         """Values (P,) that are read at (t, y), and the lags (M,)."""
         if not self.system.columns:
             return jnp.zeros((0,)), jnp.zeros((0,))
-        lags = self.system.lags(t, y, self.args, _no_look)
+        lags = self.system.lags(t, y, self.args, no_look)
         time, sides = t - lags, self.sides
         index = jnp.searchsorted(self.pieces.starts, time, side="right").astype(jnp.int32) - 1
         index = jnp.clip(index, sides.low, sides.high)
@@ -152,11 +152,6 @@ class _Field(eqx.Module):
         known = jnp.isfinite(ahead)
         parts.append(jnp.where(known, jnp.where(known, ahead, 0.0) - (t - lags), 1.0))
         return jnp.concatenate(parts)
-
-
-def _no_look(time: Array, column: Any) -> Array:
-    """Lags that depend on the past are not for this mesh."""
-    raise ValueError("MethodOfSteps has no lags that depend on the past")
 
 
 @eqx.filter_jit
@@ -272,7 +267,7 @@ def integrate(
     system: System, y0: Array, t0: Array, t1: Array, args: Args, mesh: MethodOfSteps, jump: bool
 ) -> Run:
     """Integrate from t0 to t1, segment by segment."""
-    lags_at = jax.jit(lambda t, y: system.lags(t, y, args, _no_look))
+    lags_at = jax.jit(lambda t, y: system.lags(t, y, args, no_look))
     start, end = float(t0), float(t1)
     past = _Past(start, system.kept_size(y0, t0, args))
     past.add_break(start, 0 if jump else 1)

@@ -108,20 +108,27 @@ class NetworkEquation:
         """What is looked up later, shape (U,)."""
         return _record(args.net, self._state(y), self._present(y, z, args.net, mode).wire)
 
-    def lags(self, t: Any, y: Array, args: Numbers, look: Callable[[Any, int], Array]) -> Array:
-        """Age of each number looked up [s], shape (M,)."""
+    def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
+        """Age of each number looked up [s], and since the passages through queues, (M,)."""
         net = args.net
-        if net.delay == "fifo":
-
-            def queue_at(k: int, times: Array) -> Array:
-                column = self.layout.queue_columns[k]
-                return jax.vmap(lambda s: look(s, column))(times)
-
-            ways = [fifo_way(net, flows, t, queue_at) for flows in net.flows]
-        else:
+        if net.delay != "fifo":
             queues = self._state(y).queues
             ways = [explicit_way(args.mean, flows, queues) for flows in net.flows]
-        return self.layout.flatten_past(net, ages_on(net, ways))
+            return self.layout.flatten_past(net, ages_on(net, ways))
+
+        def queues_of(first: tuple[int, ...]) -> Callable[[int, Array, int], Array]:
+            def queue_at(k: int, times: Array, number: int) -> Array:
+                column, lags = self.layout.queue_columns[k], first[number] + np.arange(times.size)
+                return jax.vmap(lambda s, lag: look(s, column, lag))(times, lags)
+
+            return queue_at
+
+        ways = [
+            fifo_way(net, flows, t, queues_of(first))
+            for flows, first in zip(net.flows, self.layout.passages, strict=True)
+        ]
+        ages = [age for way in ways for _, age in way.passages]
+        return jnp.concatenate([self.layout.flatten_past(net, ages_on(net, ways)), *ages])
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
         """The record before the start, which is constant."""
@@ -224,6 +231,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
         events=Events(equation.initial, equation.guards, equation.switch),
         kinks=equation.kinks,
         held=held_columns(example),
+        leading=equation.layout.leading,
     )
 
 

@@ -11,6 +11,7 @@ MAX_TRIALS = 60
 class Search(NamedTuple):
     """State of the search for the end of the present step."""
 
+    first_guards: Array  # at the start of the step
     low: Array  # longest length tried at which every guard was positive
     high: Array  # shortest length tried at which some guard was negative, or infinity
     high_guards: Array
@@ -26,6 +27,7 @@ def fresh(guards: Array) -> Search:
     """The search at the start of a step where the guards have these values."""
     zero = jnp.zeros((), guards.dtype)
     return Search(
+        first_guards=guards,
         low=zero,
         high=zero + jnp.inf,
         high_guards=guards,

@@ -36,7 +36,8 @@ class System:
     changing numbers through `args`, so that nothing is compiled twice.
 
     slope(t, y, z, args, mode) -> (n,) dy/dt, with z of shape (P,).
-    lags(t, y, args, look) -> (M,) in the unit of t; look(time, column) is an earlier record value.
+    lags(t, y, args, look) -> (M,) in the unit of t; look(time, column, lag) is the record where
+        that lag reads it, at a time near its argument.
     columns: for each lag the columns of the record that are read at that lag; z lists them in turn.
     history(times, columns, args) -> (P,) record before t0: column `columns[p]` at time `times[p]`.
     record(t, y, z, args, mode) -> (U,) or None.
@@ -45,6 +46,7 @@ class System:
     kinks(t, y, z, args, mode) -> (k,) whose changes of sign are kinks or jumps of the record, or
         None.
     held: columns of the record that change by jumps alone, which no mesh may smooth.
+    leading: lags on whose reading other lags depend, each with those.
     """
 
     slope: Callable[..., Array]
@@ -56,6 +58,7 @@ class System:
     events: Events | None = None
     kinks: Callable[..., Array] | None = None
     held: tuple[int, ...] = ()
+    leading: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @property
     def lag_of(self) -> tuple[int, ...]:
@@ -90,11 +93,20 @@ class System:
         return all(read == tuple(range(width)) for read in self.columns)
 
 
-def history_look(system: System, t0: Array, args: Args) -> Callable[[Array, Any], Array]:
+def history_look(system: System, t0: Array, args: Args) -> Callable[[Array, Any, Any], Array]:
     """A `look` that knows the history alone: for lags at t0."""
 
-    def look(time: Array, column: Any) -> Array:
+    def look(time: Array, column: Any, lag: Any) -> Array:
+        del lag
         time = jnp.minimum(time, t0)
         return system.history(time[None], jnp.asarray(column, jnp.int32)[None], args)[0]
 
     return look
+
+
+def no_look(time: Any, column: Any, lag: Any) -> Array:
+    """A `look` for lags that follow from time and state alone; ValueError for others."""
+    raise ValueError(
+        "lags: expected lags by time and state alone, got some that depend on the past; "
+        "the meshes Uniform and Located have those"
+    )

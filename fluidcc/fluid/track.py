@@ -21,8 +21,9 @@ class Track(NamedTuple):
 
     steps: (N, 2 + 4 V): start of the interval (infinite where there is none yet), its length, then
         value and slope * length just after its start, and the same just before its end.
-    breaks: (N, 3): time of a breaking point that makes new ones, the number of the interval that
-        starts there, the derivative that jumps there (0 for the value itself); in order of time.
+    breaks: (N, 2 + U): time of a breaking point that makes new ones, the number of the interval
+        that starts there, and per column of the record the derivative that jumps there (0 for the
+        value itself); in order of time.
     known: () how many breaking points there are.
     """
 
@@ -31,12 +32,12 @@ class Track(NamedTuple):
     known: Array
 
 
-def empty(capacity: int, width: int, t0: Array, order: int) -> Track:
-    """A track without intervals whose only breaking point is t0."""
+def empty(capacity: int, width: int, t0: Array, orders: Array) -> Track:
+    """A track without intervals whose only breaking point is t0, with these orders (U,)."""
     steps = jnp.zeros((capacity, 2 + 4 * width), t0.dtype)
     steps = steps.at[:, 0].set(jnp.inf).at[:, 1].set(1.0)
-    breaks = jnp.zeros((capacity, 3), t0.dtype).at[:, 0].set(jnp.inf)
-    first = jnp.stack([t0, jnp.zeros_like(t0), jnp.full_like(t0, order)])
+    breaks = jnp.zeros((capacity, 2 + orders.size), t0.dtype).at[:, 0].set(jnp.inf)
+    first = jnp.concatenate([jnp.stack([t0, jnp.zeros_like(t0)]), orders.astype(t0.dtype)])
     return Track(steps.at[0, 0].set(t0), breaks.at[0].set(first), jnp.int32(1))
 
 
@@ -84,9 +85,9 @@ def break_node(track: Track, index: Array) -> Array:
     return at(track.breaks, index, jnp.int32(1)).astype(jnp.int32)
 
 
-def break_order(track: Track, index: Array) -> Array:
-    """Derivative that jumps at a breaking point."""
-    return at(track.breaks, index, jnp.int32(2)).astype(jnp.int32)
+def break_orders(track: Track, index: Array) -> Array:
+    """Derivative that jumps at breaking points (M,), per column of the record: (M, U)."""
+    return at(track.breaks, index)[..., 2:].astype(jnp.int32)
 
 
 def read_rows(track: Track, index: Array, time: Array) -> Array:
@@ -146,9 +147,10 @@ def write(track: Track, node: Array, steps: Array) -> Track:
     return track._replace(steps=put(track.steps, steps, node))
 
 
-def add_break(track: Track, new: Array, time: Array, node: Array, order: Array) -> Track:
-    """Append a breaking point if `new`."""
-    row = jnp.stack([time, node.astype(time.dtype), order.astype(time.dtype)])
+def add_break(track: Track, new: Array, time: Array, node: Array, orders: Array) -> Track:
+    """Append a breaking point with orders (U,) if `new`."""
+    head = jnp.stack([time, node.astype(time.dtype)])
+    row = jnp.concatenate([head, orders.astype(time.dtype)])
     return track._replace(
         breaks=put(track.breaks, row[None], track.known),
         known=track.known + new.astype(jnp.int32),

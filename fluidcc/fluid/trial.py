@@ -23,15 +23,24 @@ STAGES = (  # time, weight of the slope before, weight in the sum, whether the s
 )
 
 
+_BESIDE = 1e-12
+"""Of a state: how far beside a kink its one side is taken, above rounding errors."""
+
+
 class Reading(NamedTuple):
     """Where each lag reads: its argument lies between two breaking points, until an event."""
 
     index: Array  # (M,) interval of the argument at the start of the step
-    passed: Array  # (M,) number of breaking points behind the argument; 0 is the history
+    following: Array  # (M,) number of the next breaking point that the lag can see
     low: Array  # (M,) first interval since the latest of them
     high: Array  # (M,) last interval before the next one
-    behind: Array  # (M,) time of the latest breaking point passed
+    behind: Array  # (M,) time of the latest breaking point passed; -inf in the history
     ahead: Array  # (M,) time of the next one, infinite where there is none yet
+
+    @property
+    def early(self) -> Array:
+        """Whether a lag still reaches into the history, (M,)."""
+        return jnp.isinf(self.behind)
 
 
 class Carry(NamedTuple):
@@ -78,12 +87,27 @@ class Stepper:
         self.column_of = jnp.array(system.column_of, jnp.int32)
         self.lags = len(system.columns)
 
-    def look(self, track: Track, time: Array, column: Array | int) -> Array:
-        """Value of one column of the record at an earlier time."""
-        column = jnp.asarray(column, jnp.int32)
+    def look(self, carry: Carry, time: Array, column: Array | int, lag: Array | int) -> Array:
+        """Value of one column of the record at the argument `time` of a lag.
+
+        Beyond the breaking points around the argument it goes on straight: smooth, as all that is
+        fixed within a step, and rising with time wherever it does at the breaking point.
+        """
+        reading, column = carry.reading, jnp.asarray(column, jnp.int32)
+        lag = jnp.asarray(lag, jnp.int32)
+        index, low, high, behind, ahead = (
+            tr.at(part, lag)
+            for part in (reading.index, reading.low, reading.high, reading.behind, reading.ahead)
+        )
         before = self.system.history(jnp.minimum(time, self.t0)[None], column[None], self.args)[0]
-        value = tr.read_columns(track, tr.search(track, time), time, column)
-        return jnp.where(time < self.t0, before, value)
+        near = jnp.clip(time, behind, ahead)
+        index = tr.walk(carry.track, index, near, low, jnp.minimum(high, carry.node))
+        value, rise = jax.jvp(
+            lambda s: tr.read_columns(carry.track, index, s, column),
+            (near,),
+            (jnp.ones_like(near),),
+        )
+        return jnp.where(jnp.isinf(behind), before, value + rise * (time - near))
 
     def delayed(self, carry: Carry, t: Array, y: Array) -> tuple[Array, Array, Array]:
         """Values (P,) that are read at (t, y), the lags (M,) and the intervals read (M,)."""
@@ -91,7 +115,7 @@ class Stepper:
             none = jnp.zeros((0,), y.dtype)
             return none, none, carry.reading.index
         track, reading = carry.track, carry.reading
-        lags = self.system.lags(t, y, self.args, lambda s, j: self.look(track, s, j))
+        lags = self.system.lags(t, y, self.args, lambda s, j, m: self.look(carry, s, j, m))
         time = t - jnp.maximum(lags, 0.0)
         high = jnp.minimum(reading.high, carry.node)
         index = tr.walk(track, reading.index, time, reading.low, high)
@@ -101,7 +125,25 @@ class Stepper:
             z = tr.read_columns(track, index[self.lag_of], time[self.lag_of], self.column_of)
         past = jnp.minimum(time, self.t0)[self.lag_of]
         before = self.system.history(past, self.column_of, self.args)
-        return jnp.where((reading.passed == 0)[self.lag_of], before, z), lags, index
+        return jnp.where(reading.early[self.lag_of], before, z), lags, index
+
+    def slope(self, t: Array, y: Array, z: Array, mode: Array, signs: Array) -> Array:
+        """dy/dt on the side of all kinks that holds, where a stage may have strayed over one.
+
+        The state goes back onto the kink, as far as it is from it: what a step that lands there
+        needs is its limit from this side, also where the right-hand side jumps.
+        """
+        kinks = self.system.kinks
+        if kinks is not None and signs.size:
+
+            def distances(y: Array) -> Array:
+                return kinks(t, y, z, self.args, mode)
+
+            away, towards = distances(y), jax.jacfwd(distances)(y)
+            least = _BESIDE * (jnp.abs(towards) @ jnp.abs(y))
+            back = jnp.where(signs * away < least, signs * least - away, 0.0)
+            y = y + (back / jnp.sum(towards**2, axis=1)) @ towards
+        return self.system.slope(t, y, z, self.args, mode)
 
     def trial(self, carry: Carry, h: Array) -> Trial:
         """Classical Runge-Kutta step of length h, and the slope at its end.
@@ -114,7 +156,7 @@ class Stepper:
             c, previous, weight, last = tableau
             y = carry.y + h * (previous * k + last * total)
             z, lags, index = self.delayed(carry, carry.t + c * h, y)
-            k = self.system.slope(carry.t + c * h, y, z, self.args, carry.mode)
+            k = self.slope(carry.t + c * h, y, z, carry.mode, carry.signs)
             return (k, total + weight * k, y, z), (lags - c * h, index)
 
         z = jnp.zeros((len(self.system.lag_of),), carry.y.dtype)
@@ -161,7 +203,8 @@ class Stepper:
             lambda h: self.trial(carry, h).guards, (fixed,), (jnp.ones_like(fixed),)
         )
         fall = lax.stop_gradient(fall)
-        falls = fall < 0.0
+        # what the last event has left behind its zero comes at once, and moves with that event
+        falls = (fall < 0.0) & ((carry.search.first_guards > 0.0) | (carry.search.low > 0.0))
         move = jnp.where(falls, -guards / jnp.where(falls, fall, -1.0), jnp.inf)
         correction = jnp.where(falls[index], move[index], 0.0)
         near = jnp.abs(move - correction) <= 1e-9 * self.step

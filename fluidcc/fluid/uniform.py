@@ -101,7 +101,7 @@ class _Problem:
     def delayed(self, ring: Array, n: Array, c: Array, y: Array) -> tuple[Array, Array]:
         """Values (P,) that are read at the stage (n + c, y), and the lags in steps (M,)."""
         t = self.time(n, c)  # pyright: ignore[reportArgumentType]
-        lags = self.system.lags(t, y, self.args, lambda s, j: self.look(ring, n, s, j))
+        lags = self.system.lags(t, y, self.args, lambda s, j, _: self.look(ring, n, s, j))
         lag_steps = lags / self.step
         if not self.system.columns:
             return jnp.zeros((0,), y.dtype), lag_steps
@@ -275,7 +275,7 @@ class _Problem:
         """Final status: tells values that are not finite from a history that ends too early."""
         lost = jnp.zeros((), bool)
         if self.system.columns:
-            look = lambda s, j: self.look(carry.ring, carry.n, s, j)  # noqa: E731
+            look = lambda s, j, _: self.look(carry.ring, carry.n, s, j)  # noqa: E731
             lags = self.system.lags(carry.status_time, _join(carry.y), self.args, look)
             times = (carry.status_time - lags)[self.lag_of]
             past = self.system.history(jnp.minimum(times, self.t0), self.column_of, self.args)

@@ -74,6 +74,15 @@ def test_derivatives_across_events(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_derivatives_with_first_in_first_out_delays(name):
+    """Packets queue behind those that came before: in the cycle none are let in for a tenth of a
+    second, an interval of entry times that all leave at once. Two minutes each.
+    """
+    check(dataclasses.replace(RUNS[name], delay="fifo"), PATHS, 5)
+
+
+@pytest.mark.slow
 def test_derivatives_across_ticks():
     """The time between samples moves all that is held from sample to sample. One minute."""
     paths = ("flow.rtt", "link.queue.k_pi", "link.queue.interval", "link.initial.queue")
@@ -138,13 +147,29 @@ def test_shown_and_refused():
     slopes = data["slope of bottleneck.queue"]
     assert slopes.sel(parameter="flow.n").dims == ("time",) and "unit" in slopes.attrs["units"]
     assert "by flow.n" in repr(found) and found.to_dict()["slopes"]["flow.n"]["links"]
+    check_fall(net, found.run.breaking_points)
     with pytest.raises(ValueError, match="Located with a step"):
         fc.sensitivity(net, ["flow.n"], until=END, mesh=fc.Located(rtol=1e-6))
-    with pytest.raises(ValueError, match="'ack' or 'mgt', got 'self_clocked'"):
+    with pytest.raises(ValueError, match="'ack' or 'mgt', got 'self_clocked', whose jumps"):
         fc.sensitivity(cases.ecn_mod(rates="self_clocked"), ["flow.n"], until=END)
-    with pytest.raises(ValueError, match="'explicit', got 'fifo'"):
-        fc.sensitivity(dataclasses.replace(net, delay="fifo"), ["flow.n"], until=END)
     with pytest.raises(ValueError, match="within 0 and"):
         fc.sensitivity(net, ["flow.n"], until=END, after=END)
     with pytest.raises(fc.ScenarioError, match=r"links\.bottleneck\.queue"):
         found.mean("links.bottleneck.queu")
+
+
+def check_fall(net, breaks):
+    """From the moment at which the average reaches max_th nothing is let in: the queue falls as
+    the link serves, at once.
+    """
+
+    def bottleneck(points):
+        found = fc.sensitivity(net, ["flow.n"], until=END, points=points, mesh=fc.Located(STEP))
+        return found.run.links["bottleneck"]
+
+    averages = bottleneck(breaks[: len(POINTS)]).average
+    reached = breaks[np.flatnonzero(np.abs(averages - 200.0) < 1e-9)[0]]
+    points = np.linspace(reached, reached + 0.05, len(POINTS))
+    queue = bottleneck(points).queue
+    expected = queue[0] - cases.CAPACITY * (points - reached)
+    np.testing.assert_allclose(queue, expected, atol=1e-6)

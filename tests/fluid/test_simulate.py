@@ -142,6 +142,11 @@ def test_three_meshes_agree_on_the_start_of_the_mix():
     np.testing.assert_allclose(uniform, located, rtol=1e-3)
 
 
+def test_the_method_of_steps_refuses_delays_that_depend_on_the_past():
+    with pytest.raises(ValueError, match="lags: expected lags by time and state alone"):
+        simulate(mixed(delay="fifo"), until=1.4, mesh=MethodOfSteps())
+
+
 @pytest.mark.slow
 def test_both_delays_settle_at_the_same_point():
     """Some forty seconds."""

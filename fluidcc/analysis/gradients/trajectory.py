@@ -71,6 +71,16 @@ class Sensitivity:
     means: tuple[dict[str, LinkRun], dict[str, FlowsRun]]
     mean_slopes: dict[str, tuple[dict[str, LinkRun], dict[str, FlowsRun]]]
 
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return self.run.status
+
+    @property
+    def message(self) -> str:
+        """The same in words."""
+        return self.run.message
+
     def end(self, name: str) -> Gradient:
         """The gradient of a quantity, such as ``links.bottleneck.queue``, at the end of the run."""
         return self._gradient(name, f"end of {name}", (self.run.links, self.run.flows), self.slopes)
@@ -90,13 +100,25 @@ class Sensitivity:
         return Gradient(told, value, found, status, message, unit, units, {})
 
     def to_dict(self) -> dict[str, Any]:
-        """The trajectory, and per path the derivatives of links and flows, as plain lists."""
+        """The trajectory, and per path the derivatives of links and flows, as plain lists; means
+        and ends of all quantities with their derivatives.
+        """
         by = {
             path: dataclasses.replace(self.run, links=links, flows=flows).to_dict()
             for path, (links, flows) in self.slopes.items()
         }
         kept = {path: {k: v[k] for k in ("links", "flows")} for path, v in by.items()}
-        return {**self.run.to_dict(), "slopes": kept}
+        names = _quantities(self.run.net)
+        told = {
+            "means": {name: self.mean(name) for name in names},
+            "ends": {name: self.end(name) for name in names},
+        }
+        few = ("value", "derivatives", "unit")
+        short = {
+            key: {name: {k: found.to_dict()[k] for k in few} for name, found in each.items()}
+            for key, each in told.items()
+        }
+        return {**self.run.to_dict(), "slopes": kept, "after": self.after, **short}
 
     def to_dataset(self) -> xarray.Dataset:
         """The trajectory, and its derivatives along the dimension `parameter`, with units."""
@@ -156,7 +178,7 @@ def sensitivity(
         For paths that do not exist or lead to no number.
     ValueError
         Without a path, for what `simulate` refuses, `after` outside the run, a mesh without a fixed
-        step, and networks with self-clocked rates or first-in first-out delays.
+        step, and networks with self-clocked rates.
     """
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
@@ -199,16 +221,13 @@ def sensitivity(
 
 
 def _check_choices(net: Network) -> None:
-    """Raise ValueError for what has breaking points that are not all landed on."""
+    """Raise ValueError for rates whose jumps never smooth out."""
     if net.rates == "self_clocked":
         raise ValueError(
-            "model.rates: derivatives need rates that follow from the windows, 'ack' or 'mgt', got "
-            "'self_clocked', whose jumps come back with every round trip"
-        )
-    if net.delay == "fifo":
-        raise ValueError(
-            "model.delay: derivatives need delays by the present queues, 'explicit', got 'fifo', "
-            "whose delays have corners where a queue ran empty before"
+            "model.rates: derivatives of a trajectory need rates that follow from the windows, "
+            "'ack' or 'mgt', got 'self_clocked', whose jumps come back with every round trip and "
+            "spoil the sixth digit; for differences take `simulate` with Located(step) at the "
+            "parameter a millionth up and down"
         )
 
 
@@ -273,12 +292,17 @@ def _named(net: Network, found: Any) -> tuple[dict[str, LinkRun], dict[str, Flow
     )
 
 
+def _quantities(net: Network) -> list[str]:
+    """Full names of what is reported."""
+    fluid = as_fluid(net)
+    links = [f"links.{k}.{key}" for k in fluid.link_names for key in LINK_UNITS]
+    return links + [f"flows.{k}.{key}" for k in fluid.flow_names for key in FLOW_UNITS]
+
+
 def _address(net: Network, name: str) -> tuple[int, str, str]:
     """Links (0) or flows (1), the owner's name and the key of a reported quantity."""
-    fluid = as_fluid(net)
-    known = [f"links.{k}.{key}" for k in fluid.link_names for key in LINK_UNITS]
-    known += [f"flows.{k}.{key}" for k in fluid.flow_names for key in FLOW_UNITS]
-    full = full_path(fluid, name)
+    known = _quantities(net)
+    full = full_path(as_fluid(net), name)
     if full not in known:
         close = nearest(full, known, least=0.0)
         raise ScenarioError([Fault("sensitivity", name, "a quantity of a run", "no such", close)])
