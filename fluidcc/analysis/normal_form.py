@@ -4,6 +4,12 @@ Near a Hopf point the motion is x = rest + z q + conj + quadratic terms with z' 
 The Taylor coefficients of the right-hand side along that motion give c, delayed arguments that move
 with the state included: a smooth motion put into field and lags is a smooth function of its
 amplitude, whatever the lags depend on. Kuznetsov (2004), 5.4; Hassard, Kazarinoff and Wan (1981).
+
+Self-clocked rates obey difference equations beside the differential ones. The reduction is the same
+with their characteristic matrix where the difference part alone decays, Hale and Verduyn Lunel
+(1993), chapter 9. Each class keeps its window less its flight, a root at s = 0 for any motion. The
+motions that start from one rest share its values, so the mean of the quadratic terms is the one
+that leaves them unchanged.
 """
 
 from __future__ import annotations
@@ -20,22 +26,29 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
+from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, operating_point, present, still
 from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.rest import Rest
-from fluidcc.fluid.delays import State, ages, ages_on
+from fluidcc.fluid.delays import Past, State, ages, ages_on, picks
 from fluidcc.fluid.fifo import fifo_way
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
 from fluidcc.ops import Num
 
-_TIMES = 8  # of a period: resolves the third harmonic
+TIMES = 8  # of a period: resolves the third harmonic
 _NOTHING = 1e-9  # of the terms that make the coefficient
 _SINGULAR = 1e-12
 _SMALL_PART = 0.01  # of what is at rest: amplitudes at which slopes are taken
 _TO_KINK = 0.1  # of the way to a kink
+_DRIFT = 1e-6  # of the terms that would balance
+_NODES = 32  # of a round trip: integrates some periods to rounding
+_DRIFTS = (
+    "what self-clocked flows have in flight drifts from their windows as they oscillate, so that "
+    "no cycle is near: model.delay = 'fifo' keeps it"
+)
 
 Component = Callable[[Any, Any], Any]
 """Components of the motion, by index, at times of the same shape."""
@@ -87,29 +100,49 @@ def normal_form(rest: AtRest, frequency: float) -> NormalForm:
     nothing = functools.partial(NormalForm, frequency, None, np.zeros(0), 0.0)
     if kinked(rest):
         return nothing("at a kink of the marking: no derivatives of third order")
-    if isinstance(rest, EquationRest):
-        system, start = rest.linear(), np.tile(rest.flat, 2)
-        derivatives = functools.partial(_of_equation, rest)
-    else:
-        system, start, derivatives = _of_network(rest)
-    if system.conserved:
-        return nothing("conserved quantities of self-clocked flows make zero roots")
-    if np.linalg.cond(system.matrix(0.0)) > 1 / _SINGULAR:
-        return nothing("a zero root as well: no normal form of a Hopf point")
-    return _reduced(system, start, frequency, derivatives)
+    try:
+        if isinstance(rest, EquationRest):
+            derivatives = functools.partial(_of_equation, rest)
+            return reduced(rest.linear(), np.tile(rest.flat, 2), frequency, derivatives)
+        return _of_network(rest, frequency)
+    except ArithmeticError as fault:
+        return nothing(str(fault))
 
 
-def _reduced(
-    system: Linear, start: Array, frequency: float, derivatives: Callable[..., Any]
+def reduced(
+    system: Linear,
+    start: Array,
+    frequency: float,
+    derivatives: Callable[..., Any],
+    kept: Callable[..., Any] | None = None,
 ) -> NormalForm:
+    """The normal form of a model with roots i w and -i w, w = `frequency` [rad/s].
+
+    Motions are given by rest `start`, frequency, vector, mean and double, for states and wire: x =
+    start + size first + size^2 (mean + second), first = 2 Re(vector e^(iwt)), second the same of
+    double at 2 w.
+
+    Parameters
+    ----------
+    system
+        The linear system, neutral ones included.
+    derivatives
+        Taylor coefficients of second and third order by size of what the model does along a
+        motion, states and wire, at `TIMES` times that divide a period.
+    kept
+        Where the system has conserved quantities, the coefficients of second order of their means
+        along a motion, for its frequency, vector and mean.
+
+    Raises ArithmeticError where there is no normal form, with the reason.
+    """
     n = system.size[0]
-    matrix = system.matrix(1j * frequency)
-    u, _, v = np.linalg.svd(matrix)
+    u, _, v = np.linalg.svd(system.matrix(1j * frequency))
     right, left = v[-1].conj(), u[:, -1].conj()
     right = right / np.linalg.norm(right[:n])
     zero = np.zeros_like(right)
     second, _ = derivatives(start, frequency, right, np.real(zero), zero)
-    mean = np.linalg.solve(system.matrix(0.0), _harmonic(second, 0)).real
+    among = None if kept is None else functools.partial(kept, start, frequency, right)
+    mean = _mean(system, np.real(_harmonic(second, 0)), among)
     double = np.linalg.solve(system.matrix(2j * frequency), _harmonic(second, 2))
     _, third = derivatives(start, frequency, right, mean, double)
     force = _harmonic(third, 1)
@@ -119,9 +152,31 @@ def _reduced(
     return NormalForm(frequency, coefficient, right[:n], scale)
 
 
+def _mean(system: Linear, force: Array, kept: Callable[..., Any] | None) -> Array:
+    """Mean of the quadratic terms under the mean of the force.
+
+    Conserved quantities leave it open along their family of rests, and close it by what they are.
+    """
+    u, sizes, v = np.linalg.svd(system.matrix(0.0))
+    regular = len(sizes) - system.conserved
+    if sizes[regular - 1] <= _SINGULAR * sizes[0]:
+        raise ArithmeticError("a zero root as well: no normal form of a Hopf point")
+    mean = v[:regular].T @ (u.T[:regular] @ force / sizes[:regular])
+    if kept is None:
+        return mean
+    left, family = u.T[regular:], v[regular:].T
+    if np.any(np.abs(left @ force) > _DRIFT * (np.abs(left) @ np.abs(force))):
+        raise ArithmeticError(_DRIFTS)
+    off, slope = kept(mean)
+    along = slope @ family
+    if np.linalg.cond(along) > 1 / _SINGULAR:
+        raise ArithmeticError("a zero root as well: no normal form of a Hopf point")
+    return mean - family @ np.linalg.solve(along, off)
+
+
 def _harmonic(values: Array, k: int) -> Array:
     """Fourier coefficient of values (times, ...) over one period."""
-    return np.exp(-2j * np.pi * k * np.arange(_TIMES) / _TIMES) @ np.asarray(values) / _TIMES
+    return np.exp(-2j * np.pi * k * np.arange(TIMES) / TIMES) @ np.asarray(values) / TIMES
 
 
 def _along(function: Present, time: Num, motion: tuple) -> Callable[[Num], Num]:
@@ -148,7 +203,7 @@ def _slope(function: Callable[[Num], Num]) -> Callable[[Num], Num]:
 
 def _times(frequency: Num) -> Num:
     """Times that divide a period evenly."""
-    return 2 * jnp.pi / frequency * (np.arange(_TIMES) / _TIMES)
+    return 2 * jnp.pi / frequency * (np.arange(TIMES) / TIMES)
 
 
 def _of_equation(rest: EquationRest, *motion: Any) -> Any:
@@ -170,30 +225,40 @@ def _of_equation(rest: EquationRest, *motion: Any) -> Any:
     return second / 2, third / 6
 
 
-def _of_network(eq: Equilibrium) -> tuple[Linear, Array, Callable[..., Any]]:
-    """Linear system, rest of free states and wire, and Taylor coefficients of a network."""
-    net = with_mean_calls(numeric(eq.net))
+def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
+    """The normal form of a network: its free states and its wire move."""
+    net, system = with_mean_calls(numeric(eq.net)), linearize(eq.net, eq)
+    if system.conserved and not settles(system):
+        raise ArithmeticError(
+            "self-clocked rates of several classes: their differences from round trip to round "
+            "trip do not decay by themselves, and roots crowd at the imaginary axis"
+        )
+    if system.conserved and net.delay != "fifo" and len(net.links) > 1:
+        raise ArithmeticError(_DRIFTS)
     A, B, _, _, _, frozen = map(np.asarray, jacobians(net, eq.rest, jnp.zeros(())))
-    free = np.flatnonzero((frozen == 0) & ~still(A, B))
+    free = tuple(np.flatnonzero((frozen == 0) & ~still(A, B)).tolist())
     point = operating_point(net, eq.rest, jnp.zeros(()))
     flat = np.asarray(ravel_pytree(point.y)[0])
-    start = np.concatenate([flat[free], np.asarray(point.wire)])
+    start = np.concatenate([flat[list(free)], np.asarray(point.wire)])
     nearest = _to_kink(net, point.y)
 
     def derivatives(start: Array, frequency: float, right: Array, *others: Any) -> Any:
         share = np.abs(right) / np.where(start == 0, np.inf, np.abs(start))
         largest = min(_SMALL_PART / np.max(share), _TO_KINK * nearest / np.max(np.abs(right)))
         sizes = largest * np.arange(-3, 4) / 3
-        slopes = _network_slopes(
-            net, eq.rest, tuple(free.tolist()), sizes, start, frequency, right, *others
-        )
+        motion = (start, frequency, right, *others)
+        slopes = _network_slopes(net, eq.rest, free, sizes, *motion)
         flat = np.asarray(slopes).reshape(len(sizes), -1)
         fit = np.linalg.solve(np.vander(sizes / largest, increasing=True), flat)
         shape = slopes.shape[1:]
         second, third = fit[1] / (2 * largest), fit[2] / (3 * largest**2)
         return second.reshape(shape), third.reshape(shape)
 
-    return linearize(eq.net, eq), start, derivatives
+    def kept(*motion: Any) -> tuple[Array, Array]:
+        off, slope = _flights(net, eq.rest, free, *motion)
+        return np.asarray(off), np.asarray(slope)
+
+    return reduced(system, start, frequency, derivatives, kept if system.conserved else None)
 
 
 def _to_kink(net: Network, y: State) -> float:
@@ -214,31 +279,83 @@ def _network_slopes(
 
     Slopes at several amplitudes take the place of higher derivatives, which take long to compile.
     """
-    point = operating_point(net, rest, jnp.zeros(()))
-    what, flat, index = present(net, point.y, point.modes)
-    tree, where, n = ravel_pytree(point.y)[1], np.array(free, int), len(free)
-    first = sum(np.size(leaf) for leaf in jax.tree.leaves(point.y.senders))
+    moving = _Moving(net, rest, free)
+    what, n = moving.what, len(free)
 
     def function(component: Component, t: Num) -> Num:
-        v = flat.at[where].set(component(np.arange(n), t))
-
-        def queue_at(k: int, s: Num) -> Num:
-            if first + k not in free:
-                return jnp.full_like(s, flat[first + k])
-            return component(np.full(jnp.shape(s), free.index(first + k)), s)
-
-        if net.delay == "fifo":
-            late = ages_on(net, [fifo_way(net, f, t, queue_at, _entry_time) for f in net.flows])
-        else:
-            late = ages(net, tree(v))
-        both = what(net, v, component(n + index, t - ravel_pytree(late)[0]))
-        return jnp.concatenate([both[: flat.size][where], both[flat.size :]])
+        v = moving.state(component, t)
+        late = ravel_pytree(moving.late(component, t))[0]
+        both = what(net, v, component(n + moving.index, t - late))
+        return jnp.concatenate([both[: len(v)][moving.where], both[len(v) :]])
 
     def at(size: Num, time: Num) -> Num:
         return _slope(_along(function, time, motion))(size)
 
     over_times = jax.vmap(at, (None, 0))
     return jax.vmap(over_times, (0, None))(sizes, _times(motion[1]))
+
+
+class _Moving:
+    """A network whose `free` states move about its rest."""
+
+    def __init__(self, net: Network, rest: Rest, free: tuple[int, ...]) -> None:
+        point = operating_point(net, rest, jnp.zeros(()))
+        self.net, self.free, self.where = net, free, np.array(free, int)
+        self.what, self.flat, self.index = present(net, point.y, point.modes)
+        self.tree = ravel_pytree(point.y)[1]
+        self.first_queue = sum(np.size(leaf) for leaf in jax.tree.leaves(point.y.senders))
+
+    def state(self, component: Component, t: Num) -> Num:
+        """The flat state at a time."""
+        return self.flat.at[self.where].set(component(np.arange(len(self.free)), t))
+
+    def late(self, component: Component, t: Num) -> Past:
+        """Age of everything looked up at a time."""
+        net, first = self.net, self.first_queue
+        if net.delay != "fifo":
+            return ages(net, self.tree(self.state(component, t)))
+
+        def queue_at(k: int, s: Num, _: int) -> Num:
+            if first + k not in self.free:
+                return jnp.full_like(s, self.flat[first + k])
+            return component(np.full(jnp.shape(s), self.free.index(first + k)), s)
+
+        return ages_on(net, [fifo_way(net, f, t, queue_at, _entry_time) for f in net.flows])
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _flights(net: Network, rest: Rest, free: tuple[int, ...], *motion: Any) -> tuple[Num, Num]:
+    """Windows less flights to second order of the amplitude, their means over a period: (classes,)
+    for a motion given by start, frequency, vector and mean, and their derivative by that mean.
+
+    Where delays are those by present queues, flights are what is on the way to the queue, and in
+    it: while it is busy one class has the same number of packets behind it at all times.
+    """
+    moving, fifo = _Moving(net, rest, free), net.delay == "fifo"
+    nodes, weights = (a[None, :] for a in np.polynomial.legendre.leggauss(_NODES))
+    own = np.concatenate([np.ravel(p) for p in picks(net).acked])
+
+    def function(component: Component, t: Num) -> Num:
+        y, late = moving.tree(moving.state(component, t)), moving.late(component, t)
+        windows = [f.window.window(s.law) for f, s in zip(net.flows, y.senders, strict=True)]
+        ages = late.acked if fifo else [ways[0] for ways in late.arriving]
+        trip = jnp.concatenate(ages)[:, None]
+        sent = t - trip * (1 + nodes) / 2
+        index = np.broadcast_to(len(free) + own[:, None], sent.shape)
+        flight = jnp.sum(component(index, sent) * weights * trip / 2, axis=1)
+        waiting = 0.0 if fifo else y.queues[0] / jnp.concatenate([f.n for f in net.flows])
+        return jnp.concatenate(windows) - flight - waiting
+
+    *others, mean = motion
+
+    def second(mean: Num) -> Num:
+        def at(time: Num) -> Num:
+            along = _along(function, time, (*others, mean, jnp.zeros_like(others[2])))
+            return jax.jvp(_slope(along), (jnp.zeros(()),), (jnp.ones(()),))[1] / 2
+
+        return jnp.mean(jax.vmap(at)(_times(others[1])), axis=0)
+
+    return second(mean), jax.jacfwd(second)(mean)
 
 
 def _entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:

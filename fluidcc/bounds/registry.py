@@ -7,7 +7,9 @@ from fluidcc.bounds import becn, relay, rwm
 from fluidcc.bounds.bmcc.growth import Concave, Factor, IncreaseMap, ReturnTime, SameGrowth
 from fluidcc.bounds.bmcc.router import OnlyBMCC, StandingQueue
 from fluidcc.bounds.bmcc.sharing import EqualRates, Exponent
+from fluidcc.bounds.bmcc.starving import Starved
 from fluidcc.bounds.bound import AbstractBound
+from fluidcc.bounds.ecn_mod.dropping import Dropping
 from fluidcc.bounds.ecn_mod.marks import AboveOne, Bounded, MarksPerTrip
 from fluidcc.bounds.ecn_mod.sharing import EqualGoodput, EqualWindows, FullMarking
 from fluidcc.bounds.mark_front.buffers import BufferClaim, Efficiency, NoLoss, Sooner
@@ -32,6 +34,7 @@ _ALL: tuple[AbstractBound, ...] = (
     EqualRates(),
     StandingQueue(),
     OnlyBMCC(),
+    Starved(),
     Exponent(),
     Bounded(),
     MarksPerTrip(),
@@ -39,6 +42,7 @@ _ALL: tuple[AbstractBound, ...] = (
     EqualWindows(),
     EqualGoodput(),
     FullMarking(),
+    Dropping(),
     rwm.AboutMinTh(),
     rwm.EnoughPMax(),
     becn.Sooner(),

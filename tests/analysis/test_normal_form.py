@@ -176,12 +176,10 @@ def test_cycles_near_the_hopf_point_of_the_network_have_the_amplitude_told():
 
 
 def test_where_there_is_no_normal_form_it_says_why():
-    neutral = hollot(rates="self_clocked", w_q=1e-3)
-    form = normal_form(equilibrium(neutral), 1.0)
-    assert form.coefficient is None and form.lyapunov is None and form.criticality is None
-    assert "conserved" in form.message
     zero = DelayEquation(lambda t, y, z, p: -z[0] + y, (one,), {}, 0.0)
-    assert "zero root" in normal_form(zero.equilibrium(), 1.0).message
+    form = normal_form(zero.equilibrium(), 1.0)
+    assert form.coefficient is None and form.lyapunov is None and form.criticality is None
+    assert "zero root" in form.message
 
 
 @pytest.mark.slow

@@ -170,6 +170,13 @@ def _two(net: Network) -> tuple[str, str]:
     return net.flow_names[k], net.flow_names[1 - k]
 
 
+def steep(name: str, flows: Flows) -> Network:
+    """One group over gentle RED that marks or drops every packet where it has to."""
+    law = RED(min_th=25.0, max_th=75.0, p_max=1.0, gentle=True)
+    link = Link(law, capacity=_CAPACITY, delay=float(flows.rtt[0]) / 8, buffer=150.0)
+    return Network((link,), (flows,), flow_names=(name,), source="misra2003")
+
+
 class FullMarking(AbstractBound):
     """Whether any share of marks does no harm."""
 
@@ -201,9 +208,7 @@ class FullMarking(AbstractBound):
             member(0.0625), n=np.array([point["n"]]), rtt=np.array([point["rtt"]]),
             marking=EqualWindow(), access_delay=point["rtt"] / 4, start=Start(0.0, 5.0),
         )  # fmt: skip
-        law = RED(min_th=25.0, max_th=75.0, p_max=1.0, gentle=True)
-        link = Link(law, capacity=_CAPACITY, delay=point["rtt"] / 8, buffer=150.0)
-        return Network((link,), (flows,), flow_names=("mod",), source="misra2003")
+        return steep("mod", flows)
 
     def measure(self, subject: Network) -> tuple[float, float]:
         """Use of the link, and the share of packets lost."""
