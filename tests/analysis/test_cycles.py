@@ -13,6 +13,8 @@ from scipy.special import lambertw
 
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
+from fluidcc.analysis.cycles import verb
+from fluidcc.analysis.cycles.newton import LostError
 from fluidcc.analysis.cycles.settled import simulated
 from fluidcc.analysis.cycles.subjects import alike_joined, network_model, steady
 from fluidcc.analysis.linear import Linear
@@ -243,6 +245,7 @@ def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
     found, _ = taken.of_trajectory(fc.simulate(net, until=80.0, points=points), "because")
     assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
     assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
+    assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
     ends = exact.links["bottleneck"].queue
     assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
     still, _ = taken.of_trajectory(fc.simulate(calm, until=80.0, points=points), "because")
@@ -257,8 +260,10 @@ def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
         (lambda t: 30 - 10 * np.exp(-t / 30), "none"),
         (lambda t: 30 + 0 * t, "none"),
         (lambda t: 30 + t / 10, "incomplete"),
+        (lambda t: 30 + 10 * np.cos(2 * np.pi * t / 80), "incomplete"),
+        (lambda t: 30 - 10 * np.cos(2 * np.pi * t / 40), "incomplete"),
     ],
-    ids=["repeats", "dies away", "comes to rest", "rests", "goes on"],
+    ids=["repeats", "dies away", "comes to rest", "rests", "goes on", "turns once", "repeats once"],
 )
 def test_what_the_end_of_a_simulation_tells(course, status):
     time = np.linspace(0.0, 100.0, 2001)
@@ -267,6 +272,71 @@ def test_what_the_end_of_a_simulation_tells(course, status):
     found, _ = taken.of_trajectory(run, "because")
     assert found.status == status and "because" in found.message
     assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
+
+
+def test_a_cycle_of_two_turns_is_one_period():
+    """Rises 6 s and 8 s apart in turn."""
+    time = np.linspace(0.0, 200.0, 8001)
+    turn = time % 14
+    course = 30 + np.where(turn < 6, np.sin(np.pi * turn / 3), np.sin(np.pi * (turn - 6) / 4))
+    link = SimpleNamespace(queue=course, average=course)
+    run: Any = SimpleNamespace(time=time, links={"l": link}, flows={})
+    found, settled = taken.of_trajectory(run, "because")
+    assert (found.status, settled) == ("simulated", True) and "after 2 rises" in found.message
+    assert found.period == pytest.approx(14.0, rel=1e-3) and found.spread < 1e-3
+
+
+@pytest.mark.parametrize(("trips", "ends"), [(7.0, [100]), (250.0, [100, 400, 1600, 3000])])
+def test_simulations_last_as_long_as_their_period_needs(monkeypatch, trips, ends):
+    """The period is given in round trips; slow ones pass for a transient at first."""
+    net, lengths = hollot(), []
+    trip = float(net.flows[0].rtt[0])
+
+    def simulated(net, *, until, points, mesh):
+        lengths.append(until / trip)
+        course = 30 + np.sin(2 * np.pi * points / (trips * trip))
+        link = SimpleNamespace(queue=course, average=course)
+        windows = SimpleNamespace(window=course[:, None])
+        return SimpleNamespace(
+            time=points,
+            links={"bottleneck": link},
+            flows={"flows": windows},
+            status=taken.Status.ok,
+        )
+
+    monkeypatch.setattr(taken, "simulate", simulated)
+    found = taken.from_simulation(net, "because")
+    assert lengths == pytest.approx(ends)
+    assert (found.status, found.period) == ("simulated", pytest.approx(trips * trip, rel=1e-5))
+    assert "not settled" not in found.message and found.spread < 1e-4
+
+
+def test_what_collocation_loses_is_taken_from_the_located_simulation(monkeypatch):
+    equation = HUTCHINSON.replace({"r": 1.8})
+    exact = fc.cycle(equation)
+
+    def lost(*_):
+        raise LostError("it is lost")
+
+    monkeypatch.setattr(verb, "collocated", lost)
+    found = fc.cycle(equation)
+    assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
+    assert "it is lost" in found.message and found.to_dict()["spread"] == found.spread < 1e-3
+    assert found.period == pytest.approx(exact.period, rel=1e-4)
+    assert np.array(found.states) == pytest.approx(np.array(exact.states), rel=1e-3)
+
+
+# Uniform steps of 1.8 ms/64, /256, /1024, from 16 s to 20 s: 0.481725, 0.481437, 0.481402 s
+JUMPING = 0.4814016
+
+
+@pytest.mark.slow
+def test_a_cycle_over_a_jump_of_the_marking_agrees_with_small_steps():
+    """Twenty seconds: RED without a gentle end drops all above max_th, where the queue's slope
+    jumps with the average. The first-order error of the smallest steps is below 1e-5."""
+    found = fc.cycle(fc.load("akujobi2002/homogeneous_becn_original"))
+    assert (found.status, found.stable) == ("nonsmooth", True) and found.error < 1e-6
+    assert found.period == pytest.approx(JUMPING, rel=1e-5)
 
 
 def in_two_groups():

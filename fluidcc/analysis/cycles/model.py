@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.fluid.system import System
+from fluidcc.fluid.system import System, no_look
 
 _CHUNK = 128  # points per call of what is compiled
 _ASIDE = 1e-9  # of the states: distance at which a bound counts as touched
@@ -113,7 +113,7 @@ def chunked(function: Any, args: Any, *arrays: Array) -> Any:
 @functools.partial(jax.jit, static_argnums=0)
 def _lags(system: System, args: Any, y: Any) -> tuple[Any, Any]:
     def one(y: Any) -> tuple[Any, Any]:
-        lags = system.lags(jnp.zeros(()), y, args, _no_look)
+        lags = system.lags(jnp.zeros(()), y, args, no_look)
         return lags, lags
 
     def both(y: Any) -> tuple[Any, Any]:
@@ -121,10 +121,6 @@ def _lags(system: System, args: Any, y: Any) -> tuple[Any, Any]:
         return value, slope
 
     return jax.vmap(both)(y)
-
-
-def _no_look(time: Any, column: Any) -> Any:
-    raise NotImplementedError("lags that look into the past")
 
 
 def present(system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any) -> Any:

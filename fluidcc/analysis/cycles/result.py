@@ -52,7 +52,8 @@ class Cycle:
     `floquet` begins with the trivial multiplier 1; those below 1e-6 are left out. `stable` tells
     whether all others are inside the unit circle, None where that is not known. `error` is by how
     much period and extremes changed, relatively, from mesh to mesh; the last mesh is better than
-    that. A delay equation has `states`, the extremes of each component, in place of links and
+    that. `spread` is the range of the periods in a simulation, relative to their mean: how well it
+    repeats. A delay equation has `states`, the extremes of each component, in place of links and
     flows.
     """
 
@@ -64,6 +65,7 @@ class Cycle:
     message: str
     stable: bool | None = None
     error: float | None = None
+    spread: float | None = None
     states: tuple[Range, ...] = ()
     course: Course | None = dataclasses.field(default=None, repr=False)
     model: Model | None = dataclasses.field(default=None, repr=False, compare=False)
@@ -80,6 +82,7 @@ class Cycle:
             "status": self.status,
             "message": self.message,
             "error": self.error,
+            "spread": self.spread,
         }
         return plain(found | ({"states": self.states} if self.states else {}))
 
@@ -136,6 +139,14 @@ class Cycle:
             )
             lines.append(f"  multipliers {leading}")
         return "\n".join(lines)
+
+
+def with_turns(found: Cycle, turns: int) -> Cycle:
+    """The cycle with a word on how many rises of its leading state it has, if more than one."""
+    if turns < 2:
+        return found
+    note = f"it closes after {turns} rises, as after a period doubling"
+    return dataclasses.replace(found, message="; ".join(filter(None, [found.message, note])))
 
 
 def none_found(message: str) -> Cycle:

@@ -23,6 +23,13 @@ _SAMPLES = 3  # per step, of the search for periods
 _TURNS = 6  # most turns after which a cycle may repeat
 _AGREE = 0.02  # of the range: how near a state comes back once a run may have settled
 _STILL = 1e-6  # of the size: what moves less rests
+_OF_NETWORKS = {
+    Status.event_limit: "a law slides along a jump of its signal, with event after event, as RED "
+    "does at max_th where it is not gentle",
+    Status.lag_below_step: "a delay does not settle within a step",
+    Status.nonmonotone_argument: "a queue grows so fast that delays by the present queue turn time "
+    "back (those of model.delay = 'fifo' do not)",
+}
 
 
 class RunError(ValueError):
@@ -81,7 +88,8 @@ def simulated(model: Model, y0: Any, until: float) -> Run:
     path = integrate(model.system, y0, 0.0, until, model.args, mesh=mesh)
     status = Status(int(path.status))
     if status is not Status.ok:
-        raise RunError(f"the simulation ends at {float(path.status_time):.4g} s: {status.advice}")
+        why = status.advice if model.direct else _OF_NETWORKS.get(status, status.advice)
+        raise RunError(f"the located simulation ends at {float(path.status_time):.4g} s: {why}")
     assert path.evaluate is not None
     track = path.evaluate.args[0].track  # pyright: ignore[reportFunctionMemberAccess]
     rows = np.asarray(track.steps)[: int(path.steps)]
@@ -91,7 +99,8 @@ def simulated(model: Model, y0: Any, until: float) -> Run:
 
 class Return(NamedTuple):
     """How a run ends: the last period [s] (None: it rests or does not repeat) up to `end`, how
-    far apart its ends are and how many turns it has; whether the run rests.
+    far apart its ends are and how many turns it has; whether the run rests; the range of the late
+    periods, relative to the last.
     """
 
     period: float | None
@@ -99,6 +108,7 @@ class Return(NamedTuple):
     apart: float
     turns: int
     rests: bool
+    spread: float = np.inf
 
 
 def last_return(run: Run, step: float) -> Return:
@@ -112,7 +122,7 @@ def last_return(run: Run, step: float) -> Return:
         return Return(None, run.end, 0.0, 0, rests=True)
     lead = int(np.argmax(ranges / size))
     starts = np.array(rises(time, states[:, lead], low[lead], high[lead]))
-    if len(starts) < 3:
+    if len(starts) < 3 or starts[-1] < 0.5 * run.end:
         return Return(None, run.end, np.inf, 0, rests=False)
     at_starts = run.states(starts)
     best = Return(None, run.end, np.inf, 0, rests=False)
@@ -121,8 +131,10 @@ def last_return(run: Run, step: float) -> Return:
             np.max(np.abs(at_starts[-1] - at_starts[-1 - turns]) / (ranges + 1e-6 * size))
         )
         if apart < 0.2 * best.apart and best.apart > _AGREE:
-            period = float(starts[-1] - starts[-1 - turns])
-            best = Return(period, float(starts[-1]), apart, turns, rests=False)
+            periods = (starts[turns:] - starts[:-turns])[starts[turns:] >= 0.5 * run.end]
+            last = float(periods[-1])
+            spread = float(np.ptp(periods)) / last if len(periods) > 1 else np.inf
+            best = Return(last, float(starts[-1]), apart, turns, rests=False, spread=spread)
     return best
 
 

@@ -6,7 +6,14 @@ import dataclasses
 
 import numpy as np
 
-from fluidcc.analysis.cycles.result import Cycle, FlowsCycle, LinkCycle, none_found, not_known
+from fluidcc.analysis.cycles.result import (
+    Cycle,
+    FlowsCycle,
+    LinkCycle,
+    none_found,
+    not_known,
+    with_turns,
+)
 from fluidcc.analysis.cycles.subjects import alike_joined, steady
 from fluidcc.analysis.oscillation import (
     Oscillation,
@@ -20,15 +27,19 @@ from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.fluid.status import Status
 from fluidcc.network import Network
 
-_LENGTHS = (100.0, 400.0, 1600.0)  # longest round trips of a run
-_MOST = 1e6  # steps times round trips of a run that is longer than the first two
+EVEN = 0.01
+"""How much the periods of a run that repeats may differ, relatively."""
+_FIRST, _SECOND, _LAST = 100.0, 400.0, 6400.0  # longest round trips of a run
+_MOST = 4e6  # steps times round trips of a run that is longer than the second: a minute
 _SETTLED = 0.5  # of a run: what comes after counts
-_POINTS = 16001  # one number of them, so that it is compiled once
+_POINTS = 32001  # of these; one number of them, so that it is compiled once
 _AGAIN = 4  # periods that a run has to repeat
-_EVEN = 0.01  # relative: how much they may differ
+_FEW = 1.5  # at least: how much longer a run is made that has too few of them
+_TURNS = 6  # most rises after which a cycle may repeat
 _UNEVEN = 0.05  # relative: from where on they are no one period
 _REST = 0.01  # of the greatest value: ranges of what has come to rest
 _LASTING = 0.8  # of the range in the half before: what falls below this decays
+_PARTS = 4  # of what counts, over which an approach without swings slows down
 
 
 def from_relay(net: Network) -> Cycle | None:
@@ -60,21 +71,21 @@ def from_simulation(net: Network, why: str) -> Cycle:
     trip = max(float(np.max(np.asarray(f.rtt))) for f in one.flows)
     mesh = uniform_mesh(one)
     paces = sum(np.size(f.rtt) for f in one.flows)
-    most = max(_LENGTHS[1], _MOST * float(mesh.step) / (paces * trip))
-    found, settled, end = not_known(""), False, 0.0
-    for length in _LENGTHS:
-        if length > most:
-            break
-        points = np.linspace(0.0, length * trip, _POINTS)
-        run = simulate(one, until=length * trip, points=points, mesh=mesh)
+    most = min(max(_SECOND, _MOST * float(mesh.step) / (paces * trip)), _LAST) * trip
+    settled, end = False, _FIRST * trip
+    while True:
+        points = np.linspace(_SETTLED * end, end, _POINTS)
+        run = simulate(one, until=end, points=points, mesh=mesh)
         if run.status is not Status.ok:
             return not_known(
                 f"no cycle found ({why}), and the simulation fails: {run.status.advice}"
             )
-        end = length * trip
         found, settled = of_trajectory(run, why)
-        if settled:
+        if settled or end >= most:
             break
+        enough = (_AGAIN + 2) / (1 - _SETTLED) * (found.period or 0.0)
+        longer = max(enough, _FEW * end) if enough > end else _SECOND / _FIRST * end
+        end = min(longer, most)
     flows = {
         name: found.flows[one.flow_names[k]]
         for name, k in zip(as_fluid(net).flow_names, place, strict=True)
@@ -97,23 +108,29 @@ def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
     leading = series[int(np.argmax(swings))]
     lead = oscillation(run.time, leading, after=after)
     if lead.period is None:
-        if all(_rests(values[late]) for values in series):
-            still = all(_still(values[late]) for values in series)
-            return none_found(f"no cycle: the simulation comes to rest ({why})"), still
+        if all(_still(values[late]) for values in series):
+            return none_found(f"no cycle: the simulation comes to rest ({why})"), True
+        if all(_still(values[late]) or _slows(values[late]) for values in series):
+            return none_found(f"no cycle: the simulation comes to rest ({why})"), False
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
     if _fades(leading[late]):
         return none_found(f"no cycle: the oscillation of the simulation dies away ({why})"), False
-    gaps = np.diff(rises(run.time[late], leading[late], lead.lowest, lead.highest))
-    uneven, period = float(np.ptp(gaps)) / lead.period, lead.period
-    note = f"from a simulation: {why}"
-    if uneven > _UNEVEN:
-        period = repeating_period(run.time[late], leading[late])
+    starts = np.array(rises(run.time[late], leading[late], lead.lowest, lead.highest))
+    gaps = np.diff(starts)
+    if len(gaps) < 2:
+        return not_known(f"no cycle found: the simulation repeats but once ({why})"), False
+    turns, period, spread = _rhythm(starts)
+    note = f"from a simulation, without multipliers: {why}"
+    if spread > _UNEVEN:
+        turns, period = 1, repeating_period(run.time[late], leading[late])
         told = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
-        if period is None:
+        if period is None or _AGAIN * period > np.ptp(run.time[late]):
             return not_known(
                 f"no cycle found: the simulation does not repeat, {told} ({why})"
             ), False
         note += f"; it repeats in part, {told}"
+    else:
+        note += f"; {len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
 
     def ends(values: np.ndarray) -> tuple[float, float]:
         return float(np.min(values[late])), float(np.max(values[late]))
@@ -122,15 +139,32 @@ def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
         period,
         {name: LinkCycle(ends(k.queue), ends(k.average)) for name, k in run.links.items()},
         {name: FlowsCycle(tuple(ends(w) for w in f.window.T)) for name, f in run.flows.items()},
-        (), "simulated", note,
+        (), "simulated", note, spread=spread,
     )  # fmt: skip
-    return found, len(gaps) >= _AGAIN and uneven < _EVEN and _even(leading[late])
+    settled = len(gaps) >= _AGAIN * turns and spread < EVEN and even(leading[late])
+    return with_turns(found, turns), settled
 
 
-def _even(values: np.ndarray) -> bool:
+def _rhythm(starts: np.ndarray) -> tuple[int, float | None, float]:
+    """Number of rises after which they come evenly, the mean period, and the range of the periods
+    relative to it.
+
+    The fewest that do so; one rise where none does.
+    """
+    found = []
+    for turns in range(1, min(_TURNS, (len(starts) - 1) // 2) + 1):
+        periods = starts[turns:] - starts[:-turns]
+        mean = float(np.mean(periods))
+        found.append((turns, mean, float(np.ptp(periods)) / mean))
+        if found[-1][2] < EVEN:
+            return found[-1]
+    return found[0]
+
+
+def even(values: np.ndarray) -> bool:
     """Whether both halves reach the same values."""
     first, second = ((np.min(half), np.max(half)) for half in np.array_split(values, 2))
-    return bool(np.max(np.abs(np.subtract(first, second))) <= _EVEN * np.ptp(values))
+    return bool(np.max(np.abs(np.subtract(first, second))) <= EVEN * np.ptp(values))
 
 
 def _fades(values: np.ndarray) -> bool:
@@ -139,9 +173,10 @@ def _fades(values: np.ndarray) -> bool:
     return bool(second < _LASTING * first)
 
 
-def _rests(values: np.ndarray) -> bool:
-    """Whether values stay within a hundredth of the greatest, or come to."""
-    return _still(values) or _fades(values)
+def _slows(values: np.ndarray) -> bool:
+    """Whether values move less and less, from part to part, and clearly so over all of them."""
+    moved = [np.ptp(part) for part in np.array_split(values, _PARTS)]
+    return bool(np.all(np.diff(moved) < 0) and moved[-1] < _LASTING**2 * moved[0])
 
 
 def _still(values: np.ndarray) -> bool:

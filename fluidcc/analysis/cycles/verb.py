@@ -23,9 +23,10 @@ from fluidcc.analysis.cycles.result import (
     LinkCycle,
     none_found,
     not_known,
+    with_turns,
 )
-from fluidcc.analysis.cycles.settled import RunError, settling
-from fluidcc.analysis.cycles.simulated import from_relay, from_simulation
+from fluidcc.analysis.cycles.settled import Return, Run, RunError, settling
+from fluidcc.analysis.cycles.simulated import EVEN, even, from_relay, from_simulation
 from fluidcc.analysis.cycles.subjects import (
     NotHereError,
     equation_model,
@@ -44,6 +45,7 @@ _SHORTEST, _LONGEST = 150.0, 1e4  # of the longest lag: how long runs are that s
 _VANISHED = 1e-3  # of the amplitude that the run had
 _SMALL = 1e-6  # of the states: an amplitude that is none
 _POINTS = 401
+_FINE = 8001  # points at which a period of a simulation is read for its extremes
 _RESTS = (
     "no cycle: a run from the initial history comes to rest; cycles that other histories lead to "
     "are not excluded"
@@ -109,10 +111,10 @@ def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> 
     A run that seems to repeat may still decay, or pass an unstable cycle: then a longer one tells.
     """
     lag = float(np.max(model.lags(y0[None])[0]))
-    found, why = None, ""
+    found, why, repeating = None, "", None
     try:
         for run, end in settling(model, y0, shortest=_SHORTEST * lag, longest=_LONGEST * lag):
-            found, why = None, ""
+            found, why, repeating = None, "", None
             if end.rests:
                 return none_found(_RESTS)
             if end.period is None:
@@ -121,25 +123,19 @@ def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> 
             try:
                 found = collocated(net, model, begun(model, run, end, MESHES[0]))
             except LostError as fault:
-                why = str(fault)
+                why, repeating = str(fault), (run, end)
                 continue
             if found.stable:
-                return _with_turns(found, end.turns)
+                return with_turns(found, end.turns)
     except RunError as fault:
         why = str(fault)
     if found is not None:
         return found
+    if repeating is not None and lasts(net, *repeating):
+        return from_run(net, *repeating, why)
     if isinstance(net, DelayEquation):
         return not_known(f"no cycle found: {why}")
     return from_simulation(net, why)
-
-
-def _with_turns(found: Cycle, turns: int) -> Cycle:
-    """The cycle with a word on how many rises of its leading state it has, if more than one."""
-    if turns < 2:
-        return found
-    note = f"it closes after {turns} rises, as after a period doubling"
-    return dataclasses.replace(found, message="; ".join(filter(None, [found.message, note])))
 
 
 def collocated(net: Network | DelayEquation, model: Model, orbit: Orbit) -> Cycle:
@@ -159,6 +155,29 @@ def collocated(net: Network | DelayEquation, model: Model, orbit: Orbit) -> Cycl
         before = now
     check(model, orbit)
     return result_of(net, model, orbit, error)
+
+
+def lasts(net: Network | DelayEquation, run: Run, end: Return) -> bool:
+    """Whether a run repeats evenly, and no more decays or grows in its second half."""
+    late = reported(net)(run.states(np.linspace(0.5 * run.end, run.end, _FINE)))
+    return end.spread < EVEN and all(even(values) for values in late.T)
+
+
+def from_run(net: Network | DelayEquation, run: Run, end: Return, why: str) -> Cycle:
+    """Period and extremes of the last period of a located simulation; `why` there is no more."""
+    assert end.period is not None
+    time = np.linspace(0.0, end.period, _FINE)
+    values = reported(net)(run.states(end.end - end.period + time))
+    ends = [(float(a), float(b)) for a, b in zip(values.min(0), values.max(0), strict=True)]
+    note = (
+        f"from a located simulation, without multipliers: {why}; its periods are equal to "
+        f"{end.spread:.1g} of the last"
+    )
+    if isinstance(net, DelayEquation):
+        found = Cycle(end.period, {}, {}, (), "simulated", note, states=tuple(ends))
+    else:
+        found = Cycle(end.period, *by_name(net, ends), (), "simulated", note)
+    return with_turns(dataclasses.replace(found, spread=end.spread), end.turns)
 
 
 def amplitude(orbit: Orbit) -> Array:
