@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from fluidcc.analysis.stability import stability as stability
     from fluidcc.analysis.stationary import StationaryWindow as StationaryWindow
     from fluidcc.analysis.stationary import stationary_window as stationary_window
+    from fluidcc.analysis.windows import StationaryWindows as StationaryWindows
+    from fluidcc.analysis.windows import stationary_windows as stationary_windows
     from fluidcc.bibliography import citations as citations
     from fluidcc.bounds.check import check_bound as check_bound
     from fluidcc.bounds.check import check_bounds as check_bounds
@@ -96,6 +98,7 @@ _MODULES = {
     "analysis.relay": ("RelayCycle", "relay_cycle"),
     "analysis.stability": ("Stability", "stability"),
     "analysis.stationary": ("StationaryWindow", "stationary_window"),
+    "analysis.windows": ("StationaryWindows", "stationary_windows"),
     "bibliography": ("citations",),
     "bounds.check": ("check_bound", "check_bounds"),
     "bounds.reports": ("BoundReport", "BoundReports"),

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.fairness import throughputs
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.stationary import StationaryWindow
-from fluidcc.analysis.validity import outside, windows_at
+from fluidcc.analysis.validity import outside
+from fluidcc.analysis.windows import windows_at
+from fluidcc.counterparts import in_packets
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import link_signal
 from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
@@ -24,7 +26,7 @@ from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 
 POINTS = 4001  # of trajectories: one number of them, so that they are compiled once
-_SAMPLES = POINTS - 1  # of the packets over time, as often
+_PER_TRIP = 2  # samples at least: delayed loops take two round trips or more for a turn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +68,9 @@ class Comparison:
         return outside(self.equilibrium, self.fluid)
 
     @functools.cached_property
-    def windows(self) -> dict[str, StationaryWindow]:
+    def windows(self) -> Mapping[str, StationaryWindow]:
         """Stationary windows under the marks at rest, by group: the fluid model's bias."""
-        return windows_at(self.equilibrium)
+        return windows_at(self.equilibrium).groups
 
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""
@@ -154,11 +156,11 @@ def compare(
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
     rest = equilibrium(net)
-    points = np.linspace(0.0, until, POINTS)
+    points = np.linspace(0.0, until, _count(net, until))
     fluid = None
     if trajectory:
         fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
-    sample = until / _SAMPLES
+    sample = until / (len(points) - 1)  # of the packets, as often
     if not affordable(plan(net), sample, until, len(seeds)):
         sample = None
     packets = simulate_packets(
@@ -170,9 +172,15 @@ def compare(
     return Comparison(rows, rest, fluid, packets, until, warmup)
 
 
-def _seen(runs: PacketRuns, kind: str, name: str, metric: str) -> tuple[Any, Any]:
+def _count(net: Network, until: float) -> int:
+    """How many points show what swings with the round trips: fewer would tell a false period."""
+    trips = [float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows]
+    return max(POINTS, math.ceil(_PER_TRIP * until / min(trips, default=until)) + 1)
+
+
+def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> tuple[Any, Any]:
     """Mean over seeds and half width of its interval, None where there are none."""
-    table = runs.to_dict()
+    table, metric = runs.to_dict(), in_packets(net, kind, name, quantity)
     mean, half = ((table[part] or {}).get(kind, {}).get(name, {}) for part in ("mean", "ci95"))
     return mean.get(metric), half.get(metric)
 
@@ -217,17 +225,16 @@ def _link_rows(
     for k, name in enumerate(net.link_names):
         run = None if fluid is None else fluid.links[name]
         still, (marked, dropped) = rest.links[name], _shares_at_rest(net, rest, k)
-        used = "utilization_left" if net.links[k].voice is not None else "utilization"
-        for quantity, unit, at_rest, of, weights, metric in (
-            ("utilization", "1", still.utilization, "utilization", None, used),
-            ("queue", "packet", still.queue, "queue", None, "system_mean"),
-            ("marked", "1", marked, "marked", "offered", "mark_fraction"),
-            ("dropped", "1", dropped, "dropped", "offered", "drop_fraction"),
+        for quantity, unit, at_rest, weights in (
+            ("utilization", "1", still.utilization, None),
+            ("queue", "packet", still.queue, None),
+            ("marked", "1", marked, "offered"),
+            ("dropped", "1", dropped, "offered"),
         ):
             mean = None
             if run is not None:
-                mean = _mean(getattr(run, of), late, weights and getattr(run, weights))
-            seen = _seen(runs, "links", name, metric)
+                mean = _mean(getattr(run, quantity), late, weights and getattr(run, weights))
+            seen = _seen(net, runs, "links", name, quantity)
             rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_rest), mean, *seen))
         moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
         rows += _oscillation_rows(name, moving, runs)
@@ -271,7 +278,7 @@ def _flow_rows(
             run = fluid.flows[name]
             got = np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n)
             moving = _number(bits * got.mean())
-        seen = _seen(runs, "flows", name, "goodput")
+        seen = _seen(net, runs, "flows", name, "goodput")
         rows.append(
             Row(f"flows.{name}.goodput", "bit/s", _number(bits * arriving[name]), moving, *seen)
         )

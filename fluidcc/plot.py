@@ -10,7 +10,14 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure, SubFigure
 
 from fluidcc.pictures.comparison import comparison
-from fluidcc.pictures.courses import cycle, packet_series, packets, trajectory
+from fluidcc.pictures.courses import (
+    cycle,
+    packet_series,
+    packets,
+    sensitivity,
+    trajectory,
+    windows,
+)
 from fluidcc.pictures.parameters import (
     boundary,
     crossings,
@@ -64,6 +71,8 @@ def _house_style() -> Any:
 
 _DRAWINGS: dict[str, tuple[Callable[[SubFigure, Any], None], float]] = {
     "Trajectory": (trajectory, 4.0),
+    "Sensitivity": (sensitivity, 4.0),
+    "StationaryWindows": (windows, 2.8),
     "Cycle": (cycle, 4.0),
     "Cycles": (cycles, 4.0),
     "Equilibrium": (equilibrium, 2.6),

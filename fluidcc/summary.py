@@ -108,6 +108,27 @@ def gradient(result: Result) -> dict[str, Quantity]:
     return {result["of"]: Quantity(result["value"], result["unit"]), **slopes}
 
 
+def sensitivity(result: Result) -> dict[str, Quantity]:
+    """Mean queue of each link over the run, and its derivatives."""
+    out = {}
+    for name in result["links"]:
+        told = result["means"][f"links.{name}.queue"]
+        out[f"{name}: mean queue"] = Quantity(told["value"], told["unit"])
+        for path, slope in told["derivatives"].items():
+            out[f"{name}: mean queue by {path}"] = Quantity(slope)
+    return out
+
+
+def windows(result: Result) -> dict[str, Quantity]:
+    """Marks, mean window and the fluid model's bias of each group."""
+    out = {}
+    for name, found in result["groups"].items():
+        out[f"{name}: marks"] = Quantity(found["p"])
+        out[f"{name}: mean window"] = Quantity(found["time_mean"], "packet")
+        out[f"{name}: fluid's bias"] = Quantity(found["bias"])
+    return out
+
+
 def simulation(result: Result) -> dict[str, Quantity]:
     """Mean, least and greatest queue of each link over the run."""
     out = {}
@@ -149,6 +170,8 @@ SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
     "Crossings": crossings,
     "Cycle": cycle,
     "Cycles": cycles,
+    "Sensitivity": sensitivity,
+    "StationaryWindows": windows,
     "Trajectory": simulation,
     "PacketRuns": packets,
     "Comparison": comparison,

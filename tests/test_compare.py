@@ -93,6 +93,16 @@ def test_an_equilibrium_may_stand_for_the_trajectory():
     assert both.to_dict()["fluid_status"] is None
 
 
+@pytest.mark.slow
+def test_a_cycle_of_a_thousandth_of_the_run_keeps_its_period():
+    """Half a minute; 4001 samples of this run would tell one of 15 ms. Steps of 2.5 us that are
+    located at the threshold give 1.09775 ms, the uniform ones are right to the first order.
+    """
+    both = fc.compare(fc.load("alizadeh2010/dctcp"), until=3.6, warmup=0.72, seeds=(1,))
+    period = next(row for row in both.rows if row.name.endswith(".period"))
+    assert period.fluid == pytest.approx(1.09775e-3, rel=5e-3)
+
+
 def test_a_warmup_beyond_the_end_is_refused():
     with pytest.raises(ValueError, match=r"warmup: expected a time in \[0, 10"):
         fc.compare(fc.load("misra2003/mixed"), until=10.0, warmup=10.0)

@@ -20,8 +20,8 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.rest import FULL, INTERIOR, JUMP
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
 from fluidcc.analysis.settle import says
-from fluidcc.analysis.stationary import StationaryWindow, mark_at, stationary_window
-from fluidcc.echoes import repeated
+from fluidcc.analysis.stationary import mark_at, stationary_window
+from fluidcc.analysis.windows import hears_marks, stands_still
 from fluidcc.fluid.delays import explicit_way
 from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal, Since
@@ -129,7 +129,7 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].window)):
             continue
         low, told = float(np.min(eq.flows[name].window)), float(np.max(eq.flows[name].signal))
-        losses = not _marked(flows)
+        losses = not hears_marks(flows)
         if told > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
             yield (
                 f"flows.{name}: windows of {low:.3g} packets; "
@@ -151,12 +151,12 @@ def excess(flows: Flows, window: float) -> float:
     for losses, and for laws with more memory than a window.
     """
     law, reaction = flows.window, flows.reaction
-    if not (flows.feedback.marks and _marked(flows)) or window > 0.999 * float(law.max_window):
+    if not (flows.feedback.marks and hears_marks(flows)) or window > 0.999 * float(law.max_window):
         return 0.0
     try:
         mean = needed = mark_at(law, window, reaction=reaction)
         for _ in range(_TRIES):  # windows fall about as the root of the marks
-            found = stationary_window(law, needed, reaction=reaction, quiet=_still(flows))
+            found = stationary_window(law, needed, reaction=reaction, quiet=stands_still(flows))
             ratio = found.time_mean / window
             needed *= ratio**2
             if abs(ratio - 1) < _ENOUGH:
@@ -166,43 +166,9 @@ def excess(flows: Flows, window: float) -> float:
     return mean / needed - 1
 
 
-def windows_at(eq: Equilibrium) -> dict[str, StationaryWindow]:
-    """What packets make of the marks at rest: stationary windows, by group of flows.
-
-    Their `bias` is that of the fluid model where marks are independent. Groups are left out that
-    hear losses, that hear nothing at rest, or whose law has more memory than a window.
-    """
-    found = {}
-    for name, flows in zip(eq.net.flow_names, eq.net.flows, strict=True):
-        if name not in eq.flows or not (flows.feedback.marks and _marked(flows)):
-            continue
-        said = np.asarray(eq.flows[name].signal)
-        p = float(np.average(said, weights=np.broadcast_to(np.asarray(flows.n), said.shape)))
-        try:
-            found[name] = stationary_window(
-                flows.window, p, reaction=flows.reaction, quiet=_still(flows)
-            )
-        except ValueError:
-            continue
-    return found
-
-
-def _still(flows: Flows) -> bool:
-    """Whether a window stands still until the receiver hears that the sender has reacted."""
-    rules = dict(flows.sender)
-    if flows.feedback.quench or rules.get("grow_on_echo", False):
-        return False
-    return repeated(flows, rules.get("echo", "law"))
-
-
 def _deaf(flows: Flows) -> bool:
     """Whether senders do not react for a while after a reaction."""
     return not float(flows.reaction.ready(_JUST)) > 0
-
-
-def _marked(flows: Flows) -> bool:
-    """Whether a signal comes as a mark or a quench rather than as a loss."""
-    return float(flows.feedback.hears(Signal(0.5, 0.0, 1.0)).mark) > 0
 
 
 def _of_signals(eq: Equilibrium) -> Iterator[str]:

@@ -21,8 +21,20 @@ from fluidcc.cli.flags import (
     Until,
     Warmup,
 )
-from fluidcc.cli.options import Faults, Task, check_file, count, interval, prepare, seconds
+from fluidcc.cli.optimize import optimize
+from fluidcc.cli.options import (
+    Faults,
+    Task,
+    check_file,
+    count,
+    interval,
+    prepare,
+    seconds,
+    share,
+    times,
+)
 from fluidcc.cli.run import advise, deliver, evaluate, progress, told
+from fluidcc.cli.slopes import gradient, sensitivity
 
 app = typer.Typer(
     name="fluidcc",
@@ -190,102 +202,31 @@ def cycle(
         _along(task, faults, along, "cycles", "cycles.branches", points=number)
 
 
-@app.command()
-def gradient(
-    scenario: Scenario,
-    of: Annotated[str, typer.Argument(metavar="QUANTITY", help="phase_margin, link.queue, ...")],
-    over: Annotated[list[str], typer.Argument(metavar="PATH...", help="Parameters.")],
-    changes: Changes = None, grid: Over = None, json: Json = False, out: Out = None,
-    fast_cpu: FastCPU = True,
-) -> None:  # fmt: skip
-    """Derivatives of a quantity of the equilibrium, a root or a margin by parameters."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, grid, json, out, None, fast_cpu)
-        faults.finish()
-        from fluidcc.analysis.gradients.gradient import gradient as verb
-
-        result = evaluate(task, lambda net: verb(net, of, over), doing="gradient")
-        deliver(task, result, "gradient")
+app.command()(gradient)
+app.command()(sensitivity)
+app.command()(optimize)
 
 
 @app.command()
-def optimize(
+def windows(
     scenario: Scenario,
-    over: Annotated[
-        list[str] | None,
-        typer.Option("--over", metavar="PATH=LO:HI", help="Parameter to choose. Repeatable."),
-    ] = None,
-    maximize: Annotated[
-        str | None, typer.Option("--maximize", metavar="QUANTITY", help="phase_margin, ...")
-    ] = None,
-    minimize: Annotated[
-        str | None, typer.Option("--minimize", metavar="QUANTITY", help="packets.queue_mean, ...")
-    ] = None,
-    subject_to: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--subject-to", metavar="CONSTRAINT", help='"utilization >= 0.95". Repeatable.'
-        ),
-    ] = None,
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--over-scenarios", metavar="PATH=LO:HI", help="The worst case counts. Repeatable."
-        ),
-    ] = None,
-    whole: Annotated[
-        list[str] | None,
-        typer.Option("--whole", metavar="PATH", help="Only whole numbers. Repeatable."),
-    ] = None,
-    tradeoff: Annotated[
+    probability: Annotated[
         str | None,
-        typer.Option("--tradeoff", metavar="QUANTITY", help="The best goal for each level of it."),
+        typer.Option("--probability", metavar="P", help="Of a mark; what is heard at rest if not."),
     ] = None,
-    points: Annotated[str, typer.Option("--points", metavar="N", help="Levels of that.")] = "9",
-    until: Until = "60", warmup: Warmup = "", seeds: Seeds = "3",
-    starts: Annotated[
-        str, typer.Option("--starts", metavar="N", help="Starts of a search with derivatives.")
-    ] = "3",
-    trials: Annotated[
-        str, typer.Option("--trials", metavar="N", help="Trials of one without.")
-    ] = "60",
-    seed: Annotated[str, typer.Option("--seed", metavar="K", help="Seed of the trials.")] = "1",
-    verify: Annotated[
-        bool,
-        typer.Option("--verify/--no-verify", help="Run the optimum as trajectory and packets."),
-    ] = True,
-    changes: Changes = None, json: Json = False, out: Out = None, fast_cpu: FastCPU = True,
+    changes: Changes = None, over: Over = None, json: Json = False, out: Out = None,
+    plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
-    """The best parameters under constraints, and whether both engines agree."""
+    """Distribution of the windows under random marks: what the fluid's mean leaves out."""
     with told():
         faults = Faults()
-        task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
-        ranges = [interval(text, task, faults, "--over") for text in over or ()]
-        box = [interval(text, task, faults, "--over-scenarios") for text in scenarios or ()]
-        numbers = {"starts": starts, "trials": trials, "seed": seed, "points": points}
-        counts = {key: count(f"--{key}", text, faults) for key, text in numbers.items()}
-        times = _times(until, warmup, seeds, faults)
-        levels = counts.pop("points")
-        if tradeoff is not None and levels < 2:
-            faults.add("--points", points, "at least 2 levels", points)
+        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        p = None if probability is None else share("--probability", probability, faults)
         faults.finish()
-        from fluidcc.optimize import optimize as search
-        from fluidcc.optimize.measures import measure
+        from fluidcc.analysis.windows import stationary_windows
 
-        if tradeoff is not None:
-            measure(task.net, tradeoff, where="--tradeoff")
-
-        verb = partial(
-            search, over={path: ends for path, *ends in ranges}, maximize=maximize,
-            minimize=minimize, subject_to=subject_to or (), whole=whole or (),
-            over_scenarios={path: ends for path, *ends in box}, verification=verify, **times,
-            **counts,
-        )  # fmt: skip
-        result: Any = evaluate(task, verb, doing="optimize", reports=True)
-        if tradeoff is not None:
-            result = result.traded(tradeoff, levels)
-        deliver(task, result, "optimum")
+        result = evaluate(task, partial(stationary_windows, p=p), doing="windows")
+        deliver(task, result, "windows")
 
 
 @app.command()
@@ -315,14 +256,14 @@ def packets(
     with told():
         faults = Faults()
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        times = _times(until, warmup, seeds, faults)
+        when = times(until, warmup, seeds, faults)
         records = _records(sample, trace, task, faults)
         faults.finish()
         from fluidcc.packets.run import simulate_packets
 
-        verb = partial(simulate_packets, **times, **records)
+        verb = partial(simulate_packets, **when, **records)
         result = evaluate(task, verb, doing="packets", reports=True)
-        deliver(task, result, "packets", warmup=times["warmup"])
+        deliver(task, result, "packets", warmup=when["warmup"])
 
 
 @app.command()
@@ -342,22 +283,13 @@ def compare(
     with told():
         faults = Faults()
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        times = _times(until, warmup, seeds, faults)
+        when = times(until, warmup, seeds, faults)
         faults.finish()
         from fluidcc.compare import compare as both
 
-        verb = partial(both, trajectory=trajectory, **times)
+        verb = partial(both, trajectory=trajectory, **when)
         result = evaluate(task, verb, doing="fluid and packets", reports=True)
         deliver(task, result, "comparison")
-
-
-def _times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:
-    """End, start of the statistics, and seeds."""
-    end = seconds("--until", until, faults)
-    begin = seconds("--warmup", warmup, faults, within="[0, inf)") if warmup else end / 3
-    if 0 < end <= begin:
-        faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
-    return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
 
 
 def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from rich.text import Text
 from fluidcc.cli.report import number, quantity, table, verdict
 
 _SENSE = {"maximize": "largest", "minimize": "least"}
-_HOLDS = {True: "holds", False: "missed", None: "–"}  # noqa: RUF001
+_HOLDS = {True: "holds", False: "missed", None: "undecided"}
 
 
 def optimum(result: Mapping[str, Any]) -> list[Any]:
@@ -18,28 +18,40 @@ def optimum(result: Mapping[str, Any]) -> list[Any]:
     good = status == "ok"
     out: list[Any] = [verdict(good, head if good else f"{head}, {status}")]
     out += [Text(result["message"])] if result["message"] else []
-    if result["given"] is not None:
+    if result["given_meets"] is not None:
+        given = "infinite" if result["given"] is None else quantity(result["given"], unit)
         missed = "" if result["given_meets"] else ", which misses a constraint"
-        out.append(Text(f"as given: {quantity(result['given'], unit)}{missed}"))
+        out.append(Text(f"as given: {given}{missed}"))
     found = table("Parameters", "path", "value", "unit")
     for path, value in result["values"].items():
         found.add_row(path, number(value, 8), result["units"][path])
     out.append(found)
-    if result["quantities"]:
-        rules = table("Constraints", "constraint", "value")
-        for text in result["constraints"]:
-            rules.add_row(text, number(result["quantities"][text.split()[0]], 6))
-        out.append(rules)
-    if result["active"]:
-        held = table("Held by", "constraint", "multiplier", "scenario")
-        for each in result["active"]:
-            held.add_row(each["text"], number(each["multiplier"]), _place(each["scenario"]))
-        out.append(held)
     out += [Text(f"worst scenario: {_place(worst)}") for worst in result["worst"]]
-    if result["starts"]:
-        out.append(_starts(result["starts"], list(result["values"])))
+    out += [_constraints(result["constraints"])] if result["constraints"] else []
+    out += [_held(result["active"])] if result["active"] else []
+    out += [_starts(result["starts"], list(result["values"]))] if result["starts"] else []
     out += _curve(result["tradeoff"]) if result["tradeoff"] else []
-    return [*out, *(_verification(result["verification"]) if result["verification"] else ())]
+    return [*out, *(line for found in result["verification"] for line in _verification(found))]
+
+
+def _constraints(rules: list[Mapping[str, Any]]) -> Any:
+    """Each constraint with its value, over a box of scenarios with where it is worst."""
+    somewhere = any(each["scenario"] for each in rules)
+    out = table("Constraints", "constraint", "value", "", *(["worst at"] if somewhere else []))
+    for each in rules:
+        value = "infinite" if each["infinite"] else number(each["value"], 6)
+        place = [_place(each["scenario"])] if somewhere else []
+        out.add_row(each["text"], value, "met" if each["met"] else "missed", *place)
+    return out
+
+
+def _held(active: list[Mapping[str, Any]]) -> Any:
+    somewhere = any(each["scenario"] for each in active)
+    out = table("Held by", "constraint", "multiplier", *(["scenario"] if somewhere else []))
+    for each in active:
+        place = [_place(each["scenario"])] if somewhere else []
+        out.add_row(each["text"], number(each["multiplier"]), *place)
+    return out
 
 
 def _place(values: Mapping[str, Any]) -> str:
@@ -71,14 +83,25 @@ def _curve(curve: Mapping[str, Any]) -> list[Any]:
 def _verification(found: Mapping[str, Any]) -> list[Any]:
     seeds = f"{len(found['seeds'])} seeds, {number(found['warmup'])} to {number(found['until'])} s"
     out: list[Any] = []
+    if found["scenario"]:
+        worst = f"the worst for {' and '.join(found['worst_for'])}"
+        out.append(Text(f"Verified at {_place(found['scenario'])}, {worst}", style="bold"))
     for link in found["settling"]:
-        word = f"settles after {quantity(link['time'], 's')}"
-        text = word if link["settles"] else "does not settle"
-        out.append(verdict(link["settles"], f"Trajectory: the queue of {link['link']} {text}"))
+        out.append(verdict(link["settles"], f"Trajectory: the queue of {_settled(link)}"))
     checks = table(f"Packets, {seeds}", "quantity or constraint", "fluid", "packets (95 %)", "")
     for check in found["checks"]:
         value = quantity(check["value"], "1", check["ci95"])
-        checks.add_row(check["text"], number(check["fluid"]), value, _HOLDS[check["holds"]])
+        holds = "" if check["bound"] is None else _HOLDS[check["holds"]]
+        checks.add_row(check["text"], number(check["fluid"]), value, holds)
     out += [checks] if found["checks"] else []
     reasons = [Text(f"outside of the fluid model: {reason}") for reason in found["outside"]]
     return [*out, *reasons, *([Text(found["message"])] if found["message"] else [])]
+
+
+def _settled(link: Mapping[str, Any]) -> str:
+    ends = {
+        True: f"settles after {quantity(link['time'], 's')}",
+        False: "does not settle",
+        None: "has no rest to settle at",
+    }
+    return f"{link['link']} {ends[link['settles']]}"

@@ -234,6 +234,26 @@ def count(option: str, text: str, faults: Faults) -> int:
     return 1
 
 
+def share(option: str, text: str, faults: Faults) -> float:
+    """A number between 0 and 1; 0.5 where it is faulty."""
+    try:
+        if 0 < float(text) < 1:
+            return float(text)
+    except ValueError:
+        pass
+    faults.add(option, "", "a number between 0 and 1", f"{text!r}")
+    return 0.5
+
+
+def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:
+    """End, start of the statistics (a third of it where none is told), and seeds."""
+    end = seconds("--until", until, faults)
+    begin = seconds("--warmup", warmup, faults, within="[0, inf)") if warmup else end / 3
+    if 0 < end <= begin:
+        faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
+    return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
+
+
 def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
     """Note endings that are not known and files that cannot be written, before anything runs."""
     for option, path, endings in (("--out", out, _DATA), ("--plot", plot, _PICTURES)):

@@ -274,6 +274,42 @@ def gradient(result: Mapping[str, Any]) -> list[Any]:
     return [head, out]
 
 
+def sensitivity(result: Mapping[str, Any]) -> list[Any]:
+    """Means over a trajectory and its end, with their derivatives."""
+    good = result["status"] == "ok"
+    head = verdict(good, f"Fluid run to {number(result['time'][-1])} s: {result['message']}")
+    out: list[Any] = [head]
+    for key, words in (
+        ("means", f"Means from {number(result['after'])} s"),
+        ("ends", "At the end"),
+    ):
+        found = table(words, "quantity", "value", *(f"by {path}" for path in result["slopes"]))
+        for name, told in result[key].items():
+            slopes = told["derivatives"].values()
+            if told["value"] or any(slopes):
+                found.add_row(name, quantity(told["value"], told["unit"]), *map(number, slopes))
+        out.append(found)
+    return [*out, Text("Derivatives are per unit of each parameter, in packet, packet/s and s.")]
+
+
+def windows(result: Mapping[str, Any]) -> list[Any]:
+    """Moments of the stationary window of each group."""
+    out = table(
+        "Windows under independent marks [packet]", "group", "marks", "mean over time",
+        "over packets", "standard deviation", "fluid", "fluid / mean - 1",
+    )  # fmt: skip
+    for name, found in result["groups"].items():
+        bias = found["bias"]
+        out.add_row(
+            name, number(found["p"]), number(found["time_mean"]), number(found["mean"]),
+            number(math.sqrt(found["variance"])), number(found["fluid"]),
+            "–" if bias is None else f"{100 * bias:+.2f} %",  # noqa: RUF001
+        )  # fmt: skip
+    told = [f"flows.{n}: {f['message']}" for n, f in result["groups"].items() if f["message"]]
+    lines = [Text(line) for line in (*told, result["message"]) if line]
+    return [out, *lines] if result["groups"] else [verdict(None, result["message"])]
+
+
 def simulation(result: Mapping[str, Any]) -> list[Any]:
     """Means and extremes over a trajectory."""
     good = result["status"] == "ok"

@@ -10,6 +10,10 @@ from fluidcc.network import Network
 from fluidcc.optimize.measures import Measure, measure
 from fluidcc.scenario import units
 
+MET = 1e-8
+"""Share of its scale by which a constraint may be missed and still counts as met: more than the
+rounding of searches that end on it, and less than what anybody reads off a result."""
+
 _TEXT = re.compile(r"^\s*([^<>=\s]+)\s*(<=|>=)\s*([^<>=]+?)\s*$")
 
 
@@ -21,9 +25,18 @@ class Constraint:
     sign: int
     bound: float
 
+    @property
+    def scale(self) -> float:
+        """What a violation is measured by: the bound, or one unit where that is 0."""
+        return abs(self.bound) or 1.0
+
     def slack(self, value: float) -> float:
         """How far the value is on the right side."""
         return self.sign * (value - self.bound)
+
+    def met(self, value: float) -> bool:
+        """Whether the value is on the right side, up to `MET`; not where there is no value."""
+        return self.slack(value) >= -MET * self.scale
 
     @property
     def text(self) -> str:
@@ -33,7 +46,22 @@ class Constraint:
 
 
 def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constraint:
-    """The constraint of a text; raises ScenarioError where it is none."""
+    """The constraint of a text.
+
+    Parameters
+    ----------
+    net
+        The network.
+    text
+        A quantity by name, ``<=`` or ``>=``, and a number in its unit or with one of its own.
+    where
+        What to call its place in messages.
+
+    Raises
+    ------
+    ScenarioError
+        For a text that is none, with what was expected.
+    """
     match = _TEXT.match(text)
     if match is None:
         raise ScenarioError([Fault(where, "", "QUANTITY >= NUMBER or QUANTITY <= NUMBER", text)])

@@ -15,16 +15,16 @@ import numpy as np
 from scipy.optimize import BFGS, Bounds, NonlinearConstraint, minimize
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.scaled import MET, Rows, Scaled
+from fluidcc.optimize.scaled import ENOUGH, Rows, Scaled
 
-_MOST = 40  # iterations of a start
-_STILL = 1e-4  # radius of trust at which a start has ended
-_FLAT = 1e-4  # slope at which it has
+# Costs and slacks are of order one over a box of width one, so that these hold for all problems.
+_MOST = 40  # iterations of a start: what is not near an optimum by then is left to other starts
+_STILL, _FLAT = 1e-4, 1e-4  # radius of trust and slope at which a start ends, for `finish` to end
 _FEW, _EXACT = 30, 1e-12  # iterations that make an end exact, and change of cost at which it is
-_INSIDE = 1e-6  # distance from the ends of the box at which a start may begin
-_RADIUS = 0.1
-_BARRIER = 0.01
-_ABOVE = 0.1  # of t over what it bounds, at the start
+_INSIDE = 1e-6  # a start at the very end of a range would have an infinite barrier
+_RADIUS = 0.1  # of trust at first: a tenth of each range, as the sample has points so far apart
+_BARRIER = 0.01  # at first, and its tolerance: starts are good points, to be kept near their bounds
+_ABOVE = 0.1  # of t over what it bounds, at the start: inside the barrier of t
 
 
 class Unbounded(Exception):
@@ -48,8 +48,9 @@ class _View:
     """What the solver sees: x has the `free` shares, and where `lifted` a last number t.
 
     Lifted, t is minimised above the costs of all scenarios; to come `near`, above the violations of
-    all constraints. A point without numbers costs infinitely much, so that no step goes there; the
-    slopes told of it are those of the last one with numbers.
+    all constraints. A scenario in which the goal is infinitely good bounds nothing. A point without
+    numbers costs infinitely much, so that no step goes there; the slopes told of it are those of
+    the last one with numbers.
     """
 
     def __init__(self, scaled: Scaled, base: Array, free: Array, *, near: bool) -> None:
@@ -83,9 +84,9 @@ class _View:
         """Rows at a point or, where it has none, of the last point that had."""
         shares = self.shares(x)
         rows = self.scaled.rows(shares)
-        if rows.known and not self.near and rows.cost == -math.inf and rows.violation <= MET:
+        if rows.met and not self.near and rows.cost == -math.inf:
             raise Unbounded(np.array(shares))
-        good = rows.known and (self.near or bool(np.all(np.isfinite(rows.costs))))
+        good = rows.known and (self.near or math.isfinite(rows.cost))
         if good:
             self._last = rows
         return (rows, True) if good or self._last is None else (self._last, False)
@@ -102,7 +103,9 @@ class _View:
         rows, _ = self.rows(x)
         if self.near:
             return rows.slacks + x[-1]
-        return np.concatenate([x[-1] - rows.costs, rows.slacks]) if self.lifted else rows.slacks
+        if not self.lifted:
+            return rows.slacks
+        return np.concatenate([np.minimum(x[-1] - rows.costs, ENOUGH), rows.slacks])
 
     def slack_slopes(self, x: Array) -> Array:
         rows, _ = self.rows(x)
@@ -112,6 +115,7 @@ class _View:
         if self.near:
             return np.hstack([by_slack, np.ones((len(by_slack), 1))])
         above = np.hstack([-rows.cost_slopes[:, self.free], np.ones((len(rows.costs), 1))])
+        above[x[-1] - rows.costs > ENOUGH] = 0.0
         return np.vstack([above, np.hstack([by_slack, np.zeros((len(by_slack), 1))])])
 
 
@@ -120,7 +124,21 @@ def descend(
 ) -> Descent:
     """Minimise the worst cost from a start, or with `near` the worst violation.
 
-    `free` says which parameters may move. Raises Unbounded where the goal is infinite.
+    Parameters
+    ----------
+    scaled
+        The problem.
+    begin
+        The start, shares (K,) of the ranges.
+    free
+        Which parameters (K,) may move; all by default.
+    near
+        Whether to come near the constraints, whatever the cost.
+
+    Raises
+    ------
+    Unbounded
+        Where the goal is infinitely good and all constraints are met.
     """
     count = len(scaled.look.seen)
     free = np.ones(scaled.size, bool) if free is None else free
@@ -146,7 +164,10 @@ def descend(
 
 
 def finish(scaled: Scaled, begin: Array, *, free: Array | None = None, near: bool = False) -> None:
-    """Look at the points that lead from near an optimum onto it; else as `descend`."""
+    """Look at the points that lead from near an optimum onto it.
+
+    Parameters and what it raises are those of `descend`.
+    """
     free = np.ones(scaled.size, bool) if free is None else free
     view = _View(scaled, begin, free, near=near)
     start = view.start(begin[free])

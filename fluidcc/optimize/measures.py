@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 
 from fluidcc.analysis.gradients.quantities import Quantity, quantities
+from fluidcc.counterparts import in_packets
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
 from fluidcc.packets.accounts.measure import FLOW_UNITS, LINK_UNITS
@@ -22,14 +23,10 @@ RUN_UNITS = {"settling_time": "s", "queue_variation": "1"}
 """`settling_time` is when the queue of the trajectory from the scenario's own start last enters
 the band of 5 % of its value at rest, or of one packet if that is wider, to stay there until the end
 of the run; infinite if it does not stay. `queue_variation` is the standard deviation of the queue
-of the trajectory over its mean, over the time after the warm-up."""
+of the trajectory over its mean, over the time after the warm-up; 0 of one that stays empty."""
 
 _PREFIX = "packets."
 _LISTS = ("goodput_flows",)  # one number a flow
-_IN_PACKETS = {
-    "queue": "system_mean", "utilization": "utilization", "window": "window_mean",
-    "rtt": "rtt_mean",
-}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +43,12 @@ class Measure:
     key: str
     unit: str
 
-    def in_packets(self) -> Measure | None:
+    def in_packets(self, net: Network) -> Measure | None:
         """The metric of packets that stands for the same thing; None where there is none."""
         if self.engine == PACKETS:
             return self
-        if self.engine == RUN or self.key not in _IN_PACKETS:
-            return None
-        return dataclasses.replace(self, engine=PACKETS, key=_IN_PACKETS[self.key])
+        metric = in_packets(net, self.kind, self.owner, self.key)
+        return None if metric is None else dataclasses.replace(self, engine=PACKETS, key=metric)
 
 
 def measures(net: Network) -> dict[str, Measure]:
@@ -80,7 +76,22 @@ def _at_rest(net: Network, q: Quantity) -> Measure:
 
 
 def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
-    """What a name stands for; raises ScenarioError, with the nearest names, where it is unclear."""
+    """What a name stands for.
+
+    Parameters
+    ----------
+    net
+        The network.
+    name
+        The name, in full or without an owner that is clear.
+    where
+        What to call its place in messages.
+
+    Raises
+    ------
+    ScenarioError
+        For a name that nothing has or that several have, with the nearest ones.
+    """
     known = measures(net)
     prefix = _PREFIX if name.startswith(_PREFIX) else ""
     short = name.removeprefix(prefix)

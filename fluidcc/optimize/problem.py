@@ -19,8 +19,8 @@ from fluidcc.optimize.ranges import Range
 from fluidcc.optimize.runs import Runs, of_packets, of_trajectory
 from fluidcc.scenario.paths import replace
 
-_ASIDE = 1e-6  # of a range: step of a one-sided difference
-_WHOLE = 1e-9  # relative distance from a whole number that is rounding
+_ASIDE = 1e-6  # of a range: step of a one-sided difference, far above the rounding of a rest
+_WHOLE = 1e-9  # relative distance from a whole number that is rounding: of shares and logarithms
 _STABLE = "decay_rate"
 
 
@@ -50,6 +50,11 @@ class Problem:
         """Whether everything has derivatives."""
         return all(each.engine == REST for each in self.measures)
 
+    def met(self, values: Array) -> bool:
+        """Whether values (S, M) of the measures meet every constraint in every scenario."""
+        each = enumerate(self.constraints, start=1)
+        return all(c.met(float(value)) for j, c in each for value in values[:, j])
+
     def values(self, shares: Array) -> dict[str, Any]:
         """The parameters at a point of the unit box; whole ones are not rounded."""
         pairs = zip(self.ranges, shares, strict=True)
@@ -66,22 +71,32 @@ def _exact(where: Range, value: float) -> float:
     return near if where.whole and abs(value - near) <= _WHOLE * max(1.0, near) else value
 
 
+def worst_at(sign: int, values: Array) -> int:
+    """The scenario in which a quantity (S,) is worst: the least where large values are good."""
+    return int(np.argmin(sign * values))
+
+
 def worst(sign: int, values: Array) -> float:
-    """The worst of a quantity's values in all scenarios: the least where large ones are good."""
-    return float(np.min(values) if sign > 0 else np.max(values))
+    """Its value (S,) there."""
+    return float(values[worst_at(sign, values)])
 
 
 def with_stability(net: Network, goal: Measure, asked: tuple[Constraint, ...]) -> tuple:
-    """The constraints with that of a stable rest, where anything is taken from the rest."""
+    """The constraints with that of a stable rest, where anything is taken from the rest.
+
+    A decay rate that is asked for says it already.
+    """
     rest = any(each.engine == REST for each in (goal, *(c.measure for c in asked)))
-    return (*asked, Constraint(measure(net, _STABLE), 1, 0.0)) if rest else asked
+    stable = Constraint(measure(net, _STABLE), 1, 0.0)
+    told = any(c.measure == stable.measure and c.sign > 0 and c.bound >= 0 for c in asked)
+    return (*asked, stable) if rest and not told else asked
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
     """A point in S scenarios: values (S, M) of the measures, and their slopes (S, M, K) by shares.
 
-    NaN stands for what has no number; `reasons` says why, empty where all have one.
+    NaN stands for what has no number; `reasons` (S,) says why that is, or why one is infinite.
     """
 
     values: Array
@@ -148,7 +163,7 @@ class Evaluator:
         if by[RUN]:
             numbers, told = of_trajectory(net, by[RUN], self.problem.runs)
             found |= numbers
-            reasons += [told] if told else []
+            reasons += told
         if by[PACKETS]:
             numbers = of_packets(net, by[PACKETS], self.problem.runs)
             found |= numbers

@@ -13,7 +13,8 @@ from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths, full_path, number_at, value_at
 
-_DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm
+_DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm, as even
+# steps would hardly see its low end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,21 +55,38 @@ def ranges(
 ) -> tuple[Range, ...]:
     """The ranges of ``{path: (low, high)}``; numbers of flows and paths of `whole` are whole.
 
-    Raises ScenarioError for paths that lead to no number and ends that are no range.
+    Parameters
+    ----------
+    net
+        The network.
+    over
+        Ends by path, as numbers in the parameter's unit or text with one.
+    whole
+        Paths of `over` of which only whole numbers count.
+    where
+        What to call their place in messages.
+
+    Raises
+    ------
+    ScenarioError
+        For paths that lead to no number or come twice, and ends that are no range.
     """
     check_paths(net, over, where=where)
+    full = [full_path(net, path) for path in over]
+    again = [path for k, path in enumerate(over) if full[k] in full[:k]]
+    if again:
+        raise ScenarioError([Fault(where, path, "each path once", path) for path in again])
     counted = {full_path(net, path) for path in whole}
-    unknown = counted - {full_path(net, path) for path in over}
+    unknown = counted - set(full)
     if unknown:
         paths = " or ".join(over)
         faults = [Fault("whole", path, f"a path that is varied, {paths}", path) for path in unknown]
         raise ScenarioError(faults)
     out = []
-    for path, ends in over.items():
+    for name, (path, ends) in zip(full, over.items(), strict=True):
         number_at(net, path)
         low, high = _ends(net, path, ends, where)
-        full = full_path(net, path)
-        is_count = full in counted or full.endswith(".n")
+        is_count = name in counted or name.endswith(".n")
         if is_count:
             low, high = math.ceil(low), math.floor(high)
             if low >= high:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.network import Network
 from fluidcc.optimize.stationary import Active
+from fluidcc.optimize.tradeoff import Tradeoff, tradeoff
 from fluidcc.optimize.verify import Verification
 from fluidcc.results import plain
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from fluidcc.optimize.problem import Problem
     from fluidcc.optimize.solve import Effort
-    from fluidcc.optimize.tradeoff import Tradeoff
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,19 +34,40 @@ class Start:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kept:
+    """A constraint at the optimum: the value of its quantity in the scenario worst for it.
+
+    `met` is so up to 1e-8 of the bound (of one unit where that is 0).
+    """
+
+    text: str
+    quantity: str
+    value: float
+    met: bool
+    scenario: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; one that is infinite is None, and `infinite` says so."""
+        return plain(dataclasses.asdict(self)) | {"infinite": math.isinf(self.value)}
+
+
+@dataclasses.dataclass(frozen=True)
 class Optimum:
     """The best parameters found, what holds them, and whether both engines agree.
 
-    `status` is `ok`, `infeasible` (no point meets all constraints: the one that misses least is
-    given), `unbounded` (the goal is infinite at the point given) or `unknown` (no point has all
-    numbers); `message` says more. `values` are the parameters by path, `net` the network with them.
-    `objective` is the goal in the worst scenario, `given` that of the network as it was (None where
-    it has no number or lies outside the ranges) and `given_meets` whether that meets the
-    constraints, `quantities` what the constraints are about, in
-    their worst scenarios. `active` are constraints and ends of ranges that hold the optimum, with
-    their multipliers; `worst` the scenarios that decide the objective. `residual` is what the
-    multipliers leave of the slope, in units of the goal's spread over a range: near 0 at a smooth
-    optimum, None without derivatives.
+    `status` is `ok`, `infeasible` (no point meets all constraints and has a finite goal: the one
+    that misses least is given), `unbounded` (the goal is infinitely good at the point given) or
+    `unknown` (no point has all numbers); `message` says more. `values` are the parameters by path,
+    `net` the network with them. `objective` is the goal in the worst scenario, `given` that of the
+    network as it was and `given_meets` whether that meets the constraints; both are None where it
+    has no number or lies outside the ranges, and an infinite `given` is None in JSON.
+    `constraints` are those asked for, and that the rest is stable, each with its value. `active`
+    are constraints and ends of ranges that hold the optimum, with their multipliers; `worst` the
+    scenarios that decide the objective. `residual` is what the multipliers leave of the slope, in
+    units of the goal's spread over a range: near 0 at a smooth optimum, None without derivatives.
+    `starts` and `points` (how many were looked at) are those of all rounds. `verification` has a
+    run for each scenario that decides the objective or holds the optimum, a single one without a
+    box of scenarios; it is empty where it was not asked for or there is no optimum.
     """
 
     status: str
@@ -59,21 +80,22 @@ class Optimum:
     given_meets: bool | None
     values: dict[str, float]
     units: dict[str, str]
-    quantities: dict[str, float]
-    constraints: tuple[str, ...]
+    constraints: tuple[Kept, ...]
     active: tuple[Active, ...]
     worst: tuple[dict[str, float], ...]
     residual: float | None
     starts: tuple[Start, ...]
     points: int
     net: Network = dataclasses.field(repr=False)
-    verification: Verification | None
+    verification: tuple[Verification, ...]
     problem: Problem = dataclasses.field(repr=False)
     effort: Effort = dataclasses.field(repr=False)
     curve: Tradeoff | None = None
 
     def tradeoff(self, quantity: str, points: int = 9) -> Tradeoff:
         """The best objective over the range of another quantity, other constraints kept.
+
+        Where there is a box of scenarios, over those that were found to decide the optimum.
 
         Parameters
         ----------
@@ -85,15 +107,19 @@ class Optimum:
 
         Raises
         ------
+        ScenarioError
+            For a quantity that is none.
         ValueError
-            If there is no optimum to trade from.
+            If there is no optimum to trade from, the range of the quantity is not known, or there
+            are less than two points.
         """
-        from fluidcc.optimize.tradeoff import tradeoff
-
         return tradeoff(self, quantity, points)
 
     def traded(self, quantity: str, points: int = 9) -> Optimum:
-        """The same result with the curve of `tradeoff`; where there is no optimum without it."""
+        """The same result with the curve of `tradeoff`; where there is no optimum without it.
+
+        Raises as `tradeoff` does for what is asked for.
+        """
         if self.status != "ok":
             return self
         return dataclasses.replace(self, curve=self.tradeoff(quantity, points))
@@ -102,32 +128,34 @@ class Optimum:
         """Plain numbers, None for what is not known."""
         names = (
             "status", "message", "goal", "sense", "objective", "unit", "given", "given_meets",
-            "values", "units", "quantities", "constraints", "worst", "residual", "points",
+            "values", "units", "worst", "residual", "points",
         )  # fmt: skip
         out = {name: plain(getattr(self, name)) for name in names}
+        out["constraints"] = [each.to_dict() for each in self.constraints]
         out["active"] = plain([dataclasses.asdict(each) for each in self.active])
         out["starts"] = plain([dataclasses.asdict(each) for each in self.starts])
-        out["verification"] = None if self.verification is None else self.verification.to_dict()
+        out["verification"] = [each.to_dict() for each in self.verification]
         out["tradeoff"] = None if self.curve is None else self.curve.to_dict()
         return out
 
     def to_dataset(self) -> xarray.Dataset:
-        """Parameters, quantities and starts as labelled arrays; the trade-off curve with them."""
+        """Parameters, constraints and starts as labelled arrays; the trade-off curve with them."""
         import xarray as xr
 
-        paths, names = list(self.values), list(self.quantities)
+        paths, rules = list(self.values), self.constraints
         ends = [[start.end[path] for path in paths] for start in self.starts]
         data: dict[str, Any] = {
             "objective": ((), self.objective, {"units": self.unit}),
             "value": ("parameter", [self.values[path] for path in paths]),
-            "quantity_value": ("quantity", [self.quantities[name] for name in names]),
+            "constraint_value": ("constraint", [each.value for each in rules]),
+            "constraint_met": ("constraint", [each.met for each in rules]),
         }
         if ends:
             data["start_end"] = (("start", "parameter"), ends)
             data["start_objective"] = ("start", [s.objective for s in self.starts])
         coords = {
             "parameter": paths, "units": ("parameter", list(self.units.values())),
-            "quantity": names,
+            "constraint": [each.text for each in rules],
         }  # fmt: skip
         attrs = {
             "status": self.status, "message": self.message, "goal": self.goal, "sense": self.sense
@@ -146,13 +174,17 @@ class Optimum:
         for path, value in self.values.items():
             unit = "" if self.units[path] in ("", "1") else f" {self.units[path]}"
             lines.append(f"  {path} = {value:.8g}{unit}")
-        lines += [f"  {name}: {value:.6g}" for name, value in self.quantities.items()]
+        for each in self.constraints:
+            missed = "" if each.met else ", MISSED"
+            lines.append(f"  {each.text}: {each.value:.6g}{told(each.scenario)}{missed}")
         for each in self.active:
             by = "" if each.multiplier is None else f", multiplier {each.multiplier:.4g}"
             lines.append(f"  held by {each.text}{by}{told(each.scenario)}")
-        for check in self.verification.checks if self.verification else ():
-            holds = {True: ", holds", False: ", MISSED", None: ""}[check.holds]
-            lines.append(f"  packets: {check.text}: {check.value:.6g} +- {check.ci95:.2g}{holds}")
+        for run in self.verification:
+            for check in run.checks:
+                holds = {True: ", holds", False: ", MISSED", None: ""}[check.holds]
+                value = f"{check.value:.6g} +- {check.ci95:.2g}{holds}"
+                lines.append(f"  packets{told(run.scenario)}: {check.text}: {value}")
         return "\n".join(lines)
 
 

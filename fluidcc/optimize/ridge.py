@@ -19,15 +19,15 @@ from fluidcc.optimize.scaled import Scaled
 RADII = (3e-2, 3e-3, 3e-4)
 """Distances of the points whose slopes are taken, in shares of the ranges."""
 
-_TURNS = 8  # steps at each radius
-_HALVINGS = 6
-_PENALTY = 10.0  # cost of a violation of 1 in its scale
-_FLAT = 1e-3  # of the largest slope
-_HEAVY = 1e3
+_TURNS = 8  # steps at each radius, of four radii at most: farther than the next larger radius
+_CUTS = 6  # lengths of a step, each a third of the last: from four radii to a sixtieth of one
+_PENALTY = 10.0  # cost of a violation of 1: above the multipliers of most constraints, in scales
+_FLAT = 1e-3  # of the largest slope: the hull of the slopes is taken to have 0 inside
+_HEAVY = 1e3  # weight of the sum of shares, which is to be 1, beside slopes of at most 1
 
 
 def down_a_ridge(scaled: Scaled, begin: Array) -> None:
-    """Look at points that lead down from one, as long as there is a way."""
+    """Look at points that lead down from one, shares (K,), as long as there is a way."""
     best = np.array(begin)
     for radius in RADII:
         for _ in range(_TURNS):
@@ -55,7 +55,7 @@ def _step(scaled: Scaled, best: Array, radius: float) -> Array | None:
     if length <= _FLAT * size:
         return None
     now, reach = _cost(scaled, best), 4 * radius / length
-    for _ in range(_HALVINGS):
+    for _ in range(_CUTS):
         aside = np.clip(best + reach * down, 0.0, 1.0)
         if _cost(scaled, aside) < now - 1e-6 * max(1.0, abs(now)):
             return aside

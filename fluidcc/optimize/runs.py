@@ -17,8 +17,8 @@ from fluidcc.network import Network
 from fluidcc.optimize.measures import PACKETS, Measure
 from fluidcc.packets.run import simulate_packets
 
-_BAND = 0.05  # of the queue at rest
-_LEAST_BAND = 1.0  # packet
+_BAND = 0.05  # of the queue at rest: the usual band of a settling time
+_LEAST_BAND = 1.0  # packet: of a short queue 5 % would be less than a packet, which is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,12 @@ class Runs:
 
 
 def settling_time(time: Array, queue: Array, rest: float) -> float:
-    """When a queue (T,) enters the band about its rest to stay there; infinite if it does not."""
+    """When a queue (T,) enters the band about its rest to stay there; infinite if it does not.
+
+    NaN where there is no rest to come to.
+    """
+    if math.isnan(rest):
+        return math.nan
     band = max(_BAND * rest, _LEAST_BAND)
     outside = np.flatnonzero(~(np.abs(queue - rest) <= band))
     if not outside.size:
@@ -41,10 +46,10 @@ def settling_time(time: Array, queue: Array, rest: float) -> float:
 
 
 def variation(time: Array, queue: Array, warmup: float) -> float:
-    """Standard deviation over mean of a queue (T,) after the warm-up; NaN of one that is empty."""
+    """Standard deviation over mean of a queue (T,) after the warm-up; 0 of one that stays empty."""
     late = queue[time >= warmup]
-    mean = float(late.mean())
-    return float(late.std()) / mean if mean > 0 else math.nan
+    spread = float(late.std())
+    return spread / float(late.mean()) if spread > 0 else 0.0
 
 
 def trajectory(net: Network, until: float) -> Trajectory:
@@ -55,22 +60,24 @@ def trajectory(net: Network, until: float) -> Trajectory:
 
 def of_trajectory(
     net: Network, wanted: Iterable[Measure], runs: Runs
-) -> tuple[dict[str, float], str]:
-    """Quantities of one trajectory by name, and why there are none."""
+) -> tuple[dict[str, float], list[str]]:
+    """Quantities of one trajectory by name, and why some are missing or infinite."""
     run = trajectory(net, runs.until)
     if run.status is not Status.ok:
-        return {}, f"the trajectory ended at {run.status_time:.4g} s: {run.status.advice}"
+        return {}, [f"the trajectory ended at {run.status_time:.4g} s: {run.status.advice}"]
     rest = equilibrium(net)
-    found = {}
+    found, told = {}, []
     for each in wanted:
         queue = run.links[each.owner].queue
-        if each.key == "settling_time":
-            found[each.name] = settling_time(run.time, queue, rest.links[each.owner].queue)
-        else:
+        if each.key == "queue_variation":
             found[each.name] = variation(run.time, queue, runs.warmup)
-    late = [name for name, value in found.items() if math.isinf(value)]
-    told = f"{late[0]}: the queue does not settle within {runs.until:g} s" if late else ""
-    return {name: value for name, value in found.items() if math.isfinite(value)}, told
+            continue
+        found[each.name] = settling_time(run.time, queue, rest.links[each.owner].queue)
+        if math.isnan(found[each.name]):
+            told.append(f"{each.name}: no rest to settle at, {rest.message or rest.status}")
+        elif math.isinf(found[each.name]):
+            told.append(f"{each.name}: the queue does not settle within {runs.until:g} s")
+    return found, told
 
 
 def of_packets(net: Network, wanted: Iterable[Measure], runs: Runs) -> dict[str, float]:

@@ -11,19 +11,21 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.optimize.problem import Evaluator, Seen
 
-MET = 1e-7  # slack below zero, in its scale, that still counts as met
-_ENOUGH = 1e3  # slack in its scale beyond which a constraint plays no part: infinite margins, say
+ENOUGH = 1e3
+"""Slack in its scale up to which it counts, on either side: solvers take no infinite margins, and
+what lies so far from its bound plays no part."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
     """Costs (S,) of the scenarios and slacks (R,) of all constraints, and their slopes by K shares.
 
-    `known` is false where the point has no numbers; a cost of minus infinity is a goal without
-    bound.
+    `known` is false where the point has no numbers; `met` tells whether it meets all constraints.
+    A cost of minus infinity is a goal without bound, as that of an infinite margin.
     """
 
     known: bool
+    met: bool
     costs: Array
     slacks: Array
     cost_slopes: Array
@@ -44,7 +46,7 @@ class Scaled:
     """Costs and slacks of a problem over their scales, which a sample of its box sets.
 
     The cost is the goal, negative if maximised, over the spread of the goal in the sample; a slack
-    is over the spread of its quantity, or over its bound where it does not vary.
+    is over the spread of its quantity, or over its constraint's scale where it does not vary.
     """
 
     def __init__(self, look: Evaluator, sample: Sequence[Array]) -> None:
@@ -53,8 +55,8 @@ class Scaled:
         self.scales = np.array([_spread(values[:, :, j]) for j in range(values.shape[2])])
         for j, each in enumerate(self.problem.constraints, start=1):
             if self.scales[j] == 0:
-                self.scales[j] = abs(each.bound)
-        self.scales[self.scales == 0] = 1.0
+                self.scales[j] = each.scale
+        self.scales[0] = self.scales[0] or 1.0
 
     @property
     def size(self) -> int:
@@ -77,10 +79,11 @@ class Scaled:
         """Costs and slacks at a point."""
         seen = self.look(shares)
         costs, slacks = self.costs(seen), self.slacks(seen)
-        enough = slacks > _ENOUGH
+        far = np.abs(slacks) > ENOUGH
+        told = seen.known, self.problem.met(seen.values), costs, np.clip(slacks, -ENOUGH, ENOUGH)
         blank = np.zeros((len(costs), self.size)), np.zeros((len(slacks), self.size))
         if not slopes or not seen.known:
-            return Rows(seen.known, costs, np.where(enough, _ENOUGH, slacks), *blank)
+            return Rows(*told, *blank)
         found = self.look.slopes(shares)
         by_cost = -self.problem.sign * found[:, 0] / self.scales[0]
         each = [
@@ -88,15 +91,15 @@ class Scaled:
             for j, c in enumerate(self.problem.constraints, start=1)
         ]
         by_slack = np.concatenate(each) if each else blank[1]
-        by_slack[enough] = 0.0
-        return Rows(True, costs, np.where(enough, _ENOUGH, slacks), by_cost, by_slack)
+        by_slack[far] = 0.0
+        return Rows(*told, by_cost, by_slack)
 
     def merit(self, shares: Array) -> tuple[int, float]:
         """What a smaller pair of is better: met before missed before unknown, then by how much."""
         rows = self.rows(shares, slopes=False)
         if not rows.known:
             return 2, math.inf
-        return (0, rows.cost) if rows.violation <= MET else (1, rows.violation)
+        return (0, rows.cost) if rows.met else (1, rows.violation)
 
 
 def _spread(values: Array) -> float:

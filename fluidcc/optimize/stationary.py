@@ -10,10 +10,11 @@ from scipy.optimize import nnls
 from fluidcc.analysis.linear import Array
 from fluidcc.optimize.scaled import Scaled
 
-_TOUCHED = 1e-4  # slack, or difference of costs, up to which a row is active
-_HEAVY = 1e3
+_TOUCHED = 1e-4  # slack, or difference of costs, up to which a row is active: starts end within it
+_HEAVY = 1e3  # weight of the sum of the scenarios' shares, which is to be 1; slopes are of order 1
 STATIONARY = 1e-3
-"""Residual up to which a point is taken for stationary."""
+"""Residual up to which a point is taken for stationary: by a step across a whole range the goal
+would gain a thousandth of its spread."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +46,14 @@ class Forces:
 def forces(scaled: Scaled, shares: Array, *, smooth: bool = True) -> Forces:
     """The multipliers of Karush, Kuhn and Tucker at a point, by least squares without signs wrong.
 
-    Without derivatives (`smooth` false) the active constraints alone.
+    Parameters
+    ----------
+    scaled
+        The problem.
+    shares
+        The point, shares (K,) of the ranges.
+    smooth
+        Whether there are derivatives; the active constraints alone without them.
     """
     problem, rows = scaled.problem, scaled.rows(shares, slopes=smooth)
     scenarios, size = problem.scenarios, scaled.size

@@ -79,7 +79,7 @@ class Tradeoff:
 
 
 def tradeoff(best: Optimum, quantity: str, points: int) -> Tradeoff:
-    """The curve of an optimum, as `Optimum.tradeoff` says.
+    """The curve of an optimum, as `Optimum.tradeoff` says and raises.
 
     Below the quantity's value at the optimum it is kept at most at each level, above at least.
     """

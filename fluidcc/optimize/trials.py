@@ -11,9 +11,9 @@ import numpy as np
 
 from fluidcc.analysis.linear import Array
 from fluidcc.extras import extra
-from fluidcc.optimize.problem import Evaluator, Problem
-from fluidcc.optimize.scaled import MET, Scaled
-from fluidcc.optimize.search import Found, Progress, missed, present, reason
+from fluidcc.optimize.problem import Evaluator, Problem, worst
+from fluidcc.optimize.scaled import Scaled
+from fluidcc.optimize.search import Found, Progress, judged, present, reason
 
 _CONSTRAINT = "missed"
 
@@ -22,7 +22,21 @@ def trials(problem: Problem, *, count: int, seed: int, progress: Progress | None
     """Search by trials: all points where there are no more than `count`, else by sampling.
 
     The sampler is the tree-structured Parzen estimator of Bergstra et al. (2011) with constraints,
-    as optuna has it; MissingExtra is raised where that is not installed.
+    as optuna has it.
+
+    Parameters
+    ----------
+    problem
+        What is wanted.
+    count, seed
+        Number of trials, and seed of the sampler.
+    progress
+        Called with the finished share.
+
+    Raises
+    ------
+    MissingExtra
+        Where the sampler is needed and optuna is not installed.
     """
     look = Evaluator(problem)
     every = _every(problem, count)
@@ -40,19 +54,18 @@ def trials(problem: Problem, *, count: int, seed: int, progress: Progress | None
         return Found(None, "unknown", reason(look), (), None, len(points))
     scaled = Scaled(look, points)
     best = min(points, key=scaled.merit)
-    if scaled.merit(best)[0]:
-        told = f"{missed(scaled, best)} ({told})"
-        return Found(best, "infeasible", told, (), scaled, len(points))
-    return Found(best, "ok", told, (), scaled, len(points))
+    status, message = judged(scaled, best)
+    told = f"{message} ({told})" if message else told
+    return Found(best, status, told, (), scaled, len(points))
 
 
 def _every(problem: Problem, count: int) -> list[Array] | None:
     """All points of a box of whole numbers; None where they are more than `count`, or endless."""
     if not all(r.whole for r in problem.ranges):
         return None
-    axes = [np.arange(r.low, r.high + 1) for r in problem.ranges]
-    if math.prod(map(len, axes)) > count:
+    if math.prod(r.high - r.low + 1 for r in problem.ranges) > count:
         return None
+    axes = [np.arange(r.low, r.high + 1) for r in problem.ranges]
     shares = [[r.share(float(v)) for v in a] for r, a in zip(problem.ranges, axes, strict=True)]
     return [np.array(point) for point in itertools.product(*shares)]
 
@@ -97,7 +110,7 @@ def _try(problem: Problem, look: Evaluator, study: Any, failed: Any) -> None:
         study.tell(trial, state=failed)
         return
     for j, each in enumerate(problem.constraints, start=1):
-        slack = min(each.slack(float(value)) for value in seen.values[:, j])
-        missing = max(-slack / (abs(each.bound) or 1.0), -1.0)
-        trial.set_constraint(f"{_CONSTRAINT} {j}", missing if missing > MET else min(missing, 0.0))
-    study.tell(trial, float(np.max(-problem.sign * seen.values[:, 0])))
+        value = worst(each.sign, seen.values[:, j])
+        missing = 0.0 if each.met(value) else -each.slack(value) / each.scale
+        trial.set_constraint(f"{_CONSTRAINT} {j}", missing)
+    study.tell(trial, -problem.sign * worst(problem.sign, seen.values[:, 0]))

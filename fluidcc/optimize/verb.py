@@ -12,19 +12,19 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
-from fluidcc.optimize.constraints import constraint
+from fluidcc.optimize.constraints import Constraint, constraint
 from fluidcc.optimize.descent import Descent
 from fluidcc.optimize.measures import measure
-from fluidcc.optimize.problem import Evaluator, Problem, Seen, with_stability, worst
+from fluidcc.optimize.problem import Evaluator, Problem, with_stability, worst, worst_at
 from fluidcc.optimize.ranges import ranges
-from fluidcc.optimize.result import Optimum, Start
+from fluidcc.optimize.result import Kept, Optimum, Start
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.search import Found, Progress, present
 from fluidcc.optimize.solve import Effort, robust, scenarios, solve
 from fluidcc.optimize.stationary import Forces, forces
 from fluidcc.optimize.verify import Verification, verify
+from fluidcc.scenario.paths import full_path
 
-_ROUNDING = 1e-6
 _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then
 
 
@@ -80,7 +80,8 @@ def optimize(
     seed
         Of the sampler that chooses trials.
     verification
-        Whether to run the optimum as a trajectory and in packets.
+        Whether to run the optimum as a trajectory and in packets: over a box of scenarios in the
+        worst ones of the goal and of each constraint that holds the optimum.
     progress
         Called with the finished share of the search.
 
@@ -88,6 +89,8 @@ def optimize(
     ------
     ScenarioError
         For names, paths, ranges and constraints that are wrong, with the nearest valid ones.
+    ValueError
+        For times, numbers of starts or trials and seeds that make no sense.
     MissingExtra
         Where a search needs optuna.
 
@@ -130,7 +133,8 @@ def _problem(
         raise ScenarioError([Fault("over", "", "at least one parameter with its range", "none")])
     varied = ranges(net, over, whole, where="over")
     box = ranges(net, over_scenarios, where="over_scenarios")
-    twice = {r.path for r in varied} & {r.path for r in box}
+    chosen = {full_path(net, r.path) for r in varied}
+    twice = [r.path for r in box if full_path(net, r.path) in chosen]
     if twice:
         raise ScenarioError(
             [Fault("over_scenarios", path, "a path that is not in over", path) for path in twice]
@@ -167,14 +171,13 @@ def _told(problem: Problem, found: Found, effort: Effort, verification: bool) ->
     told = {
         "status": found.status, "message": found.message, "goal": problem.goal.name,
         "sense": "maximize" if problem.sign > 0 else "minimize", "unit": problem.goal.unit,
-        "units": units, "constraints": tuple(c.text for c in problem.constraints),
-        "points": found.points, "problem": problem, "effort": effort,
+        "units": units, "points": found.points, "problem": problem, "effort": effort,
     }  # fmt: skip
     if found.shares is None or found.scaled is None:
         blank = dict.fromkeys(units, math.nan)
         return Optimum(
-            **told, objective=math.nan, given=None, given_meets=None, values=blank, quantities={},
-            active=(), worst=(), residual=None, starts=(), net=problem.net, verification=None,
+            **told, objective=math.nan, given=None, given_meets=None, values=blank, constraints=(),
+            active=(), worst=(), residual=None, starts=(), net=problem.net, verification=(),
         )  # fmt: skip
     look, shares = found.scaled.look, found.shares
     seen = look(shares)
@@ -187,50 +190,63 @@ def _told(problem: Problem, found: Found, effort: Effort, verification: bool) ->
         if weight > 0 and scenario
     )
     own = present(problem)
-    given = math.nan if own is None else worst(problem.sign, look(own).values[:, 0])
-    quantities = {
-        c.measure.name: float(worst(c.sign, seen.values[:, j]))
-        for j, c in enumerate(problem.constraints, start=1)
-    }
+    before = None if own is None else look(own).values
+    given = None if before is None else worst(problem.sign, before[:, 0])
+    given = None if given is None or math.isnan(given) else given
     return Optimum(
         **told,
-        objective=float(worst(problem.sign, seen.values[:, 0])),
-        given=given if math.isfinite(given) else None,
-        given_meets=_met(problem, look(own)) if own is not None and math.isfinite(given) else None,
+        objective=worst(problem.sign, seen.values[:, 0]),
+        given=given,
+        given_meets=None if given is None or before is None else problem.met(before),
         values=problem.values(shares),
-        quantities=quantities,
+        constraints=tuple(
+            _kept(problem, rule, seen.values[:, j])
+            for j, rule in enumerate(problem.constraints, start=1)
+        ),
         active=held.active,
         worst=deciding,
         residual=held.residual if math.isfinite(held.residual) else None,
         starts=tuple(_start(problem, look, each) for each in found.starts),
         net=problem.network(shares),
-        verification=_verified(problem, shares, deciding) if verification and held.weights.size
-        else None,
+        verification=_verified(problem, shares, held, deciding) if verification else (),
     )  # fmt: skip
+
+
+def _kept(problem: Problem, rule: Constraint, values: Array) -> Kept:
+    """A constraint with values (S,) of its quantity."""
+    s = worst_at(rule.sign, values)
+    value = float(values[s])
+    return Kept(rule.text, rule.measure.name, value, rule.met(value), dict(problem.scenarios[s]))
 
 
 def _start(problem: Problem, look: Evaluator, each: Descent) -> Start:
     seen = look(each.end)
     goal = worst(problem.sign, seen.values[:, 0])
     ends = problem.values(each.begin), problem.values(each.end)
-    return Start(*ends, goal, _met(problem, seen), each.points)
-
-
-def _met(problem: Problem, seen: Seen) -> bool:
-    """Whether all constraints are met, up to rounding."""
-    return all(
-        c.slack(float(value)) >= -_ROUNDING * (abs(c.bound) or 1.0)
-        for j, c in enumerate(problem.constraints, start=1)
-        for value in seen.values[:, j]
-    )
+    return Start(*ends, goal, problem.met(seen.values), each.points)
 
 
 def _verified(
-    problem: Problem, shares: Array, deciding: Sequence[Mapping[str, float]]
-) -> Verification:
-    """The optimum in the worst scenario, with seeds that the search did not use."""
+    problem: Problem, shares: Array, held: Forces, deciding: Sequence[Mapping[str, float]]
+) -> tuple[Verification, ...]:
+    """The optimum in the worst scenarios of its goal and of each active constraint.
+
+    The seeds are such that the search did not use. There are none without an optimum.
+    """
+    if not held.weights.size:
+        return ()
     runs = problem.runs
     first = max(runs.seeds) + 1
     fresh = dataclasses.replace(runs, seeds=tuple(range(first, first + len(runs.seeds))))
-    net = problem.network(shares, deciding[0] if deciding else None)
-    return verify(net, problem.goal, problem.constraints, fresh)
+    pairs = [(scenario, problem.goal.name) for scenario in deciding]
+    pairs += [(each.scenario, each.text) for each in held.active if each.scenario]
+    worst_for: dict[tuple, list[str]] = {}
+    for scenario, name in pairs:
+        worst_for.setdefault(tuple(scenario.items()), []).append(name)
+    return tuple(
+        verify(
+            problem.network(shares, dict(place)), problem.goal, problem.constraints, fresh,
+            scenario=dict(place), worst_for=names,
+        )
+        for place, names in (worst_for or {(): []}).items()
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluidcc.analysis.gradients.quantities import mean_over_flows
@@ -21,7 +21,8 @@ from fluidcc.results import plain
 class Settling:
     """How a link's queue settles along the trajectory from the scenario's own start.
 
-    `time` [s] is as `settling_time` defines it, infinite where it does not settle.
+    `time` [s] is as `settling_time` defines it, infinite where it does not settle, NaN where it has
+    no rest to settle at.
     """
 
     link: str
@@ -29,21 +30,22 @@ class Settling:
     variation: float
 
     @property
-    def settles(self) -> bool:
-        """Whether the queue comes to its rest and stays there."""
-        return math.isfinite(self.time)
+    def settles(self) -> bool | None:
+        """Whether the queue comes to its rest and stays there; None where it has none."""
+        return None if math.isnan(self.time) else math.isfinite(self.time)
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
     """A quantity in packets: mean over seeds, half width of its 95 % interval, and the bound.
 
-    `fluid` is what the fluid model says at rest, None where it has no number. `holds` is None
-    where there is no bound, or the interval has it inside.
+    `fluid` is what the fluid model says at rest, None where it has no number. `bound` is None where
+    there is none; `holds` is None there, and where the interval has the bound inside.
     """
 
     text: str
     metric: str
+    bound: float | None
     fluid: float | None
     value: float
     ci95: float
@@ -52,8 +54,14 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """The network at the optimum in both engines; `message` says why something is missing."""
+    """The network at the optimum in both engines; `message` says why something is missing.
 
+    `scenario` is the one of a box in which it was run, `worst_for` the goal and the constraints for
+    which that one is the worst; both are empty where there is no box.
+    """
+
+    scenario: dict[str, float]
+    worst_for: tuple[str, ...]
     settling: tuple[Settling, ...]
     checks: tuple[Check, ...]
     comparison: Comparison | None
@@ -66,6 +74,8 @@ class Verification:
         """Plain values."""
         return plain(
             {
+                "scenario": self.scenario,
+                "worst_for": self.worst_for,
                 "settling": [
                     {**dataclasses.asdict(s), "settles": s.settles} for s in self.settling
                 ],
@@ -81,9 +91,27 @@ class Verification:
 
 
 def verify(
-    net: Network, goal: Measure, constraints: Sequence[Constraint], runs: Runs
+    net: Network,
+    goal: Measure,
+    constraints: Sequence[Constraint],
+    runs: Runs,
+    *,
+    scenario: Mapping[str, float] | None = None,
+    worst_for: Sequence[str] = (),
 ) -> Verification:
-    """Run the network in both engines from the scenario's own start."""
+    """Run the network in both engines from the scenario's own start.
+
+    Parameters
+    ----------
+    net
+        The network at the optimum, in the scenario that is to be looked at.
+    goal, constraints
+        What is checked in packets, as far as they have it.
+    runs
+        Ends, warm-up and seeds of both runs.
+    scenario, worst_for
+        What the network was put into, and why it was.
+    """
     settling, checks, both, message = [], [], None, ""
     try:
         both = compare(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
@@ -100,10 +128,11 @@ def verify(
         wanted = [(goal, None), *((c.measure, c) for c in constraints)]
         told = {m.name for m, _ in wanted}
         wanted += [(measure(net, n), None) for n in _always(net) if n not in told]
-        checks = [c for c in (_check(both, m, bound) for m, bound in wanted) if c is not None]
+        checks = [c for c in (_check(net, both, m, bound) for m, bound in wanted) if c is not None]
     return Verification(
-        tuple(settling), tuple(checks), both, runs.until, runs.warmup, runs.seeds, message
-    )
+        dict(scenario or {}), tuple(worst_for), tuple(settling), tuple(checks), both, runs.until,
+        runs.warmup, runs.seeds, message,
+    )  # fmt: skip
 
 
 def _always(net: Network) -> list[str]:
@@ -125,8 +154,8 @@ def _at_rest(both: Comparison, each: Measure) -> float | None:
     return None if found is None or not math.isfinite(found) else float(found)
 
 
-def _check(both: Comparison, each: Measure, bound: Constraint | None) -> Check | None:
-    metric = each.in_packets()
+def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | None) -> Check | None:
+    metric = each.in_packets(net)
     if metric is None:
         return None
     runs = both.packets
@@ -134,8 +163,9 @@ def _check(both: Comparison, each: Measure, bound: Constraint | None) -> Check |
     half = float(runs.ci95[metric.kind][metric.owner].get(metric.key, math.nan))
     holds = None
     if bound is not None and math.isfinite(value):
-        slack, wide = bound.slack(value), half if math.isfinite(half) else 0.0
-        holds = True if slack >= wide else False if slack < -wide else None
+        wide = bound.sign * (half if math.isfinite(half) else 0.0)
+        holds = True if bound.met(value - wide) else None if bound.met(value + wide) else False
     text = each.name if bound is None else bound.text
     name = f"packets.{metric.kind}.{metric.owner}.{metric.key}"
-    return Check(text, name, _at_rest(both, each), value, half, holds)
+    most = None if bound is None else bound.bound
+    return Check(text, name, most, _at_rest(both, each), value, half, holds)

@@ -7,6 +7,9 @@ from matplotlib.figure import SubFigure
 
 from fluidcc.pictures.axes import PALE, from_zero, from_zero_late, with_unit
 from fluidcc.results import scaled
+from fluidcc.scenario.paths import number_at
+
+_BINS = 60
 
 
 def trajectory(figure: SubFigure, run: Any) -> None:
@@ -26,6 +29,23 @@ def trajectory(figure: SubFigure, run: Any) -> None:
     below.legend(ncols=3)
 
 
+def sensitivity(figure: SubFigure, found: Any) -> None:
+    """Queues over time, and what they change by for a relative change of each parameter."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    run = found.run
+    for name, link in run.links.items():
+        above.plot(run.time, link.queue, label=name)
+    for path, (links, _) in found.slopes.items():
+        value = number_at(run.net, path)
+        for name, link in links.items():
+            label = path if len(links) == 1 else f"{name} by {path}"
+            below.plot(run.time, value * link.queue / 100, label=label)
+    above.set(title=run.net.title, ylabel="queue [packet]")
+    below.set(xlabel="time [s]", ylabel="change of the queue\nfor + 1 % [packet]")
+    for ax in (above, below):
+        ax.legend(ncols=2)
+
+
 def cycle(figure: SubFigure, found: Any) -> None:
     """One period: queues and averages above, windows below; or the states of an equation."""
     above, below = figure.subplots(2, 1, sharex=True)
@@ -40,6 +60,25 @@ def cycle(figure: SubFigure, found: Any) -> None:
     for ax in (above, below):
         if ax.get_lines():
             ax.legend(ncols=3)
+
+
+def windows(figure: SubFigure, found: Any) -> None:
+    """Densities of the windows over time, and the windows of the fluid model."""
+    if not found.groups:
+        raise ValueError(f"no picture: {found.message}")
+    axes = figure.subplots(1, len(found.groups), squeeze=False)[0]
+    for k, (ax, (name, own)) in enumerate(zip(axes, found.groups.items(), strict=True)):
+        edges = np.linspace(own.quantile(0.0), own.quantile(1.0 - 1e-4), _BINS + 1)
+        for shares, style, label in ((own.time, "-", "over time"), (own.packets, ":", "over ACKs")):
+            counts, _ = np.histogram(own.window, edges, weights=shares)
+            density = counts / np.diff(edges)
+            ax.stairs(density, edges, linestyle=style, color=f"C{k}", label=label)
+        if own.fluid is not None:
+            ax.axvline(own.fluid, color="0.3", linestyle="--", label="fluid")
+        ax.set(title=f"{name}, marks {own.p:.3g}", xlabel="window [packet]")
+        from_zero(ax)
+    axes[0].set(ylabel="density [1/packet]")
+    axes[0].legend()
 
 
 def packets(figure: SubFigure, runs: Any) -> None:

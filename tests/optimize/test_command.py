@@ -1,49 +1,62 @@
 """`fluidcc optimize`: its JSON, its table, its files and exit codes; the verification."""
 
+import io
 import json
 
+import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
+from optimize_cases import red_p_max, red_queue
+from rich.console import Console
 
 import fluidcc as fc
-from fluidcc.cli.app import app
+from fluidcc.cli.optimum import optimum
+from fluidcc.optimize import verb
 from fluidcc.optimize.constraints import constraint
 from fluidcc.optimize.measures import measure
+from fluidcc.optimize.problem import Evaluator
 from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.scaled import Scaled
+from fluidcc.optimize.search import Found
 from fluidcc.optimize.verify import verify
 
 RED = "hollot2001/slow"
 LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "queue")
 
 
-@pytest.fixture
-def run(monkeypatch, tmp_path):
-    """Run a command; its exit code, standard output and standard error."""
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        result = CliRunner().invoke(app, [*words, "--no-fast-cpu"])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.stdout, result.stderr
-
-    return call
+def table(found):
+    """What is printed of the JSON of an optimum."""
+    shown = io.StringIO()
+    Console(file=shown, width=400).print(*optimum(found), sep="\n")
+    return shown.getvalue()
 
 
 def test_json_and_files_have_the_optimum(run, tmp_path):
-    code, out, _ = run(*LEAST, "--no-verify", "--starts", "1", "--json", "--out", "best.nc")
+    """Two bounds of one quantity have a line each."""
+    rules = ("--subject-to", "queue >= 100", "--subject-to", "queue <= 250")
+    code, out, _ = run(*LEAST, *rules, "--no-verify", "--starts", "1", "--json", "--out", "best.nc")
     found = json.loads(out)
     assert code == 0
     assert (found["status"], found["goal"]) == ("ok", "links.bottleneck.queue")
     assert found["values"] == {"link.queue.p_max": 0.4}
     assert found["active"][0]["multiplier"] > 0
-    assert found["verification"] is None and found["tradeoff"] is None
+    assert found["verification"] == [] and found["tradeoff"] is None
     assert found["starts"][0]["feasible"]
+    queue = red_queue(0.4)[0]
+    kept = {each["text"]: (each["value"], each["met"]) for each in found["constraints"]}
+    for bound in (">= 100", "<= 250"):
+        value, met = kept[f"links.bottleneck.queue {bound} packet"]
+        assert value == pytest.approx(queue, rel=1e-9) and met
+    lines = [line.split("│") for line in table(found).splitlines()]
+    cells = {line[1].strip(): [cell.strip() for cell in line[2:-1]] for line in lines[1:]
+             if len(line) > 3}  # fmt: skip
+    assert cells["links.bottleneck.queue >= 100 packet"] == [f"{queue:.6g}", "met"]
+    assert cells["links.bottleneck.queue <= 250 packet"] == [f"{queue:.6g}", "met"]
     with xr.open_dataset(tmp_path / "best.nc", engine="h5netcdf") as data:
         assert float(data["objective"]) == pytest.approx(found["objective"])
         assert data.attrs["goal"] == "links.bottleneck.queue"
+        texts = ["links.bottleneck.queue >= 100 packet", "links.bottleneck.queue <= 250 packet"]
+        np.testing.assert_allclose(data["constraint_value"].sel(constraint=texts), queue)
 
 
 def test_the_table_has_what_matters_and_failures_have_their_code(run):
@@ -54,20 +67,69 @@ def test_the_table_has_what_matters_and_failures_have_their_code(run):
     assert "links.bottleneck.queue <= 100 packet came to 161.905" in err
 
 
+def test_a_box_is_verified_where_it_is_worst(monkeypatch):
+    """The shortest queue that keeps 50 flows at 170 packets; 70 flows have the longest one then.
+
+    Both are run: the worst scenario of the goal, and that of the constraint that holds.
+    """
+    net, p_max = fc.load(RED), red_p_max(170, n=50)
+    longest = red_queue(p_max, n=70)[0]
+
+    def known(problem, box, effort, **_):
+        best = np.array([problem.ranges[0].share(p_max)])
+        scaled = Scaled(Evaluator(problem), [best, np.array([0.2]), np.array([0.9])])
+        return problem, Found(best, "ok", "", (), scaled, 3)
+
+    monkeypatch.setattr(verb, "robust", known)
+    best = fc.optimize(
+        net, {"link.queue.p_max": (0.02, 0.4)}, minimize="queue", until=20.0, seeds=(1,),
+        subject_to=["queue >= 170", "queue <= 300"], over_scenarios={"flow.n": (50, 70)},
+    )  # fmt: skip
+    found = json.loads(json.dumps(best.to_dict()))
+    least, most, _ = found["constraints"]
+    assert (least["text"], most["text"]) == (
+        "links.bottleneck.queue >= 170 packet", "links.bottleneck.queue <= 300 packet"
+    )  # fmt: skip
+    assert (least["scenario"], most["scenario"]) == ({"flow.n": 50.0}, {"flow.n": 70.0})
+    assert [least["value"], most["value"]] == pytest.approx([170, longest], rel=1e-9)
+    runs = found["verification"]
+    assert [(each["scenario"], each["worst_for"]) for each in runs] == [
+        ({"flow.n": 70.0}, ["links.bottleneck.queue"]),
+        ({"flow.n": 50.0}, ["links.bottleneck.queue >= 170 packet"]),
+    ]
+    at_rest = [each["checks"][0]["fluid"] for each in runs]
+    assert at_rest == pytest.approx([longest, 170.0], rel=1e-9)
+    seen = [each["checks"][0]["value"] for each in runs]
+    assert seen[0] > seen[1] + 5  # more flows have the longer queue in packets too
+    text = table(found)
+    assert "Verified at flow.n = 50, the worst for links.bottleneck.queue >= 170 packet\n" in text
+    assert "Verified at flow.n = 70, the worst for links.bottleneck.queue\n" in text
+    assert text.count("worst at") == 1
+    told = repr(best)
+    assert "links.bottleneck.queue >= 170 packet: 170 at flow.n = 50" in told
+    assert "packets at flow.n = 70: links.bottleneck.queue <= 300 packet" in told
+
+
 def test_wrong_use_is_told_at_once(run):
     words = ("--over", "link.queue.pmax=0.05:0.4", "--maximize", "phase_margn", "--starts", "none")
     code, _, err = run("optimize", RED, *words)
     assert code == 2
     assert "'link.queue.p_max'" in err and "--starts" in err
-    code, _, err = run("optimize", RED, "--over", "flow.n=10:20", "--maximize", "phase_margn")
-    assert code == 2 and "'phase_margin'" in err
+    code, _, err = run(
+        "optimize", RED, "--over", "flow.n=10:20", "--over", "flow.n=10:30", "--maximize",
+        "phase_margn", "--subject-to", "queue > 3", "--subject-to", "que <= 3",
+    )  # fmt: skip
+    assert code == 2
+    assert "--maximize: phase_margn" in err and "'phase_margin'" in err
+    assert "--over: flow.n: expected each path once" in err
+    assert "got queue > 3" in err and "--subject-to: que" in err
 
 
 def test_a_verification_runs_both_engines():
     """The queue of the controller settles at its reference; packets agree within a few of them."""
     net = fc.load("hollot2001/pi")
     goal = measure(net, "phase_margin")
-    rules = [constraint(net, f"queue {r}") for r in ("<= 260", ">= 300")]
+    rules = [constraint(net, f"queue {r}") for r in ("<= 260", ">= 300", ">= 195")]
     found = verify(net, goal, rules, Runs(40.0, 15.0, (4, 5)))
     (settling,) = found.settling
     assert settling.settles and settling.time < 25
@@ -76,6 +138,8 @@ def test_a_verification_runs_both_engines():
     assert queue.fluid == pytest.approx(200.0, abs=1e-6)
     assert abs(queue.value - 200.0) < 20 and queue.holds
     assert checks["links.bottleneck.queue >= 300 packet"].holds is False
+    middle = checks["links.bottleneck.queue >= 195 packet"]  # within the interval of two seeds
+    assert abs(middle.value - 195) < middle.ci95 and middle.holds is None
     assert checks["links.bottleneck.utilization"].value > 0.99
     told = found.to_dict()
     assert told["seeds"] == [4, 5] and told["rows"][0]["name"] == "links.bottleneck.utilization"

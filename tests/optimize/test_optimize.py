@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from optimize_cases import red_queue
 
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
+from fluidcc.counterparts import in_packets
 from fluidcc.errors import ScenarioError
 from fluidcc.extras import MissingExtra
 from fluidcc.optimize import trials as by_trials
@@ -18,15 +20,6 @@ from fluidcc.optimize.runs import settling_time, variation
 
 RED = fc.load("hollot2001/slow")
 PI = fc.load("hollot2001/pi")
-
-
-def red_queue(p_max, n=60.0, trip=0.2, capacity=3750.0, low=150.0, high=700.0):
-    """The queue of TCP over RED at rest, and its slope by p_max: a cubic, 2 (N/(CT + q))^2 = p."""
-    pipe = capacity * trip
-    cubic = np.poly1d([1.0, -low]) * np.poly1d([1.0, pipe]) ** 2
-    top = 2 * n**2 * (high - low) / p_max
-    q = max(float(r.real) for r in (cubic - top).roots if abs(r.imag) < 1e-9)
-    return q, -top / p_max / float(cubic.deriv()(q))
 
 
 def test_a_bound_of_the_queue_gives_the_least_marking():
@@ -130,9 +123,48 @@ def test_settling_and_variation_of_a_known_queue():
     # |q - 100| <= 5 from ln 20 on
     assert settling_time(time, queue, 100.0) == pytest.approx(math.log(20), abs=0.011)
     assert settling_time(time, queue, 90.0) == math.inf
+    assert math.isnan(settling_time(time, queue, math.nan))  # no rest to settle at
     assert settling_time(time, np.full(1001, 0.5), 0.0) == 0.0  # the band is a packet at least
     wave = 50 + 10 * np.sin(2 * np.pi * time)
     assert variation(time, wave, 5.0) == pytest.approx(0.2 / math.sqrt(2), rel=1e-2)
+    assert variation(time, np.zeros(1001), 5.0) == 0.0
+
+
+def test_an_oscillation_that_does_not_settle_is_told():
+    """With the usual weight of RED the rest is unstable, so that nothing ever settles at it.
+
+    The settling time is infinite: no point is best, each misses an upper bound, and none is worst.
+    """
+    net = fc.load("hollot2001/fast")
+    over, told = {"flow.n": (59, 60)}, "does not settle within 20 s"
+    assert all(fc.stability(fc.replace(net, {"flow.n": n})).stable is False for n in (59, 60))
+    few = {"until": 20.0, "warmup": 5.0, "seeds": (1,), "verification": False}
+    best = fc.optimize(net, over, minimize="settling_time", **few)
+    assert best.status == "infeasible" and best.objective == best.given == math.inf
+    assert "no point found that meets the constraints has a finite" in best.message
+    assert told in best.message
+    best = fc.optimize(
+        net, over, minimize="queue_variation", subject_to=["settling_time <= 9"], **few
+    )
+    (kept,) = best.constraints
+    assert best.status == "infeasible" and not kept.met and kept.value == math.inf
+    assert "settling_time <= 9 s came to inf (" in best.message and told in best.message
+    assert kept.to_dict()["value"] is None and kept.to_dict()["infinite"]
+    best = fc.optimize(net, over, maximize="settling_time", **few)
+    assert best.status == "unbounded" and told in best.message
+
+
+def test_what_stands_beside_the_fluid_in_packets_is_what_compare_has():
+    """Beside voice the utilization is of what voice leaves; one map for both."""
+    voice = fc.load("misra2003/fifo_mod")
+    pairs = {"utilization": "utilization_left", "queue": "system_mean"}
+    for key, metric in pairs.items():
+        assert measure(voice, key).in_packets(voice).key == metric
+        assert in_packets(voice, "links", "bottleneck", key) == metric
+    assert measure(RED, "utilization").in_packets(RED).key == "utilization"
+    assert measure(RED, "rtt").in_packets(RED).key == "rtt_mean"
+    assert measure(RED, "settling_time").in_packets(RED) is None
+    assert measure(RED, "phase_margin").in_packets(RED) is None
 
 
 def test_names_are_found_and_faults_are_told():
@@ -153,6 +185,12 @@ def test_names_are_found_and_faults_are_told():
             constraint(RED, text)
     with pytest.raises(ScenarioError, match="low < high"):
         ranges(RED, {"flow.rtt": ("20 ms", 0.01)}, where="over")
+    with pytest.raises(ScenarioError, match=r"bottleneck\.queue\.w_q: expected each path once"):
+        ranges(RED, dict.fromkeys(("link.queue.w_q", "links.bottleneck.queue.w_q"), (0.1, 0.2)),
+               where="over")  # fmt: skip
+    with pytest.raises(ScenarioError, match=r"tcp\.rtt: expected a path that is not in over"):
+        fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, maximize="queue",
+                    over_scenarios={"flows.tcp.rtt": (0.1, 0.2)})  # fmt: skip
     for options in ({}, {"maximize": "queue", "minimize": "queue"}):
         with pytest.raises(ScenarioError, match="either maximize or minimize"):
             fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, **options)
@@ -201,7 +239,8 @@ def test_trials_are_repeatable_and_come_near_what_is_best():
     over = {"link.queue.at": (2.0, 60.0)}
     one, two = (fc.optimize(THRESHOLD, over, trials=14, **options, **FEW) for _ in range(2))
     assert one.values == two.values and one.status == "ok"
-    assert one.quantities["packets.links.bottleneck.queue_mean"] <= 12
+    (kept,) = one.constraints
+    assert kept.quantity == "packets.links.bottleneck.queue_mean" and kept.value <= 12 and kept.met
     assert "14 trials, seed 1" in one.message
 
 

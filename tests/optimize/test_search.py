@@ -7,11 +7,14 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.optimize import search as module
+from fluidcc.optimize import solve as solving
 from fluidcc.optimize.constraints import Constraint
+from fluidcc.optimize.descent import Descent
 from fluidcc.optimize.measures import REST, Measure
 from fluidcc.optimize.problem import Evaluator, Problem, Seen
 from fluidcc.optimize.ranges import Range
 from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.scaled import ENOUGH
 from fluidcc.optimize.stationary import forces
 
 NET = fc.load("hollot2001/pi")
@@ -33,20 +36,25 @@ def problem(bounds=(), *, sign=-1, scenarios=({},), ends=((-3.0, 3.0), (-3.0, 3.
 
 @pytest.fixture
 def solved(monkeypatch):
-    """Search a problem whose quantities are functions of (values, scenario) with slopes."""
+    """Search a problem whose quantities are functions of (values, scenario) with slopes.
+
+    What the functions are stays so for further searches.
+    """
 
     def call(given, functions, *, starts=2):
         class Known(Evaluator):
             def _look(self, point):
-                values = np.array([r.value(u) for r, u in zip(given.ranges, point, strict=True)])
-                scale = np.array([r.slope(u) for r, u in zip(given.ranges, point, strict=True)])
-                seen = [[f(values, s) for f in functions] for s in given.scenarios]
+                pairs = list(zip(self.problem.ranges, point, strict=True))
+                values = np.array([r.value(u) for r, u in pairs])
+                scale = np.array([r.slope(u) for r, u in pairs])
+                seen = [[f(values, s) for f in functions] for s in self.problem.scenarios]
                 numbers = np.array([[value for value, _ in row] for row in seen], float)
                 slopes = np.array([[np.array(by) * scale for _, by in row] for row in seen], float)
                 reasons = tuple("nothing here" if np.isnan(row).any() else "" for row in numbers)
                 return Seen(numbers, slopes, reasons)
 
         monkeypatch.setattr(module, "Evaluator", Known)
+        monkeypatch.setattr(solving, "Evaluator", Known)
         return module.search(given, starts=starts)
 
     return call
@@ -204,3 +212,107 @@ def test_a_steep_ridge_is_followed_to_its_end(solved):
     found = solved(given, [goal], starts=1)
     assert "kink" in found.message
     np.testing.assert_allclose(at(found, given), (1.0, 1.0), atol=0.02)
+
+
+def test_an_infinite_margin_in_one_scenario_is_simply_good(solved):
+    # at s = 1 the margin is infinite from x = 1 on; at s = 2 it is 5 - (x - 2)^2 - y^2
+    def margin(v, s):
+        x, y = v
+        if s["s"] == 1:
+            return (math.inf, (math.nan, math.nan)) if x > 1 else (2 + x, (1.0, 0.0))
+        return 5 - (x - 2) ** 2 - y**2, (-2 * (x - 2), -2 * y)
+
+    given = problem(sign=1, scenarios=({"s": 1}, {"s": 2}))
+    found = solved(given, [margin])
+    assert found.status == "ok"
+    np.testing.assert_allclose(at(found, given), (2.0, 0.0), atol=1e-5)
+    np.testing.assert_allclose(forces(found.scaled, found.shares).weights, (0.0, 1.0))
+
+
+def test_a_goal_that_is_infinite_in_every_scenario_is_without_bound(solved):
+    def margin(v, s):
+        return (math.inf, (math.nan, math.nan)) if v[0] > s["s"] else (v[0], (1.0, 0.0))
+
+    given = problem(sign=1, scenarios=({"s": 1.0}, {"s": 2.0}))
+    found = solved(given, [margin])
+    assert found.status == "unbounded"
+    assert at(found, given)[0] > 2
+
+
+def test_an_infinite_margin_above_its_bound_leads_back(solved):
+    # least (x - 3)^2 + y^2 where the margin, x and infinite beyond 1, is at most -2.9: no point of
+    # the sample
+    def margin(v, _):
+        return (math.inf, (math.nan, math.nan)) if v[0] > 1 else (v[0], (1.0, 0.0))
+
+    given = problem([("margin", -1, -2.9)])
+    found = solved(given, [lambda v, _: ((v[0] - 3) ** 2 + v[1] ** 2, (2 * v[0] - 6, 2 * v[1])),
+                           margin])  # fmt: skip
+    assert found.status == "ok"
+    np.testing.assert_allclose(at(found, given), (-2.9, 0.0), atol=1e-5)
+    rows = found.scaled.rows(np.array([0.9, 0.5]))
+    assert rows.slacks == [-ENOUGH] and not rows.met  # solvers take no infinite numbers
+    np.testing.assert_array_equal(rows.slack_slopes, [[0.0, 0.0]])
+
+
+def test_no_bound_is_told_wherever_it_is_seen_first(solved, monkeypatch):
+    # nothing but the ridge is followed, and the goal is infinite at its end only
+    def stay(scaled, begin, **_):
+        return Descent(begin, begin, 0)
+
+    def goal(v, _):
+        x, y = v
+        if abs(x - 1) + abs(y - 1) < 0.3:
+            return math.inf, (math.nan, math.nan)
+        across = -10 * np.sign(y - x)
+        return -10 * abs(y - x) - (x - 1) ** 2, (-2 * (x - 1) - across, across)
+
+    monkeypatch.setattr(module, "descend", stay)
+    monkeypatch.setattr(module, "finish", stay)
+    found = solved(problem(sign=1), [goal], starts=1)
+    assert found.status == "unbounded"
+
+
+def test_a_constraint_is_met_up_to_rounding_of_its_bound(solved):
+    for bound, scale in ((40.0, 40.0), (-1e-3, 1e-3), (0.0, 1.0)):
+        for sign in (1, -1):
+            rule = Constraint(measured("any"), sign, bound)
+            assert rule.met(bound - sign * 0.9e-8 * scale)
+            assert not rule.met(bound - sign * 1.1e-8 * scale)
+            assert not rule.met(math.nan)
+            assert rule.met(sign * math.inf) and not rule.met(-sign * math.inf)
+    # ... however much the quantity varies: least x with 1e4 x >= 1e-3
+    given = problem([("much", 1, 1e-3)], ends=((-3.0, 3.0),))
+    found = solved(given, [lambda v, _: (v[0], (1.0,)), lambda v, _: (1e4 * v[0], (1e4,))])
+    assert found.status == "ok"
+    assert 1e4 * at(found, given)[0] >= 1e-3 * (1 - 1e-8)
+    nothing = np.array([0.5])  # x = 0 misses by all of the bound
+    assert found.scaled.merit(nothing)[0] == 1
+    assert not given.met(found.scaled.look(nothing).values)
+
+
+def test_rounds_of_a_box_count_together(solved):
+    """The worst s, 0.3, lies inside of the box: scenarios are added until those near it are in.
+
+    Costs and points of all rounds are told, and the progress never goes back.
+    """
+    box = (Range("s", -1.0, 2.0, "1", False),)
+    given = problem(scenarios=solving.scenarios(box))
+    looked, shown = [], []
+
+    def goal(v, s):
+        looked.append(s["s"])
+        x, y = v[0] - 1, v[1] + 0.5
+        return x**2 + y**2 - (s["s"] - 0.3) ** 2, (2 * x, 2 * y)
+
+    solved(given, [goal])
+    looked.clear()
+    final, found = solving.robust(given, box, solving.Effort(2, 1, 1), progress=shown.append)
+    added = [s["s"] for s in final.scenarios[len(given.scenarios) :]]
+    checked = [-1 + 3 * k / 16 for k in range(1, 16)]  # Halton's sixteenths of the box
+    assert added == [min(checked, key=lambda s: abs(s - 0.3))]
+    np.testing.assert_allclose(at(found, final), (1.0, -0.5), atol=1e-5)
+    # the corner is looked at once for each point of both rounds, what was added in the second only
+    assert found.points == looked.count(-1.0) > looked.count(added[0]) + 10
+    assert len(found.starts) == 2 + 1
+    assert shown == sorted(shown) and 0.5 < shown[-1] < 1

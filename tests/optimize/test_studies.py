@@ -1,20 +1,25 @@
-"""What the studies of `validation/studies` found, looked at where it was found."""
+"""What the studies of `validation/studies` find, beside closed forms and published values."""
 
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from optimize_cases import (
+    becn_loop,
+    becn_needs,
+    crossover,
+    decay_rate,
+    gain_margin,
+    margin_at,
+    mixed_loop,
+    mixed_rest,
+    pi_loop,
+)
+from scipy.optimize import brentq
 
 import fluidcc as fc
-from fluidcc.optimize.constraints import constraint
-from fluidcc.optimize.measures import measure
-from fluidcc.optimize.points import halton
-from fluidcc.optimize.problem import Evaluator, Problem
-from fluidcc.optimize.ranges import ranges
-from fluidcc.optimize.runs import Runs
-from fluidcc.optimize.scaled import Scaled
-from fluidcc.optimize.stationary import STATIONARY, forces
+from fluidcc.optimize.stationary import STATIONARY
 
 sys.path.append(str(Path(__file__).parents[2] / "validation" / "studies"))
 
@@ -38,67 +43,138 @@ def test_less_than_the_least_threshold_leaves_the_link_idle(name, least):
     assert busy(name, least) >= 0.99 > busy(name, least - 1)
 
 
-def test_better_weights_make_quenches_stable():
-    far = fc.load("akujobi2002/homogeneous_becn_250ms")
+def sawtooth_threshold(busy, pipe):
+    """The threshold with which flows that halve together use that share of the link.
+
+    A window of x pipes at most, that grows evenly, leaves the link idle while it is below one:
+    (3/4) x^2/(x^2 - x + 1) of it is used. Source: Durresi et al. (2001), result 3 is x = 2.
+    """
+    x = (busy - np.sqrt(3 * busy * (1 - busy))) / (2 * busy - 1.5)
+    return float(pipe * (x - 1))
+
+
+def test_two_flows_need_the_threshold_of_their_sawtooth():
+    """Both start together and stay so. Packets come by the threshold before it is heard: 3 to 6."""
+    net = fc.load("durresi2001/two_front_59ms")
+    pipe = mark_front_threshold.pipe(net)
+    least = sawtooth_threshold(0.99, pipe)
+    assert sawtooth_threshold(1.0, pipe) == pytest.approx(pipe)  # result 3
+    found = mark_front_threshold.best(net, 0.99, low=round(least) - 4, high=round(least) + 8)
+    assert found.status == "ok"
+    assert 0 <= found.values["link.queue.at"] - least <= 6
+    far = sawtooth_threshold(0.99, 196.5)
+    assert busy("two_front_259ms", round(far) - 6) < 0.99 < busy("two_front_259ms", round(far) + 6)
+
+
+def test_the_best_quenches_are_where_their_bounds_meet_in_closed_form():
+    """A queue of 40 gives p_max, by W = sqrt(2/p); a crossover of 0.5 rad/s then gives w_q."""
+    p_max = becn_needs(40.0)
+    w_q = brentq(lambda w: abs(becn_loop(w, p_max)(0.5j)) - 1, 1e-5, 1e-2)
+    best = becn_red.best(
+        fc.load("akujobi2002/homogeneous_becn"), robust=False, starts=2, verification=False
+    )
+    assert best.status == "ok" and best.residual < STATIONARY
+    assert best.values["link.queue.p_max"] == pytest.approx(p_max, rel=1e-6)
+    assert best.values["link.queue.w_q"] == pytest.approx(w_q, rel=1e-5)
+    assert best.objective == pytest.approx(margin_at(becn_loop(w_q, p_max), 0.5), abs=1e-4)
+    held = {each.text: each.multiplier for each in best.active}
+    # a packet more of queue: another p_max, with the w_q that keeps the crossover
+    other = becn_needs(40.01)
+    aside = brentq(lambda w: abs(becn_loop(w, other, 40.01)(0.5j)) - 1, 1e-5, 1e-2)
+    gain = margin_at(becn_loop(aside, other, 40.01), 0.5) - best.objective
+    assert held["links.bottleneck.queue <= 40 packet"] == pytest.approx(gain / 0.01, rel=1e-2)
+
+
+def test_better_weights_end_losses_and_make_quenches_stable():
+    """Quenches of 17 % need more than the published p_max of 0.1: the average stays at max_th."""
     near = fc.load("akujobi2002/homogeneous_becn")
-    best = {"link.queue.w_q": 0.2, "link.queue.p_max": 0.02}
-    assert fc.stability(far).stable is False
-    assert fc.stability(fc.replace(far, best)).phase_margin == pytest.approx(43.974, abs=1e-3)
-    assert fc.equilibrium(near).status == "saturated"
     best = {"link.queue.w_q": 1.302877e-4, "link.queue.p_max": 0.29724771}
-    found = fc.stability(fc.replace(near, best))
-    assert found.phase_margin == pytest.approx(95.437, abs=1e-3)
-    assert found.equilibrium.links["bottleneck"].queue == pytest.approx(40.0, abs=1e-5)
+    assert becn_needs(45.0) > 0.1
+    assert fc.equilibrium(near).status == "saturated"
     lost = [
         fc.simulate_packets(net, until=60.0, warmup=20.0, seeds=(1, 2))
         .mean["flows"]["becn"]["loss_fraction"]
         for net in (near, fc.replace(near, best))
     ]  # fmt: skip
     assert lost[0] > 0.005 and lost[1] < 0.0005
-    assert set(becn_red.OVER) == set(best)
+    far = fc.load("akujobi2002/homogeneous_becn_250ms")
+    for weights, stable in (((0.002, 0.1), False), ((0.2, 0.02), True)):
+        net = fc.replace(far, dict(zip(becn_red.OVER, weights, strict=True)))
+        found = fc.stability(net)
+        queue = found.equilibrium.links["bottleneck"].queue
+        loop = becn_loop(*weights, queue, trip=0.508)
+        assert becn_needs(queue, trip=0.508) == pytest.approx(weights[1], rel=1e-9)
+        assert found.stable is stable
+        closed = margin_at(loop, crossover(loop))
+        assert found.phase_margin == pytest.approx(closed, abs=1e-6)
 
 
 def test_the_published_gains_are_the_fastest_with_their_margins():
-    net = fc.load("hollot2001/pi")
-    found = fc.stability(net)
-    rules = (
-        f"phase_margin >= {found.phase_margin!r}", f"gain_margin >= {found.gain_margin!r}"
-    )  # fmt: skip
-    problem = Problem(
-        net, ranges(net, pi_gains.OVER, where="over"), measure(net, "gain_crossover"), 1,
-        tuple(constraint(net, rule) for rule in rules), ({},), Runs(1.0, 0.0, (1,)),
-    )  # fmt: skip
-    own = np.array([r.share(v) for r, v in zip(problem.ranges, (9.64e-6, 0.53), strict=True)])
-    scaled = Scaled(Evaluator(problem), [own, *halton(2, 4)])
-    held = forces(scaled, own)
+    """Two gains, two margins that hold: a vertex, whose multipliers the closed form gives."""
+    net, published = fc.load("hollot2001/pi"), (9.64e-6, 0.53)
+
+    def margins(k, z):
+        loop = pi_loop(k, z)
+        fast = crossover(loop)
+        return np.array([fast, margin_at(loop, fast), gain_margin(loop)])
+
+    _, phase, gain = map(float, margins(*published))
+    rules = (f"phase_margin >= {phase!r}", f"gain_margin >= {gain!r}")
+    best = pi_gains.best(net, "gain_crossover", rules, starts=1)
+    assert list(best.values.values()) == pytest.approx(published, rel=1e-6)
+    slopes = np.array([
+        (margins(k * 1.001, z) - margins(k / 1.001, z),
+         margins(k, z * 1.001) - margins(k, z / 1.001))[j]
+        for j, (k, z) in enumerate(2 * [published])
+    ]).T  # fmt: skip
+    expected = -np.linalg.solve(slopes[1:].T, slopes[0])  # relaxed bounds are lower ones
+    multipliers = [each.multiplier for each in best.active]
+    assert multipliers == pytest.approx(expected, rel=1e-3)
     short = fc.stability(fc.replace(net, {"flow.rtt": 0.246 - 200 / 3750}))
     assert short.phase_margin == pytest.approx(75.0, abs=0.5)  # as published, at 246 ms
-    assert held.residual < STATIONARY
-    multipliers = [each.multiplier for each in held.active]
-    assert multipliers == pytest.approx([0.004825, 0.05704], rel=1e-3)
 
 
 def test_better_gains_are_three_times_as_fast_in_the_worst_case():
+    """120 flows at 120 ms decay most slowly, which the closed form has, too."""
     net = fc.load("hollot2001/pi")
     worst = []
     for gains in ((9.64e-6, 0.53), (3.14974e-5, 0.73828234)):
+        corners = {
+            (n, trip): decay_rate(pi_loop(*gains, n, trip)) for n in (60, 120)
+            for trip in (0.12, 0.2)
+        }  # fmt: skip
         given = dict(zip(pi_gains.OVER, gains, strict=True))
-        every = [
-            fc.stability(fc.replace(net, {**given, "flow.n": n, "flow.rtt": trip}))
-            for n in (60, 120) for trip in (0.12, 0.2)
-        ]  # fmt: skip
-        worst.append(min(-s.rightmost.real for s in every))
-        assert min(s.phase_margin for s in every) > 45 - 1e-4
-    assert worst == pytest.approx([0.043719, 0.137178], rel=1e-4)
+        slowest = fc.stability(fc.replace(net, {**given, "flow.n": 120, "flow.rtt": 0.12}))
+        worst.append(min(corners.values()))
+        assert corners[120, 0.12] == worst[-1]
+        assert -slowest.rightmost.real == pytest.approx(worst[-1], rel=1e-6)
+    loops = [pi_loop(*gains, n, trip) for n in (60, 120) for trip in (0.12, 0.2)]
+    assert min(margin_at(loop, crossover(loop)) for loop in loops) > 45 - 1e-4
+    assert worst[1] > 3 * worst[0]
 
 
 def test_one_number_of_the_steps_decides_the_linearised_model():
+    """Given eq. 7, c1 and c2 enter the loop by kappa = 1/(1/c2 + w/c1) alone."""
     net = fc.load("misra2003/mixed")
     given = fc.stability(net)
-    window = float(given.equilibrium.flows["mod"].window[0])
-    same = ecn_mod_steps.single(0.0625, 0.125, window)
-    c1 = window / (1 / same - 1 / 0.5)
+    _, _, window, _ = mixed_rest()
+    kappa = ecn_mod_steps.single(0.0625, 0.125, window)
+    loop = mixed_loop(kappa)
+    assert given.phase_margin == pytest.approx(margin_at(loop, crossover(loop)), abs=1e-6)
+    np.testing.assert_allclose(loop(given.roots[:5]), -1.0, rtol=1e-6)
+    c1 = window / (1 / kappa - 1 / 0.5)
     other = fc.stability(fc.replace(net, dict(zip(ecn_mod_steps.OVER, (c1, 0.5), strict=True))))
-    assert ecn_mod_steps.single(c1, 0.5, window) == pytest.approx(same)
-    assert other.phase_margin == pytest.approx(given.phase_margin, rel=1e-9)
-    np.testing.assert_allclose(other.roots[:5], given.roots[:5], rtol=1e-8)
+    np.testing.assert_allclose(loop(other.roots[:5]), -1.0, rtol=1e-6)
+
+
+def test_the_best_steps_have_the_kappa_of_the_decay_asked_for():
+    """Flows of one round trip, 40 ms: the slowest loop that is allowed has the largest margin."""
+    trips = np.full(10, 0.04)
+    net = fc.load("misra2003/mixed")
+    net = fc.replace(net, {f"flows.{name}.rtt": 0.04 for name in net.flow_names})
+    kappa = brentq(lambda k: decay_rate(mixed_loop(k, trips)) - 0.7, 4e-3, 1e-2)
+    best = ecn_mod_steps.margin(net, 0.7, starts=1)
+    steps = list(best.values.values())
+    assert ecn_mod_steps.single(*steps, mixed_rest(trips)[2]) == pytest.approx(kappa, rel=1e-5)
+    loop = mixed_loop(kappa, trips)
+    assert best.objective == pytest.approx(margin_at(loop, crossover(loop)), abs=1e-4)

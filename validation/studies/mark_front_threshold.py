@@ -44,9 +44,12 @@ def pipe(net: fc.Network) -> float:
     return float(net.links[0].capacity) * float(net.flows[0].rtt[0])
 
 
-def best(net: fc.Network, busy: float, *, low: int = 1) -> Optimum:
-    """The threshold with the shortest queue that keeps the link busy; starts are fixed: one run."""
-    high = round(1.3 * pipe(net))
+def best(net: fc.Network, busy: float, *, low: int = 1, high: int | None = None) -> Optimum:
+    """The threshold with the shortest queue that keeps the link busy, of all up to 1.3 pipes.
+
+    One run of each, as starts are fixed; `low` and `high` are for a part of them.
+    """
+    high = round(1.3 * pipe(net)) if high is None else high
     return fc.optimize(
         net, {"link.queue.at": (low, high)}, minimize="packets.queue_mean",
         subject_to=[f"packets.utilization >= {busy}"], whole=["link.queue.at"], trials=high,

@@ -1,0 +1,44 @@
+"""The commands `sensitivity` and `windows`."""
+
+import json
+
+import pytest
+
+IDLE = (
+    "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",
+    "--set", "link.initial.queue=0", "--set", "link.initial.average=0",
+)  # fmt: skip
+
+
+def test_a_window_without_marks_has_the_slopes_of_its_growth(run, tmp_path):
+    """One packet per round trip: W = 15 + t/R, so that dW/dR = -t/R^2 and dW/dW(0) = 1."""
+    out = tmp_path / "slopes.nc"
+    words = ("sensitivity", *IDLE, "--until", "2", "--after", "1", "--out", str(out), "--json")
+    code, text, told = run(*words)
+    assert code == 0, told
+    found = json.loads(text)
+    assert code == 0 and out.exists()
+    for key, time in (("ends", 2.0), ("means", 1.5)):
+        window = found[key]["flows.tcp.window"]
+        assert window["value"] == pytest.approx(15 + time / 0.2, rel=1e-9)
+        slopes = window["derivatives"]
+        assert slopes["flow.rtt"] == pytest.approx(-time / 0.2**2, rel=1e-9)
+        assert slopes["flow.initial.window"] == pytest.approx(1, rel=1e-9)
+
+
+def test_faulty_times_and_probabilities_are_told(run):
+    code, _, told = run("sensitivity", *IDLE, "--until", "2", "--after", "3")
+    assert code == 2 and "--after: expected a time before --until (2 s), got '3'" in told
+    code, _, told = run("windows", "misra2003/mixed", "--probability", "1.5")
+    assert code == 2 and "--probability: expected a number between 0 and 1, got '1.5'" in told
+
+
+def test_windows_are_one_table_or_one_object(run, tmp_path):
+    out, picture = tmp_path / "windows.csv", tmp_path / "windows.png"
+    words = ("windows", "misra2003/mixed", "--out", str(out), "--plot", str(picture))
+    code, text, told = run(*words)
+    assert code == 0, told
+    assert code == 0 and "newreno" in text and out.exists() and picture.exists()
+    code, text, _ = run("windows", "misra2003/mixed", "--over", "flows.mod.n=10,40", "--json")
+    biases = [point["groups"]["newreno"]["bias"] for point in json.loads(text)["points"]]
+    assert code == 0 and 0 < biases[0] < biases[1]  # smaller windows vary more
