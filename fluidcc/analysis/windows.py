@@ -25,6 +25,9 @@ MOMENTS = {
 }  # fmt: skip
 """Units of the moments of a group."""
 
+SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""Shares of the time for which quantiles are written."""
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class StationaryWindows:
@@ -49,26 +52,20 @@ class StationaryWindows:
         return {"status": self.status, "message": self.message, "groups": groups}
 
     def to_dataset(self) -> xarray.Dataset:
-        """Moments by group, and the distributions over each group's own windows, padded by NaN."""
+        """Moments by group, and the windows below which a flow is for a share of the time."""
         import xarray as xr
 
-        size = max((len(found.window) for found in self.groups.values()), default=0)
-        columns = {
-            "window": ("packet", "window"), "packets": ("1", "share of the ACKs"),
-            "time": ("1", "share of the time"),
-        }  # fmt: skip
-        data: dict[str, Any] = {}
-        for name, (unit, told) in columns.items():
-            rows = np.full((len(self.groups), size), np.nan)
-            for row, found in zip(rows, self.groups.values(), strict=True):
-                values = getattr(found, name)
-                row[: len(values)] = values
-            data[name] = (("group", "value"), rows, {"units": unit, "long_name": told})
-        for name, unit in MOMENTS.items():
-            values = [getattr(found, name) for found in self.groups.values()]
-            data[name] = ("group", np.array(values, float), {"units": unit})
-        attributes = {"status": self.status, "message": self.message}
-        return xr.Dataset(data, {"group": list(self.groups)}, attributes)
+        data: dict[str, Any] = {
+            name: ("group", self._each(name), {"units": unit}) for name, unit in MOMENTS.items()
+        }
+        rows = [[own.quantile(share) for share in SHARES] for own in self.groups.values()]
+        values = np.array(rows, float).reshape(-1, len(SHARES))
+        data["quantile"] = (("group", "share"), values, {"units": "packet"})
+        labels = {"group": list(self.groups), "share": list(SHARES)}
+        return xr.Dataset(data, labels, {"status": self.status, "message": self.message})
+
+    def _each(self, name: str) -> np.ndarray:
+        return np.array([getattr(own, name) for own in self.groups.values()], float)
 
     def __repr__(self) -> str:
         lines = [f"StationaryWindows: {self.status}"]

@@ -19,10 +19,12 @@ def _cells(point: Mapping[str, Any], view: str) -> dict[str, str]:
 def sweep(points: list[dict[str, Any]], axes: list[str], view: str) -> list[Table]:
     """The points of a grid over `axes`; `view` names the function of `summary` for them."""
     lines = [None if p.get("status") == "failed" else _cells(p, view) for p in points]
-    columns = next((list(line) for line in lines if line is not None), ["status"])
+    columns = list(dict.fromkeys(name for line in lines if line is not None for name in line))
+    columns = columns or ["status"]
     out = table(f"{len(points)} points", *axes, *columns)
     for point, line in zip(points, lines, strict=True):
         values = [number(point["set"][a]) for a in axes]
-        shown = ["failed", *[""] * (len(columns) - 1)] if line is None else list(line.values())
-        out.add_row(*values, *shown)
+        shown = {"status": "failed"} if line is None else line
+        absent = "" if line is None else number(None)
+        out.add_row(*values, *(shown.get(name, absent) for name in columns))
     return [out]

@@ -163,7 +163,7 @@ def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | No
     half = float(runs.ci95[metric.kind][metric.owner].get(metric.key, math.nan))
     holds = None
     if bound is not None and math.isfinite(value):
-        wide = bound.sign * (half if math.isfinite(half) else 0.0)
+        wide = bound.sign * (half if math.isfinite(half) else math.inf)
         holds = True if bound.met(value - wide) else None if bound.met(value + wide) else False
     text = each.name if bound is None else bound.text
     name = f"packets.{metric.kind}.{metric.owner}.{metric.key}"

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fluidcc.cli import headlines
+
 IDLE = (
     "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",
     "--set", "link.initial.queue=0", "--set", "link.initial.average=0",
@@ -17,7 +19,7 @@ def test_a_window_without_marks_has_the_slopes_of_its_growth(run, tmp_path):
     code, text, told = run(*words)
     assert code == 0, told
     found = json.loads(text)
-    assert code == 0 and out.exists()
+    assert out.exists()
     for key, time in (("ends", 2.0), ("means", 1.5)):
         window = found[key]["flows.tcp.window"]
         assert window["value"] == pytest.approx(15 + time / 0.2, rel=1e-9)
@@ -38,7 +40,21 @@ def test_windows_are_one_table_or_one_object(run, tmp_path):
     words = ("windows", "misra2003/mixed", "--out", str(out), "--plot", str(picture))
     code, text, told = run(*words)
     assert code == 0, told
-    assert code == 0 and "newreno" in text and out.exists() and picture.exists()
+    assert "newreno" in text and picture.exists()
+    names, numbers = [ln for ln in out.read_text().splitlines() if not ln.startswith("#")]
+    assert "bias" in names and len(names.split(",")) == len(numbers.split(",")) < 50
     code, text, _ = run("windows", "misra2003/mixed", "--over", "flows.mod.n=10,40", "--json")
     biases = [point["groups"]["newreno"]["bias"] for point in json.loads(text)["points"]]
     assert code == 0 and 0 < biases[0] < biases[1]  # smaller windows vary more
+
+
+def test_groups_that_come_and_go_keep_their_columns():
+    def point(**biases):
+        groups = {name: {"p": 0.1, "time_mean": 5.0, "bias": b} for name, b in biases.items()}
+        return {"set": {"x": 1}, "status": "ok" if groups else "none", "groups": groups}
+
+    (table,) = headlines.sweep([point(), point(new=0.25), point(old=0.5)], ["x"], "windows")
+    columns = {column.header: list(column.cells) for column in table.columns}
+    assert columns["new: fluid's bias"] == ["–", "0.25", "–"]  # noqa: RUF001
+    assert columns["old: fluid's bias"] == ["–", "–", "0.5"]  # noqa: RUF001
+    assert columns["status"] == ["none", "ok", "ok"]
