@@ -129,6 +129,14 @@ class AbstractBound(abc.ABC):
         """The definitions that a network settles."""
         return {}
 
+    def silent(self, measured: Any) -> str:
+        """Why the statement says nothing about what was measured; empty where it does."""
+        return ""
+
+    def settled(self, measured: Any) -> Definitions:
+        """The definitions that only what was measured settles."""
+        return {}
+
     def derivation(self) -> tuple[Identity, ...]:
         """The steps that follow from the laws by algebra."""
         return ()

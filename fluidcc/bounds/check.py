@@ -1,5 +1,6 @@
 """Judges bounds: by a search over parameters, or on one network."""
 
+import math
 from collections.abc import Callable, Iterable
 
 from fluidcc.bounds.bound import ROUNDING, AbstractBound, Definitions, every
@@ -18,6 +19,9 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
 
 Progress = Callable[[float], None]
+
+_NO_VALUE = "what is bounded is not a number on this network"
+_NO_CASE = "what is bounded was a number in no case of the search"
 
 
 def check_bound(
@@ -120,10 +124,17 @@ def _on_network(bound: AbstractBound, net: Network, given: Definitions) -> Bound
     if why:
         return BoundReport.of(bound, (), why)
     subject = bound.of_network(net)
-    measured, settled, readings = bound.measure(subject), bound.found_in(net), []
+    measured = bound.measure(subject)
+    why = bound.silent(measured)
+    if why:
+        return BoundReport.of(bound, (), why)
+    settled, readings = {**bound.found_in(net), **bound.settled(measured)}, []
     for open_axes in _combinations(bound, given):
         definitions = bound.defined({**open_axes, **settled})
         judged = bound.judge(subject, measured, definitions)
+        if math.isnan(judged.excess):
+            readings.append(Reading(definitions, UNKNOWN, False, 0, None, None, _NO_VALUE))
+            continue
         case = Case({}, subject, judged)
         wrong = case if judged.excess > ROUNDING else None
         readings.append(_reading(bound, Attack(definitions, 1, case, wrong)))
@@ -147,6 +158,6 @@ def _reading(bound: AbstractBound, found: Attack) -> Reading:
         worst = Example.of(found.smallest)
         return Reading(found.definitions, VIOLATED, False, found.searched, worst, largest)
     if largest is None:
-        return Reading(found.definitions, UNKNOWN, False, found.searched, None, None)
+        return Reading(found.definitions, UNKNOWN, False, found.searched, None, None, _NO_CASE)
     tight = largest.excess >= -bound.reached
     return Reading(found.definitions, HOLDS, tight, found.searched, largest, largest)

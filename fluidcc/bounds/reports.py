@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 HOLDS, VIOLATED, SILENT = "holds", "violated", "not applicable"
-UNKNOWN = "unknown"  # no case of the search had a meaning
+UNKNOWN = "unknown"  # no case had a meaning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,9 @@ class Reading:
     """The verdict on a bound under one set of definitions.
 
     `worst` is the smallest counterexample, or the case nearest to the bound where there is none;
-    `largest` is the case with the largest excess; `tight` tells that the bound holds and is met.
+    `largest` is the case with the largest excess; `tight` tells that the bound holds and is met;
+    `searched` counts the cases that were judged under these definitions; `why` tells why nothing
+    is known where the verdict is `unknown`.
     """
 
     definitions: Definitions
@@ -63,11 +65,13 @@ class Reading:
     searched: int
     worst: Example | None
     largest: Example | None
+    why: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "verdict": self.verdict,
+            **({"why": self.why} if self.why else {}),
             "tight": self.tight,
             "searched": self.searched,
             "definitions": dict(self.definitions),
@@ -107,7 +111,7 @@ class BoundReport:
 
     @property
     def verdict(self) -> str:
-        """`holds`, `violated` or `not applicable`, by the first reading."""
+        """`holds`, `violated`, `unknown` or `not applicable`, by the first reading."""
         return self.readings[0].verdict if self.readings else SILENT
 
     @property
@@ -144,6 +148,8 @@ class BoundReport:
         for reading in self.readings:
             words = ", ".join(f"{name}: {value}" for name, value in reading.definitions.items())
             lines.append(f"  {_verdict(reading):16s} {words}")
+            if reading.why:
+                lines.append(f"  {'':16s} {reading.why}")
             if reading.worst is not None:
                 case = reading.worst
                 lines.append(

@@ -29,7 +29,7 @@ class Attack(NamedTuple):
     """What the search under one set of definitions found."""
 
     definitions: Definitions
-    searched: int
+    searched: int  # cases that the bound was judged by, under these definitions
     largest: Case | None  # by how much the bound is missed; the nearest to it where it is not
     smallest: Case | None  # network that violates the bound
 
@@ -40,11 +40,12 @@ class _Judge:
     def __init__(self, bound: AbstractBound, definitions: Definitions) -> None:
         self._bound, self._definitions = bound, definitions
         self._known: dict[tuple, tuple[Any, Any] | None] = {}
+        self._judged: set[tuple[tuple, tuple]] = set()
 
-    @property
-    def count(self) -> int:
-        """Points that were run."""
-        return sum(known is not None for known in self._known.values())
+    def count(self, definitions: Definitions) -> int:
+        """Points judged under definitions; those without a meaning do not count."""
+        reading = tuple(definitions.items())
+        return sum(of == reading for of, _ in self._judged)
 
     def __call__(self, point: Point, definitions: Definitions) -> Case | None:
         """The case at a point; None where it has no meaning, or cannot be run."""
@@ -56,7 +57,10 @@ class _Judge:
             return None
         subject, measured = known
         judged = self._bound.judge(subject, measured, definitions)
-        return None if math.isnan(judged.excess) else Case(dict(point), subject, judged)
+        if math.isnan(judged.excess):
+            return None
+        self._judged.add((tuple(definitions.items()), key))
+        return Case(dict(point), subject, judged)
 
     def _run(self, point: Point) -> tuple[Any, Any] | None:
         try:
@@ -110,7 +114,7 @@ def _attack(
             least = min(plain, key=lambda c: _distance(c.point, ranges))
             small = _shrink(judge, definitions, ranges, least, clear)
         found.append((definitions, worst, small))
-    return [Attack(d, judge.count, worst, small) for d, worst, small in found]
+    return [Attack(d, judge.count(d), worst, small) for d, worst, small in found]
 
 
 def _worst(cases: Sequence[Case], *, relative: bool = False) -> Case:

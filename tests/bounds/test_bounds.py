@@ -3,13 +3,14 @@
 import dataclasses
 import json
 import math
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
 
 import fluidcc as fc
 from fluidcc.bibliography import bibliography, keys
-from fluidcc.bounds.bound import ROUNDING, Range, at_most
+from fluidcc.bounds.bound import ROUNDING, Judged, Range, at_most
 from fluidcc.bounds.mark_front.networks import ANY, END, FRONT, GROWS, TAIL, WHOLE, connection
 from fluidcc.bounds.mark_front.slow_start import peak
 from fluidcc.bounds.registry import BOUNDS
@@ -68,6 +69,31 @@ def test_the_same_seed_gives_the_same_cases():
     one, same, other = (attack(Sum(), [{}], budget=30, seed=s)[0] for s in (3, 3, 4))
     assert one.largest == same.largest and one.smallest == same.smallest
     assert one.largest != other.largest
+
+
+class Halves(Sum):
+    """Each reading says nothing of one half of the points; what it judges is written down."""
+
+    id = "halves"
+    axes: ClassVar = {"half": ("low", "high")}
+
+    def __init__(self):
+        self.judged = {"low": set(), "high": set()}
+
+    def judge(self, subject, measured, definitions):
+        half = definitions["half"]
+        if (subject[0] < 30) != (half == "low"):
+            return Judged(100.0, sum(subject), math.nan)
+        self.judged[half].add(subject)
+        return super().judge(subject, measured, definitions)
+
+
+def test_cases_count_where_they_are_judged():
+    bound = Halves()
+    found = attack(bound, [{"half": "low"}, {"half": "high"}], budget=40, seed=1)
+    counted = {one.definitions["half"]: one.searched for one in found}
+    assert counted == {half: len(points) for half, points in bound.judged.items()}
+    assert all(counted.values())
 
 
 # -- verdicts ---------------------------------------------------------------------------------
@@ -181,55 +207,6 @@ def test_least_threshold_of_full_use_is_not_enough():
     assert report.verdict == "violated"
     needed = {"marks": TAIL, "side": "less leaves it idle at times"}
     assert fc.check_bound("mark_front.full_use", definitions=needed, budget=4).verdict == "holds"
-
-
-# -- BMCC and drops, in packets ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("figure", ["without ECN (figure 7)", "with ECN (figure 8)"])
-def test_sack_starves_bmcc_at_a_full_target_and_not_at_a_lower_one(figure):
-    bound = BOUNDS["bmcc.starved_by_sack"]
-    paper = bound.defined({"sack": figure})
-    nets = {gamma: bound.subject({"gamma": gamma}, paper) for gamma in (0.8, 0.98, 1.0)}
-    seen = {gamma: bound.measure(net) for gamma, net in nets.items()}
-
-    def missed(gamma, definitions):
-        return bound.judge(nets[gamma], seen[gamma], definitions).excess
-
-    assert missed(1.0, paper) < 0 and missed(0.98, paper) < 0 < missed(0.8, paper)
-    assert seen[0.8].flight > 4 * seen[1.0].flight
-
-
-def test_a_router_of_the_paper_is_found_to_be_one():
-    report = fc.check_bound("bmcc.starved_by_sack", fc.load("qazi2010/mix_bmcc_router_ecn"))
-    assert len(report.readings) == 2 and report.verdict == "holds"
-    assert report.readings[0].definitions["sack"].startswith("with ECN")
-    assert report.readings[0].definitions["network"].startswith("the paper's: 40 ms")
-    other = fc.check_bound("bmcc.starved_by_sack", fc.load("qazi2010/two_bmcc_router"))
-    assert "beside bulk SACK flows" in other.message
-
-
-def test_recoveries_turn_into_timeouts_between_10_and_15_percent_of_drops():
-    """The link is idle for other reasons below, and never above."""
-    report = fc.check_bound("ecn_mod.drops_do_harm")
-    found = {tuple(r.definitions.values()): r.verdict for r in report.readings}
-    for side in ("none up to 10 %", "some from 15 % on"):
-        assert found[side, "half of the recoveries are timeouts"] == "holds"
-        assert found[side, "utilisation below 0.95"] == "violated"
-    (step,) = report.derivation
-    assert step == "TCP's window at one loss in nine packets: 4"
-
-
-def test_drops_of_a_network_settle_the_side():
-    bound = BOUNDS["ecn_mod.drops_do_harm"]
-    found = {}
-    for n in (10.0, 50.0, 200.0):
-        net = bound.subject({"n": n, "rtt": 0.05 if n == 50 else 0.1}, {})
-        found[n] = fc.check_bound("ecn_mod.drops_do_harm", net)
-    assert [len(found[n].readings) for n in found] == [3, 0, 3]
-    sides = [found[n].readings[0].definitions["side"] for n in (10.0, 200.0)]
-    assert sides == ["none up to 10 %", "some from 15 % on"]
-    assert "between its limits" in found[50.0].message
 
 
 # -- networks, faults, command line -----------------------------------------------------------

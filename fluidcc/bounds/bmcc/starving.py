@@ -17,17 +17,19 @@ from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.packets.accounts.moments import ratio
 from fluidcc.scenario.paths import replace
 
 DROPS, ECN = "without ECN (figure 7)", "with ECN (figure 8)"
 PAPER = "the paper's: 40 ms, a pipe of buffer, 3 and 3 flows; target utilisation 0.95 to 1"
 LOWER = "the paper's, target utilisation 0.8 to 1"
 ANY = "any numbers, round trips and buffers; target utilisation 0.95 to 1"
+ANY_LOWER = "any numbers, round trips and buffers; target utilisation 0.8 to 1"
 RATE, FLIGHT = "below a tenth of a SACK flow's rate", "two packets in flight"
 _TENTH, _TWO = 0.1, 2.0
-_TRIP, _THREE = 0.04, 3  # s; flows of each kind
 _TARGET, _LOWER = 0.95, 0.8  # least target utilisations
 _SCENARIOS = {DROPS: "qazi2010/mix_bmcc_router", ECN: "qazi2010/mix_bmcc_router_ecn"}
+_GAMMA = "links.bottleneck.queue.gamma"
 _FIRST, _LAST = 30.0, 70.0  # s; SACK comes in between 10 and 12 s
 
 
@@ -51,20 +53,20 @@ class Starved(AbstractBound):
     )
     engine: ClassVar[str] = "packets"
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"network": (PAPER, LOWER, ANY), "sack": (DROPS, ECN), "starved": (RATE, FLIGHT)}
+        {"network": (PAPER, LOWER, ANY, ANY_LOWER), "sack": (DROPS, ECN), "starved": (RATE, FLIGHT)}
     )
     networks: ClassVar[tuple[str, ...]] = ("network", "sack")
     readings: ClassVar[tuple[Mapping[str, str], ...]] = every(
-        {"network": axes["network"], "sack": axes["sack"]}
+        {"network": (PAPER, LOWER, ANY), "sack": axes["sack"]}
     )
     quick: ClassVar[int] = 16
     clear: ClassVar[float] = 0.05
 
     def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
         """What the paper leaves open; any flows, and SACK at round trips of its own."""
-        least = _LOWER if definitions["network"] == LOWER else _TARGET
+        least = _LOWER if definitions["network"] in (LOWER, ANY_LOWER) else _TARGET
         gamma = Range(least, 1.0, 1.0, small=(1.0, least))
-        if definitions["network"] != ANY:
+        if definitions["network"] in (PAPER, LOWER):
             return {"gamma": gamma}
         return {
             "bmcc": Range(1.0, 4.0, 3.0, "whole"),
@@ -79,11 +81,8 @@ class Starved(AbstractBound):
     def subject(self, point: Point, definitions: Definitions) -> Network:
         """The scenario of the figure, or two groups alone."""
         marks = definitions["sack"] == ECN
-        if definitions["network"] != ANY:
-            from fluidcc.scenario.files import load
-
-            path = "links.bottleneck.queue.gamma"
-            return replace(load(_SCENARIOS[definitions["sack"]]), {path: point["gamma"]})
+        if definitions["network"] in (PAPER, LOWER):
+            return _of_figure(definitions["sack"], point["gamma"])
         rtt = point["rtt"]
         capacity = point["share"] * (point["bmcc"] + point["sack"]) / rtt
         shortest = rtt * min(1.0, point["ratio"])
@@ -110,7 +109,9 @@ class Starved(AbstractBound):
         flows = packet_means(subject, until=_LAST, warmup=_FIRST)["flows"]
         bmcc, sack = (flows[subject.flow_names[k]] for k in _groups(subject))
         packets = bmcc["goodput"] / (8 * float(subject.links[0].packet_size))
-        return Shares(bmcc["goodput"] / sack["goodput"], packets * bmcc["rtt_mean"])
+        # without ACKs there is no mean round trip
+        flight = packets * bmcc["rtt_mean"] if packets > 0 else 0.0
+        return Shares(ratio(bmcc["goodput"], sack["goodput"]), flight)
 
     def judge(self, subject: Network, measured: Shares, definitions: Definitions) -> Judged:
         """The share, or the flight by Little's law."""
@@ -119,23 +120,48 @@ class Starved(AbstractBound):
         return at_most(measured.flight, _TWO)
 
     def obstacle(self, net: Network) -> str:
-        """BMCC and SACK over a BMCC router."""
-        if not isinstance(net.links[0].queue, LoadFactor) or len(_groups(net)) != 2:
+        """What of section 4.2 a network is not."""
+        link, groups = net.links[0], [net.flows[k] for k in _groups(net)]
+        if not isinstance(link.queue, LoadFactor) or len(groups) != 2:
             return "it speaks of BMCC flows beside bulk SACK flows over a BMCC router"
+        bmcc, sack = groups
+        if not isinstance(bmcc.feedback, Told) or not isinstance(sack.feedback, Loss | MarkTail):
+            return "it speaks of BMCC that load factors tell, and SACK that drops or marks tell"
+        gamma = float(link.queue.gamma)
+        if not _LOWER <= gamma <= 1.0:
+            return f"it speaks of target utilisations from {_LOWER:g} to 1, not of {gamma:g}"
+        if any(f.start.high >= _FIRST for f in groups):
+            return f"it speaks of flows of both kinds that have started by {_FIRST:g} s"
+        crossed = len(net.flows) > 2 or float(link.cross) > 0 or link.voice is not None
+        if crossed and not _is_figure(net, _sack_told(sack), gamma):
+            return "it speaks of both kinds alone, or with the paper's cross traffic and values"
         return ""
 
     def found_in(self, net: Network) -> Definitions:
-        """Whether SACK has ECN, and whether round trips, buffer and numbers are the paper's."""
-        bmcc, sack = (net.flows[k] for k in _groups(net))
-        found = [net.links[0].buffer / net.links[0].capacity]
-        found += [v for f in (bmcc, sack) for v in (*np.ravel(f.rtt), np.sum(f.n))]
-        paper = [_TRIP, _TRIP, _THREE, _TRIP, _THREE]
-        same = len(found) == len(paper) and np.allclose(found, paper)
-        low = float(net.links[0].queue.gamma) < _TARGET  # type: ignore[attr-defined]
-        return {
-            "network": (LOWER if low else PAPER) if same else ANY,
-            "sack": ECN if isinstance(sack.feedback, MarkTail) else DROPS,
-        }
+        """Whether SACK has ECN, and whether all but gamma is the paper's."""
+        told = _sack_told(net.flows[_groups(net)[1]])
+        gamma = float(net.links[0].queue.gamma)  # type: ignore[attr-defined]
+        kinds = (PAPER, LOWER) if _is_figure(net, told, gamma) else (ANY, ANY_LOWER)
+        return {"network": kinds[gamma < _TARGET], "sack": told}
+
+
+def _of_figure(sack: str, gamma: float) -> Network:
+    """The scenario of a figure, at a target utilisation."""
+    from fluidcc.scenario.files import load
+
+    return replace(load(_SCENARIOS[sack]), {_GAMMA: gamma})
+
+
+def _is_figure(net: Network, sack: str, gamma: float) -> bool:
+    """Whether a network is the scenario of a figure, whatever its title."""
+    from fluidcc.scenario.tables import tables
+
+    own, paper = tables(net), tables(_of_figure(sack, gamma))
+    return all(own[part] == paper[part] for part in ("links", "flows"))
+
+
+def _sack_told(sack: Flows) -> str:
+    return ECN if isinstance(sack.feedback, MarkTail) else DROPS
 
 
 def _groups(net: Network) -> list[int]:
