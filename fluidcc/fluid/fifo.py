@@ -28,8 +28,8 @@ _LEAST_SLOPE = 1e-6  # s + q(s)/C is flat while nothing arrives
 def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     """Time s at which packets that leave a queue at `leaving` entered it: s + wait(s) = leaving.
 
-    Newton's method for times of shape (m,) between times that are known to be too early and too
-    late, as the wait may have kinks anywhere; differentiable.
+    Newton's method for times of shape (m,), kept between the latest that was too early and the
+    earliest that was too late, as the wait may have kinks anywhere; differentiable.
     """
 
     def newton(s: Num) -> tuple[Num, Num]:
@@ -41,7 +41,8 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
         excess, ahead = lax.stop_gradient(newton(s))
         low, high = jnp.where(excess < 0, s, low), jnp.where(excess < 0, high, s)
         inside = ((ahead > low) & (ahead < high)) | (ahead == s)
-        ahead = jnp.where(inside, ahead, 0.5 * (low + high))
+        middle = 0.5 * (low + high)
+        ahead = jnp.where(inside | ~jnp.isfinite(middle), ahead, middle)
         moved = jnp.abs(ahead - s) > 1e-15 * (jnp.abs(s) + jnp.abs(leaving - s))
         return ahead, low, high, moved & (excess != 0), turn + 1
 

@@ -20,6 +20,7 @@ from fluidcc.fluid.track import Track
 from fluidcc.fluid.trial import Carry, Reading, Stepper, Trial
 
 _JUMP = 1e-9
+_TIE = 1e-9  # of the step: lags so near to a breaking point have reached it
 """Of a value and of its change in a step: what differs by more across an event has jumped."""
 MAX_PASSES = 12
 MAX_CHATTER = 40
@@ -130,11 +131,38 @@ class Machine(Stepper):
         high = jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, latest)
         return Reading(reading.index, following, low, high, behind, ahead)
 
+    def met(self, carry: Carry, t: Array, y: Array, reading: Reading) -> Array:
+        """Lags (M,) that have reached the breaking point ahead of them."""
+        _, lags, _ = self.delayed(carry._replace(reading=reading), t, y)
+        return reading.ahead <= t - lags + _TIE * self.step
+
+    def pass_by(
+        self, carry: Carry, t: Array, y: Array, reading: Reading, met: Array
+    ) -> tuple[Reading, Array]:
+        """Reading once all breaking points are passed that lags have met at (t, y), and the lowest
+        derivative that jumps at them in what each lag reads, (M,).
+
+        What lags read behind a breaking point moves their arguments: of packets that found an empty
+        queue none enters while nothing arrives.
+        """
+
+        def on(state: tuple[Reading, Array, Array]) -> tuple[Reading, Array, Array]:
+            reading, met, below = state
+            order = lowest(self.system, carry.track, reading.following)
+            below = jnp.where(met, jnp.minimum(below, order), below)
+            reading = self.read_on(carry.track, reading, met)
+            return reading, self.met(carry, t, y, reading), below
+
+        start = (reading, met, jnp.full((self.lags,), LAST_ORDER, jnp.int32))
+        reading, _, below = lax.while_loop(lambda state: jnp.any(state[1]), on, start)
+        return reading, below
+
     def jumps(self, before: Array, after: Array) -> Array:
         """Whether values (U,) jump to what is remembered just after, (U,)."""
         size, half = before.size, after.size // 2
         value, rise = after[:size], after[half : half + size]
-        return jnp.abs(value - before) > _JUMP * (jnp.abs(value) + self.step * jnp.abs(rise))
+        large = jnp.maximum(jnp.abs(value), jnp.abs(before)) + self.step * jnp.abs(rise)
+        return jnp.abs(value - before) > _JUMP * large
 
     def failure(self, carry: Carry, trial: Trial, unsettled: Array, accept: Array) -> Array:
         """Status after a trial."""
@@ -196,17 +224,25 @@ class Machine(Stepper):
             kinked = hit[used : used + signs.size]
             signs = jnp.where(kinked, -signs, signs)
             event = event | jnp.any(kinked)
-        reading, tie = carry.reading._replace(index=trial.index), trial.arguments + 1e-9 * self.step
-        reached = hit[hit.size - self.lags :] | (reading.ahead <= tie)
-        below = jnp.where(reached, lowest(system, track, reading.following), LAST_ORDER)
-        later = below[None] + integrations(system, (t, y, trial.z, self.args, mode))
+        reading = carry.reading._replace(index=trial.index)
+        met = reading.ahead <= trial.arguments + _TIE * self.step
+        reading, below = self.pass_by(carry, t, y, reading, hit[hit.size - self.lags :] | met)
+        later = lax.cond(
+            jnp.any(below < LAST_ORDER),
+            lambda: below[None] + integrations(system, (t, y, trial.z, self.args, mode)),
+            lambda: jnp.full((carry.track.breaks.shape[1] - 2, self.lags), LAST_ORDER, jnp.int32),
+        )
+        # laws that are constant by pieces show nothing of a value that jumps
+        later = jnp.where(below[None] == 0, jnp.minimum(later, 1), later)
         orders = jnp.min(later, axis=1, initial=LAST_ORDER)
         orders = jnp.where(event, jnp.minimum(orders, 1), orders)
         new = jnp.any(orders < LAST_ORDER)
-        # lags that vanish may pass it now, before it is known what jumps in an event
-        track = tr.add_break(track, new, t, carry.node + 1, jnp.where(event, 0, orders))
-        reading = self.read_on(track, reading, reached)
-        reading = self.read_on(track, reading, reading.ahead <= tie)
+        # lags that vanish may pass it now, before it is known what jumps
+        track = tr.add_break(track, new, t, carry.node + 1, jnp.zeros_like(orders))
+        renewed = carry._replace(track=track)
+        reading = self.read_on(track, reading, jnp.zeros_like(met))
+        met = self.met(renewed, t, y, reading)
+        reading, _ = self.pass_by(renewed, t, y, reading, met)
         arrived = carry._replace(mode=mode, signs=signs, reading=reading, track=track)
         z, lags, index = self.delayed(arrived, t, y)
         reading = reading._replace(index=index)

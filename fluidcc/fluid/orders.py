@@ -39,17 +39,22 @@ def integrations(system: System, at: tuple[Array, Array, Array, Args, Array]) ->
         return jnp.concatenate([system.slope(*parts), record(*parts)])
 
     felt = jax.jacfwd(both)(jnp.concatenate([y, z])) != 0.0
-    lags = np.arange(size)[:, None] == np.array(system.lag_of, int)
-    by_state, by_lag = felt[:, :n], felt[:, n:].astype(int) @ lags.T.astype(int) > 0
+    by_state, by_lag = felt[:, :n], jnp.zeros((felt.shape[0], size), bool)
+    by_lag = by_lag.at[:, np.array(system.lag_of, int)].max(felt[:, n:])
     if system.leading:
-        leads = np.zeros((size, size), int)
+        leads = np.zeros((size, size), bool)
         for lag, others in system.leading:
-            leads[list(others), lag] = 1
-        by_lag = by_lag | (by_lag.astype(int) @ leads > 0)
+            leads[list(others), lag] = True
+        by_lag = by_lag | _joined(by_lag, jnp.asarray(leads))
     else:  # lags by the state: it moves at once all that is read
         by_state = by_state | jnp.any(by_lag, axis=1, keepdims=True)
     found, reach = jnp.where(by_lag[n:], 0, LAST_ORDER), by_lag[:n]
     for times in range(1, LAST_ORDER):
-        via = by_state.astype(int) @ reach.astype(int) > 0
+        via = _joined(by_state, reach)
         found, reach = jnp.where(via[n:], jnp.minimum(found, times), found), via[:n]
     return found
+
+
+def _joined(first: Array, second: Array) -> Array:
+    """Where a way leads through both of two relations."""
+    return first.astype(jnp.float32) @ second.astype(jnp.float32) > 0

@@ -133,17 +133,27 @@ class Stepper:
         The state goes back onto the kink, as far as it is from it: what a step that lands there
         needs is its limit from this side, also where the right-hand side jumps.
         """
+        return self.system.slope(t, self.beside(t, y, z, mode, signs), z, self.args, mode)
+
+    def beside(self, t: Array, y: Array, z: Array, mode: Array, signs: Array) -> Array:
+        """The state on the side of all kinks that holds: one that strayed over a kink, on it."""
         kinks = self.system.kinks
-        if kinks is not None and signs.size:
+        if kinks is None or not signs.size:
+            return y
 
-            def distances(y: Array) -> Array:
-                return kinks(t, y, z, self.args, mode)
+        def distances(y: Array) -> Array:
+            return kinks(t, y, z, self.args, mode)
 
-            away, towards = distances(y), jax.jacfwd(distances)(y)
-            least = _BESIDE * (jnp.abs(towards) @ jnp.abs(y))
-            back = jnp.where(signs * away < least, signs * least - away, 0.0)
-            y = y + (back / jnp.sum(towards**2, axis=1)) @ towards
-        return self.system.slope(t, y, z, self.args, mode)
+        def back(moved: Array, kink: tuple[Array, ...]) -> tuple[Array, None]:
+            sign, away, towards = kink
+            least = _BESIDE * jnp.sum(jnp.abs(towards) * jnp.abs(y))
+            away, norm = away + towards @ moved, jnp.sum(towards**2)
+            short = (sign * away < least) & (norm > 0.0)
+            length = jnp.where(short, (sign * least - away) / jnp.where(short, norm, 1.0), 0.0)
+            return moved + length * towards, None
+
+        rows = (signs, distances(y), jax.jacfwd(distances)(y))
+        return y + lax.scan(back, jnp.zeros_like(y), rows)[0]
 
     def trial(self, carry: Carry, h: Array) -> Trial:
         """Classical Runge-Kutta step of length h, and the slope at its end.
@@ -172,7 +182,8 @@ class Stepper:
         """Functions that are positive up to the next event: modes, kinks, breaking points."""
         parts = []
         if self.system.events is not None:
-            parts.append(self.system.events.guards(t, y, z, self.args, carry.mode))
+            beside = self.beside(t, y, z, carry.mode, carry.signs)
+            parts.append(self.system.events.guards(t, beside, z, self.args, carry.mode))
         if self.system.kinks is not None:
             parts.append(carry.signs * self.system.kinks(t, y, z, self.args, carry.mode))
         ahead = carry.reading.ahead
