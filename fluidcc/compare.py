@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -18,15 +18,16 @@ from fluidcc.analysis.windows import windows_at
 from fluidcc.counterparts import in_packets
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import link_signal
-from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
+from fluidcc.fluid.simulate import FlowsRun, LinkRun, Trajectory, simulate, uniform_mesh
 from fluidcc.network import Network
 from fluidcc.packets.accounts.results import half_width
-from fluidcc.packets.accounts.series import affordable
+from fluidcc.packets.accounts.series import shortest
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 
 POINTS = 4001  # of trajectories: one number of them, so that they are compiled once
 _PER_TRIP = 2  # samples at least: delayed loops take two round trips or more for a turn
+_MOST = 40_000_000  # numbers in a trajectory: 320 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Comparison:
     packets: PacketRuns
     until: float
     warmup: float
+    message: str = ""  # which engine's periods are not told, and why
 
     @functools.cached_property
     def outside(self) -> tuple[str, ...]:
@@ -79,6 +81,7 @@ class Comparison:
             "rows": rows,
             "until": self.until,
             "warmup": self.warmup,
+            "message": self.message,
             "outside": list(self.outside),
             "windows": {name: found.to_dict() for name, found in self.windows.items()},
             "fluid_status": None if self.fluid is None else self.fluid.status.name,
@@ -101,6 +104,7 @@ class Comparison:
         attrs = {
             "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
             "message": self.equilibrium.message, "outside": "; ".join(self.outside),
+            "periods": self.message,
         }  # fmt: skip
         return xr.Dataset(data, coords, attrs)
 
@@ -114,6 +118,7 @@ class Comparison:
                 f"{_short(r.packets) + half:>24s}"
             )
         lines += [f"flows.{name}: {found.told()}" for name, found in self.windows.items()]
+        lines += filter(None, [self.message])
         return "\n".join([*lines, *(f"outside: {reason}" for reason in self.outside)])
 
 
@@ -133,7 +138,9 @@ def compare(
     """Run the fluid model and the packet simulator on one network and set them side by side.
 
     Means count from `warmup` on. `deviation` is the standard deviation of a queue over time, and
-    `period` that of its oscillation, by one rule in both engines (`repeating_period`).
+    `period` that of its oscillation, by one rule in both engines (`repeating_period`). It needs two
+    samples in the shortest round trip; where these are more numbers than are kept, 40 million of
+    the fluid or 20 million of the packets, that engine has no period, and `message` says so.
 
     Parameters
     ----------
@@ -156,26 +163,63 @@ def compare(
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
     rest = equilibrium(net)
-    points = np.linspace(0.0, until, _count(net, until))
+    wanted = _wanted(net, until)
+    known = wanted <= max(POINTS, _MOST // _width(as_fluid(net)))
+    points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
     if trajectory:
         fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
-    sample = until / (len(points) - 1)  # of the packets, as often
-    if not affordable(plan(net), sample, until, len(seeds)):
-        sample = None
+    sample, seen = _sample(wanted, until, shortest(plan(net), until, len(seeds)))
     packets = simulate_packets(
         net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress
     )
-    late = points >= warmup
-    results = (rest, fluid, packets, late)
-    rows = (*_link_rows(as_fluid(net), *results), *_flow_rows(net, *results))
-    return Comparison(rows, rest, fluid, packets, until, warmup)
+    late, told = points >= warmup, _Told(known or not trajectory, seen)
+    links = _link_rows(as_fluid(net), rest, fluid, packets, late, told)
+    rows = (*links, *_flow_rows(net, rest, fluid, packets, late))
+    message = told.message(until / (wanted - 1))
+    return Comparison(rows, rest, fluid, packets, until, warmup, message)
 
 
-def _count(net: Network, until: float) -> int:
+class _Told(NamedTuple):
+    """Which engine's samples are near enough to each other for a period."""
+
+    fluid: bool
+    packets: bool
+
+    def message(self, needed: float) -> str:
+        """Why one has no period, if so; it would need a sample every `needed` seconds."""
+        untold = [name for name, known in self._asdict().items() if not known]
+        if not untold:
+            return ""
+        cure = "a shorter run" if self.packets else "a shorter run or fewer seeds"
+        return (
+            f"no period is told for {' and '.join(untold)}: that needs a sample every {needed:.3g} "
+            f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
+        )
+
+
+def _wanted(net: Network, until: float) -> int:
     """How many points show what swings with the round trips: fewer would tell a false period."""
-    trips = [float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows]
-    return max(POINTS, math.ceil(_PER_TRIP * until / min(trips, default=until)) + 1)
+    trip = min(float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows)
+    return math.ceil(_PER_TRIP * until / trip) + 1
+
+
+def _width(net: Network) -> int:
+    """Numbers at one point of a trajectory."""
+    own = len(dataclasses.fields(LinkRun)) * len(net.links)
+    paces = sum(np.size(flows.rtt) for flows in net.flows)
+    return own + (len(dataclasses.fields(FlowsRun)) - 1) * paces  # n is no series
+
+
+def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool]:
+    """Time between samples of the packets, at least `least` [s], and whether they tell a period.
+
+    Those that do not are as many as a picture needs, or none.
+    """
+    if least <= until / (wanted - 1):
+        return max(least, until / (max(POINTS, wanted) - 1)), True
+    usual = until / (POINTS - 1)
+    return usual if least <= usual else None, False
 
 
 def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> tuple[Any, Any]:
@@ -219,8 +263,9 @@ def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
 
 
 def _link_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
-) -> list[Row]:
+    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any,
+    told: _Told,
+) -> list[Row]:  # fmt: skip
     rows = []
     for k, name in enumerate(net.link_names):
         run = None if fluid is None else fluid.links[name]
@@ -237,11 +282,11 @@ def _link_rows(
             seen = _seen(net, runs, "links", name, quantity)
             rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_rest), mean, *seen))
         moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
-        rows += _oscillation_rows(name, moving, runs)
+        rows += _oscillation_rows(name, moving, runs, told)
     return rows
 
 
-def _oscillation_rows(name: str, moving: Any, runs: PacketRuns) -> list[Row]:
+def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, told: _Told) -> list[Row]:
     """Standard deviation and period of a queue; a period needs half of the packet runs.
 
     Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
@@ -250,8 +295,8 @@ def _oscillation_rows(name: str, moving: Any, runs: PacketRuns) -> list[Row]:
     moved, period, seen = None, None, []
     if moving is not None:
         moved = _number(moving[1].std())
-        period = repeating_period(*moving) if moved and moved > 1 else None
-    if runs.series is not None and np.mean(spread) > 1:
+        period = repeating_period(*moving) if told.fluid and moved and moved > 1 else None
+    if told.packets and runs.series is not None and np.mean(spread) > 1:
         series = runs.series["link_system"].sel(link=name)
         times = series["time"].to_numpy()
         after = times >= runs.warmup

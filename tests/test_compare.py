@@ -1,10 +1,18 @@
 """Both engines side by side, and the formulas of the model that they share."""
 
+import importlib
+from typing import Any
+
 import pytest
 import sympy as sp
 
 import fluidcc as fc
+from fluidcc.cli import report
 from fluidcc.latex import queue_equations, window_equation
+from fluidcc.packets.accounts import series
+from fluidcc.packets.layout.plan import plan
+
+sides = importlib.import_module("fluidcc.compare")  # the name in `fluidcc` is the function's
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +109,50 @@ def test_a_cycle_of_a_thousandth_of_the_run_keeps_its_period():
     both = fc.compare(fc.load("alizadeh2010/dctcp"), until=3.6, warmup=0.72, seeds=(1,))
     period = next(row for row in both.rows if row.name.endswith(".period"))
     assert period.fluid == pytest.approx(1.09775e-3, rel=5e-3)
+
+
+def of_few_numbers(monkeypatch, most, **options) -> Any:
+    """One run of DCTCP, whose queue swings, with so many numbers to keep at most."""
+    monkeypatch.setattr(series, "_MOST", most)
+    monkeypatch.setattr(sides, "_MOST", most)
+    both = fc.compare(fc.load("alizadeh2010/dctcp"), warmup=0.02, seeds=(1,), **options)
+    rows: Any = {row.name.split(".")[2]: row for row in both.rows}
+    assert rows["deviation"].packets > 1
+    return both, rows["period"]
+
+
+def test_samples_too_coarse_for_a_period_tell_none_and_why(monkeypatch):
+    """Two samples in each round trip of 100 us are 4401; 4300 are too coarse, if by little."""
+    both, period = of_few_numbers(monkeypatch, 4300 * 29, until=0.22, trajectory=False)
+    assert both.packets.series.sizes["time"] == 4001 and period.packets is None
+    said = both.to_dict()["message"]
+    assert "no period is told for packets: that needs a sample every 5e-05 s" in said
+    assert "fewer seeds" in said and said in repr(both)
+    assert said == both.to_dataset().attrs["periods"]
+    assert any(said in str(line.plain) for line in report._fluid_lines(both.to_dict()))
+    both, period = of_few_numbers(monkeypatch, 4300 * 17, until=0.22)
+    assert (period.fluid, period.packets, both.packets.series) == (None, None, None)
+    assert "for fluid and packets" in both.message and both.fluid.time.size == 4001
+
+
+def test_a_short_run_of_many_numbers_keeps_its_period(monkeypatch):
+    """Of 2001 samples that it needs, 3000 may be taken: the period is that of 4001."""
+    fewer = of_few_numbers(monkeypatch, 3000 * 29, until=0.1)
+    usual = of_few_numbers(monkeypatch, 20_000_000, until=0.1)
+    sizes = [both.packets.series.sizes["time"] for both, _ in (fewer, usual)]
+    assert sizes == [3001, 4001] and fewer[0].message == usual[0].message == ""
+    assert fewer[1].packets == pytest.approx(usual[1].packets, rel=1e-2)
+    assert fewer[1].fluid == usual[1].fluid
+
+
+def test_a_minute_of_a_fast_network_in_numbers():
+    """The default of the command line: 1 200 001 points of the fluid, too many of five runs."""
+    net = fc.load("alizadeh2010/dctcp")
+    wanted = sides._wanted(net, 60.0)
+    assert wanted == 1_200_001 and wanted <= sides._MOST // sides._width(net)
+    least = series.shortest(plan(net), 60.0, 5)
+    assert least == pytest.approx(60 * 5 * 29 / 20e6)
+    assert sides._sample(wanted, 60.0, least) == (60.0 / 4000, False)
 
 
 def test_a_warmup_beyond_the_end_is_refused():

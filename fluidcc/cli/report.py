@@ -386,6 +386,8 @@ def _fluid_lines(result: Mapping[str, Any]) -> list[Text]:
     lines = []
     if result["fluid_status"] not in (None, "ok") or "not to be trusted" in result["fluid_message"]:
         lines.append(verdict(False, f"Fluid run: {result['fluid_message']}"))
+    if result["message"]:
+        lines.append(verdict(None, result["message"]))
     if result["outside"]:
         lines.append(verdict(None, "Outside of what the fluid model holds for:"))
         lines += [Text(f"  {reason}") for reason in result["outside"]]

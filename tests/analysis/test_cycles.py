@@ -286,6 +286,51 @@ def test_a_cycle_of_two_turns_is_one_period():
     assert found.period == pytest.approx(14.0, rel=1e-3) and found.spread < 1e-3
 
 
+def waves(gaps) -> Any:
+    """A run that rises through its middle after each of the gaps and ends in the last but one."""
+    starts = np.cumsum(gaps)
+    time = np.linspace(0.0, 0.98 * starts[-1], 8001)
+    course = 30 + np.sin(2 * np.pi * np.interp(time, [0.0, *starts], np.arange(len(gaps) + 1)))
+    link = SimpleNamespace(queue=course, average=course)
+    return SimpleNamespace(time=time, links={"l": link}, flows={})
+
+
+ORDER = np.arange(62)
+UNEVEN_GAPS = {
+    f"jitter {seed}": 1 + 0.005 * np.random.default_rng(seed).standard_normal(62)
+    for seed in range(5)
+} | {"quasi-periodic": 1 + 0.006 * np.sin(2 * np.pi * 0.618 * ORDER)}
+
+
+@pytest.mark.parametrize("gaps", UNEVEN_GAPS.values(), ids=UNEVEN_GAPS)
+def test_gaps_that_do_not_come_back_are_no_period_doubling(gaps):
+    """Sums of more gaps are more even, but none comes back."""
+    found, settled = taken.of_trajectory(waves(gaps), "because")
+    assert (found.status, settled) == ("simulated", False) and "rises" not in found.message
+    starts, end = np.cumsum(gaps), 0.98 * np.sum(gaps)
+    late = np.diff(starts[(starts > end / 2 + 0.5) & (starts < end)])  # after a trough
+    assert found.period == pytest.approx(np.mean(late), rel=1e-4)
+    assert found.spread == pytest.approx(np.ptp(late) / np.mean(late), abs=2e-4)
+
+
+def test_gaps_that_come_back_are_one_with_jitter_too():
+    """Jitter of 0.5 % does not make a period of 2 gaps one of 4 or 6, whose sums are more even."""
+    jitter = 1 + 0.005 * np.random.default_rng(1).standard_normal(62)
+    found, _ = taken.of_trajectory(waves(np.where(ORDER % 2, 6.0, 8.0) * jitter), "because")
+    assert "after 2 rises" in found.message and found.period == pytest.approx(14.0, rel=5e-3)
+    deep = np.resize([6.0, 8.0, 6.3, 8.2], 62)
+    found, _ = taken.of_trajectory(waves(deep), "because")
+    assert "after 4 rises" in found.message and found.period == pytest.approx(28.5, rel=1e-3)
+
+
+def test_what_repeats_in_part_has_no_spread():
+    """The gaps, from 0.94 to 1.06 s, are not the period told."""
+    gaps = 1 + 0.06 * np.sin(2 * np.pi * 0.618 * ORDER)
+    found, settled = taken.of_trajectory(waves(gaps), "because")
+    assert (found.status, settled) == ("simulated", False) and "in part" in found.message
+    assert found.period is not None and found.spread is found.to_dict()["spread"] is None
+
+
 @pytest.mark.parametrize(("trips", "ends"), [(7.0, [100]), (250.0, [100, 400, 1600, 3000])])
 def test_simulations_last_as_long_as_their_period_needs(monkeypatch, trips, ends):
     """The period is given in round trips; slow ones pass for a transient at first."""

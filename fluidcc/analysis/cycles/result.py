@@ -53,8 +53,8 @@ class Cycle:
     whether all others are inside the unit circle, None where that is not known. `error` is by how
     much period and extremes changed, relatively, from mesh to mesh; the last mesh is better than
     that. `spread` is the range of the periods in a simulation, relative to their mean: how well it
-    repeats. A delay equation has `states`, the extremes of each component, in place of links and
-    flows.
+    repeats; None where it repeats but in part. A delay equation has `states`, the extremes of each
+    component, in place of links and flows.
     """
 
     period: float | None

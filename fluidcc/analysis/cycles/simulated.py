@@ -36,6 +36,8 @@ _POINTS = 32001  # of these; one number of them, so that it is compiled once
 _AGAIN = 4  # periods that a run has to repeat
 _FEW = 1.5  # at least: how much longer a run is made that has too few of them
 _TURNS = 6  # most rises after which a cycle may repeat
+_REPEATS = 3  # of each gap at least: two may be alike by chance
+_NEARER = 0.2  # of how far gaps are apart: what more rises leave of it at most
 _UNEVEN = 0.05  # relative: from where on they are no one period
 _REST = 0.01  # of the greatest value: ranges of what has come to rest
 _LASTING = 0.8  # of the range in the half before: what falls below this decays
@@ -128,6 +130,7 @@ def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
             return not_known(
                 f"no cycle found: the simulation does not repeat, {told} ({why})"
             ), False
+        spread = None  # of the gaps, which are not the period told
         note += f"; it repeats in part, {told}"
     else:
         note += f"; {len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
@@ -141,24 +144,34 @@ def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
         {name: FlowsCycle(tuple(ends(w) for w in f.window.T)) for name, f in run.flows.items()},
         (), "simulated", note, spread=spread,
     )  # fmt: skip
-    settled = len(gaps) >= _AGAIN * turns and spread < EVEN and even(leading[late])
+    evenly = spread is not None and spread < EVEN and even(leading[late])
+    settled = evenly and len(gaps) >= _AGAIN * turns
     return with_turns(found, turns), settled
 
 
-def _rhythm(starts: np.ndarray) -> tuple[int, float | None, float]:
+def _rhythm(starts: np.ndarray) -> tuple[int, float, float]:
     """Number of rises after which they come evenly, the mean period, and the range of the periods
     relative to it.
 
-    The fewest that do so; one rise where none does.
+    More rises than one are taken where the gaps come back one by one, far nearer than with fewer
+    rises: the sums of more gaps are more even for jitter alone, which nothing repeats.
     """
-    found = []
-    for turns in range(1, min(_TURNS, (len(starts) - 1) // 2) + 1):
-        periods = starts[turns:] - starts[:-turns]
-        mean = float(np.mean(periods))
-        found.append((turns, mean, float(np.ptp(periods)) / mean))
-        if found[-1][2] < EVEN:
-            return found[-1]
-    return found[0]
+    gaps = np.diff(starts)
+    best, apart = 1, float(np.ptp(gaps))
+    for turns in range(2, min(_TURNS, len(gaps) // _REPEATS) + 1):
+        if _periods(starts, best)[1] < EVEN:
+            break
+        own = max(float(np.ptp(gaps[phase::turns])) for phase in range(turns))
+        if own < _NEARER * apart:
+            best, apart = turns, own
+    return best, *_periods(starts, best)
+
+
+def _periods(starts: np.ndarray, turns: int) -> tuple[float, float]:
+    """Mean of the periods of so many rises, and their range relative to it."""
+    periods = starts[turns:] - starts[:-turns]
+    mean = float(np.mean(periods))
+    return mean, float(np.ptp(periods)) / mean
 
 
 def even(values: np.ndarray) -> bool:

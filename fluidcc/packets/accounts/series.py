@@ -50,8 +50,8 @@ def sample_times(plan: Plan, period: float | None, until: float, runs: int) -> n
         return np.zeros(0)
     if not (math.isfinite(period) and 0 < period <= until):
         raise PacketError(f"sample: expected a time in (0, until] in s, got {period!r}")
-    if not affordable(plan, period, until, runs):
-        least = _rounded_up(_least(plan, until, runs))
+    if period < shortest(plan, until, runs):
+        least = _rounded_up(shortest(plan, until, runs))
         raise PacketError(
             f"sample: expected at least {least:g} s, or fewer seeds, which makes "
             f"{_MOST} numbers, got {period:g} s"
@@ -59,13 +59,8 @@ def sample_times(plan: Plan, period: float | None, until: float, runs: int) -> n
     return period * np.arange(math.floor(until / period * (1 + 1e-12)) + 1)
 
 
-def affordable(plan: Plan, period: float, until: float, runs: int) -> bool:
-    """Whether series with this period are not too many numbers."""
-    return period >= _least(plan, until, runs)
-
-
-def _least(plan: Plan, until: float, runs: int) -> float:
-    """The shortest period that is not too many numbers [s]."""
+def shortest(plan: Plan, until: float, runs: int) -> float:
+    """The shortest period of samples that is not too many numbers [s]."""
     return until * _columns(plan) * runs / _MOST
 
 
