@@ -176,6 +176,7 @@ def simulated(seed: int) -> tuple[float, float]:
 
 def stationary(repetitions: int) -> None:
     """The mean of one stationary window."""
+    fc.stationary_window(Reno(), 2 * P, reaction=PerMark())  # compiles
     results, (own, rival) = race(
         repetitions, lambda: fc.stationary_window(Reno(), P, reaction=PerMark()),
         lambda: simulated(1),
@@ -200,6 +201,7 @@ def bounds(repetitions: int) -> None:
         return found
 
     shares = []
+    fc.check_bound(BOUND, budget=4)  # compiles
     with mock.patch("fluidcc.packets.run.simulate_packets", watched):
         for _ in range(repetitions):
             inside = 0.0
