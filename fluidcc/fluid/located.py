@@ -19,8 +19,8 @@ from fluidcc.fluid.system import Args, System
 from fluidcc.fluid.track import Track
 from fluidcc.fluid.trial import Carry, Reading, Stepper, Trial
 
-_JUMP = 1e-9
 _TIE = 1e-9  # of the step: lags so near to a breaking point have reached it
+_JUMP = 1e-9
 """Of a value and of its change in a step: what differs by more across an event has jumped."""
 MAX_PASSES = 12
 MAX_CHATTER = 40

@@ -109,16 +109,10 @@ class Sensitivity:
         }
         kept = {path: {k: v[k] for k in ("links", "flows")} for path, v in by.items()}
         names = _quantities(self.run.net)
-        told = {
-            "means": {name: self.mean(name) for name in names},
-            "ends": {name: self.end(name) for name in names},
-        }
-        few = ("value", "derivatives", "unit")
-        short = {
-            key: {name: {k: found.to_dict()[k] for k in few} for name, found in each.items()}
-            for key, each in told.items()
-        }
-        return {**self.run.to_dict(), "slopes": kept, "after": self.after, **short}
+        means = {name: _brief(self.mean(name)) for name in names}
+        ends = {name: _brief(self.end(name)) for name in names}
+        rest = {"after": self.after, "means": means, "ends": ends}
+        return {**self.run.to_dict(), "slopes": kept, **rest}
 
     def to_dataset(self) -> xarray.Dataset:
         """The trajectory, and its derivatives along the dimension `parameter`, with units."""
@@ -290,6 +284,12 @@ def _named(net: Network, found: Any) -> tuple[dict[str, LinkRun], dict[str, Flow
             for name, v, flows in zip(net.flow_names, groups, net.flows, strict=True)
         },
     )
+
+
+def _brief(found: Gradient) -> dict[str, Any]:
+    """A gradient's numbers and unit alone."""
+    told = found.to_dict()
+    return {name: told[name] for name in ("value", "derivatives", "unit")}
 
 
 def _quantities(net: Network) -> list[str]:
