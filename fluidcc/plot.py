@@ -47,7 +47,7 @@ def plot(*results: Any) -> Figure:
     if not results:
         raise TypeError("plot: expected at least one result, got none")
     drawn = [_drawing(result) for result in results]
-    with _house_style():
+    with house_style():
         height = sum(height for _, height in drawn)
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         ratios = [height for _, height in drawn]
@@ -60,11 +60,12 @@ def plot(*results: Any) -> Figure:
 def save(result: Any, path: Path) -> None:
     """Draw a result into a file: png, pdf or svg, by its ending."""
     figure = plot(result)
-    with _house_style():
+    with house_style():
         figure.savefig(path)
 
 
-def _house_style() -> Any:
+def house_style() -> Any:
+    """The context in which figures of this project are drawn and saved."""
     with as_file(files("fluidcc") / "fluidcc.mplstyle") as style:
         return rc_context(fname=style)
 

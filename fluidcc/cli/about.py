@@ -23,9 +23,8 @@ def listing(what: str, *, json: bool) -> None:
     if what not in _KINDS:
         close = nearest(what, list(_KINDS), 1)
         raise ScenarioError([Fault("list", "", " or ".join(_KINDS), f"'{what}'", close)])
-    found: Any = []  # this version draws no figure of a paper
-    if what != "figures":
-        found = list(bundled.scenarios()) if what == "scenarios" else _laws()
+    listed = {"scenarios": lambda: list(bundled.scenarios()), "laws": _laws, "figures": _figures}
+    found: Any = listed[what]()
     if json:
         sys.stdout.write(to_json({what: found}) + "\n")
     elif what == "scenarios":
@@ -33,7 +32,7 @@ def listing(what: str, *, json: bool) -> None:
     elif what == "laws":
         _print_laws(found)
     else:
-        console().print("This version draws no figure of a paper.")
+        _print_figures(found)
 
 
 def _print_scenarios() -> None:
@@ -43,6 +42,28 @@ def _print_scenarios() -> None:
     out.columns[1].justify = "left"
     for name, file in bundled.scenarios().items():
         out.add_row(name, tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
+    console().print(out)
+
+
+def _figures() -> list[dict[str, Any]]:
+    """Figures: paper, number, panels, title and the function that draws each."""
+    from fluidcc.papers.making import wanted
+
+    return [
+        {
+            "paper": r.paper, "figure": r.number, "panels": list(r.panels), "title": r.title,
+            "function": f"{r.paper}.{r.draw.__name__}",
+        }
+        for r in wanted(())
+    ]  # fmt: skip
+
+
+def _print_figures(figures: list[dict[str, Any]]) -> None:
+    out = table("Figures", "name", "panels", "title")
+    out.columns[2].justify = "left"
+    for figure in figures:
+        name = f"{figure['paper']}/{figure['figure']}"
+        out.add_row(name, " ".join(figure["panels"]), figure["title"])
     console().print(out)
 
 

@@ -33,6 +33,7 @@ from fluidcc.cli.options import (
     share,
     times,
 )
+from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import advise, deliver, evaluate, progress, told
 from fluidcc.cli.slopes import gradient, sensitivity
 
@@ -334,6 +335,10 @@ def bounds(
 
         verb = partial(check_bounds, names=only or (), budget=size, seed=start)
         deliver(task, evaluate(task, verb, doing="bounds", reports=True), "bounds")
+
+
+app.command()(figures)
+app.command()(validate)
 
 
 @app.command()

@@ -75,11 +75,7 @@ def prepare(
 
     Without a scenario there is no network, and nothing to change.
     """
-    _keep_compiled()
-    if fast_cpu:
-        from fluidcc.fluid.cpu import fast_cpu as switch_on
-
-        switch_on()
+    begin(fast_cpu)
     typed = {path: value_of(text) for path, text in _split("--set", changes or (), faults).items()}
     from fluidcc.scenario.files import load
     from fluidcc.scenario.paths import replace
@@ -93,6 +89,15 @@ def prepare(
     axes = _grid(over or (), net or loaded, faults)
     _check_files(out, plot, faults)
     return Task(net, typed, axes, json, out, plot)
+
+
+def begin(fast_cpu: bool) -> None:
+    """Prepare JAX for a command, before it is imported."""
+    _keep_compiled()
+    if fast_cpu:
+        from fluidcc.fluid.cpu import fast_cpu as switch_on
+
+        switch_on()
 
 
 def _keep_compiled() -> None:

@@ -140,12 +140,12 @@ def _save(task: Task, result: Any) -> None:
 
         rows = list(task.axes) if task.axes else list(results.ROWS)
         origin = results.provenance(task.net, command_line())
-        with _written("--out", task.out):
+        with written("--out", task.out):
             results.write(_dataset(result, task.out), task.out, rows, origin)
     if task.plot is not None:
         from fluidcc.plot import save
 
-        with _written("--plot", task.plot):
+        with written("--plot", task.plot):
             save(result, task.plot)
 
 
@@ -156,7 +156,7 @@ def _dataset(result: Any, path: Path) -> "Dataset":
 
 
 @contextmanager
-def _written(option: str, path: Path) -> Iterator[None]:
+def written(option: str, path: Path) -> Iterator[None]:
     """What stops a file from being written is a fault of its option."""
     try:
         yield

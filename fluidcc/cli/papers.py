@@ -1,0 +1,127 @@
+"""Figures of the papers, and verdicts on their claims."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fluidcc.cli.flags import FastCPU, Json
+from fluidcc.cli.options import begin
+from fluidcc.cli.run import SOME_FAILED, progress, told, written
+
+if TYPE_CHECKING:
+    from fluidcc.papers.making import Made
+    from fluidcc.papers.store import Store
+
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Fewer and shorter runs than the published ones.")
+]
+Results = Annotated[
+    Path | None,
+    typer.Option("--results", help="Folder of finished runs, which are not done again."),
+]
+
+
+def _store(results: Path | None) -> "Store":
+    from fluidcc.papers.store import Store, default_folder
+
+    return Store(results or default_folder())
+
+
+def figures(
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PAPER|PAPER/FIGURE|all]...", help="Which; all if none is named."),
+    ] = None,
+    quick: Quick = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder for PDF, PNG and CSV.")] = Path(
+        "figures"
+    ),
+    results: Results = None, json: Json = False, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """The figures of the papers, by packets with the fluid model beside them."""
+    with told():
+        begin(fast_cpu)
+        from fluidcc.papers.making import make_figures
+        from fluidcc.results import to_json
+
+        with written("--out", out):
+            done = make_figures(
+                which or (), folder=out, store=_store(results), quick=quick, showing=progress,
+                made=(lambda _: None) if json else _print_figure,
+            )  # fmt: skip
+        if json:
+            sys.stdout.write(to_json({"figures": [made.to_dict() for made in done]}) + "\n")
+        _finish({place: why for made in done for place, why in made.failures.items()})
+
+
+def _print_figure(made: "Made") -> None:
+    from fluidcc.cli.report import console
+
+    out = console()
+    out.print(f"{made.recipe.name}: {made.recipe.title}  [{made.seconds:.1f} s]", style="bold",
+              markup=False)  # fmt: skip
+    for line in made.notes[1:]:
+        out.print(f"  {line}", markup=False)
+    out.print(f"  {made.files[0]}", markup=False)
+
+
+def _finish(failures: dict[str, str]) -> None:
+    for place, why in failures.items():
+        typer.echo(f"failed: {place}: {why}", err=True)
+    if failures:
+        raise typer.Exit(SOME_FAILED)
+
+
+def validate(
+    papers: Annotated[
+        list[str] | None, typer.Argument(metavar="[PAPER|all]...", help="All if none is named.")
+    ] = None,
+    quick: Quick = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a report with figures: .html.")
+    ] = None,
+    results: Results = None, json: Json = False, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """One verdict for each claim of the papers, with numbers, engine and reason."""
+    with told():
+        begin(fast_cpu)
+        from fluidcc.papers.ledger import chosen
+        from fluidcc.papers.making import validate as judge_all
+        from fluidcc.results import to_json
+
+        named, store = chosen(papers or ()), _store(results)
+        found, failures = judge_all(named, store=store, quick=quick, showing=progress)
+        if report is not None:
+            from fluidcc.papers.report import write
+
+            with written("--report", report):
+                failures |= write(report, found, store=store, quick=quick, showing=progress)
+        rows = [verdict.to_dict() for verdict in found]
+        if json:
+            sys.stdout.write(to_json({"claims": rows}) + "\n")
+        else:
+            _print_verdicts(rows)
+        _finish(failures)
+
+
+def _print_verdicts(rows: list[dict[str, Any]]) -> None:
+    from fluidcc.cli.report import console, table
+    from fluidcc.papers.judging import VERDICTS
+
+    out = console()
+    for paper in dict.fromkeys(row["paper"] for row in rows):
+        own = [row for row in rows if row["paper"] == paper]
+        shown = table(f"Claims of {paper}", "claim", "verdict", "engine", "why")
+        for column in shown.columns:
+            column.justify = "left"
+        for row in own:
+            under = f" (reading: {row['reading']})" if row["reading"] else ""
+            shown.add_row(row["id"], row["verdict"] + under, row["engine"], row["why"])
+        out.print(shown)
+    counts = table("Verdicts", "paper", *VERDICTS)
+    for paper in dict.fromkeys(row["paper"] for row in rows):
+        own = [row["verdict"] for row in rows if row["paper"] == paper]
+        counts.add_row(paper, *(str(own.count(v)) for v in VERDICTS))
+    out.print(counts)

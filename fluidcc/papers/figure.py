@@ -1,0 +1,199 @@
+"""What a figure shows, as data: panels of curves, with what the paper prints beside them."""
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.bundled import bundled
+from fluidcc.papers.samples import interval
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from fluidcc.papers.lab import Lab
+
+PACKETS, FLUID = "packets", "fluid"
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One curve: `y` over `x`, both of shape (points,).
+
+    Parameters
+    ----------
+    label
+        What it belongs to, such as a protocol: curves of one label have one colour.
+    x, y
+        Numbers, or categories in `x`.
+    half
+        Half widths of 95 % intervals, or None.
+    engine
+        ``packets`` (solid, with marks) or ``fluid`` (dashed, no marks).
+    dense
+        Samples over time rather than points of their own: a thin line without marks.
+    note
+        Said of it in the legend beside the label, such as ``first seed``.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    half: np.ndarray | None = None
+    engine: str = PACKETS
+    dense: bool = False
+    note: str = ""
+
+
+def measured(label: str, x: Any, samples: np.ndarray, **how: Any) -> Curve:
+    """A curve of means over seeds with their 95 % intervals; samples of shape (points, seeds)."""
+    mean, half = interval(samples)
+    return Curve(label, np.asarray(x), mean, half, **how)
+
+
+def modelled(label: str, x: Any, y: Any, **how: Any) -> Curve:
+    """A curve of the fluid model; what is NaN is left out."""
+    return Curve(label, np.asarray(x), np.asarray(y, float), engine=FLUID, **how)
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """A number that the paper prints: a point where `x` is given, else a line or a band.
+
+    Parameters
+    ----------
+    text
+        Said in the legend, such as ``43 % (VI.A)``.
+    y
+        A number, or the two ends of a range.
+    x
+        Where it holds, or None for everywhere.
+    label
+        The curve that it belongs to, for its colour; "" for none.
+    """
+
+    text: str
+    y: float | tuple[float, float]
+    x: float | None = None
+    label: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A map: `z` over the grid of `x` and `y`, shape (y, x).
+
+    Parameters
+    ----------
+    label
+        Of the colour bar, with the unit.
+    x, y, z
+        Places and values; NaN stays blank.
+    middle
+        The value where colours change sides, such as 0 of a rightmost root; None for one ramp.
+    contours
+        Values that get a line of their own.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    middle: float | None = None
+    contours: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One pair of axes; labels carry the unit in brackets."""
+
+    xlabel: str
+    ylabel: str
+    curves: Sequence[Curve] = ()
+    printed: Sequence[Printed] = ()
+    field: Field | None = None
+    title: str = ""
+    xscale: str = "linear"
+    yscale: str = "linear"
+    ylim: tuple[float | None, float | None] = (None, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a figure is made.
+
+    Parameters
+    ----------
+    paper, number, title
+        ``becn``, ``4`` and what it shows.
+    draw
+        Function of a `Lab` that returns the panels.
+    needs
+        Names of the experiments that it asks for.
+    panels
+        Letters of the panels, where the paper has such.
+    about
+        One sentence on what is drawn and how it was obtained; the docstring of `draw`.
+    """
+
+    paper: str
+    number: str
+    title: str
+    draw: Callable[["Lab"], Sequence[Panel]]
+    needs: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """``becn/4``."""
+        return f"{self.paper}/{self.number}"
+
+    @property
+    def about(self) -> str:
+        """What is drawn, in a sentence."""
+        return " ".join((self.draw.__doc__ or "").split())
+
+
+def figure(
+    number: str, title: str, *, needs: Sequence[str] = (), panels: Sequence[str] = ()
+) -> Callable[[Callable], Callable]:
+    """Declare a function of ``paper_figs`` as that of a figure; arguments as in `Recipe`."""
+
+    def mark(draw: Callable) -> Callable:
+        draw.__dict__["recipe"] = (number, title, tuple(needs), tuple(panels))
+        return draw
+
+    return mark
+
+
+@cache
+def content(folder: str, name: str) -> "ModuleType":
+    """A module of the content that comes with the package, such as ``paper_figs/becn.py``."""
+    file = Path(str(bundled(folder) / f"{name}.py"))
+    spec = importlib.util.spec_from_file_location(f"{folder.replace('/', '_')}_{name}", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {file}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names(folder: str) -> list[str]:
+    """Modules of a folder of content."""
+    files = sorted(f.name for f in bundled(folder).iterdir())
+    return [f.removesuffix(".py") for f in files if f.endswith(".py")]
+
+
+@cache
+def recipes(paper: str) -> Mapping[str, Recipe]:
+    """The figures of a paper by number, in the order of the module."""
+    found = {}
+    for value in vars(content("paper_figs", paper)).values():
+        if "recipe" in getattr(value, "__dict__", {}):
+            number, title, needs, panels = value.recipe
+            found[number] = Recipe(paper, number, title, value, needs, panels)
+    return MappingProxyType(found)

@@ -1,0 +1,224 @@
+"""Verdicts on claims, and the rules by which they are reached.
+
+The rules are stated here, before any run:
+
+* Significant means that the 95 % interval over seeds (Student's t, of differences seed by seed)
+  excludes equality.
+* A number is `reproduced` if it lies within our interval, or within 10 % of our mean where a claim
+  does not state another tolerance. If it is not, but our runs show an effect in the same direction,
+  significantly, it is `ordering_only`; in the opposite direction `contradicted`.
+* An order is `reproduced` if it is significant at more than half of the points and significantly
+  wrong at none, `contradicted` if the opposite order is, and `not_reproduced` otherwise.
+* Quantities are alike if their means differ by at most 5 % at more than half of the points and by
+  no more than 10 % at any, where a claim does not state other tolerances.
+
+Nothing is tuned to meet a printed number. What a paper leaves open is varied (readings).
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fluidcc.papers.samples import interval
+
+VERDICTS = (
+    "reproduced", "ordering_only", "not_reproduced", "contradicted", "under_specified",
+    "not_applicable",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """A verdict with its numbers.
+
+    Parameters
+    ----------
+    verdict
+        One of `VERDICTS`.
+    why
+        One sentence that says why, with the numbers.
+    value, half
+        Our number or numbers, and half widths of their 95 % intervals; None where there are none.
+    unit
+        Of both.
+    engine
+        ``packets``, ``fluid``, ``analytic``, or several joined by ``+``.
+    """
+
+    verdict: str
+    why: str
+    value: Any = None
+    half: Any = None
+    unit: str = ""
+    engine: str = "packets"
+
+
+def judge(
+    *ids: str, needs: Sequence[str] = (), readings: Sequence[str] = ()
+) -> Callable[[Callable], Callable]:
+    """Declare a function of ``validation/claims`` as the rule of some claims.
+
+    Parameters
+    ----------
+    ids
+        Of the claims.
+    needs
+        Names of the experiments that the rule asks for.
+    readings
+        Names of readings under which it is asked again where the text leaves something open.
+    """
+
+    def mark(rule: Callable) -> Callable:
+        rule.__dict__["judges"] = (ids, tuple(needs), tuple(readings))
+        return rule
+
+    return mark
+
+
+def told(mean: Any, half: Any = None, unit: str = "") -> str:
+    """A number with its interval and unit, in few digits."""
+    text = f"{float(mean):.3g}"
+    if half is not None and np.isfinite(half):
+        text += f" ± {float(half):.2g}"
+    return f"{text} {unit}".rstrip()
+
+
+def near(
+    theirs: float | Sequence[float],
+    samples: Any,
+    *,
+    unit: str = "",
+    tolerance: float = 0.1,
+    absolute: float = 0.0,
+    neutral: float | None = None,
+    what: str = "",
+    engine: str = "packets",
+) -> Judgement:
+    """Judge a printed number, or a range [low, high], by our samples, shape (seeds,).
+
+    Parameters
+    ----------
+    theirs, samples
+        What is printed, and ours; one number of a model is an array of one.
+    unit, what, engine
+        Unit, the quantity in words, and the engine.
+    tolerance, absolute
+        Allowed distance, relative to our mean and in the unit.
+    neutral
+        The value of no effect (0 for a difference, 1 for a ratio), where there is a direction.
+    """
+    mean, half = (float(v) for v in interval(np.atleast_1d(np.asarray(samples, float))))
+    low, high = float(np.min(theirs)), float(np.max(theirs))
+    reach = max(tolerance * abs(mean), absolute, 0.0 if np.isnan(half) else half)
+    printed = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    said = f"{what}: {told(mean, half, unit)} against {printed} {unit}".removeprefix(": ").rstrip()
+    common = {"value": mean, "half": half, "unit": unit, "engine": engine}
+    if not np.isfinite(mean):
+        return Judgement("not_reproduced", f"{said}: no number came out", **common)
+    if low - reach <= mean <= high + reach:
+        return Judgement("reproduced", said, **common)
+    if neutral is not None:
+        sure = 0.0 if np.isnan(half) else half
+        ours, sign = mean - neutral, np.sign((low + high) / 2 - neutral)
+        if ours * sign > sure:
+            return Judgement("ordering_only", f"{said}: the direction alone is right", **common)
+        if ours * sign < -sure:
+            return Judgement("contradicted", f"{said}: the other way round", **common)
+    return Judgement("not_reproduced", said, **common)
+
+
+def ordered(
+    less: np.ndarray,
+    more: np.ndarray,
+    *,
+    x: Sequence[Any] = (),
+    what: str = "",
+    unit: str = "",
+    engine: str = "packets",
+) -> Judgement:
+    """Judge the claim that `less` is below `more`; samples of shape (points, seeds) or (seeds,).
+
+    `x` labels the points, `what` says which is claimed to be below which. The value is the mean
+    difference over all points.
+    """
+    one, other = np.atleast_2d(less), np.atleast_2d(more)
+    gaps = other - one
+    mean, half = interval(gaps)
+    sound = np.isfinite(mean)
+    half = np.where(np.isfinite(half), half, 0.0)
+    right, wrong = (mean > half) & sound, (mean < -half) & sound
+    count = int(sound.sum())
+    ends = f"{told(np.nanmean(one), unit=unit)} and {told(np.nanmean(other), unit=unit)}"
+    if count > 1:
+        tally = f" in the mean; significant at {right.sum()} of {count} points"
+        tally += f", wrong at {_listed(wrong, x)}" if wrong.any() else ""
+    else:
+        tally = f", {'' if right.any() or wrong.any() else 'not '}significant"
+    said = f"{what}: {ends}{tally}"
+    verdict = "not_reproduced"
+    if 2 * right.sum() > count and not wrong.any():
+        verdict = "reproduced"
+    elif 2 * wrong.sum() > count and not right.any():
+        verdict = "contradicted"
+    whole, width = interval(gaps[sound].mean(axis=0)) if count else (np.nan, np.nan)
+    return Judgement(verdict, said, float(whole), float(width), unit, engine)
+
+
+def _listed(which: np.ndarray, x: Sequence[Any]) -> str:
+    """The points where something holds: their labels, or how many."""
+    points = np.flatnonzero(which).tolist()
+    return ", ".join(str(x[k]) for k in points) if len(x) else f"{len(points)} points"
+
+
+def alike(
+    one: np.ndarray,
+    other: np.ndarray,
+    *,
+    x: Sequence[Any] = (),
+    usual: float = 0.05,
+    most: float = 0.1,
+    what: str = "",
+    engine: str = "packets",
+) -> Judgement:
+    """Judge the claim that two quantities are comparable; samples as in `ordered`.
+
+    `usual` and `most` are the relative differences allowed at more than half of the points, and at
+    any. The value is the largest relative difference.
+    """
+    ours, theirs = np.atleast_2d(one), np.atleast_2d(other)
+    apart = ours.mean(axis=1) / theirs.mean(axis=1) - 1
+    sound = np.isfinite(apart)
+    apart, sizes = apart[sound], np.abs(apart[sound])
+    worst = int(np.argmax(sizes))
+    place = f" at {x[int(np.flatnonzero(sound)[worst])]}" if len(x) else ""
+    said = (
+        f"{what}: they differ by {100 * apart[worst]:+.1f} % at most{place}, "
+        f"by {100 * np.median(sizes):.1f} % in the median"
+    )
+    if 2 * (sizes <= usual).sum() > sizes.size and sizes.max() <= most:
+        verdict = "reproduced"
+    else:
+        verdict = "contradicted" if (sizes > most).all() else "not_reproduced"
+    return Judgement(verdict, said, float(apart[worst]), None, "1", engine)
+
+
+def shown(
+    holds: bool, why: str, *, engine: str, otherwise: str = "contradicted", **numbers: Any
+) -> Judgement:
+    """Judge by a condition that was computed: `reproduced` if it holds, else `otherwise`."""
+    return Judgement("reproduced" if holds else otherwise, why, engine=engine, **numbers)
+
+
+def all_of(*parts: Judgement) -> Judgement:
+    """Judge a claim of several parts by the least favourable of them; all are told."""
+    rank = {name: k for k, name in enumerate(VERDICTS)}
+    worst = max(parts, key=lambda part: rank[part.verdict])
+    engines = "+".join(dict.fromkeys(e for part in parts for e in part.engine.split("+")))
+    return dataclasses.replace(worst, why="; ".join(p.why for p in parts), engine=engines)
+
+
+def outside(why: str) -> Judgement:
+    """The claim is outside of what a model can judge."""
+    return Judgement("not_applicable", why, engine="")

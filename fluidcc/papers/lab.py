@@ -1,0 +1,145 @@
+"""Performs the experiments that figures and claims are made from, and keeps what they gave."""
+
+import concurrent.futures
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.fluid.simulate import simulate
+from fluidcc.network import Network
+from fluidcc.packets.entry import entry_points
+from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.run import simulate_packets
+from fluidcc.papers.experiments import Experiment, experiments
+from fluidcc.papers.samples import Courses, Rests, Runs
+from fluidcc.papers.store import Store
+from fluidcc.scenario.files import dumps
+
+Progress = Callable[[float], None]
+
+
+class Lab:
+    """Experiments of one paper, performed when they are first asked for.
+
+    Parameters
+    ----------
+    store
+        Where results are kept.
+    paper
+        Short name of the paper; experiments of others are asked for as ``paper/name``.
+    quick
+        Whether runs are those of the quick preset.
+    reading
+        A reading of what the paper leaves open: experiments are taken under it where they have it.
+    """
+
+    def __init__(
+        self, store: Store, paper: str, *, quick: bool = False, reading: str | None = None
+    ) -> None:
+        self.store, self.paper, self.quick, self.reading = store, paper, quick, reading
+        self.failures: dict[str, str] = {}
+
+    def under(self, reading: str | None) -> "Lab":
+        """The same experiments under a reading; failures are noted in both."""
+        other = Lab(self.store, self.paper, quick=self.quick, reading=reading)
+        other.failures = self.failures
+        return other
+
+    def experiment(self, name: str) -> Experiment:
+        """An experiment by its name, under the reading where it has that."""
+        paper, _, own = name.rpartition("/")
+        found = experiments(paper or self.paper, quick=self.quick)
+        return found.get(f"{own}@{self.reading}") or found[own]
+
+    def perform(self, names: Iterable[str], progress: Progress | None = None) -> None:
+        """Do the packet runs of experiments that are not kept yet, as many at once as there are
+        processors. What an interrupt leaves undone is done the next time.
+        """
+        wanted = {self.experiment(name).name: self.experiment(name) for name in names}
+        todo = [
+            (experiment, k)
+            for experiment in wanted.values()
+            for k in range(len(experiment.x))
+            if self.store.find("packets", _about(experiment, k)) is None
+        ]
+        if not todo:
+            return
+        entry_points()  # compiled once, before there are threads
+        sizes = [experiment.until * experiment.seeds for experiment, _ in todo]
+        done = 0.0
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            jobs = {
+                pool.submit(self._runs, experiment, k): size
+                for (experiment, k), size in zip(todo, sizes, strict=True)
+            }
+            try:
+                for job in concurrent.futures.as_completed(jobs):
+                    job.result()
+                    done += jobs[job]
+                    if progress is not None:
+                        progress(done / sum(sizes))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _runs(self, experiment: Experiment, k: int) -> Mapping[str, Any] | None:
+        """The runs of one point; None, and a note, where they failed."""
+
+        def make() -> Mapping[str, Any]:
+            found = simulate_packets(
+                experiment.net(k), until=experiment.until, warmup=experiment.warmup,
+                seeds=range(1, experiment.seeds + 1), sample=experiment.sample, threads=1,
+            )  # fmt: skip
+            series = None
+            if found.series is not None:
+                series = found.series.isel(seed=0).to_dict()
+            return {"runs": found.to_dict()["runs"], "series": series}
+
+        try:
+            return self.store.keep("packets", _about(experiment, k), make)
+        except PacketError as error:
+            self.failures[f"{experiment.name} at {experiment.x[k]}"] = str(error)
+            return None
+
+    def packets(self, name: str) -> Runs:
+        """Packet runs of an experiment, one entry for each point."""
+        experiment = self.experiment(name)
+        return Runs(experiment, [self._runs(experiment, k) for k in range(len(experiment.x))])
+
+    def ask(self, verb: Callable[..., Any], net: Network, *args: Any, **options: Any) -> Any:
+        """What a verb of the fluid model says of a network, as plain data, kept for the next time.
+
+        Raises what the verb raises.
+        """
+        about = {"verb": verb.__name__, "args": args, "scenario": dumps(net), **options}
+        return self.store.keep("fluid", about, lambda: verb(net, *args, **options).to_dict())
+
+    def _each(self, name: str, verb: Callable[..., Any], **options: Any) -> tuple[Experiment, list]:
+        experiment, found = self.experiment(name), []
+        for k, x in enumerate(experiment.x):
+            try:
+                found.append(self.ask(verb, experiment.net(k), **options))
+            except ValueError as error:
+                self.failures[f"{experiment.name} at {x}, {verb.__name__}"] = str(error)
+                found.append(None)
+        return experiment, found
+
+    def rests(self, name: str) -> Rests:
+        """Equilibria of the fluid model at the points of an experiment."""
+        return Rests(*self._each(name, equilibrium))
+
+    def each(self, name: str, verb: Callable[..., Any], **options: Any) -> list[Any]:
+        """What a verb of the fluid model says at each point; None where it failed."""
+        return self._each(name, verb, **options)[1]
+
+    def courses(self, name: str, until: float) -> Courses:
+        """Trajectories of the fluid model at the points of an experiment, up to a time [s]."""
+        return Courses(*self._each(name, simulate, until=until))
+
+
+def _about(experiment: Experiment, k: int) -> dict[str, Any]:
+    return {
+        "scenario": dumps(experiment.net(k)), "until": experiment.until,
+        "warmup": experiment.warmup, "seeds": experiment.seeds, "sample": experiment.sample,
+    }  # fmt: skip

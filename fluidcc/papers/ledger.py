@@ -1,0 +1,140 @@
+"""The claims of the papers, and a verdict on each of them."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from fluidcc.bundled import bundled
+from fluidcc.papers.experiments import PAPERS
+from fluidcc.papers.figure import content
+from fluidcc.papers.judging import VERDICTS, Judgement
+from fluidcc.papers.lab import Lab
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A claim as the ledger has it; `figures` are those that show it."""
+
+    id: str
+    paper: str
+    where: str
+    figures: tuple[str, ...]
+    scenario: str
+    metric: str
+    algorithms: tuple[str, ...]
+    claim: str
+    value: Any
+    unit: str
+    kind: str
+    note: str
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers of its figures, without the letters of panels."""
+        return tuple(dict.fromkeys(named.rstrip("abcd") for named in self.figures))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How a claim is judged; fields as in `judging.judge`."""
+
+    judge: Callable[[Lab, Claim], Judgement]
+    needs: tuple[str, ...]
+    readings: tuple[str, ...]
+
+    def experiments(self, lab: Lab) -> list[str]:
+        """What it needs under all of its readings, as full names."""
+        labs = [lab, *(lab.under(reading) for reading in self.readings)]
+        return list(dict.fromkeys(each.experiment(n).name for each in labs for n in self.needs))
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim judged: the best judgement over all readings, and that of each.
+
+    `reading` names the one that the verdict needs, "" where it needs none.
+    """
+
+    claim: Claim
+    judgement: Judgement
+    reading: str
+    readings: Mapping[str, str]
+    scenarios: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the contract's fields and what lies behind them."""
+        c, j = self.claim, self.judgement
+        return {
+            "id": c.id, "verdict": j.verdict, "engine": j.engine, "expected": c.value,
+            "value": j.value, "ci95": j.half, "unit": j.unit or c.unit, "why": j.why,
+            "paper": c.paper, "where": c.where, "figures": list(c.figures), "kind": c.kind,
+            "claim": c.claim, "reading": self.reading, "readings": dict(self.readings),
+            "scenarios": list(self.scenarios), "seeds": list(self.seeds),
+        }  # fmt: skip
+
+    def line(self) -> str:
+        """The verdict in a line."""
+        under = f" (reading: {self.reading})" if self.reading else ""
+        return f"{self.claim.id} {self.judgement.verdict}{under}: {self.judgement.why}"
+
+
+@functools.cache
+def claims(paper: str) -> Mapping[str, Claim]:
+    """The claims of a paper by id."""
+    text = (bundled("validation") / "claims.json").read_text(encoding="utf-8")
+    found = {}
+    for row in json.loads(text)["claims"]:
+        if row["paper"] == paper:
+            found[row["id"]] = Claim(
+                row["id"], paper, row["where"], tuple(row["figure"] or ()), row["scenario"],
+                row["metric"], tuple(row["algorithms"]), row["claim"], row["value"],
+                row["unit"] or "", row["kind"], row.get("note") or "",
+            )  # fmt: skip
+    return MappingProxyType(found)
+
+
+@functools.cache
+def rules(paper: str) -> Mapping[str, Rule]:
+    """The rules of a paper's claims, by the claims' ids."""
+    found = {}
+    for value in vars(content("validation/claims", paper)).values():
+        if "judges" in getattr(value, "__dict__", {}):
+            ids, needs, readings = value.judges
+            found |= {name: Rule(value, needs, readings) for name in ids}
+    return MappingProxyType(found)
+
+
+def verdict(lab: Lab, name: str) -> Verdict:
+    """Judge one claim: as the files have it, and under its readings until it is reproduced.
+
+    The most favourable reading counts, so that a claim is contradicted only if it is so under all.
+    """
+    claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
+    found: dict[str, Judgement] = {}
+    for reading in ("", *rule.readings):
+        found[reading] = rule.judge(lab.under(reading or None), claim)
+        if found[reading].verdict == "reproduced":
+            break
+    rank = VERDICTS.index
+    best = min(found, key=lambda reading: rank(found[reading].verdict))
+    experiments = [lab.experiment(n) for n in rule.needs]
+    return Verdict(
+        claim, found[best], best if len(found) > 1 else "",
+        MappingProxyType({reading or "as in the files": j.verdict for reading, j in found.items()}),
+        tuple(dict.fromkeys(e.scenario for e in experiments)),
+        tuple(sorted({e.seeds for e in experiments})),
+    )  # fmt: skip
+
+
+def chosen(papers: Sequence[str]) -> list[str]:
+    """Papers by short name; all for none or ``all``."""
+    return [p for p in PAPERS if not papers or "all" in papers or p in papers]
+
+
+def unjudged(paper: str) -> Iterable[str]:
+    """Claims that have no rule."""
+    return [name for name in claims(paper) if name not in rules(paper)]

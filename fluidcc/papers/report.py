@@ -1,0 +1,92 @@
+"""One self-contained page: from claim to figure to scenario file to equation."""
+
+import base64
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from latex2mathml.converter import convert
+
+from fluidcc.bibliography import citations
+from fluidcc.bundled import scenarios
+from fluidcc.latex import latex
+from fluidcc.papers.experiments import PAPERS
+from fluidcc.papers.figure import recipes
+from fluidcc.papers.judging import VERDICTS
+from fluidcc.papers.lab import Lab
+from fluidcc.papers.ledger import Verdict
+from fluidcc.papers.making import Made, Showing, make_figures
+from fluidcc.papers.store import Store
+from fluidcc.scenario.files import load
+
+
+def write(
+    file: Path, verdicts: Sequence[Verdict], *, store: Store, quick: bool, showing: Showing
+) -> dict[str, str]:
+    """Write the report of some verdicts, with every figure of their papers.
+
+    Returns what failed in the figures, by place. Raises OSError where the file cannot be written.
+    """
+    papers = list(dict.fromkeys(v.claim.paper for v in verdicts))
+    with tempfile.TemporaryDirectory() as folder:
+        made = make_figures(papers, folder=Path(folder), store=store, quick=quick, showing=showing)
+        figures = {paper: [_figure(m) for m in made if m.recipe.paper == paper] for paper in papers}
+    environment = Environment(
+        loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    page = environment.get_template("report.html").render(
+        version=version("fluidcc"), quick=quick, names=VERDICTS,
+        papers=[_paper(p, verdicts, figures[p], Lab(store, p, quick=quick)) for p in papers],
+        counts=_counts(verdicts),
+    )  # fmt: skip
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page, encoding="utf-8")
+    return {place: why for m in made for place, why in m.failures.items()}
+
+
+def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    return {name: sum(v.judgement.verdict == name for v in verdicts) for name in VERDICTS}
+
+
+def _figure(made: Made) -> dict[str, Any]:
+    picture = next(f for f in made.files if f.suffix == ".png").read_bytes()
+    return {
+        "name": made.recipe.name, "number": made.recipe.number, "title": made.recipe.title,
+        "notes": made.notes, "needs": made.recipe.needs,
+        "png": base64.b64encode(picture).decode(),
+    }  # fmt: skip
+
+
+def _paper(
+    paper: str, verdicts: Sequence[Verdict], figures: Sequence[Mapping[str, Any]], lab: Lab
+) -> dict[str, Any]:
+    own = [v for v in verdicts if v.claim.paper == paper]
+    drawn = [lab.experiment(name) for r in recipes(paper).values() for name in r.needs]
+    used = {e.scenario for e in drawn} | {s for v in own for s in v.scenarios}
+    known = scenarios()
+    found = []
+    for name in sorted(used):
+        net = load(name)
+        text = known[name].read_text(encoding="utf-8")
+        found.append({"name": name, "title": net.title, "text": text, "equations": _math(net)})
+    source = load(found[0]["name"]) if found else None
+    return {
+        "name": paper,
+        "citation": citations(source)[PAPERS[paper]] if source is not None else paper,
+        "claims": [{**v.to_dict(), "shown": v.claim.numbers} for v in own],
+        "figures": [
+            {**f, "scenarios": list(dict.fromkeys(lab.experiment(n).scenario for n in f["needs"]))}
+            for f in figures
+        ],
+        "scenarios": found,
+        "counts": _counts(own),
+    }
+
+
+def _math(net: Any) -> str:
+    """The equations of the fluid model as MathML, which browsers show by themselves."""
+    return convert(latex(net), display="block")
