@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.rest import Rest, state_at_rest
+from fluidcc.analysis.rest import FULL, Rest, state_at_rest
 from fluidcc.analysis.settle import served
 from fluidcc.fluid.delays import Past, State, Wire, ages, picks
 from fluidcc.fluid.mean_traffic import as_fluid
@@ -26,6 +26,8 @@ from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Signal
 from fluidcc.network import Flows, Network, numeric
 from fluidcc.ops import Num
+
+Heard = Callable[[Num], list[tuple[Num, Num]]]
 
 NEAR = 1e-7  # packets: distance at which a kink counts as reached
 _ASIDE = 1e-6  # packets: step to either side of a kink
@@ -121,18 +123,35 @@ def _looked_up(net: Network, u: Num) -> Past:
 def _wire_at_rest(net: Network, rest: Rest, y: State, modes: Modes) -> Num:
     """The flattened wire at rest."""
     start = Wire(rest.rates, rest.signals, tuple(jnp.ones(()) for _ in net.links))
-    u = ravel_pytree(start)[0]
-    for _ in range(len(net.links) + 2):  # losses at full buffers and paces are not known before
-        u = ravel_pytree(flux(net, y, _looked_up(net, u), modes, ticks=True).wire)[0]
+    none, first = jax.tree.map(jnp.zeros_like, start), ravel_pytree(start)[0]
+    full = tuple(
+        Signal(*((code == FULL).astype(float) for _ in Signal._fields)) for code in rest.codes
+    )
+    known = ravel_pytree(none._replace(signals=full))[0] > 0  # losses there: turns do not settle
+    u = first
+    for _ in range(len(net.links) + 2):  # other losses, and paces, are not known before
+        now = ravel_pytree(flux(net, y, _looked_up(net, u), modes, ticks=True).wire)[0]
+        u = jnp.where(known, first, now)
     return u
 
 
-def _modes(net: Network, rest: Rest, y: State) -> Modes:
-    """Which bounds hold at rest: empty queues, and windows that would pass their bounds."""
-    queues = tuple(jnp.where(place < 0, LOW, FREE) for place in rest.places)
+def _modes(net: Network, rest: Rest, y: State, said: tuple, heard: Heard) -> Modes:
+    """Which bounds hold at rest: empty and full queues, windows that would pass their bounds."""
+    queues = tuple(
+        jnp.where(code == FULL, HIGH, jnp.where(place < 0, LOW, FREE))
+        for code, place in zip(rest.codes, rest.places, strict=True)
+    )
     free = tuple(jnp.zeros(jnp.shape(w), int) for w in rest.windows)
-    u = _wire_at_rest(net, rest, y, Modes(queues, free))
-    raw = flux(net, y, _looked_up(net, u), Modes(queues, free), ticks=True).window_raw
+    modes = Modes(queues, free, said)
+    u = _wire_at_rest(net, rest, y, modes)
+    turns = [
+        jax.tree.map(
+            lambda c, w=weight: w * c,
+            flux(net, y, _looked_up(net, wire), modes, ticks=True).window_raw,
+        )
+        for weight, wire in heard(u)
+    ]
+    raw = jax.tree.map(lambda *c: sum(c), *turns)
 
     def mode(flows: Flows, window: Num, change: Num, rate: Num) -> Num:
         capped = (change > 0) & (window >= flows.window.max_window)
@@ -140,7 +159,7 @@ def _modes(net: Network, rest: Rest, y: State) -> Modes:
         return jnp.where(capped, HIGH, jnp.where(starved, LOW, FREE))
 
     parts = zip(net.flows, rest.windows, raw, rest.rates, strict=True)
-    return Modes(queues, tuple(mode(*part) for part in parts))
+    return Modes(queues, tuple(mode(*part) for part in parts), said)
 
 
 def _frozen(net: Network, y: State, modes: Modes) -> Num:
@@ -192,10 +211,20 @@ class At(NamedTuple):
     frozen: Num
 
 
-def operating_point(net: Network, rest: Rest, side: Num) -> At:
-    """The operating point at rest, or a little to one side of it."""
+def _alone(wire: Num) -> list[tuple[Num, Num]]:
+    return [(jnp.ones(()), wire)]
+
+
+def operating_point(
+    net: Network, rest: Rest, side: Num, said: tuple = (), heard: Heard = _alone
+) -> At:
+    """The operating point at rest, or a little to one side of it.
+
+    `said` has, per link, the Signal that it is held at on a jump of its law, or None; `heard`
+    tells the shares of the time and the flat wires of which senders hear in turn.
+    """
     y = state_at_rest(net, rest)
-    modes = _modes(net, rest, y)
+    modes = _modes(net, rest, y, said, heard)
     wire = _wire_at_rest(net, rest, y, modes)
     y = _aside(net, rest, y, side)
     return At(y, modes, wire, _frozen(net, y, modes))

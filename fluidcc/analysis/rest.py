@@ -141,7 +141,7 @@ def _choose(condition: Num, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def _between(net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num) -> Said:
+def between(net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num) -> Said:
     """What may hold a link at a jump or at a full buffer, by a share from 0 to 1.
 
     At a jump the marking rises to all packets: the marking needed. Where senders hear no marks, or
@@ -190,7 +190,7 @@ def _link_at_rest(
     beyond = says(link, above, start)
 
     def left(share: Num) -> Num:
-        return excess(place, _between(net, k, least, beyond, over, share))
+        return excess(place, between(net, k, least, beyond, over, share))
 
     share = bisect(left, zero, one)[0]
     at_share, at_end = jax.lax.map(left, jnp.stack([share, one]))
@@ -199,7 +199,7 @@ def _link_at_rest(
     code = jnp.where(place < 0, EMPTY, INTERIOR)
     code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)
     code = jnp.where(over, jnp.where(spills, FULL, NONE), code)
-    found = _between(net, k, least, beyond, over, share)
+    found = between(net, k, least, beyond, over, share)
     escape = jnp.min(jnp.where(again, tried, jnp.inf))
     return code, place, _choose(jumps | over, found, _alone(least)), escape
 

@@ -36,11 +36,16 @@ def used_at(link: Link, place: Num) -> Num:
     return link.capacity * (1 + jnp.minimum(place, 0.0))
 
 
+def beside(place: Num, side: Num) -> Num:
+    """A place that is next to this one: below it (`side` -1) or above (1)."""
+    return place + side * _ASIDE * (1 + jnp.abs(place))
+
+
 def _moved(state: Any, change: Any) -> Any:
     return jax.tree.map(lambda a, b: a + b, state, change)
 
 
-def _tick(link: Link, x: Any, place: Num) -> Any:
+def tick(link: Link, x: Any, place: Num) -> Any:
     """Change at a tick."""
     return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(place), link.capacity))
 
@@ -75,7 +80,7 @@ def settled(link: Link, place: Num, start: int = 0) -> Any:
 
     def change(x: Any) -> Any:
         due = served(link, x, place, time)
-        after = _moved(due, _tick(link, due, place))
+        after = _moved(due, tick(link, due, place))
         return jax.tree.map(lambda a, b: a - b, after, x)
 
     return served(link, _ticked(change, x), place, time)
@@ -152,11 +157,9 @@ def held(link: Link, place: Num, mark: Num) -> Held:
     if link.queue.period is None:
         return Held(x, found, jnp.asarray(True), jnp.asarray(False))
 
-    def tick_beside(aside: Num) -> Num:
-        there = place + aside * (1 + jnp.abs(place))
-        return ravel_pytree(_tick(link, served(link, x, there), there))[0]
-
     size = 1 + jnp.abs(ravel_pytree(x)[0])
-    ticks = jnp.stack([tick_beside(a) / size for a in (-_ASIDE, 0.0, _ASIDE)])
+    places = (beside(place, -1), place, beside(place, 1))
+    ticks = [ravel_pytree(tick(link, served(link, x, there), there))[0] for there in places]
+    ticks = jnp.stack([change / size for change in ticks])
     moved = jnp.any(jnp.abs(ticks) >= 1e-6, axis=1)
     return Held(x, found, ~jnp.any(moved), moved[0] & moved[2])

@@ -29,7 +29,7 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     """Time s at which packets that leave a queue at `leaving` entered it: s + wait(s) = leaving.
 
     Newton's method for times of shape (m,), kept between the latest that was too early and the
-    earliest that was too late, as the wait may have kinks anywhere; differentiable.
+    earliest that was too late, as the wait may have kinks anywhere; differentiable twice.
     """
 
     def newton(s: Num) -> tuple[Num, Num]:
@@ -51,7 +51,9 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
 
     far = jnp.full_like(leaving, jnp.inf)
     start = (lax.stop_gradient(leaving), -far, far, jnp.ones_like(leaving, bool), jnp.int32(0))
-    return newton(lax.while_loop(on, narrow, start)[0])[1]
+    found = lax.while_loop(on, narrow, start)[0]
+    # first and second derivatives, one step each: slopes of what is read at s are derivatives of s
+    return newton(newton(found)[1])[1]
 
 
 def fifo_way(

@@ -57,7 +57,7 @@ class Machine(Stepper):
         flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
         h = self.cap(t0)
         none = jnp.full_like(t0, jnp.inf)
-        first_rows = jnp.stack([_line(s, flat, h) for s in (t0, none)])
+        first_rows = jnp.stack([line(s, flat, h) for s in (t0, none)])
         carry = Carry(
             node=jnp.int32(0),
             t=t0,
@@ -99,7 +99,7 @@ class Machine(Stepper):
             past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
             orders = jnp.where(self.jumps(past, here), 0.0, order)
             track = track._replace(breaks=track.breaks.at[0, 2:].set(orders))
-        track = tr.write(track, carry.node, jnp.stack([_line(s, here, h) for s in (t0, none)]))
+        track = tr.write(track, carry.node, jnp.stack([line(s, here, h) for s in (t0, none)]))
         return carry._replace(k=k, here=here, track=track, search=fresh(guards), status=status)
 
     def unread(self) -> Reading:
@@ -275,8 +275,8 @@ class Machine(Stepper):
             lambda: self.go_on(carry, trial, end),
         )
         next_h = jnp.where(accept, self.cap(t), length)
-        this = jnp.where(searching, _line(carry.t, carry.here, length), _cubic(carry, end))
-        following = _line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
+        this = jnp.where(searching, line(carry.t, carry.here, length), _cubic(carry, end))
+        following = line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
         new = event & jnp.any(arrival.orders < LAST_ORDER)
         # by what comes out of the event, so that the breaking points are written in place after it
@@ -345,7 +345,7 @@ def _cubic(carry: Carry, end: Array) -> Array:
     return jnp.concatenate([jnp.stack([carry.t, h]), *ends])
 
 
-def _line(start: Array, here: Array, h: Array) -> Array:
+def line(start: Array, here: Array, h: Array) -> Array:
     """An interval that goes on straight from what is remembered at its start."""
     half = here.size // 2
     value, rise = here[:half], h * here[half:]

@@ -76,8 +76,9 @@ def _distances(mode: Array, raw: Array, low: Any, high: Any, value: Array) -> li
     """
     pull = jnp.where(mode == LOW, -raw, raw)
     free = mode == FREE
-    down = jnp.where((value == low) & (raw < 0), _BEYOND, value - low)
-    up = jnp.where((value == high) & (raw > 0), _BEYOND, high - value)
+    # beside the distance, whose derivative moves the event also where it was met to the last digit
+    down = value - low + jnp.where((value == low) & (raw < 0), _BEYOND, 0.0)
+    up = high - value + jnp.where((value == high) & (raw > 0), _BEYOND, 0.0)
     return [jnp.where(free, down, pull), jnp.where(free, up, pull)]
 
 

@@ -37,10 +37,15 @@ _MOST_PACE = 10.0
 
 
 class Modes(NamedTuple):
-    """Which bounds hold: per link an integer, per group of flows integers (m,)."""
+    """Which bounds hold: per link an integer, per group of flows integers (m,).
+
+    `said` has, per link, what its queue says where the state does not decide that: on a jump of
+    its law; None for the links whose state does.
+    """
 
     queues: tuple
     windows: tuple
+    said: tuple = ()
 
 
 def link_signal(flows: Flows, signal: Signal) -> Signal:
@@ -198,7 +203,8 @@ def _link_flux(
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
     offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
     between = 1.0 / ops.maximum(offered, _SOME_RATE)
-    early = link.queue.signal(x, Arrival(1.0, between, q, capacity))
+    given = modes.said[k] if modes is not None and modes.said else None
+    early = link.queue.signal(x, Arrival(1.0, between, q, capacity)) if given is None else given
     early = Signal(*(v + 0.0 * q for v in early))
     accepted = link.cross * (1 - early.drop)
     for i, flow in arriving:

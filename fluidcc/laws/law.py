@@ -219,6 +219,10 @@ class AbstractQueueLaw(Law):
         """Numbers whose sign changes where the signal has a kink or a jump."""
         return ()
 
+    def turns(self, x: State, queue: Num) -> tuple[Num, ...]:
+        """Numbers whose sign changes where the change at a tick jumps."""
+        return ()
+
     def jumps(self) -> bool:
         """Whether the signal jumps where a queue that it controls may come to rest."""
         return False

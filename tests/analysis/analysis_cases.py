@@ -1,7 +1,12 @@
 """Networks that the tests of the analysis share; few structures, so that little is compiled."""
 
-import numpy as np
+import math
 
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import lambertw
+
+import fluidcc as fc
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.marking import EqualWindow, Plain
@@ -57,3 +62,35 @@ def two_links(first=1250.0, second=1000.0):
         for n, route in zip((20.0, 15.0, 10.0), routes.values(), strict=True)
     )
     return Network(links, flows, link_names=("west", "east"), flow_names=tuple(routes))
+
+
+HUTCHINSON = fc.DelayEquation(
+    lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 2.0}, 0.0
+)
+SPEED, LAG = 2.0, 0.7
+
+
+def _turning(t, y, z, p):
+    """A plane that turns at SPEED; its radius grows at the rate mu + a r^2 + b r^4, r^2 as it was
+    a lag ago.
+    """
+    square = z[0] @ z[0]
+    growth = p["mu"] + p["a"] * square + p["b"] * square**2
+    return jnp.stack([growth * y[0] - SPEED * y[1], growth * y[1] + SPEED * y[0]])
+
+
+def _lag(t, y, p):
+    return p["lag"]
+
+
+def turning(mu, a, b, lag=LAG):
+    """A circle is its cycle, of period 2 pi/SPEED; multipliers by Lambert's function."""
+    params = {"mu": mu, "a": a, "b": b, "lag": lag}
+    return fc.DelayEquation(_turning, [_lag], params, np.zeros(2))
+
+
+def radial_multipliers(slope, lag=LAG):
+    """Of small changes of log r with d(log r)/dt = slope (log r)(t - lag), largest first."""
+    exponents = np.array([lambertw(slope * lag, k) for k in range(-6, 6)]) / lag
+    found = np.exp(exponents * 2 * math.pi / SPEED)
+    return found[np.argsort(-np.abs(found))]

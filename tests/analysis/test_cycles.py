@@ -1,61 +1,28 @@
-"""Limit cycles: exact ones, published amplitudes, and the settled end of located simulations."""
+"""Limit cycles: exact ones, published amplitudes, and those with corners."""
 
-import dataclasses
 import math
-from types import SimpleNamespace
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from analysis_cases import hollot
-from scipy.special import lambertw
+from analysis_cases import (
+    HUTCHINSON,
+    LAG,
+    SPEED,
+    hollot,
+    radial_multipliers,
+    turning,
+)
 
 import fluidcc as fc
-from fluidcc.analysis.cycles import simulated as taken
-from fluidcc.analysis.cycles import verb
-from fluidcc.analysis.cycles.newton import LostError
 from fluidcc.analysis.cycles.settled import simulated
-from fluidcc.analysis.cycles.subjects import alike_joined, network_model, steady
+from fluidcc.analysis.cycles.subjects import network_model
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.cli import report
-from fluidcc.fluid.simulate import uniform_mesh
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.network import Start
-
-HUTCHINSON = fc.DelayEquation(
-    lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 2.0}, 0.0
-)
-SPEED, LAG = 2.0, 0.7
-
-
-def _turning(t, y, z, p):
-    """A plane that turns at SPEED; its radius grows at the rate mu + a r^2 + b r^4, r^2 as it was
-    a lag ago.
-    """
-    square = z[0] @ z[0]
-    growth = p["mu"] + p["a"] * square + p["b"] * square**2
-    return jnp.stack([growth * y[0] - SPEED * y[1], growth * y[1] + SPEED * y[0]])
-
-
-def _lag(t, y, p):
-    return p["lag"]
-
-
-def turning(mu, a, b, lag=LAG):
-    """A circle is its cycle, of period 2 pi/SPEED; multipliers by Lambert's function."""
-    params = {"mu": mu, "a": a, "b": b, "lag": lag}
-    return fc.DelayEquation(_turning, [_lag], params, np.zeros(2))
-
-
-def radial_multipliers(slope, lag=LAG):
-    """Of small changes of log r with d(log r)/dt = slope (log r)(t - lag), largest first."""
-    exponents = np.array([lambertw(slope * lag, k) for k in range(-6, 6)]) / lag
-    found = np.exp(exponents * 2 * math.pi / SPEED)
-    return found[np.argsort(-np.abs(found))]
 
 
 def test_the_exact_circle_and_its_multipliers():
@@ -238,139 +205,6 @@ def test_a_relay_is_answered_by_its_exact_cycle():
     assert found.links["bottleneck"].queue == exact.queue
 
 
-def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
-    """What stands for a cycle where collocation cannot."""
-    points, exact = np.linspace(0.0, 80.0, 8001), fc.cycle(hollot(w_q=0.005))
-    net, calm = hollot(w_q=0.005), hollot(w_q=5e-5)
-    found, _ = taken.of_trajectory(fc.simulate(net, until=80.0, points=points), "because")
-    assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
-    assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
-    assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
-    ends = exact.links["bottleneck"].queue
-    assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
-    still, _ = taken.of_trajectory(fc.simulate(calm, until=80.0, points=points), "because")
-    assert still.status == "none" and ("dies away" in still.message or "rest" in still.message)
-
-
-@pytest.mark.parametrize(
-    ("course", "status"),
-    [
-        (lambda t: 30 + np.sin(2 * np.pi * t / 7), "simulated"),
-        (lambda t: 30 + np.exp(-t / 20) * np.sin(2 * np.pi * t / 7), "none"),
-        (lambda t: 30 - 10 * np.exp(-t / 30), "none"),
-        (lambda t: 30 + 0 * t, "none"),
-        (lambda t: 30 + t / 10, "incomplete"),
-        (lambda t: 30 + 10 * np.cos(2 * np.pi * t / 80), "incomplete"),
-        (lambda t: 30 - 10 * np.cos(2 * np.pi * t / 40), "incomplete"),
-    ],
-    ids=["repeats", "dies away", "comes to rest", "rests", "goes on", "turns once", "repeats once"],
-)
-def test_what_the_end_of_a_simulation_tells(course, status):
-    time = np.linspace(0.0, 100.0, 2001)
-    link = SimpleNamespace(queue=course(time), average=course(time))
-    run: Any = SimpleNamespace(time=time, links={"l": link}, flows={})
-    found, _ = taken.of_trajectory(run, "because")
-    assert found.status == status and "because" in found.message
-    assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
-
-
-def test_a_cycle_of_two_turns_is_one_period():
-    """Rises 6 s and 8 s apart in turn."""
-    time = np.linspace(0.0, 200.0, 8001)
-    turn = time % 14
-    course = 30 + np.where(turn < 6, np.sin(np.pi * turn / 3), np.sin(np.pi * (turn - 6) / 4))
-    link = SimpleNamespace(queue=course, average=course)
-    run: Any = SimpleNamespace(time=time, links={"l": link}, flows={})
-    found, settled = taken.of_trajectory(run, "because")
-    assert (found.status, settled) == ("simulated", True) and "after 2 rises" in found.message
-    assert found.period == pytest.approx(14.0, rel=1e-3) and found.spread < 1e-3
-
-
-def waves(gaps) -> Any:
-    """A run that rises through its middle after each of the gaps and ends in the last but one."""
-    starts = np.cumsum(gaps)
-    time = np.linspace(0.0, 0.98 * starts[-1], 8001)
-    course = 30 + np.sin(2 * np.pi * np.interp(time, [0.0, *starts], np.arange(len(gaps) + 1)))
-    link = SimpleNamespace(queue=course, average=course)
-    return SimpleNamespace(time=time, links={"l": link}, flows={})
-
-
-ORDER = np.arange(62)
-UNEVEN_GAPS = {
-    f"jitter {seed}": 1 + 0.005 * np.random.default_rng(seed).standard_normal(62)
-    for seed in range(5)
-} | {"quasi-periodic": 1 + 0.006 * np.sin(2 * np.pi * 0.618 * ORDER)}
-
-
-@pytest.mark.parametrize("gaps", UNEVEN_GAPS.values(), ids=UNEVEN_GAPS)
-def test_gaps_that_do_not_come_back_are_no_period_doubling(gaps):
-    """Sums of more gaps are more even, but none comes back."""
-    found, settled = taken.of_trajectory(waves(gaps), "because")
-    assert (found.status, settled) == ("simulated", False) and "rises" not in found.message
-    starts, end = np.cumsum(gaps), 0.98 * np.sum(gaps)
-    late = np.diff(starts[(starts > end / 2 + 0.5) & (starts < end)])  # after a trough
-    assert found.period == pytest.approx(np.mean(late), rel=1e-4)
-    assert found.spread == pytest.approx(np.ptp(late) / np.mean(late), abs=2e-4)
-
-
-def test_gaps_that_come_back_are_one_with_jitter_too():
-    """Jitter of 0.5 % does not make a period of 2 gaps one of 4 or 6, whose sums are more even."""
-    jitter = 1 + 0.005 * np.random.default_rng(1).standard_normal(62)
-    found, _ = taken.of_trajectory(waves(np.where(ORDER % 2, 6.0, 8.0) * jitter), "because")
-    assert "after 2 rises" in found.message and found.period == pytest.approx(14.0, rel=5e-3)
-    deep = np.resize([6.0, 8.0, 6.3, 8.2], 62)
-    found, _ = taken.of_trajectory(waves(deep), "because")
-    assert "after 4 rises" in found.message and found.period == pytest.approx(28.5, rel=1e-3)
-
-
-def test_what_repeats_in_part_has_no_spread():
-    """The gaps, from 0.94 to 1.06 s, are not the period told."""
-    gaps = 1 + 0.06 * np.sin(2 * np.pi * 0.618 * ORDER)
-    found, settled = taken.of_trajectory(waves(gaps), "because")
-    assert (found.status, settled) == ("simulated", False) and "in part" in found.message
-    assert found.period is not None and found.spread is found.to_dict()["spread"] is None
-
-
-@pytest.mark.parametrize(("trips", "ends"), [(7.0, [100]), (250.0, [100, 400, 1600, 3000])])
-def test_simulations_last_as_long_as_their_period_needs(monkeypatch, trips, ends):
-    """The period is given in round trips; slow ones pass for a transient at first."""
-    net, lengths = hollot(), []
-    trip = float(net.flows[0].rtt[0])
-
-    def simulated(net, *, until, points, mesh):
-        lengths.append(until / trip)
-        course = 30 + np.sin(2 * np.pi * points / (trips * trip))
-        link = SimpleNamespace(queue=course, average=course)
-        windows = SimpleNamespace(window=course[:, None])
-        return SimpleNamespace(
-            time=points,
-            links={"bottleneck": link},
-            flows={"flows": windows},
-            status=taken.Status.ok,
-        )
-
-    monkeypatch.setattr(taken, "simulate", simulated)
-    found = taken.from_simulation(net, "because")
-    assert lengths == pytest.approx(ends)
-    assert (found.status, found.period) == ("simulated", pytest.approx(trips * trip, rel=1e-5))
-    assert "not settled" not in found.message and found.spread < 1e-4
-
-
-def test_what_collocation_loses_is_taken_from_the_located_simulation(monkeypatch):
-    equation = HUTCHINSON.replace({"r": 1.8})
-    exact = fc.cycle(equation)
-
-    def lost(*_):
-        raise LostError("it is lost")
-
-    monkeypatch.setattr(verb, "collocated", lost)
-    found = fc.cycle(equation)
-    assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
-    assert "it is lost" in found.message and found.to_dict()["spread"] == found.spread < 1e-3
-    assert found.period == pytest.approx(exact.period, rel=1e-4)
-    assert np.array(found.states) == pytest.approx(np.array(exact.states), rel=1e-3)
-
-
 # Uniform steps of 1.8 ms/64, /256, /1024, from 16 s to 20 s: 0.481725, 0.481437, 0.481402 s
 JUMPING = 0.4814016
 
@@ -382,41 +216,6 @@ def test_a_cycle_over_a_jump_of_the_marking_agrees_with_small_steps():
     found = fc.cycle(fc.load("akujobi2002/homogeneous_becn_original"))
     assert (found.status, found.stable) == ("nonsmooth", True) and found.error < 1e-6
     assert found.period == pytest.approx(JUMPING, rel=1e-5)
-
-
-def in_two_groups():
-    """Flows of one kind in two groups, of which one starts later and the other has more."""
-    net = hollot(w_q=0.005)
-    first = dataclasses.replace(net.flows[0], n=np.array([40.0]))
-    second = dataclasses.replace(first, n=np.array([20.0]), start=Start(2.0, 2.0))
-    return dataclasses.replace(
-        net, flows=(first, second), flow_names=("first", "second"), delay="fifo"
-    )
-
-
-def test_groups_that_are_alike_are_joined():
-    net = steady(in_two_groups())
-    one, place = alike_joined(net)
-    assert (place, one.flow_names) == ((0, 0), ("first",))
-    assert one.flows[0].n == pytest.approx([60.0])
-    other = dataclasses.replace(net.flows[1], rtt=np.array([0.3]))
-    apart = dataclasses.replace(net, flows=(net.flows[0], other))
-    assert alike_joined(apart) == (apart, (0, 1))
-
-
-@pytest.mark.slow
-def test_groups_that_are_alike_end_in_the_cycle_in_which_they_move_as_one():
-    """Half a minute."""
-    net = in_two_groups()
-    found = fc.cycle(net)
-    assert found.status == "simulated" and "2 groups of flows that are alike" in found.message
-    assert found.flows["first"] == found.flows["second"]
-    points = np.linspace(0.0, 60.0, 12001)
-    run = fc.simulate(net, until=60.0, points=points, mesh=uniform_mesh(net))
-    seen = fc.oscillation(run.time, run.links["bottleneck"].queue, after=40.0)
-    assert found.period == pytest.approx(seen.period, rel=1e-3)
-    ends = found.links["bottleneck"].queue
-    assert ends == pytest.approx((seen.lowest, seen.highest), rel=2e-3)
 
 
 def test_results_are_labelled_and_plain():

@@ -12,10 +12,7 @@ from fluidcc.laws.queue.pi import PI
 
 END, STEP = 4.0, 0.2 / 32
 POINTS = np.linspace(0.0, END, 33)[1:]
-SHOWN = (
-    ("links", "bottleneck", "queue"), ("links", "bottleneck", "average"),
-    ("flows", "flows", "window"), ("flows", "flows", "rate"),
-)  # fmt: skip
+SHOWN = (("links", "queue"), ("links", "average"), ("flows", "window"), ("flows", "rate"))
 PATHS = (
     "flow.n", "flow.rtt", "link.capacity", "link.queue.w_q", "link.queue.min_th",
     "link.queue.p_max", "flow.initial.window", "link.initial.queue",
@@ -55,14 +52,14 @@ def moved(net, path, value):
     return fc.replace(net, {path: value})
 
 
-def simulated(net):
-    return fc.simulate(net, until=END, points=POINTS, mesh=fc.Located(STEP))
+def simulated(net, points=POINTS, step=STEP):
+    return fc.simulate(net, until=points[-1], points=points, mesh=fc.Located(step))
 
 
 def shown(links, flows):
+    kinds = {"links": links, "flows": flows}
     return np.stack([
-        np.ravel(getattr({"links": links, "flows": flows}[kind][name], key))
-        for kind, name, key in SHOWN
+        np.ravel(getattr(each, key)) for kind, key in SHOWN for each in kinds[kind].values()
     ])  # fmt: skip
 
 
@@ -83,26 +80,37 @@ def test_derivatives_with_first_in_first_out_delays(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("feedback", ["tail", "front"])
+def test_derivatives_of_self_clocked_flows(feedback):
+    """A jump of the rate comes back with every round trip. Two minutes each."""
+    paths = ("flow.rtt", "link.capacity", "link.queue.at")
+    points = np.linspace(0.0123, 2.5902, 60)  # beside the jumps
+    check(fc.load(f"durresi2001/slow_start_{feedback}"), paths, 50, points, 0.248 / 32)
+
+
+@pytest.mark.slow
 def test_derivatives_across_ticks():
     """The time between samples moves all that is held from sample to sample. One minute."""
     paths = ("flow.rtt", "link.queue.k_pi", "link.queue.interval", "link.initial.queue")
     check(sampled(), paths, 600)
 
 
-def check(net, paths, breaks):
+def check(net, paths, breaks, points=POINTS, step=STEP):
     """Compare with differences, over a run with more breaking points than `breaks`."""
-    found = fc.sensitivity(net, paths, until=END, points=POINTS, mesh=fc.Located(STEP))
+    found = fc.sensitivity(net, paths, until=points[-1], points=points, mesh=fc.Located(step))
     assert len(found.run.breaking_points) > breaks
+    alone = simulated(net, points, step)
     np.testing.assert_allclose(
-        shown(found.run.links, found.run.flows), shown(simulated(net).links, simulated(net).flows),
+        shown(found.run.links, found.run.flows), shown(alone.links, alone.flows),
         rtol=1e-10, atol=1e-10,
     )  # fmt: skip
     for path in paths:
         at = fc.number_at(net, path)
-        step = 1e-6 * (at or 1.0)
-        up = simulated(moved(net, path, at + step))
-        down = simulated(moved(net, path, max(at - step, 0.0)))  # an empty queue has one side
-        wide = step + min(step, at)
+        move = 1e-6 * (at or 1.0)
+        up = simulated(moved(net, path, at + move), points, step)
+        below = max(at - move, 0.0)  # an empty queue has one side
+        down = simulated(moved(net, path, below), points, step)
+        wide = move + min(move, at)
         wanted = (shown(up.links, up.flows) - shown(down.links, down.flows)) / wide
         got = shown(*found.slopes[path])
         size = np.max(np.abs(shown(up.links, up.flows)), axis=1, keepdims=True) / (at or 1.0)
@@ -150,7 +158,7 @@ def test_shown_and_refused():
     check_fall(net, found.run.breaking_points)
     with pytest.raises(ValueError, match="Located with a step"):
         fc.sensitivity(net, ["flow.n"], until=END, mesh=fc.Located(rtol=1e-6))
-    with pytest.raises(ValueError, match="'ack' or 'mgt', got 'self_clocked', whose jumps"):
+    with pytest.raises(ValueError, match="self-clocked rates need 'fifo', got 'explicit'"):
         fc.sensitivity(cases.ecn_mod(rates="self_clocked"), ["flow.n"], until=END)
     with pytest.raises(ValueError, match="within 0 and"):
         fc.sensitivity(net, ["flow.n"], until=END, after=END)

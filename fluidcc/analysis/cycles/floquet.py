@@ -58,3 +58,21 @@ def _leading(lu: Any, earlier: list[Any], read: Array) -> Array:
         operator, _WANTED, v0=start, ncv=4 * _WANTED, return_eigenvectors=False
     )
     return np.asarray(found)
+
+
+def of_sequences(found: Array, noise: float) -> tuple[Array, Array]:
+    """Leading eigenvalues (K,) of a linear map, largest first, and the residuals (K,) of their unit
+    vectors, from what the map makes of D vectors in J steps, (D, J, S).
+
+    The method of Rayleigh and Ritz on the Krylov space of all vectors but the last ones, in the
+    part of it whose singular values are above `noise` times the largest.
+    """
+    count = found.shape[-1]
+    before, after = (part.reshape(-1, count).T for part in (found[:, :-1], found[:, 1:]))
+    basis, sizes, rest = np.linalg.svd(before, full_matrices=False)
+    rank = int(np.sum(sizes > noise * sizes[0]))
+    basis, mapped = basis[:, :rank], after @ rest[:rank].T / sizes[:rank]
+    values, vectors = np.linalg.eig(basis.T @ mapped)
+    residuals = np.linalg.norm(mapped @ vectors - basis @ vectors * values, axis=0)
+    order = np.argsort(-np.abs(values))
+    return values[order], residuals[order]

@@ -47,9 +47,11 @@ class Cycle:
 
     `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the
     cycle), `relay` (the exact switching cycle of a relay), `simulated` (the settled end of a
-    simulation: period and extremes to a few digits, no multipliers); with `period` None `none`, as
-    the model comes to rest, or `incomplete`, as the search came to no answer.
-    `floquet` begins with the trivial multiplier 1; those below 1e-6 are left out. `stable` tells
+    simulation: period and extremes to a few digits, and the leading multipliers from states moved
+    a little, or a word on why there are none); with `period` None `none`, as the model comes to
+    rest, or `incomplete`, as the search came to no answer.
+    `floquet` begins with the trivial multiplier 1, whose distance from 1 tells the accuracy; those
+    below 1e-6, of simulations below 1e-3, are left out. `stable` tells
     whether all others are inside the unit circle, None where that is not known. `error` is by how
     much period and extremes changed, relatively, from mesh to mesh; the last mesh is better than
     that. `spread` is the range of the periods in a simulation, relative to their mean: how well it

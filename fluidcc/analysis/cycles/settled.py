@@ -32,6 +32,11 @@ _OF_NETWORKS = {
 }
 
 
+def told_status(status: Status) -> str:
+    """Why a located run of a network ends."""
+    return _OF_NETWORKS.get(status, status.advice)
+
+
 class RunError(ValueError):
     """A simulation that ends early; the message says why."""
 
@@ -88,7 +93,7 @@ def simulated(model: Model, y0: Any, until: float) -> Run:
     path = integrate(model.system, y0, 0.0, until, model.args, mesh=mesh)
     status = Status(int(path.status))
     if status is not Status.ok:
-        why = status.advice if model.direct else _OF_NETWORKS.get(status, status.advice)
+        why = status.advice if model.direct else told_status(status)
         raise RunError(f"the located simulation ends at {float(path.status_time):.4g} s: {why}")
     assert path.evaluate is not None
     track = path.evaluate.args[0].track  # pyright: ignore[reportFunctionMemberAccess]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
+from fluidcc.analysis.cycles.perturbed import Moves, NoMultipliersError, multipliers_of_run
 from fluidcc.analysis.cycles.result import (
     Cycle,
     FlowsCycle,
@@ -14,7 +16,7 @@ from fluidcc.analysis.cycles.result import (
     not_known,
     with_turns,
 )
-from fluidcc.analysis.cycles.subjects import alike_joined, steady
+from fluidcc.analysis.cycles.subjects import FEW_CLASSES, alike_joined, network_moves, steady
 from fluidcc.analysis.oscillation import (
     Oscillation,
     oscillation,
@@ -23,8 +25,10 @@ from fluidcc.analysis.oscillation import (
 )
 from fluidcc.analysis.relay import relay_cycle
 from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
 from fluidcc.fluid.status import Status
+from fluidcc.fluid.system import Args, System
 from fluidcc.network import Network
 
 EVEN = 0.01
@@ -32,6 +36,7 @@ EVEN = 0.01
 _FIRST, _SECOND, _LAST = 100.0, 400.0, 6400.0  # longest round trips of a run
 _MOST = 4e6  # steps times round trips of a run that is longer than the second: a minute
 _SETTLED = 0.5  # of a run: what comes after counts
+_STEPS_PER_TRIP = 16  # of the shortest round trip, of located runs
 _POINTS = 32001  # of these; one number of them, so that it is compiled once
 _AGAIN = 4  # periods that a run has to repeat
 _FEW = 1.5  # at least: how much longer a run is made that has too few of them
@@ -88,6 +93,8 @@ def from_simulation(net: Network, why: str) -> Cycle:
         enough = (_AGAIN + 2) / (1 - _SETTLED) * (found.period or 0.0)
         longer = max(enough, _FEW * end) if enough > end else _SECOND / _FIRST * end
         end = min(longer, most)
+    if settled and found.period is not None:
+        found = _with_multipliers(found, one, end)
     flows = {
         name: found.flows[one.flow_names[k]]
         for name, k in zip(as_fluid(net).flow_names, place, strict=True)
@@ -95,9 +102,38 @@ def from_simulation(net: Network, why: str) -> Cycle:
     }
     joined = len(place) - len(one.flows)
     note = f"; {joined + 1} groups of flows that are alike move as one" if joined else ""
+    note += ", in the multipliers too" if joined and found.floquet else ""
     if not settled and found.status != "incomplete":
         note += f"; the longest run, {end:.4g} s, had not settled"
     return dataclasses.replace(found, flows=flows, message=found.message + note)
+
+
+def _with_multipliers(found: Cycle, net: Network, until: float) -> Cycle:
+    """The cycle with its multipliers, or with a word on why it has none."""
+    classes = sum(np.size(f.rtt) for f in net.flows)
+    if classes > FEW_CLASSES:
+        why = f"{classes} distinct round trips have too many breaking points"
+        return _noted(found, f"no multipliers: {why}")
+    step = min(float(np.min(np.asarray(f.rtt))) for f in net.flows) / _STEPS_PER_TRIP
+    system, y0, args = network_system(net)
+    return with_multipliers(found, system, y0, args, network_moves(net), until=until, step=step)
+
+
+def with_multipliers(
+    found: Cycle, system: System, y0: Any, args: Args, moves: Moves, *, until: float, step: float
+) -> Cycle:
+    """The cycle that a run settles in until a time [s], with its multipliers by located runs of a
+    step [s], or with a word on why it has none.
+    """
+    assert found.period is not None
+    try:
+        told = multipliers_of_run(
+            system, y0, args, moves, period=found.period, until=until, step=step
+        )
+    except NoMultipliersError as why:
+        return _noted(found, f"no multipliers: {why}")
+    found = dataclasses.replace(found, floquet=told.floquet, stable=told.stable)
+    return _noted(found, told.note)
 
 
 def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
@@ -122,7 +158,7 @@ def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
     if len(gaps) < 2:
         return not_known(f"no cycle found: the simulation repeats but once ({why})"), False
     turns, period, spread = _rhythm(starts)
-    note = f"from a simulation, without multipliers: {why}"
+    note = f"from a simulation: {why}"
     if spread > _UNEVEN:
         turns, period = 1, repeating_period(run.time[late], leading[late])
         told = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
@@ -147,6 +183,11 @@ def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
     evenly = spread is not None and spread < EVEN and even(leading[late])
     settled = evenly and len(gaps) >= _AGAIN * turns
     return with_turns(found, turns), settled
+
+
+def _noted(found: Cycle, note: str) -> Cycle:
+    """The cycle with one more note."""
+    return dataclasses.replace(found, message=f"{found.message}; {note}")
 
 
 def _rhythm(starts: np.ndarray) -> tuple[int, float, float]:

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.cycles.model import Model, chunked
 from fluidcc.analysis.cycles.orbit import GUARD, Orbit
+from fluidcc.analysis.cycles.perturbed import Moves
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.fluid import equation as general
@@ -23,9 +24,12 @@ from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.rates import FREE, HIGH, LOW
 from fluidcc.fluid.service import with_mean_calls
+from fluidcc.laws.law import Ack
 from fluidcc.network import Flows, Network, Start, numeric
 
-_FEW_CLASSES = 4  # as for trajectories: every distinct delay multiplies the breaking points
+FEW_CLASSES = 4
+"""Distinct round trips of what is followed exactly, as for trajectories: every distinct delay
+multiplies the breaking points."""
 _PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
 
 
@@ -76,10 +80,33 @@ def network_model(net: Network) -> tuple[Model, Array]:
         raise NotHereError("the delay of model.delay = 'fifo' follows from the past itself")
     if net.rates == "self_clocked":
         raise NotHereError("self-clocked flows keep what is in flight, so cycles are not alone")
-    if sum(np.size(f.rtt) for f in net.flows) > _FEW_CLASSES:
-        raise NotHereError(f"there are more than {_FEW_CLASSES} distinct round trips")
+    if sum(np.size(f.rtt) for f in net.flows) > FEW_CLASSES:
+        raise NotHereError(f"there are more than {FEW_CLASSES} distinct round trips")
     system, y0, args = network_system(net)
     return Model(system, args, len(y0)), np.asarray(y0)
+
+
+def network_moves(net: Network) -> Moves:
+    """How the state of a network is moved for its multipliers.
+
+    Ticks of fixed periods keep their distances for ever: they are moved as one, which moves time.
+    Other ticks and all else move by themselves.
+    """
+    nothing = jax.tree.map(jnp.zeros_like, initial_state(numeric(net)))
+    kept = [link.queue.period is not None for link in net.links]
+    trips = (1.0, 2.0)
+    for flows in net.flows:
+        short, long = (flows.window.period(Ack(1.0, 0.0, trip)) for trip in trips)
+        kept.append(short is not None and bool(short == long))
+
+    def marked(which: list[bool]) -> Array:
+        clocks = zip(nothing.clocks, which, strict=True)
+        ticks = tuple(jax.tree.map(lambda v, on=on: v + float(on), clock) for clock, on in clocks)
+        return np.asarray(ravel_pytree(nothing._replace(clocks=ticks))[0]) > 0
+
+    clock, fixed = marked([True] * len(kept)), marked(kept)
+    along = np.eye(len(clock))[~fixed]
+    return Moves(clock, np.vstack([along, fixed]) if np.any(fixed) else along)
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from fluidcc.analysis.cycles.floquet import multipliers
 from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.newton import LostError, remeshed, solved
 from fluidcc.analysis.cycles.orbit import Orbit, nodes_of, points_at
+from fluidcc.analysis.cycles.perturbed import every_component
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.cycles.result import (
     Course,
@@ -25,8 +26,14 @@ from fluidcc.analysis.cycles.result import (
     not_known,
     with_turns,
 )
-from fluidcc.analysis.cycles.settled import Return, Run, RunError, settling
-from fluidcc.analysis.cycles.simulated import EVEN, even, from_relay, from_simulation
+from fluidcc.analysis.cycles.settled import Return, Run, RunError, settling, step_for
+from fluidcc.analysis.cycles.simulated import (
+    EVEN,
+    even,
+    from_relay,
+    from_simulation,
+    with_multipliers,
+)
 from fluidcc.analysis.cycles.subjects import (
     NotHereError,
     equation_model,
@@ -45,6 +52,7 @@ _SHORTEST, _LONGEST = 150.0, 1e4  # of the longest lag: how long runs are that s
 _VANISHED = 1e-3  # of the amplitude that the run had
 _SMALL = 1e-6  # of the states: an amplitude that is none
 _POINTS = 401
+_FINER = 4  # steps of runs for multipliers, which are to repeat to 1e-6 of the range
 _FINE = 8001  # points at which a period of a simulation is read for its extremes
 _RESTS = (
     "no cycle: a run from the initial history comes to rest; cycles that other histories lead to "
@@ -58,7 +66,8 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     A simulation from the scenario's initial history finds it, and collocation makes it exact: on
     an adapted mesh, with segments whose ends are unknowns where queues run empty, windows rest at
     bounds or marking has corners. A switching cycle of a relay that is known in closed form is
-    taken as it is. Where neither applies the simulation's own numbers are given.
+    taken as it is. Where neither applies the simulation's own numbers are given, and the leading
+    multipliers by located runs from states moved a little where these repeat.
 
     Parameters
     ----------
@@ -132,7 +141,7 @@ def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> 
     if found is not None:
         return found
     if repeating is not None and lasts(net, *repeating):
-        return from_run(net, *repeating, why)
+        return from_run(net, model, *repeating, why)
     if isinstance(net, DelayEquation):
         return not_known(f"no cycle found: {why}")
     return from_simulation(net, why)
@@ -163,21 +172,23 @@ def lasts(net: Network | DelayEquation, run: Run, end: Return) -> bool:
     return end.spread < EVEN and all(even(values) for values in late.T)
 
 
-def from_run(net: Network | DelayEquation, run: Run, end: Return, why: str) -> Cycle:
-    """Period and extremes of the last period of a located simulation; `why` there is no more."""
+def from_run(net: Network | DelayEquation, model: Model, run: Run, end: Return, why: str) -> Cycle:
+    """The last period of a located simulation, with multipliers; `why` there is no more."""
     assert end.period is not None
     time = np.linspace(0.0, end.period, _FINE)
     values = reported(net)(run.states(end.end - end.period + time))
     ends = [(float(a), float(b)) for a, b in zip(values.min(0), values.max(0), strict=True)]
     note = (
-        f"from a located simulation, without multipliers: {why}; its periods are equal to "
-        f"{end.spread:.1g} of the last"
+        f"from a located simulation: {why}; its periods are equal to {end.spread:.1g} of the last"
     )
     if isinstance(net, DelayEquation):
         found = Cycle(end.period, {}, {}, (), "simulated", note, states=tuple(ends))
     else:
         found = Cycle(end.period, *by_name(net, ends), (), "simulated", note)
-    return with_turns(dataclasses.replace(found, spread=end.spread), end.turns)
+    found = with_turns(dataclasses.replace(found, spread=end.spread), end.turns)
+    y0 = run.states(np.zeros(1))[0]
+    moves, step = every_component(model.size), step_for(model, y0) / _FINER  # nothing ticks
+    return with_multipliers(found, model.system, y0, model.args, moves, until=run.end, step=step)
 
 
 def amplitude(orbit: Orbit) -> Array:

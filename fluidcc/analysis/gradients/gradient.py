@@ -16,6 +16,8 @@ from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, equilibrium, without
 from fluidcc.analysis.gradients import loop
+from fluidcc.analysis.gradients.branches import Branches, branches
+from fluidcc.analysis.gradients.contacts import NoDerivative
 from fluidcc.analysis.gradients.directions import directions
 from fluidcc.analysis.gradients.quantities import Quantity, mean_over_flows, quantity
 from fluidcc.analysis.gradients.rest import Moving, Seen, moving
@@ -31,7 +33,8 @@ from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths
 
 _SAME = 1e-9  # relative difference up to which two numbers are the same
-_NEAR = 1e-6  # packets: a kink that is this near is the one that the rest is at; of a root's size
+_ROUNDING = 1e-12  # of the largest relative change, in derivatives that are zero
+_NEAR = 1e-6  # of a root's size: how far right of it another one is looked for
 _BRIEF = 3000  # evaluations spent on one line
 _ROOT = {"rightmost": np.real, "decay_rate": lambda s: -np.real(s), "frequency": np.imag}
 
@@ -48,7 +51,9 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     """Derivatives of a quantity of a network at rest by some of its parameters.
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
-    theorem, with the motion of the equilibrium in those of roots and margins.
+    theorem, with the motion of the equilibrium in those of roots and margins. An equilibrium that
+    slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
+    linearisation, hence no roots and margins. At the edge of a regime both sides are told.
 
     Parameters
     ----------
@@ -119,14 +124,18 @@ class _Point:
         """Whether the rest is at a kink of a marking function."""
         return at_kink(self.eq.net, self.eq)
 
-    def moving(self, side: int = 0) -> Moving:
-        """How the rest moves, at a kink the one on that side."""
-        return moving(self.eq, self.along, side=side)
+    @functools.cached_property
+    def branches(self) -> Branches | str:
+        """How the rest moves to either side, or why that is not known."""
+        try:
+            return branches(self.eq, self.along)
+        except NoDerivative as reason:
+            return str(reason)
 
     @functools.cached_property
     def smooth(self) -> Moving:
         """How the rest moves away from kinks."""
-        return self.moving()
+        return moving(self.eq, self.along)[0]
 
     @functools.cached_property
     def system(self) -> Linear:
@@ -161,13 +170,11 @@ class _Point:
         try:
             if named and of.kind == "loop":
                 value, slopes = self._of_loop(of.key)
-            elif self.eq.smooth and self.kink:
-                value, sides = self._at_kink(of)
-                slopes = np.array([_agreed(*sides[path]) for path in self.paths])
-                if np.any(np.isnan(slopes)):
-                    status, message = "kink", "at a kink of the marking: one-sided derivatives"
             else:
-                value, slopes = self._of_rest(of)
+                value, slopes, sides, edge = self._of_rest(of)
+                if np.any(np.isnan(slopes)):
+                    status, message = "kink", f"{edge}: one-sided derivatives"
+                sides = sides if edge else {}
             derivatives = dict(zip(self.paths, map(float, slopes), strict=True))
         except _Found as found:
             value, derivatives, status, message = (
@@ -175,12 +182,11 @@ class _Point:
             )  # fmt: skip
         return Gradient(name, value, derivatives, status, message, unit, units, sides)
 
-    def _without(self) -> tuple[str, str]:
-        """Status and message where the equilibrium has no linearisation."""
+    def _without(self, reason: str) -> tuple[str, str]:
+        """Status and message where the equilibrium, or its linearisation, has no derivatives."""
         eq = self.eq
         status = eq.status if eq.status not in ("interior", "empty") else "sliding"
-        notes = [eq.message, f"no derivatives: {without(eq)}"]
-        return status, "; ".join(filter(None, notes))
+        return status, "; ".join(filter(None, [eq.message, f"no derivatives: {reason}"]))
 
     def _value(self, of: Quantity | Callable[[Equilibrium], Any]) -> float:
         """A quantity of the rest."""
@@ -208,36 +214,33 @@ class _Point:
 
         return np.asarray(jax.vmap(along)(jax.tree.map(jnp.asarray, moved.slopes)))
 
-    def _of_rest(self, of: Quantity | Callable[[Equilibrium], Any]) -> tuple[float, Array]:
-        value = self._value(of)
-        if not self.eq.smooth:
-            raise _Found(value, *self._without())
-        if self.smooth.message:
-            raise _Found(value, "singular", self.smooth.message)
-        return value, self._slopes(of, self.smooth)
-
-    def _at_kink(
+    def _of_rest(
         self, of: Quantity | Callable[[Equilibrium], Any]
-    ) -> tuple[float, dict[str, tuple[float, float]]]:
-        """The value, and the derivatives towards smaller and larger values of each parameter."""
-        value = self._value(of)
-        below, above = self.moving(-1), self.moving(1)
-        near = np.flatnonzero(np.abs(below.distances) < _NEAR)
-        fault = below.message or above.message
-        if fault or len(near) != 1:
-            raise _Found(value, "kink", fault or "several kinks of the marking meet here")
-        slopes = self._slopes(of, below), self._slopes(of, above)
-        speeds = below.kinks[:, near[0]], above.kinks[:, near[0]]
+    ) -> tuple[float, Array, dict[str, tuple[float, float]], str]:
+        """The value, its derivatives, those towards smaller and larger values of each parameter,
+        and what edge of a regime the rest is at, if any.
+        """
+        value, found = self._value(of), self.branches
+        if isinstance(found, str):
+            raise _Found(value, *self._without(found))
+        faults = [branch.moving.message for branch in found.each]
+        if all(faults):
+            raise _Found(value, "singular", faults[0])
+        each = [(self._slopes(of, branch.moving), branch) for branch in found.each]
+        pace = np.max([branch.moving.pace for branch in found.each], axis=0)
+        rounding = _ROUNDING * pace * (1 + abs(value))
         sides = {}
-        for path, low, high, down, up in zip(self.paths, *slopes, *speeds, strict=True):
-            known = (float(low), float(high)) if down > 0 else (float(high), float(low))
-            sides[path] = known if down * up > 0 or low == high else (math.nan, math.nan)
-        return value, sides
+        for k, path in enumerate(self.paths):
+            below = [float(slopes[k]) for slopes, branch in each if branch.below[k]]
+            above = [float(slopes[k]) for slopes, branch in each if branch.above[k]]
+            sides[path] = (_agreed(below, rounding[k]), _agreed(above, rounding[k]))
+        both = [_agreed(pair, up_to) for pair, up_to in zip(sides.values(), rounding, strict=True)]
+        return value, np.array(both), sides, found.edge
 
     def _of_loop(self, key: str) -> tuple[float, Array]:
         """A root or a margin."""
         if not self.eq.smooth:
-            raise _Found(math.nan, *self._without())
+            raise _Found(math.nan, *self._without(f"no linearisation, as {without(self.eq)}"))
         if self.kink:
             found = stability(self.net)
             raise _Found(
@@ -325,10 +328,13 @@ def _of_stability(found: Any, key: str) -> float:
     return float(value)
 
 
-def _agreed(below: float, above: float) -> float:
-    """One derivative where both sides have the same."""
-    same = abs(below - above) <= _SAME * max(abs(below), abs(above))
-    return above if same else math.nan
+def _agreed(each: Sequence[float], rounding: float) -> float:
+    """One derivative where all are the same but for rounding."""
+    if not each:
+        return math.nan
+    least, most = min(each), max(each)
+    apart = _SAME * max(abs(least), abs(most)) + rounding
+    return each[-1] if most - least <= apart else math.nan
 
 
 def _shell(eq: Equilibrium, seen: Seen) -> Equilibrium:

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 class Gradient:
     """A quantity of a network and its derivatives by parameters, by path.
 
-    `status` is `ok`, or says why derivatives are NaN: `kink` (they differ on both sides: `sides`
-    has the derivatives towards smaller and towards larger values), `tie` (two roots or crossovers
-    are equally near), `grazing` (a crossover or root that is double), `no_crossover` (an infinite
-    margin), or what the equilibrium is where it is not smooth (`saturated`, `none`, ...);
-    `message` says more. `units` are those of the parameters.
+    `status` is `ok`, or says why derivatives are NaN: `kink` (they differ on both sides of a kink
+    or of the edge of a regime: `sides` has those towards smaller and towards larger values, NaN
+    where one is not known), `tie` (two roots or crossovers are equally near), `grazing` (a
+    crossover or root that is double), `no_crossover` (an infinite margin), `singular`, or what the
+    equilibrium is where there is none, or no linearisation for a root or margin (`saturated`,
+    `sliding`, `continuum`, `none`); `message` says more. `units` are those of the parameters.
     """
 
     of: str

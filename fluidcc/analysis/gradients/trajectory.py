@@ -172,7 +172,7 @@ def sensitivity(
         For paths that do not exist or lead to no number.
     ValueError
         Without a path, for what `simulate` refuses, `after` outside the run, a mesh without a fixed
-        step, and networks with self-clocked rates.
+        step, and self-clocked rates under delays by present queues.
     """
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
@@ -215,13 +215,11 @@ def sensitivity(
 
 
 def _check_choices(net: Network) -> None:
-    """Raise ValueError for rates whose jumps never smooth out."""
-    if net.rates == "self_clocked":
+    """Raise ValueError for self-clocked rates whose delays do not follow the order of arrival."""
+    if net.rates == "self_clocked" and net.delay != "fifo":
         raise ValueError(
-            "model.rates: derivatives of a trajectory need rates that follow from the windows, "
-            "'ack' or 'mgt', got 'self_clocked', whose jumps come back with every round trip and "
-            "spoil the sixth digit; for differences take `simulate` with Located(step) at the "
-            "parameter a millionth up and down"
+            "model.delay: derivatives of a trajectory with self-clocked rates need 'fifo', got "
+            f"{net.delay!r}; or take rates = 'ack' or 'mgt'"
         )
 
 

@@ -70,6 +70,12 @@ class AbstractAdaptiveRED(AbstractRED):
         ends = (ops.where(inside, end, self.p_max) for end in (self.lowest, self.highest))
         return (self.p_max, *ends)
 
+    def turns(self, x: Any, queue: Num) -> tuple[Num, ...]:
+        """The ends of what the average may rest at."""
+        v = self.average(x, queue)
+        low, high = self.aim()
+        return (v - low, v - high)
+
     def step(self, x: Any, share: Num = 1) -> Num:
         """Change of p_max in a `share` of the interval."""
         low, high = self.aim()

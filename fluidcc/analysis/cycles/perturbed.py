@@ -1,0 +1,277 @@
+"""Floquet multipliers of a cycle that repeats in a located run, from states moved a little.
+
+The run is followed for some more periods, from its end and from states moved there, up and down.
+Half the difference is what the moves become, period after period: what lasts longest gives the
+leading multipliers. The moves end in breaking points of order 0, and events move with them, so
+that differences are as accurate as the run, across jumps of a signal, waits in queues on record
+and ticks.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fluidcc.analysis.cycles.floquet import of_sequences
+from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.analysis.cycles.settled import Run, last_return, told_status
+from fluidcc.fluid import located
+from fluidcc.fluid import track as tr
+from fluidcc.fluid.integrate import power_of_two
+from fluidcc.fluid.moved import moved
+from fluidcc.fluid.status import Status
+from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.trial import Carry
+
+PERIODS = 6
+"""How many periods moves are followed for."""
+_SAMPLES = 32  # over the longest lag: what is compared of a run and of its past
+_MOVE = 1e-5  # of the range of a component
+_RESTING = 1e-3  # of its size: what a component that rests counts as its range
+_NOTHING = 1e-12  # components as small are not there
+_AGREE = 0.01  # relative: how near the periods of two simulations of one cycle are
+_NEAR = 1e-3  # how near to itself a run comes back, and the trivial multiplier to 1
+_NOISE = 10.0  # times how far a run is from itself: what is not seen of moves
+_ROUNDING = 1e-8  # of the range, of a run that comes back to itself
+_CORNER = 0.02  # of the moves: what differs more up and down has no derivative
+_MOST_STEPS = 4e5  # of all runs
+_BREAKS = 4.0  # steps per step of the mesh at most, about: events end steps
+_LEAST_ROOM = 8  # steps
+_PHASES = 512  # at which the length of a period is told
+
+
+class NoMultipliersError(ValueError):
+    """A cycle whose multipliers are not told; the message says why."""
+
+
+class Moves(NamedTuple):
+    """Which components (n,) of a state are times of ticks, and the directions (D, n), of numbers 0
+    and 1, in which it is moved.
+    """
+
+    clock: Array
+    along: Array
+
+
+class Multipliers(NamedTuple):
+    """Leading multipliers, the trivial one first, which differs from 1 by `error`; those below a
+    thousandth are left out. Whether all others are inside the unit circle, None where some are not
+    resolved.
+    """
+
+    floquet: tuple[complex, ...]
+    error: float
+    stable: bool | None
+
+    @property
+    def note(self) -> str:
+        """How they were found, in words."""
+        return f"multipliers from moved states, the trivial one is 1 to {self.error:.1g}"
+
+
+def every_component(size: int) -> Moves:
+    """The moves of an equation without ticks."""
+    return Moves(np.zeros(size, bool), np.eye(size))
+
+
+def multipliers_of_run(
+    system: System, y0: Any, args: Args, moves: Moves, *, period: float, until: float, step: float
+) -> Multipliers:
+    """The leading multipliers of the cycle that a run from `y0` settles in.
+
+    Parameters
+    ----------
+    system, y0, args
+        A delay equation, its state at the start and its numbers.
+    moves
+        Its ticks, and how it is moved.
+    period
+        The period that another simulation has found [s].
+    until
+        When the run has settled [s].
+    step
+        Of the located mesh [s].
+
+    Raises
+    ------
+    NoMultipliersError
+        Where the run fails or does not repeat exactly, as of a cycle that ticks of a fixed period
+        do not fit in; where moves up and down differ; and where no multiplier is 1.
+    """
+    ahead = (PERIODS + 1) * period
+    count = until + (2 * len(moves.along) + 1) * ahead
+    if count / step > _MOST_STEPS:
+        raise NoMultipliersError(f"they would take more than {_MOST_STEPS:.0e} steps")
+    capacity = power_of_two(_BREAKS * (until + ahead) / step + 1000.0)
+    follow = functools.partial(_followed, system, args, len(y0), step)
+    start = _with_room(_begun(system, y0, jnp.zeros(()), step, args), capacity)
+    carry, run = follow(start, until)
+    settled = _without(run, moves.clock)
+    end = last_return(settled, step / 3)
+    if end.period is None or abs(end.period - period) > _AGREE * period:
+        raise NoMultipliersError("a located run does not repeat with the same period")
+    late = run.states(np.linspace(0.5 * until, until, _PHASES * 16))
+    scale = np.maximum(np.ptp(late, axis=0), _RESTING * np.abs(late).max(axis=0))
+    lag = _longest_lag(system, args, step, carry)
+    scale[moves.clock] = lag
+    last = until + PERIODS * end.period * (1.0 + 1e-6) + step
+
+    def path(move: Array) -> Run:
+        return _relative(follow(carry, last, move)[1], moves.clock)
+
+    still = path(np.zeros(len(y0)))
+    exact = _period(still, scale, until, end.period, step)
+    phases = lag * (np.arange(_SAMPLES) + 0.5) / _SAMPLES
+    times = until + exact * np.arange(1, PERIODS + 1)[:, None] - phases
+    kept = scale > _NOTHING
+
+    def seen(run: Run) -> Array:
+        return (run.states(times.ravel()) / np.where(kept, scale, 1.0)).reshape(*times.shape, -1)
+
+    before = seen(still)
+    apart = returned(before, moves.clock)
+    odd, even = [], []
+    for direction in moves.along:
+        move = _MOVE * np.where(kept, scale * direction, 0.0)
+        if np.any(move):
+            up, down = seen(path(move)), seen(path(-move))
+            odd.append((up - down) / (2 * _MOVE))
+            even.append((up + down - 2 * before) / (2 * _MOVE))
+    if not odd:
+        raise NoMultipliersError("nothing is there that could be moved")
+    found = np.array(odd).reshape(len(odd), PERIODS, -1)
+    if np.max(np.abs(even)) > _CORNER * np.max(np.abs(found)):
+        raise NoMultipliersError("moves up and down come to different ends: there is no derivative")
+    return _told(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
+
+
+def _told(found: Array, residuals: Array) -> Multipliers:
+    """What is reported of eigenvalues; raises NoMultipliersError where none is 1."""
+    known, rough = found[residuals < _NEAR], residuals >= _NEAR
+    if not len(known):
+        raise NoMultipliersError("moves do not tell any eigenvalue")
+    trivial = int(np.argmin(np.abs(known - 1.0)))
+    error = float(np.abs(known[trivial] - 1.0))
+    if error > _NEAR:
+        nearest = known[trivial].real
+        raise NoMultipliersError(f"the trivial one does not come out: {nearest:.4g} in place of 1")
+    others = np.delete(known, trivial)
+    stable: bool | None = bool(np.all(np.abs(others) < 1.0))
+    if stable and np.any(np.abs(found[rough]) + residuals[rough] >= 1.0):
+        stable = None
+    told = (known[trivial], *others[np.abs(others) > _NEAR])
+    return Multipliers(tuple(complex(mu) for mu in told), error, stable)
+
+
+def returned(seen: Array, clock: Array) -> float:
+    """How far from itself a run (PERIODS, S, n) comes back; raises NoMultipliersError if far."""
+    apart = np.abs(np.diff(seen, axis=0)).max(axis=(0, 1))
+    if np.any(apart[clock] > _NEAR):
+        raise NoMultipliersError(
+            "ticks come at other phases from period to period: the cycle does not repeat exactly"
+        )
+    if np.any(apart > _NEAR):
+        raise NoMultipliersError(
+            f"a located run comes back only to {np.max(apart):.1g} of the range"
+        )
+    return float(np.max(apart))
+
+
+def _followed(
+    system: System, args: Args, size: int, step: float, carry: Carry, until: float, move: Any = None
+) -> tuple[Carry, Run]:
+    """The carry at `until`, of a state moved before it goes on, and the run up to there."""
+    move = np.zeros(size) if move is None else move
+    found = _follow(system, carry, jnp.zeros(()), until, step, args, move)
+    status = Status(int(found.status))
+    if status is not Status.ok:
+        raise NoMultipliersError(
+            f"a located run ends at {float(found.status_time):.4g} s: {told_status(status)}"
+        )
+    rows = np.asarray(found.track.steps)[: int(found.node)]
+    return found, Run(rows, tr.width(found.track), size, until, np.zeros(0))
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _begun(system: System, y0: Any, t0: Any, step: Any, args: Args) -> Carry:
+    """The start of a run from the constant history, with room for nothing more."""
+    return located.Machine(system, t0, t0 + step, step, args).start(y0, _LEAST_ROOM, 1)
+
+
+def _with_room(carry: Carry, capacity: int) -> Carry:
+    """The same with room for so many steps, which is not part of what is compiled as constants."""
+
+    def longer(array: Any) -> Any:
+        last = np.asarray(array)[-1:]  # a row that is not used yet
+        return jnp.asarray(np.concatenate([array, np.repeat(last, capacity - len(array), axis=0)]))
+
+    track = carry.track._replace(steps=longer(carry.track.steps), breaks=longer(carry.track.breaks))
+    return carry._replace(track=track, events=longer(carry.events))
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _follow(
+    system: System, carry: Carry, t0: Any, until: Any, step: Any, args: Args, move: Any
+) -> Carry:
+    """The carry at `until` of the run that goes on from a carry whose state is moved."""
+    machine = located.Machine(system, t0, until, step, args)
+    start = moved(machine, carry, move)
+    return lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _lags(system: System, args: Args, step: Any, carry: Carry) -> Any:
+    machine = located.Machine(system, jnp.zeros_like(step), carry.t, step, args)
+    return machine.delayed(carry, carry.t, carry.y)[1]
+
+
+def _longest_lag(system: System, args: Args, step: float, carry: Carry) -> float:
+    """The longest lag [s] at the end of a run."""
+    return float(np.max(np.asarray(_lags(system, args, jnp.asarray(step), carry))))
+
+
+def _period(run: Run, scale: Array, start: float, period: float, step: float) -> float:
+    """The period [s] with which a run comes nearest to itself, by Newton's method from a near one.
+
+    What jumps is left out where it does so.
+    """
+    size = np.where(scale > _NOTHING, scale, np.inf)
+    times = start + step + (PERIODS - 1) * period * (np.arange(_PHASES) + 0.5) / _PHASES
+    for _ in range(3):
+        gap = (run.states(times + period) - run.states(times)) / size
+        slope = run.states(times + period + 1e-3 * step) - run.states(times + period - 1e-3 * step)
+        slope = slope / (2e-3 * step) / size
+        smooth = np.abs(slope) * step < 1.0
+        period -= float(np.sum((gap * slope)[smooth]) / np.sum(slope[smooth] ** 2))
+    return period
+
+
+def _without(run: Run, clock: Array) -> Run:
+    """The run with 0 in place of the times of ticks."""
+    return _with_clocks(run, clock, lambda values, _: 0.0 * values)
+
+
+def _relative(run: Run, clock: Array) -> Run:
+    """The run with the time left to each tick in place of its time."""
+    return _with_clocks(run, clock, lambda values, time: values - time[:, None])
+
+
+def _with_clocks(run: Run, clock: Array, change: Any) -> Run:
+    """The run with other values of the ticks' times, which are constant in each step."""
+    if not np.any(clock):
+        return run
+    rows, v = run.rows.copy(), run.width
+    place = v - run.size + np.flatnonzero(clock)
+    start, length = rows[:, 0], rows[:, 1]
+    for k, time in ((0, start), (2, start + length)):
+        columns = 2 + k * v + place
+        rows[:, columns] = change(rows[:, columns], time)
+    rise = rows[:, 2 + 2 * v + place] - rows[:, 2 + place]
+    for k in (1, 3):
+        rows[:, 2 + k * v + place] = rise
+    return Run(rows, v, run.size, run.end, run.breaks)

@@ -1,0 +1,206 @@
+"""What holds a rest that slides: the jumps at which links stay, each with an unknown weight.
+
+On a jump a link is for a share of the time on either side of a surface (Filippov, 1988, section 4,
+where the share is the weight of the two sides). The share is one unknown more, and that the state
+stays on the surface one equation more. A law whose ticks step a memory up on one side and down on
+the other needs no share: that memory itself comes to what is needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.linearize import NEAR
+from fluidcc.analysis.regimes import ADAPTED, LOADED, resolved
+from fluidcc.analysis.rest import JUMP, Rest, between, state_at_rest
+from fluidcc.analysis.settle import beside, served, signal_of, tick
+from fluidcc.fluid.delays import State
+from fluidcc.laws.estimator import Exact
+from fluidcc.laws.law import Signal
+from fluidcc.network import Link, Network
+from fluidcc.ops import Num
+
+SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
+"""What jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""
+
+_FULL_LOAD = 1.0
+_SAME_LOAD = 1e-9
+_SAME_TICK = 1e-6  # relative, as where the rest is sought
+
+
+class NoDerivative(Exception):
+    """An equilibrium has no derivatives, or none that are known; the text says why."""
+
+
+class Contact(NamedTuple):
+    """A link on a jump, and which of the law's numbers are zero there: each may be the surface."""
+
+    link: int
+    kind: str
+    surfaces: tuple[int, ...]
+
+    @property
+    def weighs(self) -> bool:
+        """Whether a share of the time is unknown."""
+        return self.kind != TICKS
+
+
+def contacts(net: Network, rest: Rest) -> tuple[Contact, ...]:
+    """The jumps that hold a rest. Raises NoDerivative where a surface is not known."""
+    regimes = resolved(net, rest)[1]
+    kinds = {JUMP: SIGNAL, ADAPTED: TICKS, LOADED: LOAD}
+    found = [(k, kinds[regime]) for k, regime in enumerate(regimes) if regime in kinds]
+    return tuple(_contact(net, rest, k, kind) for k, kind in found)
+
+
+def _contact(net: Network, rest: Rest, k: int, kind: str) -> Contact:
+    name, link = net.link_names[k], net.links[k]
+    if kind == LOAD:
+        load = float(rest.said[k].other)
+        if abs(load - _FULL_LOAD) > _SAME_LOAD:
+            raise NoDerivative(
+                f"the senders of links.{name} turn at a load factor of {load:.6g}, which depends "
+                "on their parameters in a way that is not known"
+            )
+        return Contact(k, kind, (0,))
+    if kind == TICKS and np.count_nonzero(stepped(net, rest, Contact(k, kind, ()))) != 1:
+        raise NoDerivative(f"the ticks of links.{name}.queue step several memories there")
+    numbers = _numbers(link, kind, rest.laws[k], rest.queues[k])
+    near = tuple(j for j, number in enumerate(numbers) if abs(float(number)) < NEAR)
+    if not near or float(rest.places[k]) < 0:
+        raise NoDerivative(f"links.{name}.queue does not tell where it jumps")
+    return Contact(k, kind, near)
+
+
+def _numbers(link: Link, kind: str, x: Any, queue: Num) -> tuple[Num, ...]:
+    """The numbers of a law whose zeros may be the surface."""
+    return link.queue.turns(x, queue) if kind == TICKS else link.queue.kinks(x, queue)
+
+
+def shares(rest: Rest, held: tuple[Contact, ...]) -> Num:
+    """Shares of the time above the surfaces (S,)."""
+    each = [rest.said[c.link].share for c in held if c.weighs]
+    return jnp.stack(each) if each else jnp.zeros(0)
+
+
+def _weights(held: tuple[Contact, ...], share: Num, kind: str) -> dict[int, Num]:
+    """The shares of the contacts of one kind, by link."""
+    weighed = [c for c in held if c.weighs]
+    return {c.link: share[j] for j, c in enumerate(weighed) if c.kind == kind}
+
+
+def sides(link: Link, x: Any, place: Num) -> tuple[Signal, Signal]:
+    """What a link says just below and just above a place."""
+    low, high = (
+        signal_of(link, served(link, x, there), there)
+        for there in (beside(place, -1), beside(place, 1))
+    )
+    return low, high
+
+
+def given(net: Network, held: tuple[Contact, ...], y: State, share: Num) -> tuple:
+    """Per link, the Signal that it says between the sides of its jump, or None; () if none is."""
+    weights = _weights(held, share, SIGNAL)
+    if not weights:
+        return ()
+    out: list[Signal | None] = [None] * len(net.links)
+    for k, weight in weights.items():
+        low, high = sides(net.links[k], y.laws[k], y.queues[k])
+        out[k] = between(net, k, low, high, jnp.asarray(False), weight).signal
+    return tuple(out)
+
+
+def weighed(
+    net: Network, rest: Rest, held: tuple[Contact, ...], share: Num, values: Num, index: Num
+) -> list[tuple[Num, Num]]:
+    """What senders hear in turn of links at full load, with the share of the time of each.
+
+    `values` (k,) are looked up at `index` (k,) on the flat wire, of which the load factors change.
+    """
+    first = sum(int(np.size(f.rtt)) for f in net.flows)
+    weights = _weights(held, share, LOAD)
+    fields, here = len(Signal._fields), Signal._fields.index("load")
+    out = []
+    for above in itertools.product((False, True), repeat=len(weights)):
+        wire, weight = values, jnp.ones(())
+        for (k, part), high in zip(weights.items(), above, strict=True):
+            at, said = first + fields * k + here, rest.said[k]
+            load = said.other if high else said.signal.load
+            wire = jnp.where(index == at, load + wire - jax.lax.stop_gradient(wire), wire)
+            weight = weight * (part if high else 1 - part)
+        out.append((weight, wire))
+    return out
+
+
+def mixed(parts: list[tuple[Num, Num]], function: Callable[[Num], Any]) -> Any:
+    """Mean of a function over what is heard in turn."""
+    each = [jax.tree.map(lambda v, w=w: w * v, function(wire)) for w, wire in parts]
+    return jax.tree.map(lambda *v: sum(v), *each)
+
+
+def surfaces(
+    net: Network, held: tuple[Contact, ...], y: State, loads: tuple[Num, ...], share: Num
+) -> Num:
+    """What vanishes on the surfaces, all that may be one, in the order of the contacts; then the
+    shares, which vanish where a jump begins.
+    """
+    out: list[Num] = []
+    for c in held:
+        if c.kind == LOAD:
+            out.append(loads[c.link] - _FULL_LOAD)
+            continue
+        numbers = _numbers(net.links[c.link], c.kind, y.laws[c.link], y.queues[c.link])
+        out += [jnp.asarray(numbers[j], float) for j in c.surfaces]
+    return jnp.concatenate([jnp.stack(out), share]) if out else share
+
+
+def choices(held: tuple[Contact, ...]) -> list[list[int]]:
+    """Places of one surface for each contact in what `surfaces` tells, for each choice."""
+    first = np.cumsum([0, *(len(c.surfaces) for c in held)])
+    each = [range(a, a + len(c.surfaces)) for a, c in zip(first, held, strict=False)]
+    return [list(choice) for choice in itertools.product(*each)]
+
+
+def exact(net: Network, held: tuple[Contact, ...]) -> Network:
+    """A network, or its derivative, whose senders know the load factors that links are held at.
+
+    At rest what they come to know is the load factor itself, whatever its code.
+    """
+    if not any(c.kind == LOAD for c in held):
+        return net
+    flows = tuple(dataclasses.replace(f, estimator=Exact()) for f in net.flows)
+    return dataclasses.replace(net, flows=flows)
+
+
+def exact_rest(rest: Rest, held: tuple[Contact, ...]) -> Rest:
+    """A rest without what its senders estimate, for the network of `exact`."""
+    if not any(c.kind == LOAD for c in held):
+        return rest
+    return rest._replace(senders=tuple(s._replace(estimate=()) for s in rest.senders))
+
+
+def stepped(net: Network, rest: Rest, contact: Contact) -> Array:
+    """Mask (n,) of the flat state: the memories that ticks move one way or the other there."""
+    k, y = contact.link, state_at_rest(net, rest)
+    link, x, place = net.links[k], rest.laws[k], rest.places[k]
+
+    def change(side: int) -> Any:
+        there = beside(place, side)
+        return tick(link, served(link, x, there), there)
+
+    def differs(low: Num, high: Num, value: Num) -> Num:
+        return (jnp.abs(high - low) > _SAME_TICK * (1 + jnp.abs(value))).astype(float)
+
+    none = jax.tree.map(jnp.zeros_like, y)
+    moved = jax.tree.map(differs, change(-1), change(1), x)
+    laws = tuple(moved if j == k else law for j, law in enumerate(none.laws))
+    return np.asarray(ravel_pytree(none._replace(laws=laws))[0]) > 0
