@@ -29,10 +29,13 @@ def test_the_wheel_holds_nothing_but_the_package(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     version = wheel.name.split("-")[1]
     assert {name.split("/")[0] for name in names} == {"fluidcc", f"fluidcc-{version}.dist-info"}
-    bundled = {name for name in names if name.startswith("fluidcc/_bundled/models/")}
-    here = {p.relative_to(ROOT).as_posix() for p in (ROOT / "models").rglob("*") if p.is_file()}
-    assert bundled == {f"fluidcc/_bundled/{name}" for name in here}
-    assert {"fluidcc/py.typed", "fluidcc/fluidcc.mplstyle"} <= set(names)
+    for folder in ("models", "paper_figs", "validation"):
+        bundled = {name for name in names if name.startswith(f"fluidcc/_bundled/{folder}/")}
+        files = (p for p in (ROOT / folder).rglob("*") if p.is_file() and p.suffix != ".pyc")
+        here = {p.relative_to(ROOT).as_posix() for p in files}
+        assert bundled == {f"fluidcc/_bundled/{name}" for name in here}
+    own = {"fluidcc/py.typed", "fluidcc/fluidcc.mplstyle", "fluidcc/papers/report.html"}
+    assert own <= set(names)
 
 
 def test_an_installed_wheel_has_its_scenarios(wheel, tmp_path):
@@ -50,6 +53,11 @@ def test_an_installed_wheel_has_its_scenarios(wheel, tmp_path):
         "assert 'misra2003/mixed' in names, names\n"
         "for name in names:\n"
         "    assert fc.load(name).title and fc.citations(fc.load(name))\n"
+        "from fluidcc.papers.experiments import PAPERS\n"
+        "from fluidcc.papers.figure import wanted\n"
+        "from fluidcc.papers.ledger import claims, rules\n"
+        "assert len(wanted(['all'])) > 60\n"
+        "assert all(set(rules(p)) == set(claims(p)) for p in PAPERS)\n"
         "print(fc.__file__)\n"
     )
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}

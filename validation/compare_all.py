@@ -1,6 +1,7 @@
 """Every bundled scenario in both engines: where the fluid model holds, and what it says elsewhere.
 
     uv run python validation/compare_all.py [PAPER or PAPER/SCENARIO ...] [--results FOLDER]
+        [--table FILE.csv]
 
 Each scenario goes through `fc.compare`: throughput, mean queue, marks, drops, standard deviation
 and period of each queue, of the fluid equilibrium, of the fluid trajectory and of the packets with
@@ -10,9 +11,11 @@ the trajectory takes minutes and the equilibrium stands for it. A scenario takes
 time, most of it to compile, and is kept as one JSON file in the folder of results: what is there is
 not run again. The summary has the median errors where the fluid model says nothing against itself,
 and elsewhere, and names what is wrong by more than 5 % (throughput) or 10 % (mean queue) untold.
+`validation/compare_all.csv` is the table of a whole run; the report of `fluidcc validate` shows it.
 """
 
 import argparse
+import csv
 import json
 import math
 import statistics
@@ -133,6 +136,24 @@ def errors(found: dict[str, Any], quantity: str) -> Iterator[tuple[str, float]]:
             yield row["name"], row["difference"]
 
 
+def write_table(records: list[dict[str, Any]], file: Path) -> None:
+    """Write every quantity of every scenario as a line; what the model says against itself last."""
+    numbers = ("equilibrium", "fluid", "packets", "ci95", "difference")
+    with file.open("w", newline="", encoding="utf-8") as out:
+        table = csv.writer(out, lineterminator="\n")
+        heads = ("scenario", "from_s", "until_s", "status", "quantity", "unit", *numbers, "outside")
+        table.writerow(heads)
+        for found in records:
+            span = (f"{found['warmup']:.4g}", f"{found['until']:.4g}")
+            where = (found["scenario"], *span, found["equilibrium"]["status"])
+            reasons = list(found["outside"])
+            if not settled(found) and not reasons:
+                reasons = [found["fluid_message"]]
+            for row in found["rows"]:
+                cells = ("" if row[k] is None else f"{row[k]:.5g}" for k in numbers)
+                table.writerow((*where, row["name"], row["unit"], *cells, "; ".join(reasons)))
+
+
 def settled(found: dict[str, Any]) -> bool:
     """Whether the fluid model says nothing against itself."""
     return not found["outside"] and found["fluid_status"] in (None, "ok")
@@ -162,6 +183,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scenarios", nargs="*", help="papers or scenarios; all by default")
     parser.add_argument("--results", type=Path, default=Path("compare_all"), help="folder")
+    parser.add_argument("--table", type=Path, help="write all numbers as CSV")
     given = parser.parse_args()
     given.results.mkdir(parents=True, exist_ok=True)
     fc.fast_cpu()
@@ -170,6 +192,8 @@ def main() -> int:
         records.append(kept(name, given.results))
         print("\n".join(lines(records[-1])), flush=True)
     print("\n".join(summary(records)))
+    if given.table is not None:
+        write_table([r for r in records if "error" not in r], given.table)
     return 1 if any("error" in r for r in records) else 0
 
 

@@ -47,7 +47,7 @@ def _print_scenarios() -> None:
 
 def _figures() -> list[dict[str, Any]]:
     """Figures: paper, number, panels, title and the function that draws each."""
-    from fluidcc.papers.making import wanted
+    from fluidcc.papers.figure import wanted
 
     return [
         {

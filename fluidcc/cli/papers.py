@@ -11,22 +11,23 @@ from fluidcc.cli.options import begin
 from fluidcc.cli.run import SOME_FAILED, progress, told, written
 
 if TYPE_CHECKING:
-    from fluidcc.papers.making import Made
-    from fluidcc.papers.store import Store
+    from fluidcc.papers.making import Bench, Made
 
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Fewer and shorter runs than the published ones.")
-]
 Results = Annotated[
     Path | None,
     typer.Option("--results", help="Folder of finished runs, which are not done again."),
 ]
 
 
-def _store(results: Path | None) -> "Store":
+def _bench(results: Path | None, quick: bool) -> "Bench":
+    import os
+
+    from fluidcc.papers.making import Bench
     from fluidcc.papers.store import Store, default_folder
 
-    return Store(results or default_folder())
+    with written("--results", results or default_folder()):
+        store = Store(results or default_folder())
+    return Bench(store, quick, os.cpu_count() or 1, progress)
 
 
 def figures(
@@ -34,7 +35,9 @@ def figures(
         list[str] | None,
         typer.Argument(metavar="[PAPER|PAPER/FIGURE|all]...", help="Which; all if none is named."),
     ] = None,
-    quick: Quick = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few seeds, and the longest runs shortened.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder for PDF, PNG and CSV.")] = Path(
         "figures"
     ),
@@ -47,10 +50,8 @@ def figures(
         from fluidcc.results import to_json
 
         with written("--out", out):
-            done = make_figures(
-                which or (), folder=out, store=_store(results), quick=quick, showing=progress,
-                made=(lambda _: None) if json else _print_figure,
-            )  # fmt: skip
+            show = (lambda _: None) if json else _print_figure
+            done = make_figures(which or (), out, _bench(results, quick), show)
         if json:
             sys.stdout.write(to_json({"figures": [made.to_dict() for made in done]}) + "\n")
         _finish({place: why for made in done for place, why in made.failures.items()})
@@ -60,11 +61,12 @@ def _print_figure(made: "Made") -> None:
     from fluidcc.cli.report import console
 
     out = console()
-    out.print(f"{made.recipe.name}: {made.recipe.title}  [{made.seconds:.1f} s]", style="bold",
-              markup=False)  # fmt: skip
+    head = f"{made.name}: {made.title}  [{made.seconds:.1f} s]"
+    out.print(head, style="bold", markup=False)
     for line in made.notes[1:]:
         out.print(f"  {line}", markup=False)
-    out.print(f"  {made.files[0]}", markup=False)
+    for file in made.files[:1]:
+        out.print(f"  {file}", markup=False)
 
 
 def _finish(failures: dict[str, str]) -> None:
@@ -78,7 +80,9 @@ def validate(
     papers: Annotated[
         list[str] | None, typer.Argument(metavar="[PAPER|all]...", help="All if none is named.")
     ] = None,
-    quick: Quick = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="All seeds; otherwise those of figures --quick.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option("--report", help="Write a report with figures: .html.")
     ] = None,
@@ -91,13 +95,13 @@ def validate(
         from fluidcc.papers.making import validate as judge_all
         from fluidcc.results import to_json
 
-        named, store = chosen(papers or ()), _store(results)
-        found, failures = judge_all(named, store=store, quick=quick, showing=progress)
+        named, bench = chosen(papers or ()), _bench(results, not full)
+        found, failures = judge_all(named, bench)
         if report is not None:
             from fluidcc.papers.report import write
 
             with written("--report", report):
-                failures |= write(report, found, store=store, quick=quick, showing=progress)
+                failures |= write(report, found, bench)
         rows = [verdict.to_dict() for verdict in found]
         if json:
             sys.stdout.write(to_json({"claims": rows}) + "\n")

@@ -2,7 +2,8 @@
 
 import csv
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import numpy as np
 from matplotlib import colors
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from fluidcc.papers.figure import FLUID, Curve, Panel, Printed, Recipe
+from fluidcc.papers.figure import FLUID, FORMULA, PACKETS, Curve, Panel, Printed, Recipe
 from fluidcc.plot import house_style
 
 _MARKS = "osD^vP*X"
-_WIDTH, _HEIGHT = 3.5, 2.5  # of a panel [inch]
+_DASHES = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
+_WIDTH, _HEIGHT, _LEGEND = 3.2, 2.5, 1.7  # of a panel, and of the legend beside it [inch]
+_LETTERS, _TITLE = 23, 13  # letters of a caption and of a title in an inch
 
 
 def _layout(count: int) -> tuple[int, int]:
@@ -26,24 +30,28 @@ def _layout(count: int) -> tuple[int, int]:
 
 
 def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figure:
-    """The picture of a figure, with a caption below it."""
+    """The picture of a figure: panels, one legend beside all of them, and a caption below."""
     rows, columns = _layout(len(panels))
     with house_style():
-        figure = Figure(figsize=(max(_WIDTH * columns, 4.2), _HEIGHT * rows + 0.3),
-                        layout="constrained")  # fmt: skip
+        size = (_WIDTH * columns + _LEGEND, _HEIGHT * rows + 0.4)
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for spare in axes[len(panels) :]:
             spare.set_visible(False)
-        shades = _shades(panels)
+        shades, entries = _shades(panels), {}
+        both = {c.label for p in panels for c in p.curves if c.engine != FLUID}
         for k, (panel, ax) in enumerate(zip(panels, axes, strict=False)):
             letter = recipe.panels[k] if k < len(recipe.panels) else ""
-            head = f"({letter}) " if letter else ""
-            ax.set_title(head + (panel.title or ("" if len(panels) > 1 else recipe.title)))
-            _panel(ax, panel, shades)
-        if len(panels) > 1:
-            figure.suptitle(recipe.title, fontsize=9, fontweight="bold", x=0.01, ha="left")
+            ax.set_title(f"({letter}) {panel.title}" if letter else panel.title)
+            entries |= _panel(ax, panel, shades, both)
+        head = textwrap.fill(recipe.title, int(_TITLE * _WIDTH * columns))
+        figure.suptitle(head, fontsize=9, fontweight="bold", x=0.01, ha="left")
         if caption:
-            figure.supxlabel(caption, fontsize=6, x=0.01, ha="left", color="0.35")
+            lines = textwrap.fill(caption, int(_LETTERS * size[0]))
+            figure.supxlabel(lines, fontsize=6, x=0.01, ha="left", color="0.35")
+        if entries:
+            texts = [textwrap.fill(text, 26) for text in entries]
+            figure.legend(list(entries.values()), texts, loc="outside right upper", handlelength=2)
     return figure
 
 
@@ -56,56 +64,63 @@ def _shades(panels: Sequence[Panel]) -> dict[str, tuple[Any, str]]:
     }
 
 
-def _panel(ax: Axes, panel: Panel, shades: dict[str, tuple[Any, str]]) -> None:
+def _panel(
+    ax: Axes, panel: Panel, shades: dict[str, tuple[Any, str]], both: Container[str]
+) -> dict[str, Any]:
+    """Draw a panel; entries of the legend by text. `both` has the labels seen in packets."""
     ax.set_xscale(panel.xscale)
     ax.set_yscale(panel.yscale)
+    entries = {}
     if panel.field is not None:
         _field(ax, panel)
     for curve in panel.curves:
-        _curve(ax, curve, *shades[curve.label])
+        drawn = _curve(ax, curve, *shades[curve.label])
+        text = f"{curve.label} ({curve.note})" if curve.note else curve.label
+        if curve.engine == FLUID and curve.label in both and not curve.note:
+            entries["fluid model"] = Line2D([], [], color="0.3", linestyle="--")
+        else:
+            entries[text] = drawn
     for number in panel.printed:
-        _printed(ax, number, shades.get(number.label, ("0.2", ""))[0])
+        drawn = _printed(ax, number, shades.get(number.label, ("0.2", ""))[0])
+        entries[f"paper: {number.text}"] = drawn
     ax.set_xlabel(panel.xlabel)
     ax.set_ylabel(panel.ylabel)
     ax.set_ylim(*panel.ylim)
-    if panel.curves or panel.printed:
-        ax.legend(handlelength=2.4)
+    places = {x for curve in panel.curves for x in curve.x.tolist()}
+    if len(places) == 1 and panel.field is None:
+        ax.set_xticks(list(places))
+        ax.margins(x=1.0)
+    return entries
 
 
-def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> None:
-    text = curve.label
-    if curve.engine == FLUID:
-        text += ", fluid"
-    if curve.note:
-        text += f" ({curve.note})"
-    dashes = "--" if curve.engine == FLUID else "-"
+def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
+    """Draw a curve; what stands for it in the legend."""
+    dashes = _DASHES[curve.engine]
     if curve.dense:
-        ax.plot(curve.x, curve.y, dashes, color=colour, linewidth=0.6, label=text)
-        return
+        width = 0.6 if curve.engine == PACKETS else 1.0
+        ax.plot(curve.x, curve.y, dashes, color=colour, linewidth=width, alpha=0.85)
+        return Line2D([], [], color=colour, linestyle=dashes)
     sound = np.isfinite(curve.y)
     x, y = curve.x[sound], curve.y[sound]
-    if curve.engine == FLUID:
-        ax.plot(x, y, dashes, color=colour, label=text, marker="x" if x.size == 1 else None)
-        return
+    if curve.engine != PACKETS:
+        return ax.plot(x, y, dashes, color=colour, marker="x" if x.size == 1 else None)[0]
     half = None if curve.half is None else np.nan_to_num(curve.half[sound])
-    ax.errorbar(x, y, half, fmt=dashes, marker=mark, color=colour, label=text, elinewidth=0.7)
+    return ax.errorbar(x, y, half, fmt=dashes, marker=mark, color=colour, elinewidth=0.7)
 
 
-def _printed(ax: Axes, number: Printed, colour: Any) -> None:
-    text = f"paper: {number.text}"
+def _printed(ax: Axes, number: Printed, colour: Any) -> Any:
+    """Draw a number of the paper; what stands for it in the legend."""
     if isinstance(number.y, tuple):
         low, high = number.y
         if number.x is None:
-            ax.axhspan(low, high, color=colour, alpha=0.12, label=text, linewidth=0)
-        else:
-            middle, half = (low + high) / 2, (high - low) / 2
-            ax.errorbar([number.x], [middle], [half], color=colour, fmt="none", elinewidth=4,
-                        alpha=0.4, capsize=0, label=text)  # fmt: skip
-    elif number.x is None:
-        ax.axhline(number.y, color=colour, linestyle=":", linewidth=1.0, label=text)
-    else:
-        ax.plot([number.x], [number.y], linestyle="none", marker="*", markersize=9, zorder=5,
-                markerfacecolor="none", markeredgecolor=colour, label=text)  # fmt: skip
+            return ax.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
+        middle, half = (low + high) / 2, (high - low) / 2
+        return ax.errorbar([number.x], [middle], [half], color=colour, fmt="none", elinewidth=4,
+                           alpha=0.4, capsize=0)  # fmt: skip
+    if number.x is None:
+        return ax.axhline(number.y, color=colour, linestyle=":", linewidth=1.0)
+    return ax.plot([number.x], [number.y], linestyle="none", marker="*", markersize=9, zorder=5,
+                   markerfacecolor="none", markeredgecolor=colour)[0]  # fmt: skip
 
 
 def _field(ax: Axes, panel: Panel) -> None:
@@ -154,7 +169,7 @@ def save(recipe: Recipe, panels: Sequence[Panel], folder: Path, notes: Sequence[
     """Write PDF, PNG and CSV of a figure; the notes stand above the table and in the caption."""
     folder.mkdir(parents=True, exist_ok=True)
     base = folder / f"fig{recipe.number}"
-    figure = draw(recipe, panels, caption="\n".join(notes[:1]))
+    figure = draw(recipe, panels, caption=notes[0])
     files = [base.with_suffix(ending) for ending in (".pdf", ".png", ".csv")]
     with house_style():
         figure.savefig(files[0], metadata={"CreationDate": None})

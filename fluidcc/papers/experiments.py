@@ -90,9 +90,10 @@ def _read(paper: str, quick: bool) -> Mapping[str, Experiment]:
     found: dict[str, Experiment] = {}
     for name, table in tables.items():
         whole = {**common, **table}
-        whole["quick"] = {**common.get("quick", {}), **table.get("quick", {})}
+        for part in ("quick", "readings"):
+            whole[part] = {**common.get(part, {}), **table.get(part, {})}
         found[name] = _experiment(paper, name, whole, quick)
-        for reading, changed in table.get("readings", {}).items():
+        for reading, changed in whole["readings"].items():
             title = f"{whole['title']}: {changed['title']}"
             sets = {**whole.get("set", {}), **changed.get("set", {})}
             other = {**whole, **changed, "title": title, "set": sets}

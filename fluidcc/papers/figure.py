@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.bundled import bundled
+from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.papers.samples import interval
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from fluidcc.papers.lab import Lab
 
-PACKETS, FLUID = "packets", "fluid"
+PACKETS, FLUID, FORMULA = "packets", "fluid", "formula"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Curve:
     half
         Half widths of 95 % intervals, or None.
     engine
-        ``packets`` (solid, with marks) or ``fluid`` (dashed, no marks).
+        ``packets`` (solid, with marks), ``fluid`` (dashed) or ``formula`` (dots and dashes).
     dense
         Samples over time rather than points of their own: a thin line without marks.
     note
@@ -197,3 +198,27 @@ def recipes(paper: str) -> Mapping[str, Recipe]:
             number, title, needs, panels = value.recipe
             found[number] = Recipe(paper, number, title, value, needs, panels)
     return MappingProxyType(found)
+
+
+def wanted(which: Sequence[str]) -> list[Recipe]:
+    """Figures by ``paper`` or ``paper/number``; all for none or ``all``.
+
+    Raises
+    ------
+    ScenarioError
+        For a paper or a figure that there is not.
+    """
+    every = {r.name: r for paper in names("paper_figs") for r in recipes(paper).values()}
+    found: dict[str, Recipe] = {}
+    faults = []
+    for name in which or ("all",):
+        hits = {n: r for n, r in every.items() if name in ("all", n, n.partition("/")[0])}
+        if not hits:
+            known = [*names("paper_figs"), *every]
+            papers = ", ".join(names("paper_figs"))
+            expected = f"all, a paper ({papers}) or a figure such as {next(iter(every))}"
+            faults.append(Fault("figures", "", expected, f"'{name}'", nearest(name, known)))
+        found |= hits
+    if faults:
+        raise ScenarioError(faults)
+    return list(found.values())

@@ -67,7 +67,8 @@ def judge(
     needs
         Names of the experiments that the rule asks for.
     readings
-        Names of readings under which it is asked again where the text leaves something open.
+        Names of readings under which it is asked again where the text leaves something open: those
+        of experiments, or others that the rule itself tells apart by `lab.reading`.
     """
 
     def mark(rule: Callable) -> Callable:
@@ -187,8 +188,9 @@ def alike(
     `usual` and `most` are the relative differences allowed at more than half of the points, and at
     any. The value is the largest relative difference.
     """
-    ours, theirs = np.atleast_2d(one), np.atleast_2d(other)
-    apart = ours.mean(axis=1) / theirs.mean(axis=1) - 1
+    ours, theirs = (np.atleast_2d(v).mean(axis=1) for v in (one, other))
+    apart = np.full(ours.shape, 0.0)
+    np.divide(ours - theirs, theirs, out=apart, where=ours != theirs)  # two zeros are alike
     sound = np.isfinite(apart)
     apart, sizes = apart[sound], np.abs(apart[sound])
     worst = int(np.argmax(sizes))

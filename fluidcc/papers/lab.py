@@ -3,7 +3,7 @@
 import concurrent.futures
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.fluid.simulate import simulate
@@ -16,7 +16,11 @@ from fluidcc.papers.samples import Courses, Rests, Runs
 from fluidcc.papers.store import Store
 from fluidcc.scenario.files import dumps
 
+if TYPE_CHECKING:
+    from xarray import Dataset
+
 Progress = Callable[[float], None]
+_FEW_FLOWS = 12
 
 
 class Lab:
@@ -91,9 +95,7 @@ class Lab:
                 experiment.net(k), until=experiment.until, warmup=experiment.warmup,
                 seeds=range(1, experiment.seeds + 1), sample=experiment.sample, threads=1,
             )  # fmt: skip
-            series = None
-            if found.series is not None:
-                series = found.series.isel(seed=0).to_dict()
+            series = None if found.series is None else _first(found.series)
             return {"runs": found.to_dict()["runs"], "series": series}
 
         try:
@@ -136,6 +138,14 @@ class Lab:
     def courses(self, name: str, until: float) -> Courses:
         """Trajectories of the fluid model at the points of an experiment, up to a time [s]."""
         return Courses(*self._each(name, simulate, until=until))
+
+
+def _first(series: "Dataset") -> dict[str, Any]:
+    """Samples of the first seed; those of single flows where these are few."""
+    own = series.isel(seed=0)
+    if own.sizes.get("flow", 0) > _FEW_FLOWS:
+        own = own.drop_vars([name for name, v in own.data_vars.items() if "flow" in v.dims])
+    return own.to_dict()
 
 
 def _about(experiment: Experiment, k: int) -> dict[str, Any]:

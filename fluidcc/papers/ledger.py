@@ -3,11 +3,12 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from fluidcc.bundled import bundled
+from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import content
 from fluidcc.papers.judging import VERDICTS, Judgement
@@ -124,17 +125,22 @@ def verdict(lab: Lab, name: str) -> Verdict:
     experiments = [lab.experiment(n) for n in rule.needs]
     return Verdict(
         claim, found[best], best if len(found) > 1 else "",
-        MappingProxyType({reading or "as in the files": j.verdict for reading, j in found.items()}),
+        {reading or "as in the files": j.verdict for reading, j in found.items()},
         tuple(dict.fromkeys(e.scenario for e in experiments)),
         tuple(sorted({e.seeds for e in experiments})),
     )  # fmt: skip
 
 
 def chosen(papers: Sequence[str]) -> list[str]:
-    """Papers by short name; all for none or ``all``."""
+    """Papers by short name; all for none or ``all``.
+
+    Raises ScenarioError for a paper that there is not.
+    """
+    faults = [
+        Fault("validate", "", f"all, {', '.join(PAPERS)}", f"'{p}'", nearest(p, [*PAPERS], 1))
+        for p in papers
+        if p not in (*PAPERS, "all")
+    ]
+    if faults:
+        raise ScenarioError(faults)
     return [p for p in PAPERS if not papers or "all" in papers or p in papers]
-
-
-def unjudged(paper: str) -> Iterable[str]:
-    """Claims that have no rule."""
-    return [name for name in claims(paper) if name not in rules(paper)]

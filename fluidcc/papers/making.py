@@ -1,16 +1,18 @@
 """Makes figures and verdicts: gathers the runs they need, does what is missing, writes them."""
 
+import contextlib
 import dataclasses
+import multiprocessing
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.papers.figure import FLUID, PACKETS, Panel, Recipe, names, recipes
+from fluidcc.papers.figure import FLUID, PACKETS, Panel, Recipe, names, recipes, wanted
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict, claims, rules, verdict
 from fluidcc.papers.store import Store
@@ -27,80 +29,101 @@ def _silent(_: str) -> AbstractContextManager[None]:
 class Made:
     """A figure that was made: its files, what agrees and what does not, what failed."""
 
-    recipe: Recipe
-    panels: Sequence[Panel]
+    paper: str
+    number: str
+    title: str
     files: tuple[Path, ...]
     notes: tuple[str, ...]
     failures: Mapping[str, str]
     seconds: float
 
+    @property
+    def name(self) -> str:
+        """``becn/4``."""
+        return f"{self.paper}/{self.number}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "paper": self.recipe.paper, "figure": self.recipe.number, "title": self.recipe.title,
+            "paper": self.paper, "figure": self.number, "title": self.title,
             "files": [str(file) for file in self.files], "notes": list(self.notes),
             "failures": dict(self.failures), "seconds": self.seconds,
         }  # fmt: skip
 
 
-def wanted(which: Sequence[str]) -> list[Recipe]:
-    """Figures by ``paper`` or ``paper/number``; all for none or ``all``.
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """Where and how figures and verdicts are made.
 
-    Raises
-    ------
-    ScenarioError
-        For a paper or a figure that there is not.
+    Parameters
+    ----------
+    store
+        Where results are kept: what is there is not run again.
+    quick
+        Fewer and shorter runs.
+    processes
+        How many make figures and verdicts at a time; more than one need a main module that can
+        be imported, as those of the command line can.
+    showing
+        Opens a progress bar.
     """
-    every = {r.name: r for paper in names("paper_figs") for r in recipes(paper).values()}
-    found: dict[str, Recipe] = {}
-    faults = []
-    for name in which or ("all",):
-        hits = {n: r for n, r in every.items() if name in ("all", n, n.partition("/")[0])}
-        if not hits:
-            known = [*names("paper_figs"), *every]
-            papers = ", ".join(names("paper_figs"))
-            expected = f"all, a paper ({papers}) or a figure such as {next(iter(every))}"
-            faults.append(Fault("figures", "", expected, f"'{name}'", nearest(name, known)))
-        found |= hits
-    if faults:
-        raise ScenarioError(faults)
-    return list(found.values())
+
+    store: Store
+    quick: bool = False
+    processes: int = 1
+    showing: Showing = _silent
+
+    def lab(self, paper: str) -> Lab:
+        """The experiments of a paper."""
+        return Lab(self.store, paper, quick=self.quick)
+
+    def perform(self, needs: Iterable[str]) -> None:
+        """Do the packet runs of experiments, by full names."""
+        with self.showing("packet runs") as show:
+            self.lab("").perform(needs, show)
+
+    def each(self, doing: str, task: Callable[..., Any], over: Sequence[tuple]) -> Iterator[Any]:
+        """What a task returns for each tuple of arguments, in their order; it is told the bench."""
+        plain = dataclasses.replace(self, processes=1, showing=_silent)
+        with self.showing(doing) as show, contextlib.ExitStack() as stack:
+            if self.processes > 1 and len(over) > 1:
+                spawn = multiprocessing.get_context("spawn")  # threads do not survive a fork
+                pool = stack.enter_context(ProcessPoolExecutor(self.processes, spawn))
+                stack.callback(pool.shutdown, cancel_futures=True)
+                jobs = [pool.submit(task, plain, *given) for given in over]
+                found = (job.result() for job in jobs)
+            else:
+                found = (task(plain, *given) for given in over)
+            for k, result in enumerate(found):
+                yield result
+                if show is not None:
+                    show((k + 1) / len(over))
 
 
 def make_figures(
-    which: Sequence[str], *, folder: Path, store: Store, quick: bool = False,
-    showing: Showing = _silent, made: Callable[[Made], None] = lambda _: None,
-) -> list[Made]:  # fmt: skip
+    which: Sequence[str], folder: Path, bench: Bench, made: Callable[[Made], None] = lambda _: None
+) -> list[Made]:
     """Make figures: PDF, PNG and CSV of each in ``folder/paper``.
 
     Parameters
     ----------
     which
         As `wanted` takes them.
-    folder, store
-        Where figures go, and where results are kept: what is there is not run again.
-    quick
-        Fewer and shorter runs.
-    showing, made
-        Progress bars, and what is called with each figure when it is done.
+    folder, bench
+        Where figures go, and how they are made.
+    made
+        Called with each figure when it is done.
     """
-    chosen = wanted(which)
-    labs = {r.paper: Lab(store, r.paper, quick=quick) for r in chosen}
-    told = {r.name: _claims_of(r) for r in chosen}
-    needs = [labs[r.paper].experiment(n).name for r in chosen for n in r.needs]
+    chosen, needs = wanted(which), []
     for recipe in chosen:
-        lab = labs[recipe.paper]
-        needs += [n for c in told[recipe.name] for n in rules(recipe.paper)[c].experiments(lab)]
-    with showing("packet runs") as show:
-        Lab(store, "", quick=quick).perform(needs, show)
+        lab = bench.lab(recipe.paper)
+        needs += [lab.experiment(n).name for n in recipe.needs]
+        needs += [n for c in _claims_of(recipe) for n in rules(recipe.paper)[c].experiments(lab)]
+    bench.perform(needs)
     done = []
-    with showing("figures") as show:
-        for k, recipe in enumerate(chosen):
-            lab = labs[recipe.paper].under(None)
-            done.append(_make(recipe, lab, told[recipe.name], folder / recipe.paper))
-            made(done[-1])
-            if show is not None:
-                show((k + 1) / len(chosen))
+    for one in bench.each("figures", _make, [(r.paper, r.number, folder) for r in chosen]):
+        made(one)
+        done.append(one)
     return done
 
 
@@ -112,17 +135,23 @@ def _claims_of(recipe: Recipe) -> list[str]:
     return [name for name in named if name in rules(recipe.paper)]
 
 
-def _make(recipe: Recipe, lab: Lab, judged: Sequence[str], folder: Path) -> Made:
+def _make(bench: Bench, paper: str, number: str, folder: Path) -> Made:
+    """Make one figure; what goes wrong in it must not end the others."""
     from fluidcc.papers.drawing import save  # matplotlib: half a second
 
     begun = time.perf_counter()
-    lab.failures = {}
-    panels = recipe.draw(lab)
-    notes = [f"{recipe.about} {runs_of(recipe, lab)}".strip(), *agreement(panels)]
-    notes += [verdict(lab, name).line() for name in judged]
-    files = save(recipe, panels, folder, notes)
-    failures = dict(lab.failures)
-    return Made(recipe, panels, tuple(files), tuple(notes), failures, time.perf_counter() - begun)
+    recipe, lab = recipes(paper)[number], bench.lab(paper)
+    files, notes = [], [f"{recipe.about} {runs_of(recipe, lab)}".strip()]
+    try:
+        panels = recipe.draw(lab)
+        notes += [*agreement(panels), *(verdict(lab, name).line() for name in _claims_of(recipe))]
+        files = save(recipe, panels, folder / paper, notes)
+    except OSError:
+        raise
+    except Exception as error:
+        lab.failures[recipe.name] = f"{type(error).__name__}: {error}"
+    failures, seconds = dict(lab.failures), time.perf_counter() - begun
+    return Made(paper, number, recipe.title, tuple(files), tuple(notes), failures, seconds)
 
 
 def runs_of(recipe: Recipe, lab: Lab) -> str:
@@ -159,9 +188,7 @@ def agreement(panels: Sequence[Panel]) -> list[str]:
     ]
 
 
-def validate(
-    papers: Sequence[str], *, store: Store, quick: bool = False, showing: Showing = _silent
-) -> tuple[list[Verdict], dict[str, str]]:
+def validate(papers: Sequence[str], bench: Bench) -> tuple[list[Verdict], dict[str, str]]:
     """Judge every claim of some papers.
 
     Returns
@@ -169,18 +196,21 @@ def validate(
     tuple
         Verdicts in the order of the ledger, and what failed, by claim or by point of an experiment.
     """
-    labs = {paper: Lab(store, paper, quick=quick) for paper in papers}
-    needs = [n for p, lab in labs.items() for rule in rules(p).values()
-             for n in rule.experiments(lab)]  # fmt: skip
-    with showing("packet runs") as show:
-        Lab(store, "", quick=quick).perform(needs, show)
-    todo = [(paper, name) for paper in papers for name in claims(paper) if name in rules(paper)]
-    found, failures = [], {}
-    with showing("claims") as show:
-        for k, (paper, name) in enumerate(todo):
-            found.append(verdict(labs[paper], name))
-            if show is not None:
-                show((k + 1) / len(todo))
-    for lab in labs.values():
-        failures |= lab.failures
+    bench.perform(n for p in papers for rule in rules(p).values()
+                  for n in rule.experiments(bench.lab(p)))  # fmt: skip
+    found: list[Verdict] = []
+    failures: dict[str, str] = {}
+    todo = [(paper, name) for paper in papers for name in claims(paper)]
+    for judged, failed in bench.each("claims", _judge, todo):
+        found += judged
+        failures |= failed
     return found, failures
+
+
+def _judge(bench: Bench, paper: str, name: str) -> tuple[list[Verdict], dict[str, str]]:
+    """Judge one claim; a rule that fails must not end the others."""
+    lab = bench.lab(paper)
+    try:
+        return [verdict(lab, name)], lab.failures
+    except Exception as error:
+        return [], {**lab.failures, name: f"{type(error).__name__}: {error}"}

@@ -13,39 +13,55 @@ from latex2mathml.converter import convert
 from fluidcc.bibliography import citations
 from fluidcc.bundled import scenarios
 from fluidcc.latex import latex
+from fluidcc.papers.beside import Beside, medians, table
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import recipes
 from fluidcc.papers.judging import VERDICTS
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict
-from fluidcc.papers.making import Made, Showing, make_figures
-from fluidcc.papers.store import Store
+from fluidcc.papers.making import Bench, Made, make_figures
 from fluidcc.scenario.files import load
 
 
-def write(
-    file: Path, verdicts: Sequence[Verdict], *, store: Store, quick: bool, showing: Showing
-) -> dict[str, str]:
+def write(file: Path, verdicts: Sequence[Verdict], bench: Bench) -> dict[str, str]:
     """Write the report of some verdicts, with every figure of their papers.
 
     Returns what failed in the figures, by place. Raises OSError where the file cannot be written.
     """
     papers = list(dict.fromkeys(v.claim.paper for v in verdicts))
     with tempfile.TemporaryDirectory() as folder:
-        made = make_figures(papers, folder=Path(folder), store=store, quick=quick, showing=showing)
-        figures = {paper: [_figure(m) for m in made if m.recipe.paper == paper] for paper in papers}
+        made = make_figures(papers, Path(folder), bench)
+        figures = {p: [_figure(m) for m in made if m.paper == p and m.files] for p in papers}
     environment = Environment(
         loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     page = environment.get_template("report.html").render(
-        version=version("fluidcc"), quick=quick, names=VERDICTS,
-        papers=[_paper(p, verdicts, figures[p], Lab(store, p, quick=quick)) for p in papers],
-        counts=_counts(verdicts),
+        version=version("fluidcc"), quick=bench.quick, names=VERDICTS,
+        papers=[_paper(p, verdicts, figures[p], bench.lab(p)) for p in papers],
+        counts=_counts(verdicts), beside=_beside(papers),
     )  # fmt: skip
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(page, encoding="utf-8")
     return {place: why for m in made for place, why in m.failures.items()}
+
+
+def _beside(papers: Sequence[str]) -> dict[str, Any]:
+    """Errors of the fluid model over the scenarios of some papers."""
+    own = tuple(f"{PAPERS[paper]}/" for paper in papers)
+    rows = [row for row in table() if row.scenario.startswith(own)]
+    by_scenario: dict[str, list[Beside]] = {}
+    for row in rows:
+        by_scenario.setdefault(row.scenario, []).append(row)
+    parts = {
+        "where the model says nothing against itself": [r for r in rows if not r.outside],
+        "elsewhere": [r for r in rows if r.outside],
+    }
+    return {
+        "scenarios": by_scenario,
+        "medians": {name: medians(part) for name, part in parts.items()},
+        "kinds": ("goodput", "utilization", "queue", "marked", "dropped", "deviation", "period"),
+    }
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
@@ -55,8 +71,8 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
 def _figure(made: Made) -> dict[str, Any]:
     picture = next(f for f in made.files if f.suffix == ".png").read_bytes()
     return {
-        "name": made.recipe.name, "number": made.recipe.number, "title": made.recipe.title,
-        "notes": made.notes, "needs": made.recipe.needs,
+        "name": made.name, "number": made.number, "title": made.title, "notes": made.notes,
+        "needs": recipes(made.paper)[made.number].needs,
         "png": base64.b64encode(picture).decode(),
     }  # fmt: skip
 

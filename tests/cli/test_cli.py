@@ -202,10 +202,9 @@ def test_times_and_seeds_have_defaults(run, monkeypatch, verb, words, times):
     assert told == [times]
 
 
-def test_version_and_the_list_of_figures(run):
+def test_version(run):
     code, out, _ = run("--version", heavy=False)
     assert code == 0 and out == f"fluidcc {version('fluidcc')}\n"
-    assert json.loads(run("list", "figures", "--json", heavy=False)[1]) == {"figures": []}
 
 
 def test_simulate_gives_trajectories(run, tmp_path):

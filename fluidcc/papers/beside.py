@@ -1,0 +1,78 @@
+"""The fluid model beside the packets over all scenarios, as a run of the comparison left it."""
+
+import csv
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+
+from fluidcc.bundled import bundled
+
+_FEW = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}  # packets too few to tell
+GOALS = {"goodput": 0.05, "queue": 0.10}
+"""Median relative errors that the model should keep to where it says nothing against itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """One quantity of a scenario in both engines; None where an engine has no number.
+
+    `outside` are the reasons by which the fluid model says itself that it does not hold there.
+    """
+
+    scenario: str
+    span: str
+    status: str
+    quantity: str
+    unit: str
+    fluid: float | None
+    packets: float | None
+    ci95: float | None
+    difference: float | None
+    outside: str
+
+    @property
+    def kind(self) -> str:
+        """The last part of the quantity, such as ``queue``."""
+        return self.quantity.rpartition(".")[2]
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is enough in packets for a relative error."""
+        enough = self.packets is not None and self.packets >= _FEW.get(self.kind, 0.0)
+        return self.difference is not None and enough
+
+
+def table() -> list[Beside]:
+    """Every quantity of every scenario, in the order of ``validation/compare_all.csv``."""
+
+    def number(text: str) -> float | None:
+        return float(text) if text else None
+
+    text = (bundled("validation") / "compare_all.csv").read_text(encoding="utf-8")
+    found = []
+    for row in csv.DictReader(text.splitlines()):
+        fluid = number(row["fluid"])
+        found.append(
+            Beside(
+                row["scenario"],
+                f"{row['from_s']} to {row['until_s']} s",
+                row["status"],
+                row["quantity"],
+                row["unit"],
+                number(row["equilibrium"]) if fluid is None else fluid,
+                number(row["packets"]),
+                number(row["ci95"]),
+                number(row["difference"]),
+                row["outside"],
+            )
+        )  # fmt: skip
+    return found
+
+
+def medians(rows: Sequence[Beside]) -> Mapping[str, tuple[float, int]]:
+    """Median of the absolute relative errors by kind of quantity, and how many there are."""
+    sizes: dict[str, list[float]] = {}
+    for row in rows:
+        if row.compares and row.difference is not None:
+            sizes.setdefault(row.kind, []).append(abs(row.difference))
+    return {kind: (statistics.median(found), len(found)) for kind, found in sizes.items()}

@@ -1,0 +1,176 @@
+"""Figures of the ECN-mod paper (Misra and Ott, 2003): numerals are its sections."""
+
+import numpy as np
+
+from fluidcc.papers.figure import Panel, Printed, figure, measured, modelled
+
+_LINK = "links.bottleneck."
+_RENO, _MOD, _LARGE = "ECN-NewReno", "ECN-mod, c1 = 0.0625", "ECN-mod, c1 = 0.25"
+_CALLS, _FLOWS = "voice calls offered", "flows"
+_WEB = {
+    _RENO: "web_newreno", _MOD: "web_mod_small", "ECN-mod, c1 = 0.125": "web_mod",
+    _LARGE: "web_mod_large",
+}  # fmt: skip
+_FIFTH = {_RENO: "newreno", _MOD: "mod", _LARGE: "mod_large"}
+_FULL = {_RENO: "full_newreno", _MOD: "full_mod", _LARGE: "full_mod_large"}
+_FIFO = {_RENO: "fifo_newreno", _MOD: "fifo_mod", _LARGE: "fifo_mod_large"}
+_SHARES = {_RENO: "newreno", _MOD: "mod"}
+
+
+def _group(label):
+    return "newreno" if label == _RENO else "mod"
+
+
+def _sources(lab, name, group):
+    """Senders in a group at each point of an experiment."""
+    experiment = lab.experiment(name)
+    nets = [experiment.net(k) for k in range(len(experiment.x))]
+    return np.array([float(np.sum(n.flows[n.flow_names.index(group)].n)) for n in nets])
+
+
+def _flows(lab, name, group):
+    """Goodput of all flows of a group in packets [Mbit/s], shape (points, seeds)."""
+    own = lab.packets(name).values(f"flows.{group}.goodput")
+    return own * _sources(lab, name, group)[:, None] / 1e6
+
+
+def _voice(lab, name):
+    """Mean rate of the calls by their law [Mbit/s]."""
+    experiment = lab.experiment(name)
+    links = [experiment.net(k).links[0] for k in range(len(experiment.x))]
+    sizes = [float(link.packet_size) for link in links]
+    return np.array([8e-6 * s * float(v.voice.mean(s)) for v, s in zip(links, sizes, strict=True)])
+
+
+def _fluid(lab, name, group):
+    """Goodput of all flows of a group at rest in the fluid [Mbit/s]."""
+    experiment, rests = lab.experiment(name), lab.rests(name)
+    size = float(experiment.net(0).links[0].packet_size)
+    return rests.values(f"flows.{group}.rate") * _sources(lab, name, group) * 8e-6 * size
+
+
+def _goodputs(lab, names, xlabel):
+    """Panels of the goodput of voice and flows together, and of the flows alone.
+
+    At rest all flows get what voice leaves; the fluid is drawn for those that rest everywhere.
+    """
+    both, own = [], []
+    for label, name in names.items():
+        runs, group = lab.packets(name), _group(label)
+        flows, voice = _flows(lab, name, group), runs.values(_LINK + "voice_rate") / 1e6
+        both.append(measured(label, runs.x, flows + voice))
+        own.append(measured(label, runs.x, flows))
+        if label == _MOD:
+            fluid = _fluid(lab, name, group)
+            both.append(modelled(label, runs.x, fluid + _voice(lab, name)))
+            own.append(modelled(label, runs.x, fluid))
+    return [
+        Panel(xlabel, "goodput (Mbit/s)", both, title="voice and TCP"),
+        Panel(xlabel, "goodput (Mbit/s)", own, title="TCP alone"),
+    ]
+
+
+def _percents(lab, names, metric, fluid=None):
+    """Curves of a share of the flows' packets [%], the fluid's beside them where it has one."""
+    curves = []
+    for label, name in names.items():
+        runs, path = lab.packets(name), f"flows.{_group(label)}."
+        curves.append(measured(label, runs.x, 100 * runs.values(path + metric)))
+        if fluid is not None:
+            rests = lab.rests(name)
+            curves.append(modelled(label, rests.x, 100 * rests.values(path + fluid)))
+    return curves
+
+
+def _variation(lab, names):
+    """Curves of the coefficient of variation of the queue, without the packet in service."""
+    runs = {label: lab.packets(name) for label, name in names.items()}
+    return [measured(lb, r.x, r.values(_LINK + "queue_cov")) for lb, r in runs.items()]
+
+
+def _calmer(lab, names):
+    """Curves of how far the queue's variation is below that of NewReno [%], seed by seed."""
+    plain = lab.packets(names[_RENO])
+    base = plain.values(_LINK + "queue_cov")
+    others = {label: lab.packets(name) for label, name in names.items() if label != _RENO}
+    return [measured(lb, r.x, 100 * (1 - r.values(_LINK + "queue_cov") / base))
+            for lb, r in others.items()]  # fmt: skip
+
+
+@figure("2", "Capacity used with web sources", needs=tuple(_WEB.values()))
+def web_goodput(lab):
+    """150 web sources beside voice, p_max = 0.2 (4.1); the range of the calls is not printed."""
+    return _goodputs(lab, _WEB, _CALLS)
+
+
+@figure("3", "Marks and variation of the queue with web sources", needs=tuple(_WEB.values()))
+def web_marks(lab):
+    """Web sources as in figure 2; at mean load the fluid has no queue there, and is not drawn."""
+    return [
+        Panel(_CALLS, "packets marked (%)", _percents(lab, _WEB, "mark_fraction")),
+        Panel(_CALLS, "variation of the queue (1)", _variation(lab, _WEB)),
+        Panel(_CALLS, "variation below NewReno's (%)", _calmer(lab, _WEB),
+              [Printed("up to 30 %", 30)]),
+    ]  # fmt: skip
+
+
+@figure("4", "Goodput over the number of flows, p_max = 0.2", needs=tuple(_FIFTH.values()))
+def goodput(lab):
+    """Persistent flows beside 200 voice calls (4.2); the load of voice makes the wide intervals."""
+    return _goodputs(lab, _FIFTH, _FLOWS)
+
+
+@figure("5", "Losses and marks, p_max = 0.2", needs=tuple(_FIFTH.values()))
+def losses(lab):
+    """Flows as in figure 4; marks of the fluid are those at its equilibrium at mean voice load."""
+    printed = [Printed("about 10 %", 10, 200)]
+    drops = _percents(lab, _FIFTH, "loss_fraction")
+    marks = _percents(lab, _FIFTH, "mark_fraction", "signal")
+    return [Panel(_FLOWS, "packets lost (%)", drops, printed),
+            Panel(_FLOWS, "packets marked (%)", marks)]  # fmt: skip
+
+
+@figure("6", "Goodput over the number of flows, p_max = 1", needs=tuple(_FULL.values()))
+def goodput_full(lab):
+    """As figure 4 with p_max = 1: the fluid fills the link wherever it rests."""
+    return _goodputs(lab, _FULL, _FLOWS)
+
+
+@figure("7", "Marks and variation of the queue, p_max = 1", needs=tuple(_FULL.values()))
+def marks_full(lab):
+    """Flows as in figure 6; above some 100 flows windows of packets stop at one packet."""
+    marks = _percents(lab, _FULL, "mark_fraction", "signal")
+    return [
+        Panel(_FLOWS, "packets marked (%)", marks, [Printed("about 85 %", 85, label=_MOD)]),
+        Panel(_FLOWS, "variation of the queue (1)", _variation(lab, _FULL)),
+    ]
+
+
+@figure("8", "Goodput in one queue with voice", needs=tuple(_FIFO.values()))
+def fifo_goodput(lab):
+    """20 persistent flows and voice in one queue (5); the range of the calls is not printed."""
+    return _goodputs(lab, _FIFO, _CALLS)
+
+
+@figure("9", "ECN-mod and ECN-NewReno in one queue", needs=("mixed", "pair"))
+def shares(lab):
+    """10 flows of each kind and voice in one queue (5); NewReno's rivals are of either kind."""
+    runs = lab.packets("mixed")
+    each = []
+    for label, group in _SHARES.items():
+        each += [measured(label, runs.x, _flows(lab, "mixed", group)),
+                 modelled(label, runs.x, _fluid(lab, "mixed", group))]  # fmt: skip
+    beside = []
+    for label, name in ((_RENO, "pair"), (_MOD, "mixed")):
+        beside += [measured(label, runs.x, _flows(lab, name, "newreno")),
+                   modelled(label, runs.x, _fluid(lab, name, "newreno"))]  # fmt: skip
+    ours = [runs.values(f"flows.{g}.goodput") for g in ("newreno", "mod")]
+    model = [_fluid(lab, "mixed", g) for g in ("newreno", "mod")]
+    ratio = [measured(_RENO, runs.x, ours[0] / ours[1]),
+             modelled(_RENO, runs.x, model[0] / model[1])]  # fmt: skip
+    return [
+        Panel(_CALLS, "goodput of 10 flows (Mbit/s)", each, title="half and half"),
+        Panel(_CALLS, "goodput of 10 NewReno (Mbit/s)", beside, title="beside 10 flows of"),
+        Panel(_CALLS, "goodput over that of ECN-mod (1)", ratio,
+              [Printed("20 to 25 % less", (0.75, 0.8), label=_RENO)], title="half and half"),
+    ]  # fmt: skip

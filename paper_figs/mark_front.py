@@ -1,0 +1,213 @@
+"""Figures of the mark-front paper (Durresi et al., 2001): numerals are its sections."""
+
+import numpy as np
+
+from fluidcc.papers.figure import FORMULA, Curve, Panel, Printed, figure, measured, modelled
+
+SIDES = ("tail", "front")
+LINK = "links.bottleneck"
+TOTAL = "259 ms is the whole round trip"
+THRESHOLD = "threshold (packets)"
+
+
+def _needs(*names):
+    """The experiments of both sides, readings after an @."""
+    parts = [name.partition("@") for name in names]
+    return tuple(f"{own}_{side}{at}{reading}" for own, at, reading in parts for side in SIDES)
+
+
+def _goodput(runs):
+    """Goodput of each flow [bit/s], shape (points, seeds, flows)."""
+    groups = runs.experiment.net(0).flow_names
+    found = [np.array(runs.each(f"flows.{group}.goodput_flows")) for group in groups]
+    return np.concatenate(found, axis=-1)
+
+
+def _pipe(net):
+    """The paper's rd [packet], of the flow with the shortest round trip."""
+    return float(net.links[0].capacity) * float(np.min(net.flows[0].rtt))
+
+
+def _unfair(shares):
+    """1 - (sum x)^2 / (n sum x^2) along the last axis."""
+    return 1 - shares.sum(axis=-1) ** 2 / (shares.shape[-1] * (shares**2).sum(axis=-1))
+
+
+def _until(net, times, values):
+    """Integral over the time whose packets are acknowledged by the end."""
+    heard = times <= times[-1] - float(np.min(net.flows[0].rtt))
+    return np.trapezoid(values[heard], times[heard], axis=0)
+
+
+def _largest(runs):
+    return runs.values(f"{LINK}.queue_max")
+
+
+def _efficiency(runs):
+    link = runs.experiment.net(0).links[0]
+    return _goodput(runs).sum(axis=-1) / (8 * float(link.packet_size * link.capacity))
+
+
+def _drops(runs):
+    return runs.values(f"{LINK}.drops")
+
+
+def _unfairness(runs):
+    return _unfair(_goodput(runs))
+
+
+def _fluid_largest(net, course):
+    return course(f"{LINK}.queue")[1].max()
+
+
+def _fluid_efficiency(net, course):
+    times, used = course(f"{LINK}.utilization")
+    return _until(net, times, used) / times[-1]
+
+
+def _fluid_drops(net, course):
+    times, share = course(f"{LINK}.dropped")
+    return np.trapezoid(share * course(f"{LINK}.offered")[1], times)
+
+
+def _fluid_unfairness(net, course):
+    return float(_unfair(_until(net, *course("flows.reno.rate"))))
+
+
+def _panel(lab, name, ylabel, value, fluid=None, title="", **more):
+    """Both sides over the threshold; `value` of the runs, `fluid` of a trajectory, or None."""
+    own, at, reading = name.partition("@")
+    curves = []
+    for side in SIDES:
+        full = f"{own}_{side}{at}{reading}"
+        runs = lab.packets(full)
+        curves.append(measured(f"mark-{side}", runs.x, value(runs)))
+        if fluid is not None:
+            curves.append(modelled(f"mark-{side}", runs.x, _modelled(lab, full, fluid)))
+    return Panel(THRESHOLD, ylabel, curves, title=title, **more)
+
+
+def _modelled(lab, name, fluid):
+    """A quantity of the fluid trajectory of each point; NaN where there is none."""
+    courses, net = lab.courses(name, until=lab.experiment(name).until), lab.experiment(name).net(0)
+    return [
+        np.nan if point is None else fluid(net, lambda path, k=k: courses.series(k, path))
+        for k, point in enumerate(courses.points)
+    ]
+
+
+def _bounded(lab, name, title, fluid=None):
+    """The buffer requirement with results 1 and 2 beside it."""
+    own, at, reading = name.partition("@")
+    panel = _panel(lab, name, "largest queue (packets)", _largest, fluid, title)
+    experiment = lab.experiment(f"{own}_tail{at}{reading}")
+    at, pipe = np.array(experiment.x, float), _pipe(experiment.net(0))
+    bounds = [
+        Curve("2T + rd - 1 (4, one connection)", at, 2 * at + pipe - 1, engine=FORMULA),
+        Curve("T + rd (4, one connection)", at, at + pipe, engine=FORMULA),
+    ]
+    return Panel(panel.xlabel, panel.ylabel, [*panel.curves, *bounds], title=title)
+
+
+def _efficient(lab, name, title, fluid=None):
+    """Link efficiency, with the place where the paper has it almost full."""
+    own, at, reading = name.partition("@")
+    pipe = _pipe(lab.experiment(f"{own}_tail{at}{reading}").net(0))
+    full = Printed("almost full at T = rd (5)", 1.0, pipe)
+    return _panel(lab, name, "link efficiency", _efficiency, fluid, title, printed=[full],
+                  ylim=(0, 1.05))  # fmt: skip
+
+
+@figure("3", "Buffer requirement, TS = 59 ms", needs=_needs("ten_leo"))
+def buffer_leo(lab):
+    """Largest queue of 10 s over the threshold, buffers endless; starts 0.3 s apart, each drawn
+    within 50 ms. The fluid of ten groups that start apart is left out: it compiles for minutes.
+    """
+    return [_bounded(lab, "ten_leo", "")]
+
+
+@figure(
+    "4", "Buffer requirement of ten connections, TS = 259 ms",
+    needs=_needs("ten_geo", "ten_geo_apart", "ten_geo@total", "ten_geo_apart@total"),
+    panels=("a", "b"),
+)  # fmt: skip
+def buffer_geo(lab):
+    """Largest queue of 10 s; above with 259 ms as the delay of a hop, as drawn in the paper (round
+    trip 1048 ms), below as the whole round trip; rd is that of the nearest source. The fluid's slow
+    start multiplies windows by 1.76 a round trip, not by 2.
+    """
+    return [
+        _bounded(lab, "ten_geo", "overlapping, same round trip"),
+        _bounded(lab, "ten_geo_apart", "different round trips", _fluid_largest),
+        _bounded(lab, "ten_geo@total", f"the same, {TOTAL}"),
+        _bounded(lab, "ten_geo_apart@total", f"the same, {TOTAL}", _fluid_largest),
+    ]
+
+
+@figure(
+    "5", "Link efficiency of two sources",
+    needs=_needs("two_leo", "two_geo_apart", "two_geo_apart@total"), panels=("a", "b"),
+)  # fmt: skip
+def efficiency(lab):
+    """Acknowledged packets of the first 10 s over those that the link could send; the fluid's are
+    those that leave a round trip before the end. Its slow start multiplies windows by 1.76 a round
+    trip, not by 2, which shows over ten of them (TS = 259 ms).
+    """
+    return [
+        _efficient(lab, "two_leo", "same round trip, TS = 59 ms", _fluid_efficiency),
+        _efficient(lab, "two_geo_apart", "different ones, TS = 259 ms", _fluid_efficiency),
+        _efficient(lab, "two_geo_apart@total", TOTAL, _fluid_efficiency),
+    ]
+
+
+@figure(
+    "6", "Dropped packets, TS = 59 ms", needs=_needs("drops_ten_leo", "drops_two_leo"),
+    panels=("a", "b"),
+)  # fmt: skip
+def drops_leo(lab):
+    """Packets dropped in 10 s by a buffer of 49, about rd, which the paper leaves open."""
+    return [
+        _panel(lab, "drops_ten_leo", "dropped (packets)", _drops, None, "ten overlapping sources"),
+        _panel(lab, "drops_two_leo", "dropped (packets)", _drops, _fluid_drops, "two sources"),
+    ]
+
+
+@figure(
+    "7", "Dropped packets, TS = 259 ms",
+    needs=_needs(
+        "drops_ten_geo", "drops_two_geo", "drops_ten_geo_apart",
+        "drops_ten_geo@total", "drops_two_geo@total", "drops_ten_geo_apart@total",
+    ),
+    panels=("a", "b", "c"),
+)  # fmt: skip
+def drops_geo(lab):
+    """Packets dropped in 10 s by a buffer of about rd; above with 259 ms as the delay of a hop
+    (rd = 196.5, buffer 199), below as the whole round trip (rd = 48.6, buffer 51).
+    """
+    cases = (
+        ("drops_ten_geo", None, "ten overlapping sources"),
+        ("drops_two_geo", _fluid_drops, "two sources"),
+        ("drops_ten_geo_apart", _fluid_drops, "ten, different round trips"),
+    )
+    return [
+        _panel(lab, f"{name}{reading}", "dropped (packets)", _drops, fluid, title + words)
+        for reading, words in (("", ""), ("@total", ", 259 ms in all"))
+        for name, fluid, title in cases
+    ]
+
+
+@figure(
+    "8", "Unfairness of ten connections",
+    needs=_needs("ten_leo", "ten_geo_apart", "ten_geo_apart@total"), panels=("a", "b"),
+)  # fmt: skip
+def unfairness(lab):
+    """One less Jain's index of the packets acknowledged within 10 s; text and captions disagree on
+    round trips: (a) is the text's, same ones, 0.3 s apart, (b) different ones.
+    """
+    words = "unfairness"
+    return [
+        _panel(lab, "ten_leo", words, _unfairness, None, "overlapping, TS = 59 ms"),
+        _panel(lab, "ten_geo_apart", words, _unfairness, _fluid_unfairness,
+               "different round trips, TS = 259 ms"),
+        _panel(lab, "ten_geo_apart@total", words, _unfairness, _fluid_unfairness, TOTAL),
+    ]  # fmt: skip

@@ -1,0 +1,73 @@
+"""Figures and claims of the papers from the command line."""
+
+import csv
+import json
+
+import pytest
+
+from fluidcc.papers.judging import VERDICTS
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder of results that the tests here share."""
+    return str(tmp_path_factory.mktemp("results"))
+
+
+def test_every_figure_is_listed(run):
+    found = json.loads(run("list", "figures", "--json", heavy=False)[1])["figures"]
+    wanted = {"becn": 22, "bmcc": 12, "ecn_mod": 8, "rwm": 19, "mark_front": 6}
+    for paper, count in wanted.items():
+        assert sum(figure["paper"] == paper for figure in found) == count
+    (whole,) = (f for f in found if (f["paper"], f["figure"]) == ("mark_front", "7"))
+    assert whole["panels"] == ["a", "b", "c"] and whole["function"].startswith("mark_front.")
+    assert "becn/23" in run("list", "figures", heavy=False)[1]
+
+
+def test_a_figure_has_its_files_and_says_what_agrees(run, tmp_path, results):
+    code, out, _ = run("figures", "mark_front/3", "--quick", "--out", "figs", "--results", results)
+    assert code == 0
+    assert "mark_front/3" in out and "MF-07" in out
+    folder = tmp_path / "figs" / "mark_front"
+    assert {f.name for f in folder.iterdir()} == {"fig3.pdf", "fig3.png", "fig3.csv"}
+    lines = (folder / "fig3.csv").read_text().splitlines()
+    told = [line for line in lines if line.startswith("#")]
+    assert any("seeds 1 to" in line for line in told) and any("MF-07" in line for line in told)
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    assert {row["curve"] for row in rows if row["engine"] == "packets"} == {
+        "mark-tail", "mark-front",
+    }  # fmt: skip
+    assert all(float(row["y"]) > 0 and float(row["ci95"]) >= 0 for row in rows if row["ci95"])
+
+
+def test_figures_are_made_again_from_what_is_kept(run, results):
+    code, out, _ = run("figures", "mark_front/3", "--quick", "--json", "--results", results)
+    (made,) = json.loads(out)["figures"]
+    assert code == 0 and made["failures"] == {} and len(made["files"]) == 3
+
+
+def test_unknown_papers_and_figures_are_wrong_use(run):
+    code, _, err = run("figures", "mark_frnt")
+    assert code == 2 and "did you mean 'mark_front'" in err
+    code, _, err = run("validate", "rvm")
+    assert code == 2 and "did you mean 'rwm'" in err
+
+
+@pytest.mark.slow
+def test_the_report_leads_from_claims_to_equations(run, tmp_path, results):
+    """Every claim of a paper, and its page. Two minutes."""
+    code, out, _ = run(
+        "validate", "mark_front", "--json", "--report", "r.html", "--results", results
+    )
+    rows = json.loads(out)["claims"]
+    assert code == 0 and len(rows) == 27
+    for row in rows:
+        assert {"id", "verdict", "engine", "expected", "value", "unit", "why"} <= row.keys()
+        assert row["verdict"] in VERDICTS and row["why"]
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    for row in rows:
+        assert f'id="{row["id"]}"' in page
+        for scenario in row["scenarios"]:
+            assert f'id="{scenario}"' in page
+    assert page.count("data:image/png;base64") == 6 and page.count("<math") > 10
+    assert "http" not in page.replace("http://www.w3.org/1998/Math/MathML", "")

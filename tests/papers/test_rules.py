@@ -1,0 +1,98 @@
+"""The rules by which claims are judged, on samples whose verdict is known."""
+
+import numpy as np
+import pytest
+
+from fluidcc.papers.judging import alike, all_of, near, ordered, shown
+
+RNG = np.random.default_rng(7)
+
+
+def around(mean, spread=1.0, shape=(20,)):
+    """Samples whose mean and standard deviation are exactly these along the last axis."""
+    raw = RNG.normal(size=shape)
+    raw -= raw.mean(axis=-1, keepdims=True)
+    raw /= raw.std(axis=-1, ddof=1, keepdims=True)
+    return np.asarray(mean)[..., None] * np.ones(shape) + spread * raw
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mean", "neutral", "verdict"),
+    [
+        (43.0, 40.0, 0.0, "reproduced"),  # within 10 %
+        (43.0, 30.0, 0.0, "ordering_only"),
+        (43.0, -30.0, 0.0, "contradicted"),
+        (43.0, 0.1, 0.0, "not_reproduced"),  # no effect to be seen
+        (43.0, 30.0, None, "not_reproduced"),  # no direction
+        ([30.0, 50.0], 29.0, 0.0, "reproduced"),
+        ([30.0, 50.0], 60.0, 0.0, "ordering_only"),
+        (-8.0, -3.0, 0.0, "ordering_only"),
+    ],
+)
+def test_a_printed_number(theirs, mean, neutral, verdict):
+    found = near(theirs, around(mean), neutral=neutral, unit="%")
+    assert found.verdict == verdict
+    assert found.value == pytest.approx(mean)
+    # Student's t for 20 samples of standard deviation 1
+    assert found.half == pytest.approx(2.0930240544 / np.sqrt(20))
+
+
+def test_an_interval_that_has_the_number_reproduces_it():
+    assert near(2.0, around(1.0, 4.0)).verdict == "reproduced"
+    assert near(3.0, around(1.0, 4.0)).verdict == "not_reproduced"
+
+
+def test_none_at_all_needs_a_distance_in_its_unit():
+    assert near(0.0, around(0.2, 0.01)).verdict == "not_reproduced"
+    assert near(0.0, around(0.2, 0.01), absolute=0.5).verdict == "reproduced"
+
+
+def test_what_gave_no_number_is_not_reproduced():
+    assert near(1.0, np.array([np.nan, 1.0])).verdict == "not_reproduced"
+    assert near(1.0, 1.05, engine="fluid").verdict == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"),
+    [
+        ([2.0, 3.0, 4.0], "reproduced"),
+        ([2.0, 3.0, 0.1], "reproduced"),  # a point that is not significant
+        ([2.0, 3.0, -2.0], "not_reproduced"),
+        ([-2.0, -3.0, 0.1], "contradicted"),
+        ([0.1, 0.1, 2.0], "not_reproduced"),
+    ],
+)
+def test_an_order_over_points(gaps, verdict):
+    less = around(np.full(3, 10.0), 0.0, (3, 20))
+    found = ordered(less, less + around(np.array(gaps), 1.0, (3, 20)), x=[1, 2, 3])
+    assert found.verdict == verdict
+    assert found.value == pytest.approx(np.mean(gaps))
+
+
+def test_points_where_an_order_is_wrong_are_named():
+    less = around(np.full(2, 10.0), 0.0, (2, 20))
+    found = ordered(less, less + around(np.array([3.0, -3.0]), 1.0, (2, 20)), x=[8, 40])
+    assert "wrong at 40" in found.why
+
+
+def test_one_point_is_significant_or_not():
+    assert ordered(around(1.0), around(3.0)).verdict == "reproduced"
+    assert ordered(around(1.0, 9.0), around(1.5, 9.0)).verdict == "not_reproduced"
+
+
+def test_quantities_that_are_alike():
+    one = around(np.array([100.0, 100.0, 100.0]), 0.1, (3, 5))
+    for shares, verdict in (
+        ([1.01, 1.02, 1.09], "reproduced"),
+        ([1.01, 1.02, 1.2], "not_reproduced"),
+        ([1.2, 1.3, 0.8], "contradicted"),
+    ):
+        assert alike(one * np.array(shares)[:, None], one, x=[1, 2, 3]).verdict == verdict
+
+
+def test_the_worst_part_decides():
+    good = shown(True, "fine", engine="analytic")
+    bad = shown(False, "wrong", engine="packets", otherwise="not_reproduced")
+    both = all_of(good, bad)
+    assert (both.verdict, both.engine) == ("not_reproduced", "analytic+packets")
+    assert both.why == "fine; wrong"
