@@ -189,17 +189,23 @@ def _link_at_rest(
     least = _choose(jumps, says(link, below, start), says(link, place, start))
     beyond = says(link, above, start)
 
+    def holding(share: Num) -> Said:
+        here = least
+        if link.queue.loads:  # a load factor tells of what is lost at a full buffer as well
+            here = _choose(over, says(link, place, start, jnp.where(over, share, 0.0)), least)
+        return between(net, k, here, beyond, over, share)
+
     def left(share: Num) -> Num:
-        return excess(place, between(net, k, least, beyond, over, share))
+        return excess(place, holding(share))
 
     share = bisect(left, zero, one)[0]
     at_share, at_end = jax.lax.map(left, jnp.stack([share, one]))
     enough, neutral = at_end <= 0, (jnp.abs(at_share) > small) & link.queue.loads
-    spills = enough & (top < _LONGEST_QUEUE) & (least.mark < 1)
+    found = holding(share)
+    spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
     code = jnp.where(place < 0, EMPTY, INTERIOR)
     code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)
     code = jnp.where(over, jnp.where(spills, FULL, NONE), code)
-    found = between(net, k, least, beyond, over, share)
     escape = jnp.min(jnp.where(again, tried, jnp.inf))
     return code, place, _choose(jumps | over, found, _alone(least)), escape
 
@@ -238,12 +244,13 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     senders = _senders(net, places, said)
     accepted = _accepted(net, said, [rate for _, rate in senders])
     pairs = list(zip(net.links, places, strict=True))
+    lost = [jnp.where(c == FULL, s.share, 0.0) for c, s in zip(codes, said, strict=True)]
     return Rest(
         codes=jnp.stack(codes),
         places=jnp.stack(places),
         said=tuple(said),
         signals_below=tuple(says(link, jnp.nextafter(z, -1.0), start) for link, z in pairs),
-        laws=tuple(settled(link, z, start) for link, z in pairs),
+        laws=tuple(settled(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)),
         senders=tuple(s for s, _ in senders),
         windows=tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True)),
         rates=tuple(rate for _, rate in senders),

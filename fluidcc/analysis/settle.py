@@ -22,6 +22,7 @@ _SOME_RATE = 1e-9  # packet/s; keeps the gap between arrivals finite
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
 _MOST_TICKS = 2.0**200
 _STEPS = 20
+_LEAST_KEPT = 1e-6  # of the arrivals; keeps their rate finite where all are lost
 _SAME = 1e-14  # difference of two marking probabilities that are the same
 _ASIDE = 1e-9  # relative distance to either side of a place
 
@@ -34,6 +35,11 @@ def queue_at(place: Num) -> Num:
 def used_at(link: Link, place: Num) -> Num:
     """The rate that the link carries [packet/s]."""
     return link.capacity * (1 + jnp.minimum(place, 0.0))
+
+
+def offered_at(link: Link, place: Num, lost: Num) -> Num:
+    """The rate that arrives [packet/s], of which the share `lost` does not get in."""
+    return used_at(link, place) / jnp.maximum(1 - lost, _LEAST_KEPT)
 
 
 def beside(place: Num, side: Num) -> Num:
@@ -50,10 +56,13 @@ def tick(link: Link, x: Any, place: Num) -> Any:
     return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(place), link.capacity))
 
 
-def served(link: Link, x: Any, place: Num, time: Num = _LONG) -> Any:
-    """Memory after `time` seconds of arrivals at the rate of the place; without ticks."""
+def served(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
+    """Memory after `time` seconds of arrivals at the rate of the place; without ticks.
+
+    The share `lost` of them, at a full buffer, arrives beyond that rate.
+    """
     law = link.queue
-    seen = Arrival(used_at(link, place) * time, time, queue_at(place), link.capacity)
+    seen = Arrival(offered_at(link, place, lost) * time, time, queue_at(place), link.capacity)
     new = _moved(x, law.on_arrival(x, seen))
     if law.limits is None:
         return new
@@ -61,8 +70,10 @@ def served(link: Link, x: Any, place: Num, time: Num = _LONG) -> Any:
     return jax.tree.map(lambda v: jnp.clip(v, low, high), new)
 
 
-def settled(link: Link, place: Num, start: int = 0) -> Any:
+def settled(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
     """Memory of a queue law after endless time at a place, from one of the law's starts.
+
+    The share `lost` of the arrivals, at a full buffer, does not get in.
 
     Arrivals without end first; then periods of arrivals with a tick, until nothing moves or all
     that moves is beyond any bound. The memory is the one that the next tick finds.
@@ -73,17 +84,17 @@ def settled(link: Link, place: Num, start: int = 0) -> Any:
     x = jax.tree.map(lambda v: jnp.asarray(v, float), first)
     if not jax.tree.leaves(x):
         return x
-    x = served(link, x, place)
+    x = served(link, x, place, lost=lost)
     if law.period is None:
         return x
     time = getattr(law, law.period)
 
     def change(x: Any) -> Any:
-        due = served(link, x, place, time)
+        due = served(link, x, place, time, lost)
         after = _moved(due, tick(link, due, place))
         return jax.tree.map(lambda a, b: a - b, after, x)
 
-    return served(link, _ticked(change, x), place, time)
+    return served(link, _ticked(change, x), place, time, lost)
 
 
 def _ticked(change: Any, x: Any) -> Any:
@@ -112,16 +123,16 @@ def _ticked(change: Any, x: Any) -> Any:
     return shape(jax.lax.while_loop(moving, go, (0, flat, step(flat), jnp.ones(())))[1])
 
 
-def signal_of(link: Link, x: Any, place: Num) -> Signal:
+def signal_of(link: Link, x: Any, place: Num, lost: Num = 0.0) -> Signal:
     """What a link with this memory says to packets, shapes ()."""
-    gap = 1.0 / jnp.maximum(used_at(link, place), _SOME_RATE)
+    gap = 1.0 / jnp.maximum(offered_at(link, place, lost), _SOME_RATE)
     signal = link.queue.signal(x, Arrival(1.0, gap, queue_at(place), link.capacity))
     return Signal(*(jnp.asarray(value, float) for value in signal))
 
 
-def says(link: Link, place: Num, start: int = 0) -> Signal:
-    """What a link says after endless time at a place."""
-    return signal_of(link, settled(link, place, start), place)
+def says(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Signal:
+    """What a link says after endless time at a place, where the share `lost` does not get in."""
+    return signal_of(link, settled(link, place, start, lost), place, lost)
 
 
 class Held(NamedTuple):

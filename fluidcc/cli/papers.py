@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fluidcc.cli.flags import FastCPU, Json
-from fluidcc.cli.options import begin
+from fluidcc.cli.options import Faults, begin, check_file
 from fluidcc.cli.run import SOME_FAILED, progress, told, written
 
 if TYPE_CHECKING:
@@ -20,14 +20,13 @@ Results = Annotated[
 
 
 def _bench(results: Path | None, quick: bool) -> "Bench":
-    import os
-
+    from fluidcc.papers.lab import processors
     from fluidcc.papers.making import Bench
     from fluidcc.papers.store import Store, default_folder
 
     with written("--results", results or default_folder()):
         store = Store(results or default_folder())
-    return Bench(store, quick, os.cpu_count() or 1, progress)
+    return Bench(store, quick, processors(), progress)
 
 
 def figures(
@@ -96,17 +95,23 @@ def validate(
         from fluidcc.results import to_json
 
         named, bench = chosen(papers or ()), _bench(results, not full)
-        found, failures = judge_all(named, bench)
         if report is not None:
-            from fluidcc.papers.report import write
-
-            with written("--report", report):
-                failures |= write(report, found, bench)
+            faults = Faults()
+            check_file("--report", report, (".html",), faults)
+            faults.finish()
+        with written("--results", bench.store.folder):
+            found, failures = judge_all(named, bench)
         rows = [verdict.to_dict() for verdict in found]
         if json:
             sys.stdout.write(to_json({"claims": rows}) + "\n")
         else:
             _print_verdicts(rows)
+        if report is not None:
+            from fluidcc.papers.report import page
+
+            text, failures = page(found, bench, failures)
+            with written("--report", report):
+                report.write_text(text, encoding="utf-8")
         _finish(failures)
 
 
@@ -121,7 +126,7 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
         for column in shown.columns:
             column.justify = "left"
         for row in own:
-            under = f" (reading: {row['reading']})" if row["reading"] else ""
+            under = f" ({row['reading']})" if row["reading"] else ""
             shown.add_row(row["id"], row["verdict"] + under, row["engine"], row["why"])
         out.print(shown)
     counts = table("Verdicts", "paper", *VERDICTS)

@@ -22,6 +22,8 @@ from fluidcc.fluid.trial import Carry, Reading, Stepper, Trial
 _TIE = 1e-9  # of the step: lags so near to a breaking point have reached it
 _JUMP = 1e-9
 """Of a value and of its change in a step: what differs by more across an event has jumped."""
+_STEEP = 10.0
+"""Of what a step changes: far beyond the slopes that a step can resolve."""
 MAX_PASSES = 12
 MAX_CHATTER = 40
 
@@ -338,11 +340,18 @@ def _choose(condition: Array, yes, no):
 
 
 def _cubic(carry: Carry, end: Array) -> Array:
-    """The present step as an interval, from what is remembered at both its ends."""
+    """The present step as an interval, from what is remembered at both its ends.
+
+    Where a root begins, of which no cubic has the slope, that is the one of the parabola through
+    the rest.
+    """
     half, h = end.size // 2, carry.h
     here = carry.here
-    ends = [here[:half], h * here[half:], end[:half], h * end[half:]]
-    return jnp.concatenate([jnp.stack([carry.t, h]), *ends])
+    before, rise, after, fall = here[:half], h * here[half:], end[:half], h * end[half:]
+    change = after - before
+    seen = _STEEP * (jnp.abs(change) + jnp.abs(fall)) + _JUMP * jnp.abs(before)
+    rise = jnp.where(jnp.abs(rise) > seen, 2.0 * change - fall, rise)
+    return jnp.concatenate([jnp.stack([carry.t, h]), before, rise, after, fall])
 
 
 def line(start: Array, here: Array, h: Array) -> Array:

@@ -18,7 +18,7 @@ from fluidcc.papers.figure import FLUID, FORMULA, PACKETS, Curve, Panel, Printed
 from fluidcc.plot import house_style
 
 _MARKS = "osD^vP*X"
-_DASHES = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
+_DASHES: dict[str, Any] = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
 _WIDTH, _HEIGHT, _LEGEND = 3.2, 2.5, 1.7  # of a panel, and of the legend beside it [inch]
 _LETTERS, _TITLE = 23, 13  # letters of a caption and of a title in an inch
 
@@ -38,7 +38,7 @@ def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figur
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for spare in axes[len(panels) :]:
             spare.set_visible(False)
-        shades, entries = _shades(panels), {}
+        shades, entries = _shades(recipe, panels), {}
         both = {c.label for p in panels for c in p.curves if c.engine != FLUID}
         for k, (panel, ax) in enumerate(zip(panels, axes, strict=False)):
             letter = recipe.panels[k] if k < len(recipe.panels) else ""
@@ -55,9 +55,9 @@ def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figur
     return figure
 
 
-def _shades(panels: Sequence[Panel]) -> dict[str, tuple[Any, str]]:
-    """A colour and a mark for each label, the same in all panels."""
-    labels = list(dict.fromkeys(c.label for p in panels for c in p.curves))
+def _shades(recipe: Recipe, panels: Sequence[Panel]) -> dict[str, tuple[Any, str]]:
+    """A colour and a mark for each label: the same in all panels, those named in all figures."""
+    labels = dict.fromkeys([*recipe.labels, *(c.label for p in panels for c in p.curves)])
     cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     return {
         label: (cycle[k % len(cycle)], _MARKS[k % len(_MARKS)]) for k, label in enumerate(labels)
@@ -176,7 +176,7 @@ def save(recipe: Recipe, panels: Sequence[Panel], folder: Path, notes: Sequence[
         figure.savefig(files[1])
     with files[2].open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {line}\n" for line in (f"{recipe.name}: {recipe.title}", *notes))
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         heads = [f"{i + 1}: {p.xlabel}; {p.ylabel}" for i, p in enumerate(panels)]
         file.writelines(f"# panel {line}\n" for line in heads)
         writer.writerows(rows(recipe, panels))

@@ -137,6 +137,8 @@ class Recipe:
         Names of the experiments that it asks for.
     panels
         Letters of the panels, where the paper has such.
+    labels
+        Labels that have the same colour in all figures of the module: its `LABELS`.
     about
         One sentence on what is drawn and how it was obtained; the docstring of `draw`.
     """
@@ -147,6 +149,7 @@ class Recipe:
     draw: Callable[["Lab"], Sequence[Panel]]
     needs: tuple[str, ...] = ()
     panels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -192,11 +195,12 @@ def names(folder: str) -> list[str]:
 @cache
 def recipes(paper: str) -> Mapping[str, Recipe]:
     """The figures of a paper by number, in the order of the module."""
-    found = {}
-    for value in vars(content("paper_figs", paper)).values():
+    module, found = content("paper_figs", paper), {}
+    for value in vars(module).values():
         if "recipe" in getattr(value, "__dict__", {}):
             number, title, needs, panels = value.recipe
-            found[number] = Recipe(paper, number, title, value, needs, panels)
+            labels = tuple(getattr(module, "LABELS", ()))
+            found[number] = Recipe(paper, number, title, value, needs, panels, labels)
     return MappingProxyType(found)
 
 

@@ -4,9 +4,10 @@ The rules are stated here, before any run:
 
 * Significant means that the 95 % interval over seeds (Student's t, of differences seed by seed)
   excludes equality.
-* A number is `reproduced` if it lies within our interval, or within 10 % of our mean where a claim
-  does not state another tolerance. If it is not, but our runs show an effect in the same direction,
-  significantly, it is `ordering_only`; in the opposite direction `contradicted`.
+* A number is `reproduced` if it lies within our interval, where this is no wider than a quarter of
+  our mean to each side, or within 10 % of our mean where a claim does not state another tolerance.
+  If it is not, but our runs show an effect in the same direction, significantly, it is
+  `ordering_only`; in the opposite direction `contradicted`.
 * An order is `reproduced` if it is significant at more than half of the points and significantly
   wrong at none, `contradicted` if the opposite order is, and `not_reproduced` otherwise.
 * Quantities are alike if their means differ by at most 5 % at more than half of the points and by
@@ -23,10 +24,18 @@ import numpy as np
 
 from fluidcc.papers.samples import interval
 
+_TIGHT = 0.25  # of the mean: a wider interval says nothing for a number
+
 VERDICTS = (
     "reproduced", "ordering_only", "not_reproduced", "contradicted", "under_specified",
     "not_applicable",
 )  # fmt: skip
+
+RANK = (
+    "reproduced", "ordering_only", "not_reproduced", "under_specified", "contradicted",
+    "not_applicable",
+)  # fmt: skip
+"""Verdicts from the most to the least favourable."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +87,11 @@ def judge(
     return mark
 
 
+def _sure(half: np.ndarray, engine: str) -> np.ndarray:
+    """What a difference must exceed: one packet run tells nothing, a model needs no interval."""
+    return np.where(np.isnan(half), np.inf if "packets" in engine else 0.0, half)
+
+
 def told(mean: Any, half: Any = None, unit: str = "") -> str:
     """A number with its interval and unit, in few digits."""
     text = f"{float(mean):.3g}"
@@ -112,7 +126,8 @@ def near(
     """
     mean, half = (float(v) for v in interval(np.atleast_1d(np.asarray(samples, float))))
     low, high = float(np.min(theirs)), float(np.max(theirs))
-    reach = max(tolerance * abs(mean), absolute, 0.0 if np.isnan(half) else half)
+    sure = _sure(np.asarray(half), engine).item()
+    reach = max(tolerance * abs(mean), absolute, half if half <= _TIGHT * abs(mean) else 0.0)
     printed = f"{low:g}" if low == high else f"{low:g} to {high:g}"
     said = f"{what}: {told(mean, half, unit)} against {printed} {unit}".removeprefix(": ").rstrip()
     common = {"value": mean, "half": half, "unit": unit, "engine": engine}
@@ -121,7 +136,6 @@ def near(
     if low - reach <= mean <= high + reach:
         return Judgement("reproduced", said, **common)
     if neutral is not None:
-        sure = 0.0 if np.isnan(half) else half
         ours, sign = mean - neutral, np.sign((low + high) / 2 - neutral)
         if ours * sign > sure:
             return Judgement("ordering_only", f"{said}: the direction alone is right", **common)
@@ -148,22 +162,25 @@ def ordered(
     gaps = other - one
     mean, half = interval(gaps)
     sound = np.isfinite(mean)
-    half = np.where(np.isfinite(half), half, 0.0)
-    right, wrong = (mean > half) & sound, (mean < -half) & sound
-    count = int(sound.sum())
-    ends = f"{told(np.nanmean(one), unit=unit)} and {told(np.nanmean(other), unit=unit)}"
+    sure, count = _sure(half, engine), sound.size
+    right, wrong = (mean > sure) & sound, (mean < -sure) & sound
+    if not sound.any():
+        return Judgement("not_reproduced", f"{what}: no number came out", engine=engine)
+    ends = " and ".join(told(part[sound].mean(), unit=unit) for part in (one, other))
     if count > 1:
         tally = f" in the mean; significant at {right.sum()} of {count} points"
-        tally += f", wrong at {_listed(wrong, x)}" if wrong.any() else ""
+        tally += f", the other way round at {_listed(wrong, x)}" if wrong.any() else ""
+        tally += f", no number at {_listed(~sound, x)}" if not sound.all() else ""
     else:
-        tally = f", {'' if right.any() or wrong.any() else 'not '}significant"
+        tally = ", significant" if right.any() else ", not significant"
+        tally = ", significant, the other way round" if wrong.any() else tally
     said = f"{what}: {ends}{tally}"
     verdict = "not_reproduced"
     if 2 * right.sum() > count and not wrong.any():
         verdict = "reproduced"
     elif 2 * wrong.sum() > count and not right.any():
         verdict = "contradicted"
-    whole, width = interval(gaps[sound].mean(axis=0)) if count else (np.nan, np.nan)
+    whole, width = interval(gaps[sound].mean(axis=0))
     return Judgement(verdict, said, float(whole), float(width), unit, engine)
 
 
@@ -189,9 +206,11 @@ def alike(
     any. The value is the largest relative difference.
     """
     ours, theirs = (np.atleast_2d(v).mean(axis=1) for v in (one, other))
-    apart = np.full(ours.shape, 0.0)
-    np.divide(ours - theirs, theirs, out=apart, where=ours != theirs)  # two zeros are alike
-    sound = np.isfinite(apart)
+    with np.errstate(divide="ignore"):  # endlessly far from zero
+        apart = np.where(ours == theirs, 0.0, (ours - theirs) / np.where(ours == theirs, 1, theirs))
+    sound = ~np.isnan(apart)
+    if not sound.any():
+        return Judgement("not_reproduced", f"{what}: no number came out", engine=engine)
     apart, sizes = apart[sound], np.abs(apart[sound])
     worst = int(np.argmax(sizes))
     place = f" at {x[int(np.flatnonzero(sound)[worst])]}" if len(x) else ""
@@ -215,8 +234,8 @@ def shown(
 
 def all_of(*parts: Judgement) -> Judgement:
     """Judge a claim of several parts by the least favourable of them; all are told."""
-    rank = {name: k for k, name in enumerate(VERDICTS)}
-    worst = max(parts, key=lambda part: rank[part.verdict])
+    judged = [part for part in parts if part.verdict != "not_applicable"] or parts
+    worst = max(judged, key=lambda part: RANK.index(part.verdict))
     engines = "+".join(dict.fromkeys(e for part in parts for e in part.engine.split("+")))
     return dataclasses.replace(worst, why="; ".join(p.why for p in parts), engine=engines)
 

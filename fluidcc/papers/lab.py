@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.bounds.check import check_bound
 from fluidcc.fluid.simulate import simulate
 from fluidcc.network import Network
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 from fluidcc.papers.experiments import Experiment, experiments
 from fluidcc.papers.samples import Courses, Rests, Runs
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float], None]
 _FEW_FLOWS = 12
+
+
+def processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Lab:
@@ -65,16 +72,16 @@ class Lab:
             (experiment, k)
             for experiment in wanted.values()
             for k in range(len(experiment.x))
-            if self.store.find("packets", _about(experiment, k)) is None
+            if not self.store.has("packets", _about(experiment, k))
         ]
         if not todo:
             return
         entry_points()  # compiled once, before there are threads
         sizes = [experiment.until * experiment.seeds for experiment, _ in todo]
         done = 0.0
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
             jobs = {
-                pool.submit(self._runs, experiment, k): size
+                pool.submit(self._keep, experiment, k): size
                 for (experiment, k), size in zip(todo, sizes, strict=True)
             }
             try:
@@ -86,6 +93,10 @@ class Lab:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    def _keep(self, experiment: Experiment, k: int) -> None:
+        """Do the runs of one point, without holding on to them."""
+        self._runs(experiment, k)
 
     def _runs(self, experiment: Experiment, k: int) -> Mapping[str, Any] | None:
         """The runs of one point; None, and a note, where they failed."""
@@ -100,8 +111,10 @@ class Lab:
 
         try:
             return self.store.keep("packets", _about(experiment, k), make)
-        except PacketError as error:
-            self.failures[f"{experiment.name} at {experiment.x[k]}"] = str(error)
+        except OSError:
+            raise  # of the folder: it concerns all runs
+        except Exception as error:
+            self.failures[f"{experiment.name} at {experiment.x[k]}"] = f"{error}"
             return None
 
     def packets(self, name: str) -> Runs:
@@ -122,10 +135,16 @@ class Lab:
         for k, x in enumerate(experiment.x):
             try:
                 found.append(self.ask(verb, experiment.net(k), **options))
-            except ValueError as error:
-                self.failures[f"{experiment.name} at {x}, {verb.__name__}"] = str(error)
+            except OSError:
+                raise
+            except Exception as error:
+                self.failures[f"{experiment.name} at {x}, {verb.__name__}"] = f"{error}"
                 found.append(None)
         return experiment, found
+
+    def bound(self, name: str) -> Any:
+        """What `check_bound` says of a published bound, in its quick form."""
+        return self.store.keep("bounds", {"bound": name}, lambda: check_bound(name).to_dict())
 
     def rests(self, name: str) -> Rests:
         """Equilibria of the fluid model at the points of an experiment."""

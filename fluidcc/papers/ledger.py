@@ -11,8 +11,10 @@ from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import content
-from fluidcc.papers.judging import VERDICTS, Judgement
+from fluidcc.papers.judging import RANK, Judgement
 from fluidcc.papers.lab import Lab
+
+AS_IS = "as in the files"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +56,16 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim judged: the best judgement over all readings, and that of each.
+    """A claim judged: the most favourable judgement over all readings, and that of each.
 
-    `reading` names the one that the verdict needs, "" where it needs none.
+    `reading` names the one that the verdict needs, "" where all give the same; `scenarios` and
+    `seeds` are those under it.
     """
 
     claim: Claim
     judgement: Judgement
     reading: str
-    readings: Mapping[str, str]
+    readings: Mapping[str, Judgement]
     scenarios: tuple[str, ...]
     seeds: tuple[int, ...]
 
@@ -72,15 +75,22 @@ class Verdict:
         return {
             "id": c.id, "verdict": j.verdict, "engine": j.engine, "expected": c.value,
             "value": j.value, "ci95": j.half, "unit": j.unit or c.unit, "why": j.why,
-            "paper": c.paper, "where": c.where, "figures": list(c.figures), "kind": c.kind,
-            "claim": c.claim, "reading": self.reading, "readings": dict(self.readings),
+            "expected_unit": c.unit, "paper": c.paper, "where": c.where,
+            "figures": list(c.figures), "kind": c.kind, "claim": c.claim, "reading": self.reading,
+            "readings": {r: {"verdict": o.verdict, "why": o.why} for r, o in self.readings.items()},
             "scenarios": list(self.scenarios), "seeds": list(self.seeds),
         }  # fmt: skip
 
     def line(self) -> str:
         """The verdict in a line."""
-        under = f" (reading: {self.reading})" if self.reading else ""
-        return f"{self.claim.id} {self.judgement.verdict}{under}: {self.judgement.why}"
+        return f"{self.claim.id} {self.judgement.verdict}{self.under()}: {self.judgement.why}"
+
+    def under(self) -> str:
+        """The reading and how many give the same verdict, where not all do."""
+        if not self.reading:
+            return ""
+        same = sum(one.verdict == self.judgement.verdict for one in self.readings.values())
+        return f" ({self.reading}; {same} of {len(self.readings)} readings)"
 
 
 @functools.cache
@@ -110,24 +120,19 @@ def rules(paper: str) -> Mapping[str, Rule]:
 
 
 def verdict(lab: Lab, name: str) -> Verdict:
-    """Judge one claim: as the files have it, and under its readings until it is reproduced.
+    """Judge one claim: as the files have it, and under each of its readings.
 
     The most favourable reading counts, so that a claim is contradicted only if it is so under all.
     """
     claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
-    found: dict[str, Judgement] = {}
-    for reading in ("", *rule.readings):
-        found[reading] = rule.judge(lab.under(reading or None), claim)
-        if found[reading].verdict == "reproduced":
-            break
-    rank = VERDICTS.index
-    best = min(found, key=lambda reading: rank(found[reading].verdict))
-    experiments = [lab.experiment(n) for n in rule.needs]
+    labs = {AS_IS: lab, **{reading: lab.under(reading) for reading in rule.readings}}
+    found = {reading: rule.judge(own, claim) for reading, own in labs.items()}
+    best = min(found, key=lambda reading: RANK.index(found[reading].verdict))
+    alike = len({judgement.verdict for judgement in found.values()}) == 1
+    used = [labs[best].experiment(n) for n in rule.needs]
     return Verdict(
-        claim, found[best], best if len(found) > 1 else "",
-        {reading or "as in the files": j.verdict for reading, j in found.items()},
-        tuple(dict.fromkeys(e.scenario for e in experiments)),
-        tuple(sorted({e.seeds for e in experiments})),
+        claim, found[best], "" if alike else best, found,
+        tuple(dict.fromkeys(e.scenario for e in used)), tuple(sorted({e.seeds for e in used})),
     )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ import dataclasses
 import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from fluidcc.papers.figure import FLUID, PACKETS, Panel, Recipe, names, recipes,
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict, claims, rules, verdict
 from fluidcc.papers.store import Store
+
+_NEAR_ZERO = 0.05  # of the largest: relative errors of less say nothing
 
 Showing = Callable[[str], AbstractContextManager[Callable[[float], None] | None]]
 """Opens a progress bar with a name; the context has a function that takes the finished share."""
@@ -91,13 +94,23 @@ class Bench:
                 pool = stack.enter_context(ProcessPoolExecutor(self.processes, spawn))
                 stack.callback(pool.shutdown, cancel_futures=True)
                 jobs = [pool.submit(task, plain, *given) for given in over]
-                found = (job.result() for job in jobs)
+                found = (_result(job) for job in jobs)
             else:
                 found = (task(plain, *given) for given in over)
             for k, result in enumerate(found):
                 yield result
                 if show is not None:
                     show((k + 1) / len(over))
+
+
+def _result(job: Future) -> Any:
+    try:
+        return job.result()
+    except BrokenProcessPool:
+        raise ValueError(
+            "a process was ended from outside, perhaps for want of memory; what is finished is "
+            "kept: the same command goes on from there"
+        ) from None
 
 
 def make_figures(
@@ -141,9 +154,10 @@ def _make(bench: Bench, paper: str, number: str, folder: Path) -> Made:
 
     begun = time.perf_counter()
     recipe, lab = recipes(paper)[number], bench.lab(paper)
-    files, notes = [], [f"{recipe.about} {runs_of(recipe, lab)}".strip()]
+    files, notes = [], [recipe.about]
     try:
         panels = recipe.draw(lab)
+        notes = [f"{recipe.about} {runs_of(recipe, lab, panels)}".strip()]
         notes += [*agreement(panels), *(verdict(lab, name).line() for name in _claims_of(recipe))]
         files = save(recipe, panels, folder / paper, notes)
     except OSError:
@@ -154,13 +168,16 @@ def _make(bench: Bench, paper: str, number: str, folder: Path) -> Made:
     return Made(paper, number, recipe.title, tuple(files), tuple(notes), failures, seconds)
 
 
-def runs_of(recipe: Recipe, lab: Lab) -> str:
-    """How long the packet runs of a figure are, and their seeds."""
+def runs_of(recipe: Recipe, lab: Lab, panels: Sequence[Panel]) -> str:
+    """How long the packet runs are whose means a figure shows, and their seeds."""
+    means = [c for p in panels for c in p.curves if c.engine == PACKETS and not c.dense]
+    if not means:
+        return ""
     found: dict[str, None] = {}
     for name in recipe.needs:
         e = lab.experiment(name)
         found[f"{e.warmup:g} to {e.until:g} s, {_seeds(e.seeds)}"] = None
-    return f"Packets: {'; '.join(found)}." if found else ""
+    return f"Means over {'; '.join(found)}." if found else ""
 
 
 def _seeds(count: int) -> str:
@@ -168,24 +185,39 @@ def _seeds(count: int) -> str:
 
 
 def agreement(panels: Sequence[Panel]) -> list[str]:
-    """How far the fluid model is from the packets, where both are drawn over the same points."""
-    apart: list[float] = []
-    for panel in panels:
-        curves = {(c.label, c.engine): c for c in panel.curves if not c.dense}
-        for (label, engine), fluid in curves.items():
-            packets = curves.get((label, PACKETS))
-            if engine != FLUID or packets is None:
-                continue
-            seen = dict(zip(packets.x.tolist(), packets.y.tolist(), strict=True))
-            for x, y in zip(fluid.x.tolist(), fluid.y.tolist(), strict=True):
-                z = seen.get(x, np.nan)
-                apart += [abs(y / z - 1)] if z and np.isfinite(y) and np.isfinite(z) else []
-    if not apart:
-        return []
-    return [
-        f"fluid beside packets: {100 * np.median(apart):.2g} % apart in the median of "
-        f"{len(apart)} points, {100 * max(apart):.2g} % at most"
-    ]
+    """How far the fluid model is from the packets in each panel that has both over the same points.
+
+    Relative to the packets, or in the unit of the axis where these come near 0.
+    """
+    found = []
+    for k, panel in enumerate(panels):
+        pairs = _pairs(panel)
+        if not pairs:
+            continue
+        fluid, packets = (np.array(values) for values in zip(*pairs, strict=True))
+        apart, unit = np.abs(fluid - packets), panel.ylabel.rpartition("(")[2].rstrip(")")
+        if np.abs(packets).min() > _NEAR_ZERO * np.abs(packets).max():
+            apart, unit = 100 * apart / np.abs(packets), "%"
+        where = f"panel {k + 1}, " if len(panels) > 1 else ""
+        found.append(
+            f"{where}fluid beside packets: {np.median(apart):.2g} {unit} apart in the median of "
+            f"{apart.size} points, {apart.max():.2g} {unit} at most"
+        )
+    return found
+
+
+def _pairs(panel: Panel) -> list[tuple[float, float]]:
+    """Fluid and packets at the same points of curves with the same label."""
+    found: list[tuple[float, float]] = []
+    curves = [c for c in panel.curves if not c.dense]
+    seen = {c.label: dict(zip(c.x.tolist(), c.y.tolist(), strict=True))
+            for c in curves if c.engine == PACKETS}  # fmt: skip
+    for curve in curves:
+        if curve.engine == FLUID and curve.label in seen:
+            for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
+                z = seen[curve.label].get(x, np.nan)
+                found += [(y, z)] if np.isfinite(y) and np.isfinite(z) else []
+    return found
 
 
 def validate(papers: Sequence[str], bench: Bench) -> tuple[list[Verdict], dict[str, str]]:

@@ -23,10 +23,12 @@ from fluidcc.papers.making import Bench, Made, make_figures
 from fluidcc.scenario.files import load
 
 
-def write(file: Path, verdicts: Sequence[Verdict], bench: Bench) -> dict[str, str]:
-    """Write the report of some verdicts, with every figure of their papers.
+def page(
+    verdicts: Sequence[Verdict], bench: Bench, failures: Mapping[str, str]
+) -> tuple[str, dict[str, str]]:
+    """The report of some verdicts, with every figure of their papers, and of what failed.
 
-    Returns what failed in the figures, by place. Raises OSError where the file cannot be written.
+    Returns the page (HTML), and what failed, in the figures too, by place.
     """
     papers = list(dict.fromkeys(v.claim.paper for v in verdicts))
     with tempfile.TemporaryDirectory() as folder:
@@ -36,14 +38,14 @@ def write(file: Path, verdicts: Sequence[Verdict], bench: Bench) -> dict[str, st
         loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    page = environment.get_template("report.html").render(
+    failed = {**failures, **{place: why for m in made for place, why in m.failures.items()}}
+    text = environment.get_template("report.html").render(
         version=version("fluidcc"), quick=bench.quick, names=VERDICTS,
         papers=[_paper(p, verdicts, figures[p], bench.lab(p)) for p in papers],
         counts=_counts(verdicts), beside=_beside(papers),
+        failures=failed,
     )  # fmt: skip
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page, encoding="utf-8")
-    return {place: why for m in made for place, why in m.failures.items()}
+    return text, failed
 
 
 def _beside(papers: Sequence[str]) -> dict[str, Any]:

@@ -10,17 +10,16 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fluidcc.results import to_json
+from fluidcc.results import plain, to_json
 
-_RULES = ("laws", "scenario", "network.py", "ops.py", "voice.py", "symbolic.py")
-_CODE = {
-    "packets": (*_RULES, "packets"),
-    "fluid": (*_RULES, "fluid", "analysis", "counterparts.py", "echoes.py", "ways.py"),
-    "bounds": (*_RULES, "packets", "fluid", "analysis", "bounds"),
-}
+_SHOWING = ("cli", "pictures", "papers", "optimize")  # follows from results, not they from it
+_APART = {"packets": (*_SHOWING, "fluid", "analysis", "bounds"), "fluid": _SHOWING,
+          "bounds": _SHOWING}  # fmt: skip
+_BESIDE = ("jax", "numba", "numpy", "scipy", "sympy")
 
 
 def default_folder() -> Path:
@@ -31,12 +30,13 @@ def default_folder() -> Path:
 
 @functools.cache
 def _fingerprint(kind: str) -> str:
-    """Hash of the sources that results of a kind follow from."""
+    """Hash of the sources and of the packages that results of a kind follow from."""
     home, digest = Path(__file__).parents[1], hashlib.sha256()
-    for part in _CODE[kind]:
-        whole = home / part
-        for file in sorted(whole.rglob("*.py")) if whole.is_dir() else [whole]:
-            digest.update(file.relative_to(home).as_posix().encode() + file.read_bytes())
+    digest.update("".join(f"{name} {version(name)}\n" for name in _BESIDE).encode())
+    for file in sorted(home.rglob("*.py")):
+        place = file.relative_to(home)
+        if place.parts[0] not in (*_APART[kind], "_bundled") or place.name == "lab.py":
+            digest.update(place.as_posix().encode() + file.read_bytes())
     return digest.hexdigest()
 
 
@@ -48,9 +48,13 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
 
     def _file(self, kind: str, about: Mapping[str, Any]) -> Path:
-        text = json.dumps(about, sort_keys=True, default=str)
+        text = json.dumps(plain(about), sort_keys=True)
         name = hashlib.sha256(f"{_fingerprint(kind)}{text}".encode()).hexdigest()[:32]
         return self.folder / f"{kind}-{name}.json"
+
+    def has(self, kind: str, about: Mapping[str, Any]) -> bool:
+        """Whether something is kept; it may turn out to be damaged."""
+        return self._file(kind, about).is_file()
 
     def find(self, kind: str, about: Mapping[str, Any]) -> Any:
         """What is kept, or None; a damaged file counts as none."""

@@ -58,10 +58,26 @@ def test_bmcc_starves_beside_flows_that_fill_the_queue():
     own = flows(BMCC(), n=(1.0,), rtt=(0.04,), feedback=LoadFeedback())
     eq, link, group = found(one_link(LoadFactor(), own, other, buffer=150.0))
     assert eq.status == "saturated" and link.queue == 150.0
-    assert link.load == pytest.approx(1 + 0.75 * 150 / (C * 0.2), rel=1e-12)
-    assert group.window[0] == 1.0
     lost = link.signal
+    assert link.load == pytest.approx(1 / (1 - lost) + 0.75 * 150 / (C * 0.2), rel=1e-12)
+    assert group.window[0] == 1.0
     assert (group.rate[0] + eq.flows["b"].rate[0]) * (1 - lost) == pytest.approx(C, rel=1e-9)
+
+
+def test_a_load_factor_counts_what_a_full_buffer_loses():
+    """Cross traffic beyond the capacity, one capped window: the trajectory comes to rest there."""
+    own = flows(Reno(max_window=8.0), n=(1.0,), rtt=(T,), feedback=Loss())
+    net = one_link(LoadFactor(), own, buffer=150.0, cross=1.001 * C)
+    eq, link, group = found(net)
+    offered = 1.001 * C + group.rate[0]
+    assert eq.status == "saturated" and group.window[0] == 8.0
+    assert link.signal == pytest.approx(1 - C / offered, rel=1e-9)
+    assert link.load == pytest.approx(offered / C + 0.75 * 150 / (C * 0.2), rel=1e-12)
+    begun = fc.replace(net, {"flows.a.initial.window": 8.0, "link.initial.queue": 150.0})
+    end = fc.simulate(begun, until=60.0, points=[60.0]).links["bottleneck"]
+    assert end.queue[0] == 150.0
+    assert end.dropped[0] == pytest.approx(link.signal, rel=1e-9)
+    assert end.load[0] == pytest.approx(link.load, rel=1e-9)
 
 
 def test_modified_bmcc_has_no_window_of_its_own():

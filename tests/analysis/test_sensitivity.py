@@ -9,6 +9,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.laws.queue.pi import PI
+from fluidcc.network import Start
 
 END, STEP = 4.0, 0.2 / 32
 POINTS = np.linspace(0.0, END, 33)[1:]
@@ -89,6 +90,14 @@ def test_derivatives_of_self_clocked_flows(feedback):
 
 
 @pytest.mark.slow
+def test_derivatives_of_self_clocked_flows_under_delays_by_present_queues():
+    """The queue fills its buffer and windows start from four packets. One minute."""
+    net = start(cases.ecn_mod(rates="self_clocked", marking=cases.plain()), 4.0, 20.0)
+    points = np.linspace(0.0123, 1.4943, 60)
+    check(net, ("flow.n", "flow.rtt", "link.capacity"), 20, points, 0.1 / 32)
+
+
+@pytest.mark.slow
 def test_derivatives_across_ticks():
     """The time between samples moves all that is held from sample to sample. One minute."""
     paths = ("flow.rtt", "link.queue.k_pi", "link.queue.interval", "link.initial.queue")
@@ -156,14 +165,39 @@ def test_shown_and_refused():
     assert slopes.sel(parameter="flow.n").dims == ("time",) and "unit" in slopes.attrs["units"]
     assert "by flow.n" in repr(found) and found.to_dict()["slopes"]["flow.n"]["links"]
     check_fall(net, found.run.breaking_points)
+    check_a_buffer_that_fills_at_the_end_of_a_step()
     with pytest.raises(ValueError, match="Located with a step"):
         fc.sensitivity(net, ["flow.n"], until=END, mesh=fc.Located(rtol=1e-6))
-    with pytest.raises(ValueError, match="self-clocked rates need 'fifo', got 'explicit'"):
-        fc.sensitivity(cases.ecn_mod(rates="self_clocked"), ["flow.n"], until=END)
     with pytest.raises(ValueError, match="within 0 and"):
         fc.sensitivity(net, ["flow.n"], until=END, after=END)
     with pytest.raises(fc.ScenarioError, match=r"links\.bottleneck\.queue"):
         found.mean("links.bottleneck.queu")
+
+
+def check_a_buffer_that_fills_at_the_end_of_a_step():
+    """By cross traffic alone: from t = B/(Y - C) on the share 1 - C/Y is lost."""
+    net = fc.replace(
+        cases.hollot(w_q=1e-9),
+        {
+            "link.capacity": 1024.0,
+            "link.cross": 1536.0,
+            "link.buffer": 64.0,
+            "link.queue.min_th": 20.0,
+            "link.queue.max_th": 60.0,
+        },
+    )
+    late = dataclasses.replace(net.flows[0], start=Start(9.0, 9.0))
+    end, full = 0.25, 64.0 / 512.0
+    found = fc.sensitivity(
+        dataclasses.replace(net, flows=(late,)), ["link.buffer", "link.cross"],
+        until=end, points=end * POINTS / END, mesh=fc.Located(1 / 128),
+    )  # fmt: skip
+    assert found.run.breaking_points[0] == pytest.approx(full, rel=1e-14)
+    lost = found.mean("link.dropped")
+    assert lost.value == pytest.approx((1 - full / end) / 3, rel=1e-12)
+    assert lost.derivatives["link.buffer"] == pytest.approx(-1 / (3 * 512 * end), rel=1e-9)
+    by_share, by_moment = 1024 / 1536**2 * (1 - full / end), 64 / (3 * 512**2 * end)
+    assert lost.derivatives["link.cross"] == pytest.approx(by_share + by_moment, rel=1e-9)
 
 
 def check_fall(net, breaks):

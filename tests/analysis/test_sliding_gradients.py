@@ -144,6 +144,7 @@ SCENARIOS = {
     "durresi2001/ten_different_tail_59ms": ("link.capacity", "link.queue.at"),
     "govindaswamy2012/ared_ecn": ("flow.n", "links.ingress.queue.max_th"),
     "qazi2010/fallback_droptail": ("flows.bmcc.n", "links.bottleneck.buffer"),
+    "qazi2010/mix_bmcc_router": ("flows.sack.n", "links.bottleneck.buffer"),
 }
 
 

@@ -142,6 +142,24 @@ def test_three_meshes_agree_on_the_start_of_the_mix():
     np.testing.assert_allclose(uniform, located, rtol=1e-3)
 
 
+def test_marks_that_begin_as_a_root_come_back_with_the_clock():
+    """Marks for equal windows begin with the root of RED's probability, whose slope has no bound;
+    the rate has it too, and is read a round trip later.
+    """
+    red = RED(min_th=25.0, max_th=75.0, p_max=0.2, w_q=0.002, gentle=True)
+    link = Link(red, capacity=1250.0, buffer=150.0, initial=LinkInitial(queue=20.0))
+    flows = Flows(
+        ECNMod(c1=0.0625, c2=0.125), n=np.array([60.0]), rtt=np.array([0.1]), reaction=PerMark(),
+        marking=EqualWindow(), initial=FlowsInitial(window=4.0),
+    )  # fmt: skip
+    net = Network((link,), (flows,), rates="self_clocked")
+    located, uniform = (
+        simulate(net, until=0.8, points=[0.6, 0.7, 0.8], mesh=m).links["bottleneck"].queue
+        for m in (Located(0.1 / 32), Uniform(0.1 / 2048))
+    )
+    np.testing.assert_allclose(located, uniform, rtol=1e-4)
+
+
 def test_the_method_of_steps_refuses_delays_that_depend_on_the_past():
     with pytest.raises(ValueError, match="lags: expected lags by time and state alone"):
         simulate(mixed(delay="fifo"), until=1.4, mesh=MethodOfSteps())

@@ -88,7 +88,9 @@ def test_a_killed_process_and_a_damaged_file_lose_nothing(whole, tmp_path):
     run.wait()
     damaged = next(tmp_path.glob("*.json"))
     damaged.write_bytes(damaged.read_bytes()[:100])
-    Lab(Store(tmp_path), "becn", quick=True).perform([NAME])
+    lab = Lab(Store(tmp_path), "becn", quick=True)
+    lab.perform([NAME])
+    lab.packets("competing_ecn")
     assert kept(tmp_path) == kept(whole)
 
 

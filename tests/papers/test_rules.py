@@ -37,9 +37,27 @@ def test_a_printed_number(theirs, mean, neutral, verdict):
     assert found.half == pytest.approx(2.0930240544 / np.sqrt(20))
 
 
-def test_an_interval_that_has_the_number_reproduces_it():
-    assert near(2.0, around(1.0, 4.0)).verdict == "reproduced"
-    assert near(3.0, around(1.0, 4.0)).verdict == "not_reproduced"
+def test_an_interval_that_has_the_number_reproduces_it_if_it_is_tight():
+    assert near(1.2, around(1.0, 0.5)).verdict == "reproduced"
+    assert near(1.3, around(1.0, 0.5)).verdict == "not_reproduced"
+    assert near(1.2, around(1.0, 4.0)).verdict == "not_reproduced"
+
+
+def test_one_run_is_never_significant():
+    assert near(43.0, [10.0], neutral=0.0).verdict == "not_reproduced"
+    assert ordered(np.ones((9, 1)), 2 * np.ones((9, 1))).verdict == "not_reproduced"
+    model = np.ones((3, 1))
+    assert ordered(model, 2 * model, engine="fluid").verdict == "reproduced"
+
+
+def test_points_without_a_number_count_and_are_told():
+    one, other = np.full((9, 5), np.nan), np.full((9, 5), np.nan)
+    one[0], other[0] = around(1.0, 0.1, (5,)), around(2.0, 0.1, (5,))
+    found = ordered(one, other, x=range(9))
+    assert found.verdict == "not_reproduced" and "no number at 1, 2" in found.why
+    assert alike(one * np.nan, other).verdict == "not_reproduced"
+    zero = np.array([[1.0], [0.0]])
+    assert alike(np.array([[1.0], [5.0]]), zero).verdict == "not_reproduced"
 
 
 def test_none_at_all_needs_a_distance_in_its_unit():
@@ -72,7 +90,7 @@ def test_an_order_over_points(gaps, verdict):
 def test_points_where_an_order_is_wrong_are_named():
     less = around(np.full(2, 10.0), 0.0, (2, 20))
     found = ordered(less, less + around(np.array([3.0, -3.0]), 1.0, (2, 20)), x=[8, 40])
-    assert "wrong at 40" in found.why
+    assert "the other way round at 40" in found.why
 
 
 def test_one_point_is_significant_or_not():

@@ -171,15 +171,14 @@ def sensitivity(
     ScenarioError
         For paths that do not exist or lead to no number.
     ValueError
-        Without a path, for what `simulate` refuses, `after` outside the run, a mesh without a fixed
-        step, and self-clocked rates under delays by present queues.
+        Without a path, for what `simulate` refuses, `after` outside the run, and a mesh without a
+        fixed step.
     """
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
     if not paths:
         raise ValueError("over: expected at least one path, got none")
     given, fluid = net, as_fluid(net)
-    _check_choices(fluid)
     if mesh is None:
         mesh = Located(float(uniform_mesh(net).step))
     if not isinstance(mesh, Located) or mesh.step is None:
@@ -212,15 +211,6 @@ def sensitivity(
         run, after, {p: named(s[0]) for p, s in zip(paths, every, strict=True)},
         named(values[1]), {p: named(s[1]) for p, s in zip(paths, every, strict=True)},
     )  # fmt: skip
-
-
-def _check_choices(net: Network) -> None:
-    """Raise ValueError for self-clocked rates whose delays do not follow the order of arrival."""
-    if net.rates == "self_clocked" and net.delay != "fifo":
-        raise ValueError(
-            "model.delay: derivatives of a trajectory with self-clocked rates need 'fifo', got "
-            f"{net.delay!r}; or take rates = 'ack' or 'mgt'"
-        )
 
 
 def _with_room(run: Callable[..., Any], capacity: int, most: int) -> tuple[Any, int]:

@@ -1,0 +1,1 @@
+"""Experiments, figures and claims of published papers."""
