@@ -2,7 +2,8 @@
 
 The copy of the text that this rests on has lost most captions: what figures 2 to 23 show is read
 off the sections that name them. The fluid model is drawn where it has a smooth equilibrium: at
-40 ms at rest, at 250 ms, where that is unstable, by the mean of its trajectory.
+40 ms at rest, which is unstable for plain TCP and for the fewest flows; at 250 ms, where all of it
+is unstable, by the mean of its trajectory.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from fluidcc.papers.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
 
 _LABELS = {"tcp": "plain TCP", "ecn": "ECN", "becn": "BECN"}
+LABELS = tuple(_LABELS.values())
 _LINK = "links.bottleneck"
 _LONG = 120.0  # of a trajectory [s]; its second half counts
 _SIZE = 1.0  # of a packet [kB]
@@ -190,7 +192,7 @@ def goodput_gain(lab):
         Printed("up to 43 % (VI.A)", 43, 40, "BECN"),
         Printed("up to 31.5 % (VI.A)", 31.5, 40, "ECN"),
     ]
-    return [Panel("flows", "goodput gain (%)", curves, printed, ylim=(None, 150))]
+    return [Panel("flows", "goodput gain (%)", curves, printed)]
 
 
 @figure("3", "Loss beside plain TCP", needs=("competing_becn", "competing_ecn"))

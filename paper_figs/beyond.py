@@ -6,7 +6,7 @@ import fluidcc as fc
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.papers.figure import Field, Panel, figure, measured, modelled
+from fluidcc.papers.figure import FORMULA, Curve, Field, Panel, figure, measured, modelled
 
 _TAIL, _FRONT = "mark-tail", "mark-front"
 
@@ -44,7 +44,10 @@ def becn_stability(lab):
 
 @figure("margins", "Margins of marks at the tail and at the front")
 def margins(lab):
-    """50 ECN-NewReno flows of the ECN-mod paper; margins jump where the queue passes max_th."""
+    """50 ECN-NewReno flows of the ECN-mod paper; margins jump where the queue passes max_th.
+
+    On the right both curves coincide: marks at the front gain the queue's delay at rest.
+    """
     trips = np.linspace(0.05, 0.5, 7 if lab.quick else 25)
     phase, delay, waits = {}, {}, []
     for label, law in ((_TAIL, "mark_tail"), (_FRONT, "mark_front")):
@@ -121,7 +124,8 @@ def increase(lab):
     even = np.array(smooth) < law.mild
     return [
         Panel("load factor (1)", "load factor one period later (1)",
-              [modelled("sampled each period", load, mapped), modelled("unchanged", load, load)]),
+              [modelled("sampled each period", load, mapped),
+               Curve("unchanged", load, load, engine=FORMULA)]),
         Panel("load factor (1)", "round trip (ms)",
               field=Field("growth in a round trip (1)", load, 1e3 * trips, factor, None,
                           (1.1, 1.5, 2.0, 3.0, 5.0))),
@@ -153,20 +157,28 @@ def effective_window(lab):
 @figure("peaks", "Bounds of slow start beside the longest queue",
         needs=("mark_front/start_tail", "mark_front/start_front"))  # fmt: skip
 def peaks(lab):
-    """Published bounds 2 Th + rd - 1 and Th + rd at Th = rd - 1, and packets, in service too."""
+    """Published bounds 2 Th + rd - 1 and Th + rd at Th = rd - 1; above 0 a bound fails here.
+
+    They hold if queues that reach Th mark and rd has all transmissions: that of the tail with the
+    packet in service, that of the front without it and only as packets leave or by slower access.
+    """
     runs = {_TAIL: "mark_front/start_tail", _FRONT: "mark_front/start_front"}
+    counts = {"waiting": "queue_max", "in service too": "system_max"}
     curves, apart = [], []
-    for label, name in runs.items():
+    for side, name in runs.items():
         found = lab.packets(name)
         pipe = found.x.astype(float)
         nets = [found.experiment.net(k) for k in range(len(pipe))]
         at = np.array([float(net.links[0].queue.at) for net in nets])
-        bound = 2 * at + pipe - 1 if label == _TAIL else at + pipe
-        peak = found.values("links.bottleneck.system_max")
-        curves += [measured(label, pipe, peak), modelled(label, pipe, bound, note="bound")]
-        apart.append(measured(label, pipe, peak - bound[:, None]))
+        bound = 2 * at + pipe - 1 if side == _TAIL else at + pipe
+        for words, metric in counts.items():
+            peak = found.values(f"links.bottleneck.{metric}")
+            curves.append(measured(f"{side}, {words}", pipe, peak))
+            apart.append(measured(f"{side}, {words}", pipe, peak - bound[:, None]))
+        formula = "2 Th + rd - 1" if side == _TAIL else "Th + rd"
+        curves.append(Curve(f"bound of {side}: {formula}", pipe, bound, engine=FORMULA))
     axis = "pipe rd (packets)"
     return [
         Panel(axis, "longest queue (packets)", curves),
-        Panel(axis, "queue above the bound (packets)", apart, ylim=(0, None)),
+        Panel(axis, "queue above the bound (packets)", apart),
     ]

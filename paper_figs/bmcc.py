@@ -17,6 +17,7 @@ _BITS = 8000.0  # of a packet
 _SHORT, _LONG = 10.0, 40.0  # s of the figures over time
 _WINDOW = "congestion window (packets)"
 _NAMES = {"bmcc": "BMCC", "sack": "SACK"}
+LABELS = tuple(_NAMES.values())
 _FLOWS = ("first", "second", "third")
 _TRIPS = {"first": "150 ms", "second": "200 ms", "third": "250 ms"}
 
@@ -120,7 +121,9 @@ def bmcc_router(lab):
 @figure("4", "Windows of two BMCC flows over a droptail router",
         needs=("two_droptail", "two_droptail_300ms"), panels=("a", "b"))  # fmt: skip
 def droptail(lab):
-    """First seed; the largest window at 300 ms, where the fluid stays, is not printed (4.1.1)."""
+    """First seed; the paper does not state a largest window: 6750 packets are assumed at 300 ms,
+    and the fluid model stays there, so it is not drawn (4.1.1).
+    """
     return [
         _windows(lab, "two_droptail", "T = 40 ms", until=_SHORT),
         _windows(lab, "two_droptail_300ms", "T = 300 ms", fluid=False),
@@ -130,8 +133,8 @@ def droptail(lab):
 @figure("5", "Windows of two BMCC flows over a RED router with ECN",
         needs=("two_red", "two_red_300ms"), panels=("a", "b"))  # fmt: skip
 def red(lab):
-    """First seed; RED and the largest window at 300 ms, where the fluid stays, are not
-    the paper's (4.1.2).
+    """First seed; the paper states neither the parameters of RED nor a largest window: 6750 packets
+    are assumed at 300 ms, where the fluid model has no rest below, so it is not drawn (4.1.2).
     """
     return [
         _windows(lab, "two_red", "T = 40 ms", until=_SHORT),
@@ -145,7 +148,9 @@ _MIXES = ("mix_droptail", "mix_droptail_300ms", "mix_red", "mix_red_300ms")
 @figure("6", "Windows of three BMCC and three SACK flows over other routers", needs=_MIXES,
         panels=("a", "b", "c", "d"))  # fmt: skip
 def mixes(lab):
-    """First seed; the largest window at 300 ms, where the fluid stays, is not printed (4.1.3)."""
+    """First seed; the paper does not state a largest window: 6750 packets are assumed at 300 ms,
+    and the fluid model stays there, so it is not drawn (4.1.3).
+    """
     heads = ("droptail, T = 40 ms", "droptail, T = 300 ms", "RED, T = 40 ms", "RED, T = 300 ms")
     return [
         _windows(lab, name, head, **({"fluid": False} if "300" in name else {"until": _SHORT}))
@@ -179,6 +184,7 @@ def modified_far(lab):
 
 
 _PAIRS = ("gain_baseline", "gain_bmcc", "gain_short")
+_MEAN = (20.0, 60.0)  # s of the trajectories of figure 11
 
 
 def _rates(lab, name, group):
@@ -189,37 +195,16 @@ def _rates(lab, name, group):
         return np.where(sound, rests.values(f"flows.{group}.rate"), np.nan)
     found = []
     for k in range(len(lab.experiment(name).x)):
-        times, rates = _course(lab, name, _LONG, k).series(0, f"flows.{group}.rate")
-        found.append(rates[times >= _LONG / 2, 0].mean())
+        times, rates = _course(lab, name, _MEAN[1], k).series(0, f"flows.{group}.rate")
+        found.append(rates[times >= _MEAN[0], 0].mean())
     return np.array(found)
-
-
-_PAIRS = ("gain_baseline", "gain_bmcc", "gain_short")
-
-
-def _rates(lab, name, group):
-    """Rates of a flow in the fluid: at rest, or the mean of a trajectory where BMCC cycles."""
-    if name != "gain_bmcc":
-        rests = lab.rests(name)
-        sound = np.array([status == "interior" for status in rests.status])
-        return np.where(sound, rests.values(f"flows.{group}.rate"), np.nan)
-    experiment, found = lab.experiment(name), []
-    for k in range(len(experiment.x)):
-        net = fc.replace(experiment.net(k), {"flows.strong.estimator": "exact"})
-        course = Courses(experiment, [lab.ask(fc.simulate, net, until=60.0)])
-        times, rates = course.series(0, f"flows.{group}.rate")
-        found.append(rates[times >= 20.0, 0].mean())
-    return np.array(found)
-
-
-_PAIRS = ("gain_baseline", "gain_bmcc", "gain_short")
 
 
 @figure("11", "Gain and loss of throughput beside a SACK flow", needs=_PAIRS, panels=("a", "b"))
 def gain_and_loss(lab):
     """Throughput of the stronger flow (gain) and of the SACK flow beside it (loss) over that of
     two SACK flows at the modified router; in the fluid SACK is at rest, stable or not, and BMCC the
-    mean of 20 to 40 s (5.2).
+    mean of 20 to 60 s (5.2).
     """
     runs, panels = {name: lab.packets(name) for name in _PAIRS}, []
     x = runs["gain_baseline"].x

@@ -1,10 +1,15 @@
 """Figures of the mark-front paper (Durresi et al., 2001): numerals are its sections."""
 
+import dataclasses
+
 import numpy as np
 
-from fluidcc.papers.figure import FORMULA, Curve, Panel, Printed, figure, measured, modelled
+import fluidcc as fc
+from fluidcc.papers.figure import FORMULA, Curve, Panel, figure, measured, modelled
+from fluidcc.papers.samples import Courses
 
 SIDES = ("tail", "front")
+LABELS = tuple(f"mark-{side}" for side in SIDES)
 LINK = "links.bottleneck"
 TOTAL = "259 ms is the whole round trip"
 THRESHOLD = "threshold (packets)"
@@ -74,8 +79,10 @@ def _fluid_unfairness(net, course):
     return float(_unfair(_until(net, *course("flows.reno.rate"))))
 
 
-def _panel(lab, name, ylabel, value, fluid=None, title="", **more):
-    """Both sides over the threshold; `value` of the runs, `fluid` of a trajectory, or None."""
+def _panel(lab, name, ylabel, value, fluid=None, title="", *, rates="ack", **more):
+    """Both sides over the threshold; `value` of the runs, `fluid` of a trajectory whose senders are
+    clocked by `rates`, or None.
+    """
     own, at, reading = name.partition("@")
     curves = []
     for side in SIDES:
@@ -83,13 +90,21 @@ def _panel(lab, name, ylabel, value, fluid=None, title="", **more):
         runs = lab.packets(full)
         curves.append(measured(f"mark-{side}", runs.x, value(runs)))
         if fluid is not None:
-            curves.append(modelled(f"mark-{side}", runs.x, _modelled(lab, full, fluid)))
+            curves.append(modelled(f"mark-{side}", runs.x, _modelled(lab, full, fluid, rates)))
     return Panel(THRESHOLD, ylabel, curves, title=title, **more)
 
 
-def _modelled(lab, name, fluid):
+def _modelled(lab, name, fluid, rates):
     """A quantity of the fluid trajectory of each point; NaN where there is none."""
-    courses, net = lab.courses(name, until=lab.experiment(name).until), lab.experiment(name).net(0)
+    experiment = lab.experiment(name)
+    net = experiment.net(0)
+    courses = lab.courses(name, until=experiment.until) if rates == net.rates else Courses(
+        experiment, [
+            lab.ask(fc.simulate, dataclasses.replace(experiment.net(k), rates=rates),
+                    until=experiment.until)
+            for k in range(len(experiment.x))
+        ],
+    )  # fmt: skip
     return [
         np.nan if point is None else fluid(net, lambda path, k=k: courses.series(k, path))
         for k, point in enumerate(courses.points)
@@ -109,13 +124,14 @@ def _bounded(lab, name, title, fluid=None):
     return Panel(panel.xlabel, panel.ylabel, [*panel.curves, *bounds], title=title)
 
 
-def _efficient(lab, name, title, fluid=None):
-    """Link efficiency, with the place where the paper has it almost full."""
+def _efficient(lab, name, title, fluid=None, rates="ack"):
+    """Link efficiency, with a line at T = rd, where the paper has it almost full."""
     own, at, reading = name.partition("@")
     pipe = _pipe(lab.experiment(f"{own}_tail{at}{reading}").net(0))
-    full = Printed("almost full at T = rd (5)", 1.0, pipe)
-    return _panel(lab, name, "link efficiency", _efficiency, fluid, title, printed=[full],
-                  ylim=(0, 1.05))  # fmt: skip
+    panel = _panel(lab, name, "link efficiency", _efficiency, fluid, title, rates=rates,
+                   ylim=(0, 1.05))  # fmt: skip
+    place = Curve("T = rd", np.array([pipe, pipe]), np.array([0.0, 1.0]), engine=FORMULA)
+    return dataclasses.replace(panel, curves=[*panel.curves, place])
 
 
 @figure("3", "Buffer requirement, TS = 59 ms", needs=_needs("ten_leo"))
@@ -150,11 +166,14 @@ def buffer_geo(lab):
 )  # fmt: skip
 def efficiency(lab):
     """Acknowledged packets of the first 10 s over those that the link could send; the fluid's are
-    those that leave a round trip before the end. Its slow start multiplies windows by 1.76 a round
-    trip, not by 2, which shows over ten of them (TS = 259 ms).
+    those that leave a round trip before the end. In (a) its senders are self-clocked, which is
+    closer to the packets there; in (b) they are clocked by ACKs, and its slow start multiplies
+    windows by 1.76 a round trip, not by 2.
     """
     return [
-        _efficient(lab, "two_leo", "same round trip, TS = 59 ms", _fluid_efficiency),
+        _efficient(
+            lab, "two_leo", "same round trip, TS = 59 ms", _fluid_efficiency, "self_clocked"
+        ),
         _efficient(lab, "two_geo_apart", "different ones, TS = 259 ms", _fluid_efficiency),
         _efficient(lab, "two_geo_apart@total", TOTAL, _fluid_efficiency),
     ]
@@ -165,10 +184,20 @@ def efficiency(lab):
     panels=("a", "b"),
 )  # fmt: skip
 def drops_leo(lab):
-    """Packets dropped in 10 s by a buffer of 49, about rd, which the paper leaves open."""
+    """Packets dropped in 10 s by a buffer of 49, about rd, which the paper leaves open; the fluid
+    is the one with self-clocked senders, which is closer to the packets than that with ACKs.
+    """
     return [
         _panel(lab, "drops_ten_leo", "dropped (packets)", _drops, None, "ten overlapping sources"),
-        _panel(lab, "drops_two_leo", "dropped (packets)", _drops, _fluid_drops, "two sources"),
+        _panel(
+            lab,
+            "drops_two_leo",
+            "dropped (packets)",
+            _drops,
+            _fluid_drops,
+            "two sources",
+            rates="self_clocked",
+        ),
     ]
 
 

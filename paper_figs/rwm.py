@@ -8,6 +8,7 @@ import fluidcc as fc
 from fluidcc.papers.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
 
 FAMILIES = {"RED": "red", "ARED": "ared", "BLUE": "blue"}
+LABELS = tuple(f"{family}{kind}" for family in FAMILIES for kind in ("", "-ECN", "-RWM"))
 RESTING = ("interior", "saturated")  # the others tell no single point of rest
 
 

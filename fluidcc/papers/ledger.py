@@ -127,13 +127,18 @@ def verdict(lab: Lab, name: str) -> Verdict:
     claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
     labs = {AS_IS: lab, **{reading: lab.under(reading) for reading in rule.readings}}
     found = {reading: rule.judge(own, claim) for reading, own in labs.items()}
-    best = min(found, key=lambda reading: RANK.index(found[reading].verdict))
+    best = most_favourable(found)
     alike = len({judgement.verdict for judgement in found.values()}) == 1
     used = [labs[best].experiment(n) for n in rule.needs]
     return Verdict(
         claim, found[best], "" if alike else best, found,
         tuple(dict.fromkeys(e.scenario for e in used)), tuple(sorted({e.seeds for e in used})),
     )  # fmt: skip
+
+
+def most_favourable(found: Mapping[str, Judgement]) -> str:
+    """The reading whose verdict is the most favourable; the first of those that are equal."""
+    return min(found, key=lambda reading: RANK.index(found[reading].verdict))
 
 
 def chosen(papers: Sequence[str]) -> list[str]:

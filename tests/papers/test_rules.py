@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from fluidcc.papers.judging import alike, all_of, near, ordered, shown
+from fluidcc.papers.figure import Panel, measured, modelled
+from fluidcc.papers.judging import RANK, VERDICTS, alike, all_of, near, ordered, outside, shown
+from fluidcc.papers.ledger import most_favourable
+from fluidcc.papers.making import agreement
 
 RNG = np.random.default_rng(7)
 
@@ -114,3 +117,36 @@ def test_the_worst_part_decides():
     both = all_of(good, bad)
     assert (both.verdict, both.engine) == ("not_reproduced", "analytic+packets")
     assert both.why == "fine; wrong"
+
+
+def test_what_no_model_can_judge_hides_no_refutation():
+    bad = shown(False, "wrong", engine="packets")
+    assert all_of(bad, outside("an opinion")).verdict == "contradicted"
+    assert all_of(outside("one"), outside("another")).verdict == "not_applicable"
+
+
+def test_a_claim_is_contradicted_only_under_all_readings():
+    assert set(RANK) == set(VERDICTS)
+    bad = shown(False, "wrong", engine="packets")
+    open_ = shown(False, "too little said", engine="packets", otherwise="under_specified")
+    good = shown(True, "right", engine="packets")
+    assert most_favourable({"as in the files": bad, "other": open_}) == "other"
+    assert most_favourable({"as in the files": bad, "other": bad}) == "as in the files"
+    assert most_favourable({"as in the files": good, "other": good}) == "as in the files"
+
+
+def test_agreement_is_told_for_each_panel():
+    x = np.array([1.0, 2.0, 3.0])
+    packets = measured("a", x, around(np.array([10.0, 20.0, 40.0]), 0.1, (3, 5)))
+    model = modelled("a", x, [11.0, 20.0, np.nan])
+    gains = measured("a", x, around(np.array([-2.0, 0.0, 2.0]), 0.1, (3, 5)))
+    panels = [
+        Panel("n", "queue (packets)", [packets, model]),
+        Panel("n", "gain (%)", [gains, modelled("a", x, [1.0, 0.0, 2.0])]),
+        Panel("n", "delay (s)", [packets]),
+    ]
+    first, second = agreement(panels)
+    assert (
+        first == "panel 1, fluid beside packets: 5 % apart in the median of 2 points, 10 % at most"
+    )
+    assert second.startswith("panel 2") and second.endswith("3 % at most")

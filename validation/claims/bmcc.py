@@ -1,7 +1,8 @@
 """Rules for the claims of the BMCC paper (Qazi et al., 2010): numerals are its sections.
 
 Starved means a goodput below a tenth of the other family's, much larger at least twice as large.
-Windows and loads over time are those of the first seed, in ten equal parts of the time measured.
+Windows over time are those of the first seed. A bound that holds under some plausible definitions
+and not under others gives "ordering_only".
 """
 
 import dataclasses
@@ -16,7 +17,8 @@ from fluidcc.laws.queue.load_factor import Load, LoadFactor
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.papers.judging import Judgement, alike, all_of, judge, near, ordered, shown, told
 from fluidcc.papers.loads import estimates, load_factors
-from fluidcc.papers.samples import interval
+from fluidcc.papers.samples import Runs, interval
+from fluidcc.scenario.files import dumps
 
 _LAW, _CODE, _PERIOD = BMCC(), ADPM(), 0.2
 _TENTH = 0.1
@@ -25,23 +27,25 @@ _MUCH = 2.0
 
 def _bound(lab, name):
     """Verdicts of a search for counterexamples, one for each set of definitions."""
-    return lab.store.keep("bounds", {"name": name}, lambda: fc.check_bound(name).to_dict())[
-        "bounds"
-    ]
+    found = lab.store.keep("bounds", {"bound": name}, lambda: fc.check_bound(name).to_dict())
+    return found["bounds"]
 
 
-def _by_bound(lab, name, engine, unit=""):
-    """Reproduced if a bound holds under a set of definitions, which is named."""
-    found = _bound(lab, name)
-    kept = [b for b in found if b["verdict"] == "holds"]
-    parts = []
+def _by_bound(lab, name, engine, unit="", apart=()):
+    """Reproduced if a bound holds under all plausible definitions, all of which are named; those
+    in `apart` are told but not judged.
+    """
+    found, parts = _bound(lab, name), []
     for b in found:
-        words = ", ".join(f"{key}: {value}" for key, value in b["definitions"].items())
-        value = b["worst"]["value"] if b["worst"] else float("nan")
-        parts.append(f"{b['verdict']} ({words or 'as printed'}; {value:.4g} in the worst case)")
-    why = f"{name}: {found[0]['statement']}: " + "; ".join(parts)
-    chosen = (kept or found)[0]["worst"]
-    return shown(bool(kept), why, engine=engine, value=chosen and chosen["value"], unit=unit)
+        words = ", ".join(f"{key.replace('_', ' ')}: {v}" for key, v in b["definitions"].items())
+        value = f"{b['worst']['value']:.6g} {unit}".rstrip() if b["worst"] else "no"
+        parts.append(f"{b['verdict']} ({words or 'as printed'}; {value} in the worst case)")
+    why = f"{found[0]['statement']}: " + "; ".join(parts).replace("eta_0", "15 %")
+    judged = [b for b in found if not set(b["definitions"].values()) & set(apart)]
+    kept = [b["verdict"] == "holds" for b in judged]
+    worst = max(judged, key=lambda b: b["largest_excess"] or 0.0)["worst"]
+    return shown(all(kept), why, engine=engine, value=worst and worst["value"], unit=unit,
+                 otherwise="ordering_only" if any(kept) else "contradicted")  # fmt: skip
 
 
 def _seen(lab, name, metric="goodput", groups=("bmcc", "sack"), k=0):
@@ -59,7 +63,7 @@ def _rest(lab, name):
 
 
 def _rates_told(one, other, names=("BMCC", "SACK")):
-    ends = [told(*interval(v / 8000), "packet/s") for v in (one, other)]
+    ends = ["{:.4g} ± {:.3g} packets/s".format(*interval(v / 8000)) for v in (one, other)]
     return f"{names[0]} {ends[0]}, {names[1]} {ends[1]}"
 
 
@@ -80,12 +84,18 @@ def _starved(lab, name, *, victim="sack", k=0):
     return Judgement(verdict, why, ratio, None, "ratio of goodputs")
 
 
-def _much(lab, name, less="sack", more="bmcc", metric="goodput"):
-    """Judge that a metric of one family is much larger than that of the other."""
-    low, high = _seen(lab, name, metric, (less, more))
-    found = ordered(
-        low, high, what=f"{lab.experiment(name).title}: {metric} of {less} below {more}"
-    )
+_METRICS = {
+    "goodput": (8000.0, "goodputs", "packets/s"),
+    "window_mean": (1.0, "mean windows", "packets"),
+}
+
+
+def _much(lab, name, metric="goodput"):
+    """Judge that a metric of SACK is much smaller than that of BMCC."""
+    scale, words, unit = _METRICS[metric]
+    high, low = (v / scale for v in _seen(lab, name, metric))
+    what = f"{lab.experiment(name).title}: {words}, SACK below BMCC"
+    found = ordered(low, high, what=what, unit=unit)
     if found.verdict == "reproduced" and high.mean() < _MUCH * low.mean():
         return dataclasses.replace(
             found, verdict="ordering_only", why=f"{found.why}; less than twice"
@@ -108,60 +118,74 @@ def _steps(lab, name):
     return growth, float(np.median(ratios[ratios < 0.9]))
 
 
-def _variation(columns):
-    """Coefficients of variation in ten equal parts of the time, mean over columns."""
-    parts = np.array_split(columns, 10)
-    return np.array([np.mean(p.std(axis=0) / p.mean(axis=0)) for p in parts])
+def _to_fair(lab, name):
+    """Seconds after the second flow's arrival until the Jain index of the rates of both, in means
+    over 5 s, is 0.9; infinite where it is not within 95 s.
+    """
+    runs, rates = lab.packets(name), []
+    for group in ("first", "second"):
+        times, own = runs.series(0, "flow_acked_rate", group)
+        rates.append(np.convolve(np.nan_to_num(own[:, 0]), np.full(100, 0.01), "same"))
+    jain = sum(rates) ** 2 / np.maximum(2 * sum(r**2 for r in rates), 1.0)
+    there = times[(jain >= 0.9) & (times > 100.0) & (times <= 195.0)]
+    return float(there[0]) - 100.0 if there.size else np.inf
 
 
-@judge("BMCC-01", needs=("ternary", "two_bmcc_router"))
+@judge("BMCC-01", needs=("ternary", "ternary_arrivals", "three_flows"))
 def three_codes(lab, claim):
-    """VCP as three codes: low mean queue is at most a tenth of the pipe, slow a start that takes
-    at least three times as long until 80 % of the link are used.
+    """VCP as three codes: low mean queue is at most a tenth of the pipe; slow is at least three
+    times the time of BMCC until two flows have a Jain index of 0.9.
     """
     queue = lab.packets("ternary").values("links.bottleneck.queue_mean")[0]
-    starts = []
-    for name in ("ternary", "two_bmcc_router"):
-        runs = lab.packets(name)
-        times, busy = runs.series(0, "link_busy", "bottleneck")
-        _, window = runs.series(0, "group_window", "bmcc")
-        filled = np.convolve(np.nan_to_num(busy), np.full(10, 0.1))[: len(busy)] >= 0.8
-        begun = times[np.flatnonzero(window > 0)[0]]
-        starts.append(times[filled & (times > begun)][0] - begun)
-    why = (
-        f"VCP's three codes: queue {told(*interval(queue), 'packets')}, 80 % of the link after "
-        f"{starts[0]:.2g} s, with BMCC after {starts[1]:.2g} s; 'little benefit' has no measure"
+    vcp, own = (_to_fair(lab, n) for n in ("ternary_arrivals", "three_flows"))
+    said = f"VCP's three codes: queue {told(*interval(queue), 'packets')}"
+    low = shown(queue.mean() <= 22.5, said, engine="packets", otherwise="not_reproduced")
+    ends = [f"after {t:.3g} s" if np.isfinite(t) else "not within 95 s" for t in (vcp, own)]
+    slow = shown(
+        np.isfinite(own) and vcp >= 3 * own,
+        f"a second flow on 100 Mbit/s brings the Jain index of the rates to 0.9 {ends[0]}, with "
+        f"BMCC {ends[1]}",
+        engine="packets", otherwise="not_reproduced",
+    )  # fmt: skip
+    open_ = Judgement(
+        "under_specified",
+        "the paper gives no measure of 'little benefit'",
+        float(vcp) if np.isfinite(vcp) else None,
+        unit="s",
     )
-    holds = queue.mean() <= 22.5 and starts[0] >= 3 * starts[1]
-    return shown(holds, why, engine="packets", value=float(starts[0]), unit="s",
-                 otherwise="not_reproduced")  # fmt: skip
+    return all_of(low, slow, open_)
 
 
-@judge("BMCC-02", needs=("long_paths", "long_paths_sack", "three_flows"))
+@judge("BMCC-02", needs=("long_paths", "long_paths_sack", "three_flows"), readings=("target",))
 def long_paths(lab, claim):
-    """High bandwidth-delay product: 300 ms. Efficient and fair mean a utilisation and a Jain index
-    of at least 0.9, a low queue at most a tenth of the pipe, negligible a loss of at most 0.1 %,
-    and files take less time than beside SACK over droptail.
+    """High bandwidth-delay product: 300 ms on 45 Mbit/s, and the paper's own flows of 150 to 250 ms
+    on 100 Mbit/s. Efficient and fair mean a utilisation and a Jain index of at least 0.9, a low
+    queue at most a tenth of the pipe, negligible a loss of at most 0.1 %; at 300 ms files take less
+    time than beside SACK over droptail. If all hold in one of both cases: ordering only.
     """
-    runs, beside = lab.packets("long_paths"), lab.packets("long_paths_sack")
-    link, group = "links.bottleneck", "flows.bmcc"
+    runs, beside, alone = (lab.packets(n) for n in ("long_paths", "long_paths_sack", "three_flows"))
+    link = "links.bottleneck"
     use, queue = (runs.at(300, f"{link}.{m}").mean() for m in ("utilization", "queue_mean"))
-    jain, loss = (runs.at(300, f"{group}.{m}").mean() for m in ("jain", "loss_fraction"))
+    jain, loss = (runs.at(300, f"flows.bmcc.{m}").mean() for m in ("jain", "loss_fraction"))
     files, others = (r.at(300, "flows.ahead.transfer_mean").mean() for r in (runs, beside))
-    alone = lab.packets("three_flows")
-    at_rest = [
+    far = [use >= 0.9, jain >= 0.9, queue <= 168.75, loss <= 1e-3, files < others]
+    own_use, own_queue, own_loss = (
         alone.values(f"{link}.{m}").mean() for m in ("utilization", "queue_mean", "drop_fraction")
-    ]
-    good = [use >= 0.9, jain >= 0.9, queue <= 168.75, loss <= 1e-3, files < others]
-    why = (
-        f"two flows of 300 ms over a BMCC router: utilisation {use:.3f}, Jain index "
-        f"{jain:.3f}, queue {queue:.1f} of 1687 packets, {100 * loss:.2g} % lost, files take "
-        f"{files:.3g} s ({others:.3g} s beside SACK over droptail): {sum(good)} of 5 hold; three "
-        f"flows of 150 to 250 ms alone on 100 Mbit/s use {at_rest[0]:.3f} of the link, queue "
-        f"{at_rest[1]:.2g} packets and lose {at_rest[2]:.2g} %"
     )
-    return shown(all(good), why, engine="packets", value=float(use), unit="utilisation",
-                 otherwise="ordering_only" if sum(good) > 2 else "not_reproduced")  # fmt: skip
+    rates = np.array([alone.values(f"flows.{n}.goodput")[0] for n in ("first", "second", "third")])
+    own_jain = float(np.mean(rates.sum(axis=0) ** 2 / (3 * (rates**2).sum(axis=0))))
+    own = [own_use >= 0.9, own_jain >= 0.9, own_queue <= 250, own_loss <= 1e-3]
+    why = (
+        f"three flows of 150 to 250 ms alone on 100 Mbit/s: utilisation {own_use:.3f}, Jain index "
+        f"{own_jain:.3f}, queue {own_queue:.2g} of 2500 packets, {100 * own_loss:.2g} % lost: "
+        f"{sum(own)} of 4 hold; two flows of 300 ms on 45 Mbit/s, a round trip longer than the "
+        f"router's 200 ms: utilisation {use:.3f}, Jain index {jain:.3f}, queue {queue:.3g} of 1687 "
+        f"packets, {100 * loss:.2g} % lost, files take {files:.3g} s ({others:.3g} s beside SACK "
+        f"over droptail): {sum(far)} of 5 hold"
+    )
+    less = "ordering_only" if all(own) or all(far) else "not_reproduced"
+    return shown(all(own) and all(far), why, engine="packets", otherwise=less,
+                 value=[float(own_use), float(use)], unit="utilisation")  # fmt: skip
 
 
 @judge("BMCC-03")
@@ -173,7 +197,8 @@ def load_factor(lab, claim):
     made = law.on_tick(memory, Arrival(0, 0, queue, capacity)).factor
     printed = (arrived + sp.Rational(3, 4) * queue) / (gamma * capacity * sp.Rational(1, 5))
     rest = sp.simplify(sp.nsimplify(made - printed, rational=True))
-    return shown(rest == 0, f"router's sample less eq. 1: {rest}", engine="analytic", value=0.0)
+    value = float(rest) if rest.is_number else None
+    return shown(rest == 0, f"router's sample less eq. 1: {rest}", engine="analytic", value=value)
 
 
 @judge("BMCC-04")
@@ -202,20 +227,33 @@ def hash_law(lab, claim):
 
 @judge("BMCC-06")
 def concave(lab, claim):
-    """The map of the load from one sample to the next, and whether its steps shrink."""
-    return all_of(*(_by_bound(lab, f"bmcc.{n}", "analytic") for n in ("increase_map", "concave")))
+    """The map of the load from one sample to the next, and whether its steps shrink. Loads below
+    15 % do not occur in eq. 2, as 3.2 rounds them up: they are told but not judged.
+    """
+    names = ("bmcc.increase_map", "bmcc.concave")
+    return all_of(*(_by_bound(lab, n, "analytic", apart=("any load",)) for n in names))
 
 
 @judge("BMCC-07")
 def same_growth(lab, claim):
-    """Growth in equal times at any two round trips."""
-    return _by_bound(lab, "bmcc.same_growth", "analytic", "ratio of growths")
+    """Growth in equal times at any two round trips: the value is their ratio less 1."""
+    found = _by_bound(lab, "bmcc.same_growth", "analytic")
+    return dataclasses.replace(found, value=abs(found.value - 1), unit=claim.unit)
 
 
-@judge("BMCC-08")
+@judge("BMCC-08", needs=("three_flows",))
 def equal_rates(lab, claim):
-    """Rates of two flows of different round trips: alike within 10 %."""
-    return _by_bound(lab, "bmcc.equal_rates", "packets", "rate ratio")
+    """Rates of two flows of different round trips: alike within 10 %; beside, those of figure 1."""
+    found = _by_bound(lab, "bmcc.equal_rates", "packets", "times")
+    runs = lab.packets("three_flows")
+    rates = (
+        runs.values(f"flows.{n}.goodput")[0].mean() / 1e6 for n in ("first", "second", "third")
+    )
+    why = (
+        f"{found.why}; the paper's flows of 150, 200 and 250 ms get "
+        f"{', '.join(f'{r:.3g}' for r in rates)} Mbit/s, 100 to 200 s after the last arrival"
+    )
+    return dataclasses.replace(found, why=why, unit=claim.unit)
 
 
 @judge("BMCC-09")
@@ -270,26 +308,40 @@ def near_fair(lab, claim):
                  otherwise="not_reproduced")  # fmt: skip
 
 
-@judge("BMCC-12", needs=("three_flows",))
+@judge("BMCC-12", needs=("three_flows",), readings=("two_flows",))
 def allocation(lab, claim):
-    """Three rates of 50 Mbit/s do not fit on 100 Mbit/s; what comes out in the last 100 s."""
+    """Three rates of 50 Mbit/s do not fit on 100 Mbit/s; what comes out in the last 100 s. Read as
+    of the time when two flows are there: rates from 150 to 200 s, first seed.
+    """
     each, link = claim.value
     runs = lab.packets("three_flows")
+    if lab.reading == "two_flows":
+        rates = []
+        for group in ("first", "second"):
+            times, own = runs.series(0, "flow_acked_rate", group)
+            rates.append(float(np.nanmean(own[(times > 150) & (times <= 200), 0])) / 1e6)
+        said = [f"{n} flow, 50 to 100 s after the second arrival" for n in ("first", "second")]
+        parts = [near(each, [r], unit="Mbit/s", what=w) for r, w in zip(rates, said, strict=True)]
+        whole = near(link, [sum(rates)], unit="Mbit/s", what="both")
+        return dataclasses.replace(all_of(*parts, whole), value=[*rates, sum(rates)])
     rates = [runs.values(f"flows.{n}.goodput")[0] / 1e6 for n in ("first", "second", "third")]
     use = runs.values("links.bottleneck.utilization")[0]
     fluid = 8e-3 * np.mean(_rest(lab, "three_flows")["flows"]["first"]["rate"])
     why = (
-        f"three times {each} is more than {link} Mbit/s; packets, 100 to 200 s after the third "
-        f"arrival: {', '.join(told(r.mean()) for r in rates)} Mbit/s, {100 * use.mean():.3g} % of "
-        f"the link; fluid at rest: {fluid:.3g} Mbit/s each"
+        f"three times {each} is more than {link} Mbit/s, so all three cannot have it; packets, 100 "
+        f"to 200 s after the third arrival: {', '.join(told(r.mean()) for r in rates)} Mbit/s, "
+        f"{100 * use.mean():.3g} % of the link; fluid at rest: {fluid:.3g} Mbit/s each"
     )
     return shown(3 * each <= 1.1 * link, why, engine="analytic+packets+fluid",
-                 value=float(np.mean(rates)), unit=claim.unit)  # fmt: skip
+                 value=[*(float(r.mean()) for r in rates), float(sum(rates).mean())],
+                 unit=claim.unit)  # fmt: skip
 
 
 @judge("BMCC-13", needs=("three_flows",))
 def tracking(lab, claim):
-    """Quickly: at the end of its period of 200 ms a load is known within 5 % in nine of ten."""
+    """Quickly: at the end of its period of 200 ms a load is known within 5 % in nine of ten. Loads
+    and numbers of packets are those of the runs, estimates are made from them by the rule of 3.2.
+    """
     runs = lab.packets("three_flows")
     ends, loads = load_factors(runs)
     shares = []
@@ -303,23 +355,32 @@ def tracking(lab, claim):
         found, coded = estimates(loads[:-1], periods, seed=k + 1), np.clip(loads[:-1], 0.15, 1.2)
         after = ends[:-1] > 100.0 * k + 2.0
         shares.append(float(np.mean(np.abs(found - coded)[after] <= 0.05 * coded[after])))
-    why = f"known within 5 % in {', '.join(f'{100 * s:.3g} %' for s in shares)} of the periods"
-    return shown(min(shares) >= 0.9, why, engine="packets", value=min(shares), unit="1",
+    why = (
+        f"known within 5 % in {', '.join(f'{100 * s:.3g} %' for s in shares)} of the periods; "
+        "made by the receivers' rule for as many packets as each flow got, not the senders' own"
+    )
+    return shown(min(shares) >= 0.9, why, engine="packets+analytic", value=min(shares), unit="1",
                  otherwise="not_reproduced")  # fmt: skip
 
 
 @judge("BMCC-14", needs=("two_bmcc_router", "two_droptail", "two_red"))
 def little_variation(lab, claim):
-    """Variation of the windows beside that over other routers, and itself at most 0.2."""
-    names = ("two_bmcc_router", "two_droptail", "two_red")
-    own, *others = (_variation(_windows(lab, name)[0]) for name in names)
-    parts = [
-        ordered(own, other, what=f"variation of windows, BMCC router below {name}")
-        for other, name in zip(others, ("droptail", "RED"), strict=True)
-    ]
-    small = shown(own.mean() <= 0.2, f"coefficient of variation {own.mean():.2g}", engine="packets",
-                  value=float(own.mean()), otherwise="ordering_only")  # fmt: skip
-    return all_of(small, *parts)
+    """Coefficient of variation of each flow's window over the whole time: at most 0.2. If it is
+    only below that over both other routers: ordering only.
+    """
+    found = []
+    for name in ("two_bmcc_router", "two_droptail", "two_red"):
+        windows = _windows(lab, name)[0]
+        found.append(windows.std(axis=0) / windows.mean(axis=0))
+    own, *others = found
+    texts = [" and ".join(f"{v:.2g}" for v in each) for each in found]
+    why = (
+        f"coefficients of variation of both windows: {texts[0]} over a BMCC router, {texts[1]} "
+        f"over droptail, {texts[2]} over RED"
+    )
+    below = max(own) < min(np.concatenate(others))
+    return shown(max(own) <= 0.2 and below, why, engine="packets", value=own.tolist(), unit="1",
+                 otherwise="ordering_only" if below else "not_reproduced")  # fmt: skip
 
 
 @judge("BMCC-15")
@@ -330,15 +391,23 @@ def first_estimate(lab, claim):
     return shown(grown[0] == grown[1], why, engine="analytic", value=float(_LAW.lowest))
 
 
-@judge("BMCC-16", needs=("two_droptail",))
+@judge("BMCC-16", needs=("two_droptail", "two_droptail_300ms"), readings=("pipe",))
 def droptail_cycle(lab, claim):
-    """Growth per t_p and share kept by decreases, from the samples of windows of 40 ms."""
-    growth, kept = _steps(lab, "two_droptail")
-    exact = 1 + float(_LAW.on_ack(1.0, Ack(1.0, 0.2, 0.2, 0.0)))
-    return all_of(
-        near(claim.value[0], [growth], what=f"growth per t_p (by eq. 3: {exact:.4g})"),
-        near(claim.value[1], [kept], what="share kept at a drop"),
+    """Growth per t_p and share kept by decreases, from the samples of windows."""
+    parts, values = [], []
+    for name, trip in (("two_droptail", "40 ms"), ("two_droptail_300ms", "300 ms")):
+        growth, kept = _steps(lab, name)
+        parts += [
+            near(claim.value[0], [growth], what=f"{trip}: growth per t_p"),
+            near(claim.value[1], [kept], what="share kept at a drop"),
+        ]
+        values += [growth, kept]
+    found, most = all_of(*parts), lab.experiment("two_droptail_300ms").net(0).flows[0].window
+    why = (
+        f"{found.why}; 300 ms with a largest window of {float(most.max_window):g} packets, which "
+        "the paper does not state"
     )
+    return dataclasses.replace(found, why=why, value=values, half=None)
 
 
 @judge("BMCC-17")
@@ -358,24 +427,34 @@ def no_change(lab, claim):
     later = min(float(_CODE.decode(1.2, h, 0.0)) for h in hashes)
     marks = lab.packets("two_droptail").values("links.bottleneck.marks").sum()
     why = (
-        f"an estimate of 15 % moves by {moved:g} on unmarked packets, of which droptail makes all "
-        f"({marks:g} marks); one of 120 % would move by up to {later:.3g}"
+        f"unmarked packets move an estimate of 15 % by {moved:g}, and droptail marks none "
+        f"({marks:g} marks); an estimate of 120 % they would lower by up to {-later:.3g}"
     )
     return shown(moved == 0 and marks == 0, why, engine="analytic+packets", value=moved)
 
 
-@judge("BMCC-19", needs=("two_red",))
+@judge("BMCC-19", needs=("two_red", "two_red_300ms"))
 def red_cycle(lab, claim):
-    """Share kept by decreases over RED, and the estimate after a mark, by the law."""
-    growth, kept = _steps(lab, "two_red")
-    law = 1 + float(_LAW.on_mark(1.0, Ack(1.0, 0.0, 0.1, 0.15)))
-    chances = [float(_CODE.share_above(y, 0.15, 20.0)) for y in (1.0, 0.75, 0.2)]
-    said = (
-        f"share kept at a mark (by the law {law:.3g}; growth {growth:.3g} per t_p between marks; "
-        f"20 packets later the estimate is above 1, 0.75, 0.2 with chances "
-        f"{', '.join(f'{c:.2g}' for c in chances)})"
-    )
-    return near(claim.value, [kept], what=said, engine="packets+analytic")
+    """Growth per t_p and share kept over RED; the estimate decays if a flow gets more packets
+    between two back-offs than bring an estimate of 120 % below 20 % with a chance of 95 %.
+    """
+    enough = float(np.log(0.05) / np.log(_CODE.share_above(0.2, 0.15, 1.0)))
+    parts, values = [], []
+    for name, trip in (("two_red", "40 ms"), ("two_red_300ms", "300 ms")):
+        growth, kept = _steps(lab, name)
+        runs = lab.packets(name)
+        span = runs.experiment.until - runs.experiment.warmup
+        rates, counts = (runs.values(f"flows.bmcc.{m}")[0] for m in ("goodput", "reactions"))
+        count = float(counts.mean() / np.sum(runs.experiment.net(0).flows[0].n))  # of one flow
+        between = float(rates.mean() / 8000 * span) / count
+        said = f"{between:.3g} packets between back-offs, {enough:.3g} needed for the decay to 15 %"
+        parts += [
+            near(3.0, [growth], what=f"{trip}: growth per t_p"),
+            near(claim.value, [kept], what="share kept at a mark"),
+            shown(between >= enough, said, engine="packets+analytic", otherwise="not_reproduced"),
+        ]
+        values += [growth, kept]
+    return dataclasses.replace(all_of(*parts), value=values, half=None, unit=claim.unit)
 
 
 def _both(lab, red, droptail, metric):
@@ -415,7 +494,7 @@ def not_faster(lab, claim):
 @judge("BMCC-22", needs=("mix_droptail",))
 def larger_share(lab, claim):
     """Windows and goodputs at 40 ms."""
-    return all_of(_much(lab, "mix_droptail", metric="window_mean"), _much(lab, "mix_droptail"))
+    return all_of(_much(lab, "mix_droptail"), _much(lab, "mix_droptail", "window_mean"))
 
 
 @judge("BMCC-23", needs=("mix_droptail_300ms",), readings=("pipe", "wide"))
@@ -427,7 +506,7 @@ def sack_starved(lab, claim):
 @judge("BMCC-24", needs=("mix_red", "mix_red_300ms"), readings=("pipe",))
 def sack_over_red(lab, claim):
     """Windows at 40 ms, goodputs at 300 ms."""
-    small = _much(lab, "mix_red", metric="window_mean")
+    small = _much(lab, "mix_red", "window_mean")
     return all_of(small, _starved(lab, "mix_red_300ms"))
 
 
@@ -466,20 +545,51 @@ def only_bmcc(lab, claim):
 
 @judge("BMCC-28", needs=("deterministic", "deterministic_drops"))
 def all_marked(lab, claim):
-    """SACK of 40 ms with all packets marked, or dropped, in overload; BMCC knows one factor."""
-    return all_of(_starved(lab, "deterministic"), _starved(lab, "deterministic_drops"))
+    """SACK of 40 ms with all packets marked, or dropped, in overload; what BMCC keeps then."""
+    law = lab.experiment("deterministic").net(0).flows[0].window
+    kept = [float(law.kept(f)) for f in (1.01, 1.1, 1.2)]
+    said = f"BMCC keeps {', '.join(f'{k:.3g}' for k in kept)} at loads of 101, 110 and 120 %"
+    one = shown(max(kept) == min(kept), said, engine="analytic")
+    return all_of(_starved(lab, "deterministic"), _starved(lab, "deterministic_drops"), one)
 
 
-@judge("BMCC-29", needs=("shorter_period",))
+def _load_variation(lab, name):
+    """Coefficient of variation of the measured load factor, shape (points, seeds)."""
+    experiment, found = lab.experiment(name), []
+    for k in range(len(experiment.x)):
+        row = []
+        for seed in range(1, experiment.seeds + 1):
+
+            def make(k=k, seed=seed):
+                done = fc.simulate_packets(
+                    experiment.net(k), until=experiment.until, warmup=experiment.warmup,
+                    seeds=[seed], sample=experiment.sample, threads=1,
+                )  # fmt: skip
+                points = [None] * k + [{"series": done.series.isel(seed=0).to_dict()}]
+                times, loads = load_factors(Runs(experiment, points), k)
+                loads = loads[times > experiment.warmup]
+                return {"variation": float(loads.std() / loads.mean())}
+
+            about = {
+                "load variation": dumps(experiment.net(k)), "until": experiment.until,
+                "warmup": experiment.warmup, "seed": seed, "sample": experiment.sample,
+            }  # fmt: skip
+            row.append(lab.store.keep("packets", about, make)["variation"])
+        found.append(row)
+    return np.array(found)
+
+
+@judge("BMCC-29", needs=("shorter_period",), readings=("joint",))
 def shorter_period(lab, claim):
-    """Variation of the load factor for periods of 200 and of 50 ms, round trips of 300 ms."""
-    runs, found = lab.packets("shorter_period"), []
-    for k in range(3):
-        times, loads = load_factors(runs, k)
-        found.append(_variation(loads[times > runs.experiment.warmup][:, None]))
-    middle = f"{found[1].mean():.3g} at 100 ms"
-    return ordered(found[0], found[2],
-                   what=f"variation of the load, t_p of 200 below 50 ms ({middle})")  # fmt: skip
+    """Variation of the load factor for router periods of 200 and of 50 ms, round trips of 300 ms;
+    senders keep their 200 ms, or shorten it too.
+    """
+    found = _load_variation(lab, "shorter_period")
+    what = (
+        "coefficient of variation of the measured load, period of 200 below 50 ms "
+        f"({found[1].mean():.3g} at 100 ms)"
+    )
+    return ordered(found[0], found[-1], what=what)
 
 
 @judge("BMCC-30", needs=("mix_bmcc_router_ecn",))
@@ -491,7 +601,7 @@ def marking_probability(lab, claim):
     marked = np.array([float(_CODE.distribution(f)) for f in loads])
     parts = np.array([part.mean() for part in np.array_split(marked, 10)])
     what = f"marked at the loads seen, {loads.mean():.3g} in the mean (0.5 at f = 1, 1 at 1.2)"
-    return near(claim.value, parts, neutral=0.0, what=what, engine="analytic+packets")
+    return near(claim.value, parts, what=what, engine="analytic+packets")
 
 
 @judge("BMCC-31", needs=("mix_modified_router", "mix_bmcc_router_ecn"), readings=("target",))
@@ -525,19 +635,24 @@ def pipe(lab, claim):
     """Capacity times round trip by the scenarios of figures 9 and 10."""
     nets = [lab.experiment(n).net(0) for n in ("mix_modified_router_300ms", "mix_modified_router")]
     far, close = (float(n.links[0].capacity) * float(n.flows[0].rtt[0]) for n in nets)
-    return all_of(
-        near(claim.value[0], [far], unit="packets", what="300 ms", engine="analytic"),
-        near(claim.value[1], [far / close], what="over 40 ms", engine="analytic"),
+    found = all_of(
+        near(claim.value[0], [far], unit="packets", what="pipe at 300 ms", engine="analytic"),
+        near(claim.value[1], [far / close], what="over that at 40 ms", engine="analytic"),
     )
+    return dataclasses.replace(found, value=[far, far / close], half=None, unit=claim.unit)
 
 
 @judge("BMCC-34", needs=("mix_modified_router_300ms",), readings=("pipe", "target"))
 def bmcc_ahead(lab, claim):
-    """Goodputs at 300 ms over the modified router."""
+    """Goodputs at 300 ms over the modified router. Where less than half of the link is used the
+    network has collapsed, and shares of it are an order at most.
+    """
     name = "mix_modified_router_300ms"
     found = _much(lab, name)
     use = lab.packets(name).values("links.bottleneck.utilization").mean()
     why = f"{found.why}; {_rates_told(*_seen(lab, name))}, {100 * use:.2g} % of the link used"
+    if use < 0.5 and found.verdict == "reproduced":
+        found = dataclasses.replace(found, verdict="ordering_only")
     return dataclasses.replace(found, why=why)
 
 
@@ -555,7 +670,7 @@ def exponent(lab, claim):
     own = near(
         claim.value, z[worst], what=f"10 ms beside T, measured round trips, z = {said}; worst"
     )
-    return all_of(_by_bound(lab, "bmcc.sack_exponent", "packets", "exponent z"), own)
+    return all_of(_by_bound(lab, "bmcc.sack_exponent", "packets"), own)
 
 
 def _ratios(lab, name, group):
@@ -584,29 +699,35 @@ def loss(lab, claim):
     table = ", ".join(f"{t} ms: {f.mean():.2g}" for t, f in zip(x, factors, strict=True))
     lost = 1 - np.stack([bmcc.mean(axis=1), short.mean(axis=1)], axis=1)
     pairs = ", ".join(f"{a:.2g} and {b:.2g}" for a, b in lost)
-    what = f"SACK keeps more beside BMCC by ({table}; shares lost beside BMCC and 10 ms: {pairs})"
+    what = (
+        f"times that SACK keeps more beside BMCC than beside SACK of 10 ms ({table}); shares that "
+        f"it loses beside the one and the other, by T: {pairs}; geometric mean of the times"
+    )
     return near(claim.value, np.exp(np.log(factors).mean(axis=0)), neutral=1.0, what=what)
 
 
 @judge("BMCC-38", needs=("small_trips", "small_trips_droptail"))
 def small_trips(lab, claim):
-    """BMCC above SACK at some small round trip, over the modified router or over droptail."""
-    parts = []
+    """BMCC above SACK at some small round trip over the modified router, of which the footnote
+    speaks; droptail is told beside.
+    """
+    above, texts = [], []
     for name, groups in (
-        ("small_trips", ("weak", "strong")),
-        ("small_trips_droptail", ("sack", "bmcc")),
-    ):
+        ("small_trips", ("weak", "strong")), ("small_trips_droptail", ("sack", "bmcc"))
+    ):  # fmt: skip
         runs = lab.packets(name)
         low, high = (runs.values(f"flows.{g}.goodput") / 8000 for g in groups)
         mean, half = interval(high - low)
-        table = ", ".join(
+        above.append(bool((mean > half).any()))
+        texts.append(", ".join(
             f"{x} ms: {h.mean():.4g} and {s.mean():.4g}"
             for x, h, s in zip(runs.x, high, low, strict=True)
-        )
-        why = f"{runs.experiment.title}, BMCC and SACK [packets/s]: {table}"
-        parts.append((bool((mean > half).any()), why))
-    why = "; ".join(text for _, text in parts)
-    return shown(any(good for good, _ in parts), why, engine="packets", otherwise="not_reproduced")
+        ))  # fmt: skip
+    why = (
+        f"BMCC and SACK over the modified router: {texts[0]} packets/s; over droptail, of which "
+        f"the footnote does not speak: {texts[1]} packets/s"
+    )
+    return shown(above[0], why, engine="packets", otherwise="not_reproduced")
 
 
 @judge("BMCC-39", needs=("fallback_droptail", "two_droptail", "sack_droptail"))
@@ -652,6 +773,7 @@ def left_soon(lab, claim):
         f"at f = 1.01 and 1.05 the estimate is above 1 after {counts[0]:.3g} and {counts[1]:.3g} "
         f"packets with 95 %; {_rates_told(*pairs[0])} with, {_rates_told(*pairs[1])} without"
     )
+    why = f"{why}; soon is within one bandwidth-delay product, 225 packets"
     quick = shown(counts[0] < 225, why, engine="analytic", value=counts[0], unit="packets")
     return all_of(quick, like)
 

@@ -5,6 +5,8 @@ seed: runs of one seed have the same calls. Words of size are read so, for all c
 2 % of the goodput, "essentially" 1 %, of losses 0.1 % of the packets, "significantly" 5 %.
 """
 
+import dataclasses
+
 import numpy as np
 import sympy as sp
 
@@ -47,10 +49,19 @@ def _gain(lab, name, plain):
 
 def _bound(lab, name):
     """Readings of a bound, as `fluidcc bounds` judges them."""
-    name = f"ecn_mod.{name}"
-    return lab.store.keep("bounds", {"bound": name}, lambda: fc.check_bound(name).to_dict())[
-        "bounds"
-    ]
+    return lab.bound(f"ecn_mod.{name}")["bounds"]
+
+
+def _also(judgement, words):
+    """A judgement with what the fluid says beside it, which does not decide."""
+    return dataclasses.replace(
+        judgement, why=f"{judgement.why}; {words}", engine=f"{judgement.engine}+fluid"
+    )
+
+
+def _text(formula):
+    """A formula in plain letters."""
+    return str(formula).replace("\\", "").replace("**", "^").replace("*", " ")
 
 
 def _said(entry):
@@ -73,18 +84,19 @@ def _rules(law):
 
 @judge("EMOD-01")
 def marking_and_dropping(lab, claim):
-    """Two bounds by packets: harm of marks is unused capacity or losses, that of drops timeouts.
+    """Three bounds by packets: no harm by marks, none by drops to 10 %, some by drops from 15 % on.
 
-    The second half has two sides, none up to 10 % and some from 15 % on; the claim is reproduced if
-    all sides hold by the first measure of harm, and of the order only if the marks' half does.
+    The paper speaks of any undesirable behaviour: a bound holds if it does by all measures of harm
+    (marks: unused capacity, losses; drops: timeouts, unused capacity, unequal shares). The claim is
+    contradicted if none holds by any measure.
     """
-    marks, drops = _bound(lab, "marks_do_no_harm"), _bound(lab, "drops_do_harm")
-    first = next(iter(drops))["definitions"]["harm"]
-    sides = [entry for entry in drops if entry["definitions"]["harm"] == first]
-    fine = marks[0]["verdict"] == "holds"
-    whole = fine and all(entry["verdict"] == "holds" for entry in sides)
-    verdict = "reproduced" if whole else "ordering_only" if fine else "contradicted"
-    why = "; ".join(map(_said, (*marks, *sides)))
+    entries = (*_bound(lab, "marks_do_no_harm"), *_bound(lab, "drops_do_harm"))
+    told_of = {}
+    for entry in entries:
+        told_of.setdefault(entry["statement"], []).append(_said(entry))
+    why = "; ".join(f"{words}: {', '.join(found)}" for words, found in told_of.items())
+    holds = [entry["verdict"] == "holds" for entry in entries]
+    verdict = "reproduced" if all(holds) else "not_reproduced" if any(holds) else "contradicted"
     return Judgement(verdict, why, engine="packets")
 
 
@@ -94,7 +106,7 @@ def drift(lab, claim):
     grow, fall, ours = _rules(Polynomial())
     forms = ((1 - _P) * grow - _P * fall, _P * grow * ((1 - _P) / _P - fall / grow))
     holds = all(sp.simplify(ours - form) == 0 for form in forms)
-    return shown(holds, f"mean change per ACK by the rules: {ours}", engine="analytic")
+    return shown(holds, f"mean change per ACK by the rules: {_text(ours)}", engine="analytic")
 
 
 @judge("EMOD-03")
@@ -134,7 +146,7 @@ def tcp(lab, claim):
     values = dict(zip((names[n] for n in ("c1", "alpha", "c2", "beta")), claim.value, strict=True))
     same = [sp.simplify(a - sp.nsimplify(b.subs(values))) for a, b in ((grow, wide), (fall, deep))]
     holds = same == [0, 0] and sp.simplify(_W * grow) == 1 and sp.simplify(fall - _W / 2) == 0
-    why = f"+{grow} per ACK, {_W * grow} in a window of them, -{fall} per signal"
+    why = f"+{_text(grow)} per ACK, {_W * grow} in a window of them, -{_text(fall)} per signal"
     return shown(holds, why, engine="analytic", value=claim.value)
 
 
@@ -148,7 +160,11 @@ def marks_per_trip(lab, claim):
     ours = [float(limit.subs(names["c1"], c1)) for c1 in (0.025, 0.625)]
     figures = [float(limit.subs(names["c1"], c1)) for c1 in (0.0625, 0.125, 0.25)]
     entries = _bound(lab, "marks_per_round_trip")
-    why = f"p w(p) tends to {ours} at the printed c1, {figures} at those of the figures; searched: "
+    why = (
+        f"marks per round trip tend to {ours} at the printed c1 and to {figures} at those of the "
+        "figures; the ends of the open interval are reached only as p tends to 0, and with c1 = "
+        "0.025 marks are below 0.2 by the share p; searched: "
+    )
     holds = np.allclose(ours, claim.value) and all(0.2 < v < 5 for v in figures)
     return shown(bool(holds), why + "; ".join(map(_said, entries)), engine="analytic", value=ours,
                  unit=claim.unit)  # fmt: skip
@@ -158,21 +174,20 @@ def marks_per_trip(lab, claim):
 def equal_windows(lab, claim):
     """Windows at one queue to 5 %: at zero drift by the rules, and means over time in packets.
 
-    As it stands NewReno reacts once in a window of data (2.1); in a reading it does for each mark.
+    Zero drift is what eq. 7 is derived from; other averages are told. As it stands NewReno reacts
+    once in a window of data (2.1); in a reading it does for each mark.
     """
     law = ECNMod()
     mapped = EqualWindow().probability(0.1, law)
     printed = 1 / (1 + float(law.c2 / law.c1) * (2 * 0.9 / 0.1) ** 0.5)
     tcp = "a halving per mark" if lab.reading == "every_mark" else "one halving per round trip"
     entries = [e for e in _bound(lab, "equal_windows") if e["definitions"]["tcp"] == tcp]
+    holds = entries[0]["verdict"] == "holds" and abs(float(mapped) - printed) < 1e-12
     runs = lab.packets("mixed")
     ratio = runs.values("flows.mod.window_mean") / runs.values("flows.newreno.window_mean")
-    mean, half = interval(ratio.mean(axis=0))
-    at = f"in packets beside each other ECN-mod's is {told(mean, half)} of NewReno's"
-    why = f"{'; '.join(map(_said, entries))}; {at}"
-    holds = entries[0]["verdict"] == "holds" and abs(float(mapped) - printed) < 1e-12
-    return shown(holds, why, engine="analytic+packets", otherwise="contradicted",
-                 value=float(mean), half=float(half), unit="1")  # fmt: skip
+    beside = near(1.0, ratio.mean(axis=0), tolerance=_MUCH,
+                  what="window of ECN-mod over NewReno's in one queue")  # fmt: skip
+    return all_of(shown(holds, "; ".join(map(_said, entries)), engine="analytic"), beside)
 
 
 @judge("EMOD-08", needs=("mod", "newreno"))
@@ -213,17 +228,19 @@ def web_increase(lab, claim):
     return _below(lab, "web_mod_small", "web_mod", "goodput", "0.0625 below 0.125", "bit/s")
 
 
-@judge("EMOD-12", needs=_WEB, readings=("small", "short", "well_chosen"))
+@judge("EMOD-12", needs=_WEB, readings=("small", "short"))
 def web_marks(lab, claim):
-    """Marks with both c1 that the text names; a reading takes c1 = 0.125 alone, the better one."""
-    chosen = ("web_mod",) if lab.reading == "well_chosen" else ("web_mod", "web_mod_small")
-    words = {"web_mod": "0.125", "web_mod_small": "0.0625"}
-    what = "marks of NewReno below c1 ="
-    parts = [
-        _below(lab, "web_newreno", name, "mark_fraction", f"{what} {words[name]}")
-        for name in chosen
-    ]
-    return all_of(*parts)
+    """Marks are higher with both c1 that the text names; not reproduced if with one alone."""
+    parts = {
+        c1: _below(lab, "web_newreno", name, "mark_fraction", f"marks of NewReno below c1 = {c1}")
+        for c1, name in (("0.125", "web_mod"), ("0.0625", "web_mod_small"))
+    }
+    both = all_of(*parts.values())
+    right = [c1 for c1, part in parts.items() if part.verdict == "reproduced"]
+    if len(right) != 1:
+        return both
+    why = f"higher for c1 = {right[0]} alone: {both.why}"
+    return dataclasses.replace(both, verdict="not_reproduced", why=why)
 
 
 @judge("EMOD-13", needs=_WEB, readings=("small", "short"))
@@ -236,31 +253,31 @@ def web_losses(lab, claim):
 
 @judge("EMOD-14", needs=("web_newreno", "web_mod"), readings=("small", "short"))
 def web_variation(lab, claim):
-    """The largest reduction over the loads at c1 = 0.125, against 30 %."""
+    """Lower at all loads at c1 = 0.125, and the largest reduction over the loads against 30 %."""
     plain, own = _link(lab, "web_newreno", _COV), _link(lab, "web_mod", _COV)
-    less = 100 * (1 - own / plain)
+    x, less = lab.experiment("web_mod").x, 100 * (1 - own / plain)
     k = int(np.argmax(less.mean(axis=1)))
-    what = f"largest reduction, at {lab.experiment('web_mod').x[k]} calls"
-    return near(30.0, less[k], unit="%", neutral=0.0, what=what)
+    most = near(claim.value, less[k], unit="%", neutral=0.0,
+                what=f"largest reduction, at {x[k]} calls")  # fmt: skip
+    return all_of(most, ordered(own, plain, x=x, what="variation of ECN-mod below NewReno's"))
 
 
 @judge("EMOD-15", needs=("web_newreno", "web_mod", "newreno", "mod", "full_newreno", "full_mod"))
 def web_gain(lab, claim):
     """The gain of web sources (c1 = 0.125) at 200 calls is below that of 10 persistent flows.
 
-    Section 4.2 says that few persistent flows gain most; the gain with p_max = 1 is told too.
+    Section 4.2 says that few persistent flows gain most. All have p_max = 0.2, as the web sources
+    do; the gain of persistent flows with p_max = 1 is told.
     """
     calls = lab.experiment("web_mod").x.index(200)
     few = lab.experiment("mod").x.index(10)
     web = _gain(lab, "web_mod", "web_newreno")[calls]
     lasting = _gain(lab, "mod", "newreno")[few]
-    full = _gain(lab, "full_mod", "full_newreno")[few]
-    what = "gain of web sources below that of 10 persistent, p_max ="
-    parts = [
-        ordered(web, gain, what=f"{what} {p}", unit="%") for p, gain in ((0.2, lasting), (1, full))
-    ]
-    best = max(parts, key=lambda part: part.verdict == "reproduced")
-    return Judgement(best.verdict, "; ".join(p.why for p in parts), best.value, best.half, "%")
+    mean, half = interval(_gain(lab, "full_mod", "full_newreno")[few])
+    order = ordered(web, lasting, unit="%",
+                    what="gain of web sources below that of 10 persistent flows")  # fmt: skip
+    why = f"{order.why}; with p_max = 1 these gain {told(mean, half, '%')}"
+    return dataclasses.replace(order, why=why)
 
 
 # ---- section 4.2: persistent flows ----
@@ -288,14 +305,13 @@ def aggressive(lab, claim):
                   what="variation with 0.0625 below that with 0.25")  # fmt: skip
     low, high = (_link(lab, n, _USED)[few][0] for n in ("mod_large", "mod"))
     used = ordered(low, high, what="use at 10 flows with 0.25 below that with 0.0625")
-    roots = [lab.ask(fc.stability, lab.experiment(n).net(0))["rightmost"] for n in
-             ("mod", "mod_large")]  # fmt: skip
-    fluid = shown(
-        roots[1][0] > roots[0][0],
-        f"rightmost roots of the fluid at 10 flows {told(roots[0][0])} and {told(roots[1][0])} 1/s",
-        engine="fluid", otherwise="not_reproduced",
-    )  # fmt: skip
-    return all_of(cov, used, fluid)
+    roots = [
+        told(lab.ask(fc.stability, lab.experiment(n).net(0))["rightmost"][0])
+        for n in ("mod", "mod_large")
+    ]
+    return _also(
+        all_of(cov, used), f"rightmost roots of the fluid at 10 flows {' and '.join(roots)} 1/s"
+    )
 
 
 @judge("EMOD-16", needs=_FIFTH)
@@ -317,22 +333,25 @@ def few(lab, claim):
     return Judgement(verdict, why, float(mean), float(half), "%")
 
 
-@judge("EMOD-18", needs=_FIFTH, readings=("small", "abrupt"))
+_LOST = [f"{name}{at}" for at in ("", "@small", "@abrupt") for name in _FIFTH]
+
+
+@judge("EMOD-18", needs=_LOST)
 def losses(lab, claim):
     """Losses at 200 flows, under all readings at once: under-specified if they lie on both sides.
 
     What RED does above max_th is not printed for ECN-capable packets: it marks them, or drops them.
     """
-    found = {}
-    for reading in (None, "small", "abrupt"):
-        for name in _FIFTH:
-            lost = 100 * _own(lab.under(reading), name, "loss_fraction")[-1]
-            key = f"{name}, {reading or 'as in the files'}"
-            found[key] = near(claim.value, lost, unit="%", what=key)
-    means = [part.value for part in found.values()]
+    found = []
+    for name in _LOST:
+        runs = lab.packets(name)
+        group = "newreno" if "newreno" in name else "mod"
+        lost = 100 * runs.values(f"flows.{group}.loss_fraction")[-1]
+        found.append(near(claim.value, lost, unit="%", what=runs.experiment.title))
+    means = [part.value for part in found]
     ends = [min(means), max(means)]
-    why = "; ".join(part.why for part in found.values())
-    if any(part.verdict == "reproduced" for part in found.values()):
+    why = "; ".join(part.why for part in found)
+    if any(part.verdict == "reproduced" for part in found):
         return Judgement("reproduced", why, ends, unit="%")
     both = ends[0] < claim.value < ends[1]
     return Judgement("under_specified" if both else "not_reproduced", why, ends, unit="%")
@@ -369,23 +388,28 @@ def decline(lab, claim):
                  what="ECN-mod's use at 200 flows over that at 50")  # fmt: skip
     rests = dict(zip(x, lab.rests("full_newreno").status, strict=True))
     lost = [n for n, status in rests.items() if status == "none"]
-    return all_of(fall, high, shown(bool(lost), f"NewReno has no rest in the fluid at {lost} flows",
-                                    engine="fluid", otherwise="not_reproduced"))  # fmt: skip
+    return _also(all_of(fall, high), f"in the fluid NewReno has no rest at {lost} flows")
 
 
 @judge("EMOD-22", needs=_FULL, readings=("small",))
 def marks(lab, claim):
-    """The largest share of marks against 80 to 90 % (section 1), and the use of the link there."""
+    """The largest share of marks against 85 %, and 99 % of what voice leaves used there."""
     shares = 100 * _own(lab, "full_mod", "mark_fraction")
     k = int(np.argmax(shares.mean(axis=1)))
-    n = lab.experiment("full_mod").x[k]
+    x = lab.experiment("full_mod").x
     rest = 100 * lab.rests("full_mod").values("flows.mod.signal")[k]
-    size = near((80.0, 90.0), shares[k], unit="%", what=f"marks at {n} flows")
+    size = near(claim.value, shares[k], unit="%", what=f"marks at {x[k]} flows")
     used = _link(lab, "full_mod", _USED)[k]
-    kept = shown(used.mean() > 0.99, f"use there {told(used.mean())}; fluid {told(rest)} % marked",
-                 engine="packets+fluid")  # fmt: skip
-    verdict = all_of(size, kept)
-    return Judgement(verdict.verdict, verdict.why, size.value, size.half, "%", verdict.engine)
+    kept = shown(used.mean() > 0.99, f"use there {told(used.mean())}", engine="packets")
+    windows = _own(lab, "full_mod", "window_mean").mean(axis=1)
+    ones = [n for n, window in zip(x, windows, strict=True) if window < 1.1]  # one packet, to 10 %
+    words = f"section 1 has 80 to 90 %; the fluid marks {told(rest)} % there"
+    if ones:
+        words += (
+            f"; windows stand at one packet from {ones[0]} flows on, so marks lose their effect"
+        )
+    both = all_of(size, kept)
+    return _also(dataclasses.replace(both, value=size.value, half=size.half, unit="%"), words)
 
 
 @judge("EMOD-23", needs=_FULL)
@@ -454,12 +478,20 @@ def fifo_aggressive(lab, claim):
     )
 
 
-@judge("EMOD-28", needs=_FIFO)
+@judge("EMOD-28", needs=(*_FIFO, "fifo_mod_large", "voice_alone"))
 def voice(lab, claim):
-    """Of the voice packets at most 1 % are lost at any load, whatever the flows."""
-    lost = [100 * _link(lab, name, _LINK + "voice_loss_fraction") for name in _FIFO]
-    worst = max((v[-1] for v in lost), key=np.mean)
-    return near(0.0, worst, absolute=1.0, unit="%", what="voice lost at the highest load")
+    """At any load and by any of the three laws voice loses at most 1 % more packets than alone.
+
+    Its throughput is what is not lost, and 1 % is what "essentially" means in all rules here: a
+    curve of the throughput would not show less.
+    """
+    path = _LINK + "voice_loss_fraction"
+    alone = 100 * _link(lab, "voice_alone", path)
+    x, laws = lab.experiment("voice_alone").x, (*_FIFO, "fifo_mod_large")
+    more = np.stack([100 * _link(lab, name, path) - alone for name in laws])
+    law, k = np.unravel_index(int(np.argmax(more.mean(axis=2))), more.shape[:2])
+    what = f"voice lost beside {lab.experiment(laws[law]).title}, more than alone, at {x[k]} calls"
+    return near(0.0, more[law, k], absolute=1.0, unit="%", what=what)
 
 
 @judge("EMOD-29", needs=("mixed",), readings=("every_mark", "instant", "small"))
@@ -535,29 +567,25 @@ def too_large(lab, claim):
 
 @judge("EMOD-35", needs=("mixed", "pair", "blind", "blind_pair"))
 def fairness(lab, claim):
-    """TCP's goodput beside ECN-mod is that beside NewReno, to 10 % at any load; ECN-mod gets more.
+    """TCP's goodput beside ECN-mod is at most 5 % below that beside NewReno at any load.
 
-    For NewReno with ECN and for TCP without.
+    For NewReno with ECN and for TCP without; a gain is no penalty. ECN-mod gets more than either.
     """
     parts = []
     for beside, alone, words in (("mixed", "pair", "NewReno's"), ("blind", "blind_pair", "TCP's")):
         runs, other = lab.packets(beside), lab.packets(alone)
-        own = runs.values("flows.newreno.goodput")
+        own, rivals = (runs.values(f"flows.{g}.goodput") for g in ("newreno", "mod"))
+        before = other.values("flows.newreno.goodput").mean(axis=1)
+        change = own.mean(axis=1) / before - 1
+        k = int(np.argmin(change))
+        fine = change >= -_MUCH
+        verdict = "reproduced" if fine.all() else "not_reproduced" if fine.any() else "contradicted"
+        why = f"{words} goodput beside ECN-mod over that beside NewReno: {100 * change[k]:+.1f} %"
         parts.append(
-            alike(
-                own,
-                other.values("flows.newreno.goodput"),
-                x=runs.x,
-                usual=0.1,
-                most=0.1,
-                what=f"{words} goodput beside ECN-mod over that beside NewReno",
-            )
+            Judgement(verdict, f"{why} at the worst, {runs.x[k]} calls", float(change[k]), unit="1")
         )
         parts.append(
-            ordered(
-                own.mean(axis=0),
-                runs.values("flows.mod.goodput").mean(axis=0),
-                what=f"{words} below ECN-mod's in the mean over the loads",
-            )
-        )
+            ordered(own.mean(axis=0), rivals.mean(axis=0), unit="bit/s",
+                    what=f"{words} below ECN-mod's in the mean over the loads")
+        )  # fmt: skip
     return all_of(*parts)
