@@ -25,6 +25,7 @@ import numpy as np
 from fluidcc.papers.samples import interval
 
 _TIGHT = 0.25  # of the mean: a wider interval says nothing for a number
+_ROUNDING = 1e-9  # relative: what differs by less is the same
 
 VERDICTS = (
     "reproduced", "ordering_only", "not_reproduced", "contradicted", "under_specified",
@@ -136,6 +137,7 @@ def near(
     if low - reach <= mean <= high + reach:
         return Judgement("reproduced", said, **common)
     if neutral is not None:
+        sure = max(sure, _ROUNDING * max(abs(low), abs(high), abs(neutral)))
         ours, sign = mean - neutral, np.sign((low + high) / 2 - neutral)
         if ours * sign > sure:
             return Judgement("ordering_only", f"{said}: the direction alone is right", **common)
@@ -162,7 +164,8 @@ def ordered(
     gaps = other - one
     mean, half = interval(gaps)
     sound = np.isfinite(mean)
-    sure, count = _sure(half, engine), sound.size
+    least = _ROUNDING * np.maximum(np.abs(one), np.abs(other)).max(axis=-1)
+    sure, count = np.maximum(_sure(half, engine), least), sound.size
     right, wrong = (mean > sure) & sound, (mean < -sure) & sound
     if not sound.any():
         return Judgement("not_reproduced", f"{what}: no number came out", engine=engine)

@@ -53,6 +53,12 @@ def test_one_run_is_never_significant():
     assert ordered(model, 2 * model, engine="fluid").verdict == "reproduced"
 
 
+def test_what_differs_by_rounding_is_the_same():
+    one = around(np.full(3, 10.0), 0.0, (3, 5))
+    assert ordered(one, one * (1 + 1e-12)).verdict == "not_reproduced"
+    assert near(25.0, np.full(5, -1e-11), neutral=0.0).verdict == "not_reproduced"
+
+
 def test_points_without_a_number_count_and_are_told():
     one, other = np.full((9, 5), np.nan), np.full((9, 5), np.nan)
     one[0], other[0] = around(1.0, 0.1, (5,)), around(2.0, 0.1, (5,))
