@@ -1,6 +1,6 @@
 """Verdicts on claims, and the rules by which they are reached.
 
-The rules are stated here, before any run:
+The rules that all claims share:
 
 * Significant means that the 95 % interval over seeds (Student's t, of differences seed by seed)
   excludes equality.
