@@ -6,6 +6,7 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.papers.figure import FORMULA, Curve, Panel, figure, measured, modelled
+from fluidcc.papers.measures import flow_unfairness, link_efficiency, pipe_of, unfair
 from fluidcc.papers.samples import Courses
 
 SIDES = ("tail", "front")
@@ -21,23 +22,6 @@ def _needs(*names):
     return tuple(f"{own}_{side}{at}{reading}" for own, at, reading in parts for side in SIDES)
 
 
-def _goodput(runs):
-    """Goodput of each flow [bit/s], shape (points, seeds, flows)."""
-    groups = runs.experiment.net(0).flow_names
-    found = [np.array(runs.each(f"flows.{group}.goodput_flows")) for group in groups]
-    return np.concatenate(found, axis=-1)
-
-
-def _pipe(net):
-    """The paper's rd [packet], of the flow with the shortest round trip."""
-    return float(net.links[0].capacity) * float(np.min(net.flows[0].rtt))
-
-
-def _unfair(shares):
-    """1 - (sum x)^2 / (n sum x^2) along the last axis."""
-    return 1 - shares.sum(axis=-1) ** 2 / (shares.shape[-1] * (shares**2).sum(axis=-1))
-
-
 def _until(net, times, values):
     """Integral over the time whose packets are acknowledged by the end."""
     heard = times <= times[-1] - float(np.min(net.flows[0].rtt))
@@ -48,17 +32,8 @@ def _largest(runs):
     return runs.values(f"{LINK}.queue_max")
 
 
-def _efficiency(runs):
-    link = runs.experiment.net(0).links[0]
-    return _goodput(runs).sum(axis=-1) / (8 * float(link.packet_size * link.capacity))
-
-
 def _drops(runs):
     return runs.values(f"{LINK}.drops")
-
-
-def _unfairness(runs):
-    return _unfair(_goodput(runs))
 
 
 def _fluid_largest(net, course):
@@ -76,7 +51,7 @@ def _fluid_drops(net, course):
 
 
 def _fluid_unfairness(net, course):
-    return float(_unfair(_until(net, *course("flows.reno.rate"))))
+    return float(unfair(_until(net, *course("flows.reno.rate"))))
 
 
 def _panel(lab, name, ylabel, value, fluid=None, title="", *, rates="ack", **more):
@@ -116,7 +91,7 @@ def _bounded(lab, name, title, fluid=None):
     own, at, reading = name.partition("@")
     panel = _panel(lab, name, "largest queue (packets)", _largest, fluid, title)
     experiment = lab.experiment(f"{own}_tail{at}{reading}")
-    at, pipe = np.array(experiment.x, float), _pipe(experiment.net(0))
+    at, pipe = np.array(experiment.x, float), pipe_of(experiment.net(0))
     bounds = [
         Curve("2T + rd - 1 (4, one connection)", at, 2 * at + pipe - 1, engine=FORMULA),
         Curve("T + rd (4, one connection)", at, at + pipe, engine=FORMULA),
@@ -127,8 +102,8 @@ def _bounded(lab, name, title, fluid=None):
 def _efficient(lab, name, title, fluid=None, rates="ack"):
     """Link efficiency, with a line at T = rd, where the paper has it almost full."""
     own, at, reading = name.partition("@")
-    pipe = _pipe(lab.experiment(f"{own}_tail{at}{reading}").net(0))
-    panel = _panel(lab, name, "link efficiency", _efficiency, fluid, title, rates=rates,
+    pipe = pipe_of(lab.experiment(f"{own}_tail{at}{reading}").net(0))
+    panel = _panel(lab, name, "link efficiency", link_efficiency, fluid, title, rates=rates,
                    ylim=(0, 1.05))  # fmt: skip
     place = Curve("T = rd", np.array([pipe, pipe]), np.array([0.0, 1.0]), engine=FORMULA)
     return dataclasses.replace(panel, curves=[*panel.curves, place])
@@ -235,8 +210,8 @@ def unfairness(lab):
     """
     words = "unfairness"
     return [
-        _panel(lab, "ten_leo", words, _unfairness, None, "overlapping, TS = 59 ms"),
-        _panel(lab, "ten_geo_apart", words, _unfairness, _fluid_unfairness,
+        _panel(lab, "ten_leo", words, flow_unfairness, None, "overlapping, TS = 59 ms"),
+        _panel(lab, "ten_geo_apart", words, flow_unfairness, _fluid_unfairness,
                "different round trips, TS = 259 ms"),
-        _panel(lab, "ten_geo_apart@total", words, _unfairness, _fluid_unfairness, TOTAL),
+        _panel(lab, "ten_geo_apart@total", words, flow_unfairness, _fluid_unfairness, TOTAL),
     ]  # fmt: skip

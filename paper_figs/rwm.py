@@ -1,11 +1,10 @@
 """Figures of the RWM paper (Govindaswamy et al., 2012): numerals are its sections."""
 
-import dataclasses
-
 import numpy as np
 
 import fluidcc as fc
 from fluidcc.papers.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
+from fluidcc.papers.measures import first_link, link_efficiency
 
 FAMILIES = {"RED": "red", "ARED": "ared", "BLUE": "blue"}
 LABELS = tuple(f"{family}{kind}" for family in FAMILIES for kind in ("", "-ECN", "-RWM"))
@@ -27,11 +26,6 @@ RWM = {f"{family}-RWM": f"{name}_rwm" for family, name in FAMILIES.items()}
 
 
 # what is measured: of runs, samples (points, seeds)
-def _slowest(net):
-    """Rate of the slowest link [bit/s]."""
-    return min(float(link.capacity * link.packet_size) for link in net.links) * 8
-
-
 def _delay(runs):
     return 1e3 * runs.values("flows.tcp.delay_mean")
 
@@ -41,9 +35,7 @@ def _jitter(runs):
 
 
 def _throughput(runs):
-    count = np.array([[np.sum(c["flows.tcp.n"])] for c in runs.experiment.changes])
-    rates = [[_slowest(runs.experiment.net(k))] for k in range(len(runs.x))]
-    return 100 * count * runs.values("flows.tcp.goodput") / rates
+    return 100 * link_efficiency(runs)
 
 
 def _drops(runs):
@@ -55,12 +47,6 @@ def _queue(runs):
 
 
 # the same of the fluid model, where its equilibrium is one
-def _ingress(net):
-    """The network without its links downstream, whose queues are empty here: the same equations."""
-    flows = tuple(dataclasses.replace(f, route=f.route[:1]) for f in net.flows)
-    return dataclasses.replace(net, links=net.links[:1], link_names=net.link_names[:1], flows=flows)
-
-
 def _rest_delay(net, rest, until):
     flows = net.flows[0]
     fixed = float(flows.access_delay) + sum(float(link.delay) for link in net.links)
@@ -83,7 +69,7 @@ def _rests(lab, name, of):
     experiment, found = lab.experiment(name), []
     for k in range(len(experiment.x)):
         net = experiment.net(k)
-        rest = lab.ask(fc.equilibrium, _ingress(net))
+        rest = lab.ask(fc.equilibrium, first_link(net))
         told = rest["status"] in RESTING
         found.append(of(net, rest, experiment.until) if told else np.nan)
     return np.array(found)
@@ -128,7 +114,7 @@ def _queues(lab, family, printed, numbers=()):
         seen = smooth(*runs.series(0, "link_average", "ingress"))
         packets.append(Curve(label, *seen, dense=True, note="first seed"))
         experiment = runs.experiment
-        course = lab.ask(fc.simulate, _ingress(experiment.net(0)), until=experiment.until)
+        course = lab.ask(fc.simulate, first_link(experiment.net(0)), until=experiment.until)
         average = np.array(course["links"]["ingress"]["average"], float)
         told = smooth(np.array(course["time"]), average)
         fluid.append(Curve(label, *told, engine=FLUID, dense=True))

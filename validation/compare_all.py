@@ -29,13 +29,13 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
+from fluidcc.papers.beside import LEAST
 
 SEEDS = (1, 2, 3)
 TRIPS = 200  # round trips that are measured
 CONSTANTS = 5  # time constants, or forty samples, to settle in
 SHORTEST, LONGEST = 40.0, 100.0  # s measured
 GOALS = {"goodput": 0.05, "queue": 0.10}  # relative errors that the model should keep to
-LEAST = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}  # of packets
 MOST_PACKETS = 3e6  # in a run, where rates are large
 MOST_PACES = 9  # distinct round trips over an endless buffer whose trajectory is affordable
 

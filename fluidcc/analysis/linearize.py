@@ -19,7 +19,7 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.rest import FULL, Rest, state_at_rest
 from fluidcc.analysis.settle import served
-from fluidcc.fluid.delays import Past, State, Wire, ages, picks
+from fluidcc.fluid.delays import Past, State, Wire, ages, kinks, picks
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.fluid.service import with_mean_calls
@@ -75,12 +75,8 @@ def still(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def at_kink(net: Network, eq: Equilibrium) -> bool:
     """Whether a marking function has a kink at the equilibrium: there are two linearisations."""
-    for k, link in enumerate(net.links):
-        law = state_at_rest(net, eq.rest).laws[k]
-        for distance in link.queue.kinks(law, float(eq.rest.queues[k])):
-            if abs(float(distance)) < NEAR:
-                return True
-    return False
+    found = kinks(net, state_at_rest(net, eq.rest))
+    return any(abs(float(distance)) < NEAR for _, distance in found)
 
 
 def regime(eq: Equilibrium) -> tuple[Any, ...]:
@@ -90,11 +86,7 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
     windows at their cap.
     """
     y = state_at_rest(with_mean_calls(numeric(eq.net)), eq.rest)
-    sides = tuple(
-        bool(distance > 0)
-        for k, link in enumerate(eq.net.links)
-        for distance in link.queue.kinks(y.laws[k], y.queues[k])
-    )
+    sides = tuple(bool(distance > 0) for _, distance in kinks(eq.net, y))
     capped = tuple(
         tuple((np.asarray(w) >= f.window.max_window).tolist())
         for f, w in zip(eq.net.flows, eq.rest.windows, strict=True)

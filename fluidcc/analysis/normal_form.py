@@ -32,7 +32,7 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, operating_point, present, still
 from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.rest import Rest
-from fluidcc.fluid.delays import Past, State, ages, ages_on, picks
+from fluidcc.fluid.delays import Past, State, ages, ages_on, kinks, picks
 from fluidcc.fluid.fifo import fifo_way
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
@@ -263,12 +263,7 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
 
 def _to_kink(net: Network, y: State) -> float:
     """Distance of the links' averages to the next kink of their marking [packet]."""
-    distances = [
-        abs(float(distance))
-        for k, link in enumerate(net.links)
-        for distance in link.queue.kinks(y.laws[k], y.queues[k])
-    ]
-    return min(distances, default=math.inf)
+    return min((abs(float(distance)) for _, distance in kinks(net, y)), default=math.inf)
 
 
 @functools.partial(jax.jit, static_argnums=2)

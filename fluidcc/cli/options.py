@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.folders import kept_in
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -102,8 +103,7 @@ def begin(fast_cpu: bool) -> None:
 
 def _keep_compiled() -> None:
     """Let JAX find what an earlier command compiled; call it before JAX is imported."""
-    base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = Path(base).expanduser() / "fluidcc" / "jax"
+    folder = kept_in("jax")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

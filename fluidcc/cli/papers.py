@@ -9,6 +9,7 @@ import typer
 from fluidcc.cli.flags import FastCPU, Json
 from fluidcc.cli.options import Faults, begin, check_file
 from fluidcc.cli.run import SOME_FAILED, progress, told, written
+from fluidcc.folders import kept_in
 
 if TYPE_CHECKING:
     from fluidcc.papers.making import Bench, Made
@@ -22,10 +23,11 @@ Results = Annotated[
 def _bench(results: Path | None, quick: bool) -> "Bench":
     from fluidcc.papers.lab import processors
     from fluidcc.papers.making import Bench
-    from fluidcc.papers.store import Store, default_folder
+    from fluidcc.papers.store import Store
 
-    with written("--results", results or default_folder()):
-        store = Store(results or default_folder())
+    folder = results or kept_in("results")
+    with written("--results", folder):
+        store = Store(folder)
     return Bench(store, quick, processors(), progress)
 
 
@@ -117,7 +119,7 @@ def validate(
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:
     from fluidcc.cli.report import console, table
-    from fluidcc.papers.judging import VERDICTS
+    from fluidcc.papers.judging import VERDICTS, counted
 
     out = console()
     for paper in dict.fromkeys(row["paper"] for row in rows):
@@ -131,6 +133,6 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
         out.print(shown)
     counts = table("Verdicts", "paper", *VERDICTS)
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        own = [row["verdict"] for row in rows if row["paper"] == paper]
-        counts.add_row(paper, *(str(own.count(v)) for v in VERDICTS))
+        own = counted(row["verdict"] for row in rows if row["paper"] == paper)
+        counts.add_row(paper, *map(str, own.values()))
     out.print(counts)

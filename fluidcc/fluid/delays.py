@@ -29,6 +29,21 @@ class State(NamedTuple):
     services: tuple = ()
 
 
+def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
+    """Links and distances to the kinks and jumps of their signals, 0 there, in a fixed order."""
+    return [
+        (k, distance)
+        for k, (link, x, q) in enumerate(zip(net.links, y.laws, y.queues, strict=True))
+        for distance in link.queue.kinks(x, q)
+    ]
+
+
+def kink_distances(net: Network, y: State) -> Num:
+    """The distances of `kinks`, (c,)."""
+    found = [jnp.asarray(distance, float) for _, distance in kinks(net, y)]
+    return jnp.stack(found) if found else jnp.zeros(0)
+
+
 class Wire(NamedTuple):
     """Everything that travels, hence everything that is ever seen late."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way
+from fluidcc.fluid.delays import State, Wire, ages_on, explicit_way, kink_distances
 from fluidcc.fluid.fifo import fifo_way
 from fluidcc.fluid.layout import (
     Layout,
@@ -208,13 +208,7 @@ class NetworkEquation:
 
     def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Distances of the queues to where their signals have kinks or jumps."""
-        net, state = args.net, self._state(y)
-        found = [
-            jnp.asarray(distance, float)
-            for link, x, q in zip(net.links, state.laws, state.queues, strict=True)
-            for distance in link.queue.kinks(x, q)
-        ]
-        return jnp.stack(found) if found else jnp.zeros(0)
+        return kink_distances(args.net, self._state(y))
 
 
 @functools.lru_cache(maxsize=64)

@@ -16,12 +16,13 @@ from types import ModuleType
 
 import numba
 
+from fluidcc.folders import kept_in
+
 
 @functools.cache
 def cache_directory() -> Path:
     """Folder for generated modules: of the user, or a temporary one (with a warning)."""
-    base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    wanted = Path(base).expanduser() / "fluidcc" / f"numba-{numba.__version__}"
+    wanted = kept_in(f"numba-{numba.__version__}")
     try:
         wanted.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=wanted):

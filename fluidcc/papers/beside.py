@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from fluidcc.bundled import bundled
 
-_FEW = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}  # packets too few to tell
+LEAST = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}
+"""By kind of quantity, what packets must have for a relative error to tell something."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Beside:
     @property
     def compares(self) -> bool:
         """Whether there is enough in packets for a relative error."""
-        enough = self.packets is not None and self.packets >= _FEW.get(self.kind, 0.0)
+        enough = self.packets is not None and self.packets >= LEAST.get(self.kind, 0.0)
         return self.difference is not None and enough
 
 

@@ -17,7 +17,7 @@ Nothing is tuned to meet a printed number. What a paper leaves open is varied (r
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,12 @@ def judge(
         return rule
 
     return mark
+
+
+def counted(verdicts: Iterable[str]) -> dict[str, int]:
+    """How many there are of each verdict."""
+    found = list(verdicts)
+    return {name: found.count(name) for name in VERDICTS}
 
 
 def _sure(half: np.ndarray, engine: str) -> np.ndarray:

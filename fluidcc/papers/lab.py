@@ -67,7 +67,7 @@ class Lab:
         """Do the packet runs of experiments that are not kept yet, as many at once as there are
         processors. What an interrupt leaves undone is done the next time.
         """
-        wanted = {self.experiment(name).name: self.experiment(name) for name in names}
+        wanted = {experiment.name: experiment for experiment in map(self.experiment, names)}
         todo = [
             (experiment, k)
             for experiment in wanted.values()
@@ -78,7 +78,7 @@ class Lab:
             return
         entry_points()  # compiled once, before there are threads
         sizes = [experiment.until * experiment.seeds for experiment, _ in todo]
-        done = 0.0
+        done, whole = 0.0, sum(sizes)
         with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
             jobs = {
                 pool.submit(self._keep, experiment, k): size
@@ -89,7 +89,7 @@ class Lab:
                     job.result()
                     done += jobs[job]
                     if progress is not None:
-                        progress(done / sum(sizes))
+                        progress(done / whole)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -149,10 +149,6 @@ class Lab:
     def rests(self, name: str) -> Rests:
         """Equilibria of the fluid model at the points of an experiment."""
         return Rests(*self._each(name, equilibrium))
-
-    def each(self, name: str, verb: Callable[..., Any], **options: Any) -> list[Any]:
-        """What a verb of the fluid model says at each point; None where it failed."""
-        return self._each(name, verb, **options)[1]
 
     def courses(self, name: str, until: float) -> Courses:
         """Trajectories of the fluid model at the points of an experiment, up to a time [s]."""

@@ -25,14 +25,11 @@ class Claim:
     paper: str
     where: str
     figures: tuple[str, ...]
-    scenario: str
-    metric: str
     algorithms: tuple[str, ...]
     claim: str
     value: Any
     unit: str
     kind: str
-    note: str
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -101,9 +98,9 @@ def claims(paper: str) -> Mapping[str, Claim]:
     for row in json.loads(text)["claims"]:
         if row["paper"] == paper:
             found[row["id"]] = Claim(
-                row["id"], paper, row["where"], tuple(row["figure"] or ()), row["scenario"],
-                row["metric"], tuple(row["algorithms"]), row["claim"], row["value"],
-                row["unit"] or "", row["kind"], row.get("note") or "",
+                row["id"], paper, row["where"], tuple(row["figure"] or ()),
+                tuple(row["algorithms"]), row["claim"], row["value"], row["unit"] or "",
+                row["kind"],
             )  # fmt: skip
     return MappingProxyType(found)
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.papers.figure import FLUID, PACKETS, Panel, Recipe, names, recipes, wanted
+from fluidcc.papers.experiments import PAPERS
+from fluidcc.papers.figure import FLUID, PACKETS, Panel, Recipe, recipes, wanted
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict, claims, rules, verdict
 from fluidcc.papers.store import Store
@@ -114,7 +115,11 @@ def _result(job: Future) -> Any:
 
 
 def make_figures(
-    which: Sequence[str], folder: Path, bench: Bench, made: Callable[[Made], None] = lambda _: None
+    which: Sequence[str],
+    folder: Path,
+    bench: Bench,
+    made: Callable[[Made], None] = lambda _: None,
+    judged: Sequence[Verdict] | None = None,
 ) -> list[Made]:
     """Make figures: PDF, PNG and CSV of each in ``folder/paper``.
 
@@ -126,29 +131,40 @@ def make_figures(
         Where figures go, and how they are made.
     made
         Called with each figure when it is done.
+    judged
+        Verdicts that the figures tell; those of the claims that name them for None.
     """
-    chosen, needs = wanted(which), []
+    chosen = wanted(which)
+    bench.perform(bench.lab(r.paper).experiment(n).name for r in chosen for n in r.needs)
+    failures: dict[str, str] = {}
+    if judged is None:
+        named = dict.fromkeys((r.paper, name) for r in chosen for name in _claims_of(r))
+        judged, failures = _verdicts(list(named), bench)
+    lines = {v.claim.id: v.line() for v in judged}
+    tasks = []
     for recipe in chosen:
-        lab = bench.lab(recipe.paper)
-        needs += [lab.experiment(n).name for n in recipe.needs]
-        needs += [n for c in _claims_of(recipe) for n in rules(recipe.paper)[c].experiments(lab)]
-    bench.perform(needs)
+        own = _claims_of(recipe)
+        told = tuple(lines[name] for name in own if name in lines)
+        failed = {name: failures[name] for name in own if name in failures}
+        tasks.append((recipe.paper, recipe.number, folder, told, failed))
     done = []
-    for one in bench.each("figures", _make, [(r.paper, r.number, folder) for r in chosen]):
+    for one in bench.each("figures", _make, tasks):
         made(one)
         done.append(one)
     return done
 
 
 def _claims_of(recipe: Recipe) -> list[str]:
-    """Claims that name a figure and can be judged."""
-    if recipe.paper not in names("validation/claims"):
+    """Claims that name a figure."""
+    if recipe.paper not in PAPERS:
         return []
-    named = [c.id for c in claims(recipe.paper).values() if recipe.number in c.numbers]
-    return [name for name in named if name in rules(recipe.paper)]
+    return [c.id for c in claims(recipe.paper).values() if recipe.number in c.numbers]
 
 
-def _make(bench: Bench, paper: str, number: str, folder: Path) -> Made:
+def _make(
+    bench: Bench, paper: str, number: str, folder: Path, told: Sequence[str],
+    failed: Mapping[str, str],
+) -> Made:  # fmt: skip
     """Make one figure; what goes wrong in it must not end the others."""
     from fluidcc.papers.drawing import save  # matplotlib: half a second
 
@@ -158,13 +174,13 @@ def _make(bench: Bench, paper: str, number: str, folder: Path) -> Made:
     try:
         panels = recipe.draw(lab)
         notes = [f"{recipe.about} {runs_of(recipe, lab, panels)}".strip()]
-        notes += [*agreement(panels), *(verdict(lab, name).line() for name in _claims_of(recipe))]
+        notes += [*agreement(panels), *told]
         files = save(recipe, panels, folder / paper, notes)
     except OSError:
         raise
     except Exception as error:
         lab.failures[recipe.name] = f"{type(error).__name__}: {error}"
-    failures, seconds = dict(lab.failures), time.perf_counter() - begun
+    failures, seconds = {**lab.failures, **failed}, time.perf_counter() - begun
     return Made(paper, number, recipe.title, tuple(files), tuple(notes), failures, seconds)
 
 
@@ -228,11 +244,16 @@ def validate(papers: Sequence[str], bench: Bench) -> tuple[list[Verdict], dict[s
     tuple
         Verdicts in the order of the ledger, and what failed, by claim or by point of an experiment.
     """
-    bench.perform(n for p in papers for rule in rules(p).values()
-                  for n in rule.experiments(bench.lab(p)))  # fmt: skip
+    return _verdicts([(paper, name) for paper in papers for name in claims(paper)], bench)
+
+
+def _verdicts(
+    todo: Sequence[tuple[str, str]], bench: Bench
+) -> tuple[list[Verdict], dict[str, str]]:
+    """Judge claims by paper and id."""
+    bench.perform(n for p, name in todo for n in rules(p)[name].experiments(bench.lab(p)))
     found: list[Verdict] = []
     failures: dict[str, str] = {}
-    todo = [(paper, name) for paper in papers for name in claims(paper)]
     for judged, failed in bench.each("claims", _judge, todo):
         found += judged
         failures |= failed

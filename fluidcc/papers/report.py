@@ -16,7 +16,7 @@ from fluidcc.latex import latex
 from fluidcc.papers.beside import Beside, medians, table
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import recipes
-from fluidcc.papers.judging import VERDICTS
+from fluidcc.papers.judging import VERDICTS, counted
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict
 from fluidcc.papers.making import Bench, Made, make_figures
@@ -32,7 +32,7 @@ def page(
     """
     papers = list(dict.fromkeys(v.claim.paper for v in verdicts))
     with tempfile.TemporaryDirectory() as folder:
-        made = make_figures(papers, Path(folder), bench)
+        made = make_figures(papers, Path(folder), bench, judged=verdicts)
         figures = {p: [_figure(m) for m in made if m.paper == p and m.files] for p in papers}
     environment = Environment(
         loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
@@ -42,7 +42,7 @@ def page(
     text = environment.get_template("report.html").render(
         version=version("fluidcc"), quick=bench.quick, names=VERDICTS,
         papers=[_paper(p, verdicts, figures[p], bench.lab(p)) for p in papers],
-        counts=_counts(verdicts), beside=_beside(papers),
+        counts=counted(v.judgement.verdict for v in verdicts), beside=_beside(papers),
         failures=failed,
     )  # fmt: skip
     return text, failed
@@ -64,10 +64,6 @@ def _beside(papers: Sequence[str]) -> dict[str, Any]:
         "medians": {name: medians(part) for name, part in parts.items()},
         "kinds": ("goodput", "utilization", "queue", "marked", "dropped", "deviation", "period"),
     }
-
-
-def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    return {name: sum(v.judgement.verdict == name for v in verdicts) for name in VERDICTS}
 
 
 def _figure(made: Made) -> dict[str, Any]:
@@ -101,7 +97,7 @@ def _paper(
             for f in figures
         ],
         "scenarios": found,
-        "counts": _counts(own),
+        "counts": counted(v.judgement.verdict for v in own),
     }
 
 

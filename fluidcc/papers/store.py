@@ -22,12 +22,6 @@ _APART = {"packets": (*_SHOWING, "fluid", "analysis", "bounds"), "fluid": _SHOWI
 _BESIDE = ("jax", "numba", "numpy", "scipy", "sympy")
 
 
-def default_folder() -> Path:
-    """Where results are kept: beside what is compiled."""
-    base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "fluidcc" / "results"
-
-
 @functools.cache
 def _fingerprint(kind: str) -> str:
     """Hash of the sources and of the packages that results of a kind follow from."""
@@ -56,13 +50,6 @@ class Store:
         """Whether something is kept; it may turn out to be damaged."""
         return self._file(kind, about).is_file()
 
-    def find(self, kind: str, about: Mapping[str, Any]) -> Any:
-        """What is kept, or None; a damaged file counts as none."""
-        try:
-            return json.loads(self._file(kind, about).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-
     def keep(self, kind: str, about: Mapping[str, Any], make: Callable[[], Any]) -> Any:
         """The result described by `about`: the one on disk, or what `make` returns.
 
@@ -75,13 +62,17 @@ class Store:
         make
             Called where nothing is kept; its result goes through JSON.
         """
-        found = self.find(kind, about)
+        file = self._file(kind, about)
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # a damaged file counts as none
+            found = None
         if found is None:
             text = to_json(make())
             with tempfile.NamedTemporaryFile(
                 "w", dir=self.folder, suffix=".part", delete=False, encoding="utf-8"
             ) as part:
                 part.write(text)
-            os.replace(part.name, self._file(kind, about))
+            os.replace(part.name, file)
             found = json.loads(text)
         return found

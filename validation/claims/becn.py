@@ -134,8 +134,7 @@ def _lower(one, other):
 
 def _bound(lab, name):
     """What `check_bound` finds: verdicts by the values of the bound's definitions."""
-    found = lab.store.keep("bounds", {"bound": name}, lambda: fc.check_bound(name).to_dict())
-    return {tuple(one["definitions"].values()): one for one in found["bounds"]}
+    return {tuple(one["definitions"].values()): one for one in lab.bound(name)["bounds"]}
 
 
 # General statements

@@ -25,17 +25,11 @@ _TENTH = 0.1
 _MUCH = 2.0
 
 
-def _bound(lab, name):
-    """Verdicts of a search for counterexamples, one for each set of definitions."""
-    found = lab.store.keep("bounds", {"bound": name}, lambda: fc.check_bound(name).to_dict())
-    return found["bounds"]
-
-
 def _by_bound(lab, name, engine, unit="", apart=()):
     """Reproduced if a bound holds under all plausible definitions, all of which are named; those
     in `apart` are told but not judged.
     """
-    found, parts = _bound(lab, name), []
+    found, parts = lab.bound(name)["bounds"], []
     for b in found:
         words = ", ".join(f"{key.replace('_', ' ')}: {v}" for key, v in b["definitions"].items())
         value = f"{b['worst']['value']:.6g} {unit}".rstrip() if b["worst"] else "no"

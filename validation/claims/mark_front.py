@@ -10,6 +10,7 @@ from fluidcc.bounds.mark_front.networks import END, ENDLESS, FAST, FRONT, ONE, P
 from fluidcc.bounds.mark_front.networks import feedback as law
 from fluidcc.laws.law import Trip
 from fluidcc.papers.judging import Judgement, alike, all_of, judge, near, ordered, shown, told
+from fluidcc.papers.measures import flow_unfairness, goodputs, link_efficiency, pipe_of
 from fluidcc.papers.samples import interval
 from fluidcc.ways import forward_delays, link_delays, reverse_delays
 
@@ -26,34 +27,12 @@ def _sides(*names):
     return tuple(f"{own}_{side}{at}{reading}" for own, at, reading in parts for side in SIDES)
 
 
-def _goodput(runs):
-    """Goodput of each flow [bit/s], shape (points, seeds, flows)."""
-    groups = runs.experiment.net(0).flow_names
-    found = [np.array(runs.each(f"flows.{group}.goodput_flows")) for group in groups]
-    return np.concatenate(found, axis=-1)
-
-
-def _pipe(net):
-    """The paper's rd [packet], of the flow with the shortest round trip."""
-    return float(net.links[0].capacity) * float(np.min(net.flows[0].rtt))
-
-
 def _largest(runs):
     return runs.values(f"{LINK}.queue_max")
 
 
 def _drops(runs):
     return runs.values(f"{LINK}.drops")
-
-
-def _efficiency(runs):
-    link = runs.experiment.net(0).links[0]
-    return _goodput(runs).sum(axis=-1) / (8 * float(link.packet_size * link.capacity))
-
-
-def _unfairness(runs):
-    shares = _goodput(runs)
-    return 1 - shares.sum(axis=-1) ** 2 / (shares.shape[-1] * (shares**2).sum(axis=-1))
 
 
 def _both(lab, name, value):
@@ -141,7 +120,7 @@ def optimal_threshold(lab, claim):
     parts = []
     for side, marks in zip(SIDES, (TAIL, FRONT), strict=True):
         runs = lab.packets(f"one_{side}")
-        pipe = _pipe(runs.experiment.net(0))
+        pipe = pipe_of(runs.experiment.net(0))
         theirs = float(optimal(pipe))
         idle = runs.x[runs.values(f"{LINK}.utilization")[:, 0] < FULL]
         least = float(runs.x[runs.x > idle.max()].min())
@@ -160,7 +139,7 @@ def beside_the_optimum(lab, claim):
     parts = []
     for side in SIDES:
         runs = lab.packets(f"one_{side}")
-        best = float(optimal(_pipe(runs.experiment.net(0))))
+        best = float(optimal(pipe_of(runs.experiment.net(0))))
         used, queue = (runs.values(f"{LINK}.{m}")[:, 0] for m in ("utilization", "queue_mean"))
         low, high = runs.x < 0.9 * best, runs.x > 1.1 * best
         right = (used[low] < FULL).all() and (used[high] >= FULL).all()
@@ -197,7 +176,7 @@ def buffers(lab, claim):
 def _sooner(net):
     """How much sooner the front's marks are heard at the queue rd - 1 [s], by the laws' ages."""
     flows, delays = net.flows[0], link_delays(net)
-    queued = float(optimal(_pipe(net))) / float(net.links[0].capacity)
+    queued = float(optimal(pipe_of(net))) / float(net.links[0].capacity)
     nearest = [np.min(forward_delays(flows, delays)[0]), np.min(reverse_delays(flows, delays)[0])]
     ahead, back = map(float, nearest)
     way = Trip(float(np.min(flows.rtt)) + queued, ahead, queued, back)
@@ -259,7 +238,7 @@ def _cases(lab):
 
 def _grows(words, runs, length):
     """Efficiency grows up to rd, is alike from there on, and is almost full there."""
-    pipe, seen = _pipe(runs.experiment.net(0)), _efficiency(runs)
+    pipe, seen = pipe_of(runs.experiment.net(0)), link_efficiency(runs)
     low, high = runs.x <= pipe + 1, runs.x >= pipe - 2
     below, above, about = seen[low], seen[high], f"{words}, {length}"
     at_rd = float(above[0].mean())
@@ -295,7 +274,7 @@ def below_one(lab, claim):
         runs = lab.packets(name)
         case, _, side = name.rpartition("_")
         words = f"{_CASES[case]}, mark-{side}"
-        seen, pipe = _efficiency(runs), _pipe(runs.experiment.net(0))
+        seen, pipe = link_efficiency(runs), pipe_of(runs.experiment.net(0))
         at = int(np.argmin(np.abs(runs.x - pipe)))
         what = f"{words}, efficiency at T = {runs.x[0]} and {runs.x[at]}"
         parts.append(ordered(seen[0], seen[at], what=what))
@@ -311,8 +290,8 @@ def below_one(lab, claim):
 def _efficient(lab, name):
     """Link efficiency over the whole axis; the fluid's least thresholds of full use beside it."""
     own = f"drops_{name}" if lab.reading == "finite" else name
-    judged = _better(lab, own, _efficiency, "efficiency", more=True)
-    pipe = _pipe(lab.experiment(f"{own}_tail").net(0))
+    judged = _better(lab, own, link_efficiency, "efficiency", more=True)
+    pipe = pipe_of(lab.experiment(f"{own}_tail").net(0))
     tail, front = (float(exact(marks, pipe, 2.0)) for marks in (TAIL, FRONT))
     why = f"{judged.why}; two flows as fluid are busy from T = {tail:.1f} on (tail), {front:.1f} "
     why += "(front), which reacts sooner and so grows less before it halves"
@@ -400,14 +379,14 @@ def unfairness_leo(lab, claim):
     as the caption has (`apart`).
     """
     name = "ten_leo_apart" if lab.reading == "apart" else "ten_leo"
-    return _better(lab, name, _unfairness, "unfairness")
+    return _better(lab, name, flow_unfairness, "unfairness")
 
 
 @judge("MF-20", needs=_sides("ten_geo_apart", "ten_geo"), readings=("same", "total"))
 def unfairness_geo(lab, claim):
     """Unfairness over the whole axis: different round trips, or the same ones (`same`)."""
     name = "ten_geo" if lab.reading == "same" else "ten_geo_apart"
-    return _better(lab, name, _unfairness, "unfairness")
+    return _better(lab, name, flow_unfairness, "unfairness")
 
 
 @judge("MF-21", needs=_sides("ten_leo", "ten_geo_apart"), readings=("total",))
@@ -415,7 +394,7 @@ def fairness_gain(lab, claim):
     """Unfairness at the tail less that at the front, mean over thresholds of equal shares of rd."""
     gains = []
     for name in ("ten_leo", "ten_geo_apart"):
-        tail, front, _ = _both(lab, name, _unfairness)
+        tail, front, _ = _both(lab, name, flow_unfairness)
         gains.append((tail - front).mean(axis=0))
     return ordered(gains[1], gains[0], what="unfairness taken away, GSO and LEO")
 
@@ -433,7 +412,7 @@ def favoured(lab, claim):
         ratios, x = [], None
         for side in SIDES:
             runs = lab.packets(f"{name}_{side}")
-            share, x = _goodput(runs), runs.x
+            share, x = np.array(goodputs(runs)), runs.x
             ratios.append(share[..., :5].sum(axis=-1) / share[..., 5:].sum(axis=-1))
         tail, front = ratios
         parts += [
@@ -460,7 +439,8 @@ def run_length(lab, claim):
     and the order of front and tail (the essentials). Numbers that are not alike are not reproduced;
     contradicted is for an order that turns round.
     """
-    parts, runs = [], [(words, *map(_efficiency, both), both[0].x) for words, *both in _cases(lab)]
+    runs = [(words, *map(link_efficiency, both), both[0].x) for words, *both in _cases(lab)]
+    parts = []
     for words, short, long, x in runs:
         part = alike(short, long, x=x, what=f"{words}, efficiency of 10 s against that of 100 s")
         worse = part.verdict == "contradicted"
@@ -482,7 +462,7 @@ def index(lab, claim):
     """The definition: our metric is this formula of the acknowledged packets, in every run."""
     runs = lab.packets("ten_leo_apart_tail")
     ours = 1 - runs.values("flows.reno.jain")
-    gap = float(np.abs(ours - _unfairness(runs)).max())
+    gap = float(np.abs(ours - flow_unfairness(runs)).max())
     why = f"a definition, and that of our metric: they differ by {gap:.1g} at most in all runs"
     return shown(gap < 1e-9, why, engine="packets", value=gap)
 
@@ -533,15 +513,15 @@ _ALL = {
     "3": ("ten_leo", _largest, False),
     "4a": ("ten_geo", _largest, False),
     "4b": ("ten_geo_apart", _largest, False),
-    "5a": ("two_leo", _efficiency, True),
-    "5b": ("two_geo_apart", _efficiency, True),
+    "5a": ("two_leo", link_efficiency, True),
+    "5b": ("two_geo_apart", link_efficiency, True),
     "6a": ("drops_ten_leo", _drops, False),
     "6b": ("drops_two_leo", _drops, False),
     "7a": ("drops_ten_geo", _drops, False),
     "7b": ("drops_two_geo", _drops, False),
     "7c": ("drops_ten_geo_apart", _drops, False),
-    "8a": ("ten_leo", _unfairness, False),
-    "8b": ("ten_geo_apart", _unfairness, False),
+    "8a": ("ten_leo", flow_unfairness, False),
+    "8b": ("ten_geo_apart", flow_unfairness, False),
 }
 
 

@@ -33,6 +33,7 @@ from fluidcc.papers.judging import (
     told,
 )
 from fluidcc.papers.ledger import claims
+from fluidcc.papers.measures import first_link, link_efficiency
 from fluidcc.scenario.files import load
 
 FAMILIES = ("red", "ared", "blue")
@@ -88,10 +89,7 @@ def _jitter(lab, name):
 
 
 def _throughput(lab, name):
-    runs = lab.packets(name)
-    nets = [runs.experiment.net(k) for k in range(len(runs.x))]
-    rates = [[min(float(k.capacity * k.packet_size) for k in net.links) * 8] for net in nets]
-    return 100 * runs.x[:, None] * runs.values("flows.tcp.goodput") / rates
+    return 100 * link_efficiency(lab.packets(name))
 
 
 def _drops(lab, name, routers=ROUTERS):
@@ -113,9 +111,7 @@ def _rest(lab, name, persistence=None):
     net = lab.experiment(name).net(0)
     if persistence is not None:
         net = fc.replace(net, {"flows.tcp.window.persistence": float(persistence)})
-    flows = tuple(dataclasses.replace(f, route=f.route[:1]) for f in net.flows)
-    own = {"links": net.links[:1], "link_names": net.link_names[:1]}
-    return lab.ask(fc.equilibrium, dataclasses.replace(net, flows=flows, **own))
+    return lab.ask(fc.equilibrium, first_link(net))
 
 
 def _resting(rest, of="queue"):

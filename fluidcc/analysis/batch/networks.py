@@ -19,6 +19,7 @@ from fluidcc.analysis.regimes import AGREE
 from fluidcc.analysis.rest import EMPTY, INTERIOR, JUMP, Rest, find_rest, state_at_rest
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW
 from fluidcc.analysis.settle import held
+from fluidcc.fluid.delays import kinks
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
@@ -94,10 +95,8 @@ def _linearised(net: Network, rest: Rest, alone: Num, jumps: bool) -> Rests:
         for flows, window in zip(net.flows, rest.windows, strict=True):
             endless = jnp.isinf(jnp.asarray(flows.window.max_window, float))
             smooth = smooth & ~(endless & (jnp.max(window) >= LARGEST_WINDOW))
-        y = state_at_rest(net, rest)
-        for k, link in enumerate(net.links):
-            for distance in link.queue.kinks(y.laws[k], rest.queues[k]):
-                smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
+        for _, distance in kinks(net, state_at_rest(net, rest)):
+            smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
         A, B, C, D, lag, frozen = jacobians(net, rest, jnp.zeros(()))
         for part in (A, B, C, D, lag):
             smooth = smooth & jnp.all(jnp.isfinite(part))

@@ -26,7 +26,8 @@ from fluidcc.analysis.gradients.contacts import (
 from fluidcc.analysis.gradients.rest import Moving, moving
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import at_kink
-from fluidcc.analysis.rest import FULL, INTERIOR
+from fluidcc.analysis.rest import FULL, INTERIOR, state_at_rest
+from fluidcc.fluid.delays import kinks
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
 
@@ -138,12 +139,7 @@ def _stays(eq: Equilibrium, moved: Moving, k: int, rests: bool) -> Array:
 
 def _kinks(eq: Equilibrium) -> list[tuple[int, float]]:
     """Links and distances of their kinks, in the order of `Moving.distances`."""
-    rest = eq.rest
-    return [
-        (k, float(distance))
-        for k, link in enumerate(eq.net.links)
-        for distance in link.queue.kinks(rest.laws[k], rest.queues[k])
-    ]
+    return [(k, float(distance)) for k, distance in kinks(eq.net, state_at_rest(eq.net, eq.rest))]
 
 
 def _kink_elsewhere(held: tuple[Contact, ...], k: int, distance: float) -> bool:

@@ -33,7 +33,7 @@ from fluidcc.analysis.gradients.quantities import FLOW_UNITS, LINK_UNITS
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import operating_point, present, still
 from fluidcc.analysis.rest import Rest, state_at_rest
-from fluidcc.fluid.delays import Past, State, Wire, picks, round_trip
+from fluidcc.fluid.delays import Past, State, Wire, kink_distances, picks, round_trip
 from fluidcc.fluid.rates import HIGH, LOW, Modes, flux, heard, touched
 from fluidcc.fluid.senders import sending_rate
 from fluidcc.fluid.service import with_mean_calls
@@ -164,17 +164,7 @@ def _told(net: Network, y: State, u: Num, modes: Modes) -> _Told:
     stacked = {key: jnp.stack(each) for key, each in links.items()}
     seen = Seen(stacked, {key: tuple(each) for key, each in flows.items()})
     room = jnp.stack([link.buffer - q for link, q in zip(net.links, y.queues, strict=True)])
-    return _Told(seen, _kinks(net, y), excess, room)
-
-
-def _kinks(net: Network, y: State) -> Num:
-    """Distances to the kinks of the marking functions, (c,)."""
-    found = [
-        jnp.asarray(distance, float)
-        for link, x, q in zip(net.links, y.laws, y.queues, strict=True)
-        for distance in link.queue.kinks(x, q)
-    ]
-    return jnp.stack(found) if found else jnp.zeros(0)
+    return _Told(seen, kink_distances(net, y), excess, room)
 
 
 class _Rows(NamedTuple):
