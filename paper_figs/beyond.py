@@ -3,6 +3,8 @@
 import numpy as np
 
 import fluidcc as fc
+from fluidcc.bounds.mark_front.networks import FRONT, TAIL
+from fluidcc.bounds.mark_front.slow_start import published
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.bmcc import BMCC
@@ -162,20 +164,20 @@ def peaks(lab):
     They hold if queues that reach Th mark and rd has all transmissions: that of the tail with the
     packet in service, that of the front without it and only as packets leave or by slower access.
     """
-    runs = {_TAIL: "mark_front/start_tail", _FRONT: "mark_front/start_front"}
     counts = {"waiting": "queue_max", "in service too": "system_max"}
     curves, apart = [], []
-    for side, name in runs.items():
-        found = lab.packets(name)
+    for marks, side, formula in (
+        (TAIL, _TAIL, "2 Th + rd - 1"), (FRONT, _FRONT, "Th + rd"),
+    ):  # fmt: skip
+        found = lab.packets(f"mark_front/start_{marks}")
         pipe = found.x.astype(float)
         nets = [found.experiment.net(k) for k in range(len(pipe))]
         at = np.array([float(net.links[0].queue.at) for net in nets])
-        bound = 2 * at + pipe - 1 if side == _TAIL else at + pipe
+        bound = published(marks, at, pipe)
         for words, metric in counts.items():
             peak = found.values(f"links.bottleneck.{metric}")
             curves.append(measured(f"{side}, {words}", pipe, peak))
             apart.append(measured(f"{side}, {words}", pipe, peak - bound[:, None]))
-        formula = "2 Th + rd - 1" if side == _TAIL else "Th + rd"
         curves.append(Curve(f"bound of {side}: {formula}", pipe, bound, engine=FORMULA))
     axis = "pipe rd (packets)"
     return [

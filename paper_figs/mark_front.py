@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 
 import fluidcc as fc
+from fluidcc.bounds.mark_front.networks import FRONT, TAIL
+from fluidcc.bounds.mark_front.slow_start import published
 from fluidcc.papers.figure import FORMULA, Curve, Panel, figure, measured, modelled
 from fluidcc.papers.measures import flow_unfairness, link_efficiency, pipe_of, unfair
 from fluidcc.papers.samples import Courses
@@ -93,8 +95,8 @@ def _bounded(lab, name, title, fluid=None):
     experiment = lab.experiment(f"{own}_tail{at}{reading}")
     at, pipe = np.array(experiment.x, float), pipe_of(experiment.net(0))
     bounds = [
-        Curve("2T + rd - 1 (4, one connection)", at, 2 * at + pipe - 1, engine=FORMULA),
-        Curve("T + rd (4, one connection)", at, at + pipe, engine=FORMULA),
+        Curve(f"{formula} (4, one connection)", at, published(marks, at, pipe), engine=FORMULA)
+        for marks, formula in ((TAIL, "2T + rd - 1"), (FRONT, "T + rd"))
     ]
     return Panel(panel.xlabel, panel.ylabel, [*panel.curves, *bounds], title=title)
 

@@ -1,12 +1,16 @@
 """Compare the packet engine with records of ns-2.35, metric by metric.
 
+    uv run python validation/agree_ns2.py [FILE ...] [--table FILE.csv]
+
 Two values agree if they differ by no more than sqrt(ci^2 + ci'^2), their joint 95% interval. As
 many seeds are run as the record has; with hundreds of comparisons one in twenty misses by chance,
 so a miss is run again once with four times the seeds, and then agrees or is listed as different,
-with its reason. Everything takes about four CPU minutes.
+with its reason. Everything takes about four CPU minutes. `validation/ns2/agreement.csv` has a whole
+run; the tests make a part of it again.
 """
 
 import argparse
+import csv
 import dataclasses
 import functools
 import json
@@ -245,32 +249,80 @@ def reason(family: str, params: dict[str, Any], found: Comparison) -> str | None
     return LUCKY.get((found.record, found.metric))
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A comparison as it is printed and kept: `verdict` is agrees, differs or unexplained."""
+
+    file: str
+    record: str
+    metric: str
+    theirs: str
+    their_ci: str
+    ours: str
+    our_ci: str
+    seeds: int
+    verdict: str
+    reason: str
+
+    def line(self) -> str:
+        """The comparison under `HEADING`."""
+        numbers = f"{self.theirs:>12} {self.their_ci:>9} {self.ours:>12} {self.our_ci:>9}"
+        told = f"{self.verdict}: {self.reason}" if self.reason else self.verdict
+        return f"{self.record:44} {self.metric:24} {numbers} {self.seeds:5d} {told}"
+
+
+HEADING = f"{'record':44} {'metric':24} {'ns-2.35':>12} {'+-':>9} {'ours':>12} {'+-':>9} seeds"
+
+
+def rows(family: str, record: dict[str, Any]) -> list[Row]:
+    """What is told of each metric of a record."""
+    found = []
+    for c in judge(family, record):
+        known = None if c.agrees else reason(family, record["params"], c)
+        verdict = "agrees" if c.agrees else "differs" if known else "unexplained"
+        numbers = (f"{c.theirs:.6g}", f"{c.their_ci:.3g}", f"{c.ours:.6g}", f"{c.our_ci:.3g}")
+        found.append(Row(family, c.record, c.metric, *numbers, c.seeds, verdict, known or ""))
+    return found
+
+
+def summary(found: list[Row]) -> Iterator[str]:
+    """How many comparisons there are, agree, differ for a named reason, and for none."""
+    verdicts = ("agrees", "differs", "unexplained")
+    yield f"{'file':12} {'comparisons':>12} {'agree':>7} {'differ':>7} {'unexplained':>12}"
+    for family in (*dict.fromkeys(row.file for row in found), "all"):
+        own = [row.verdict for row in found if family in (row.file, "all")]
+        agree, differ, unexplained = (own.count(verdict) for verdict in verdicts)
+        yield f"{family:12} {len(own):12d} {agree:7d} {differ:7d} {unexplained:12d}"
+
+
+def write_table(found: list[Row], file: Path) -> None:
+    """Write all comparisons as CSV."""
+    with file.open("w", newline="", encoding="utf-8") as out:
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(field.name for field in dataclasses.fields(Row))
+        table.writerows(dataclasses.astuple(row) for row in found)
+
+
 def main() -> int:
     """Print the table; the exit code is 1 if a difference has no known reason."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help=f"of {', '.join(FILES)}; all by default")
-    files = parser.parse_args().files or FILES
+    parser.add_argument("--table", type=Path, help="write all comparisons as CSV")
+    given = parser.parse_args()
+    files = given.files or FILES
     if unknown := set(files) - set(FILES):
         parser.error(f"expected files of {', '.join(FILES)}, got {', '.join(sorted(unknown))}")
-    unexplained = 0
-    total = 0
-    print(f"{'record':44} {'metric':24} {'ns-2.35':>12} {'+-':>9} {'ours':>12} {'+-':>9} seeds")
+    found: list[Row] = []
+    print(HEADING)
     for family in files:
         for record in records(family):
-            for c in judge(family, record):
-                total += 1
-                verdict = "agrees"
-                if not c.agrees:
-                    known = reason(family, record["params"], c)
-                    unexplained += known is None
-                    verdict = f"DIFFERS: {known or 'not explained'}"
-                print(
-                    f"{c.record:44} {c.metric:24} {c.theirs:12.6g} {c.their_ci:9.3g} "
-                    f"{c.ours:12.6g} {c.our_ci:9.3g} {c.seeds:5d} {verdict}",
-                    flush=True,
-                )
-    print(f"{total} comparisons, {unexplained} differences without a known reason")
-    return 1 if unexplained else 0
+            for row in rows(family, record):
+                found.append(row)
+                print(row.line(), flush=True)
+    print("\n".join(summary(found)))
+    if given.table is not None:
+        write_table(found, given.table)
+    return 1 if any(row.verdict == "unexplained" for row in found) else 0
 
 
 if __name__ == "__main__":

@@ -58,8 +58,6 @@ class Machine(Stepper):
         track = tr.empty(capacity, width, t0, jnp.full((columns,), order))
         flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
         h = self.cap(t0)
-        none = jnp.full_like(t0, jnp.inf)
-        first_rows = jnp.stack([line(s, flat, h) for s in (t0, none)])
         carry = Carry(
             node=jnp.int32(0),
             t=t0,
@@ -70,7 +68,7 @@ class Machine(Stepper):
             mode=jnp.zeros((0,), jnp.int32),
             signs=jnp.zeros((0,), y0.dtype),
             reading=self.unread(),
-            track=tr.write(track, jnp.int32(0), first_rows),
+            track=tr.write(track, jnp.int32(0), begun(t0, flat, h)),
             events=jnp.full((capacity,), jnp.inf, t0.dtype),
             count=jnp.int32(0),
             chatter=jnp.int32(0),
@@ -101,7 +99,7 @@ class Machine(Stepper):
             past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
             orders = jnp.where(self.jumps(past, here), 0.0, order)
             track = track._replace(breaks=track.breaks.at[0, 2:].set(orders))
-        track = tr.write(track, carry.node, jnp.stack([line(s, here, h) for s in (t0, none)]))
+        track = tr.write(track, carry.node, begun(t0, here, h))
         return carry._replace(k=k, here=here, track=track, search=fresh(guards), status=status)
 
     def unread(self) -> Reading:
@@ -359,6 +357,11 @@ def line(start: Array, here: Array, h: Array) -> Array:
     half = here.size // 2
     value, rise = here[:half], h * here[half:]
     return jnp.concatenate([jnp.stack([start, h]), value, rise, value + rise, rise])
+
+
+def begun(t: Array, here: Array, h: Array) -> Array:
+    """The interval that begins at t, and the one after it, which has not begun."""
+    return jnp.stack([line(start, here, h) for start in (t, jnp.full_like(t, jnp.inf))])
 
 
 class Run(NamedTuple):

@@ -11,6 +11,7 @@ from fluidcc.laws.loss import HalveOnly
 from fluidcc.network import Flows
 from fluidcc.ops import Num
 
+_FASTEST_ESTIMATE = 32.0  # per round trip, of the error: many packets would tell it within a step
 _FASTEST_END = 8.0  # per round trip: what is left after one is nothing, and steps can stay long
 
 
@@ -63,7 +64,8 @@ def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num) -> Num:
 
 def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
     """Load factor that the senders act on."""
-    return s.estimate if flows.estimator.remembers else signal.load
+    remembers = flows.estimator.remembers
+    return flows.estimator.heard(s.estimate, signal.load) if remembers else signal.load
 
 
 def sending_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
@@ -169,7 +171,9 @@ def sender_change(
     law = _law_change(flows, s, **rates, ticks=ticks)
     slow, active, estimate = (), (), ()
     if flows.estimator.remembers:
-        estimate = acks * flows.estimator.mean(s.estimate, signal.load)
+        left = _FASTEST_ESTIMATE / rtt * (flows.estimator.coded(signal.load) - s.estimate)
+        told = acks * flows.estimator.mean(s.estimate, signal.load)
+        estimate = ops.clip(told, ops.minimum(left, 0.0), ops.maximum(left, 0.0))
     if starts_slowly(flows):  # the first signal of any kind ends it
         signals = carried * marks_heard(flows, signal) + acks * signal.drop
         slow = -ops.minimum(signals, _FASTEST_END / rtt) * s.slow

@@ -73,6 +73,10 @@ class ADPM(AbstractEstimator):
         """The load factor that can be told."""
         return ops.clip(load, self.lowest, self.highest)
 
+    def heard(self, estimate: Num, load: Num) -> Num:
+        """A (11) mark tells the largest load at once."""
+        return ops.where(load < self.highest, estimate, self.highest)
+
     def decode(self, estimate: Num, hashed: Num, load: Num) -> Num:
         """Move to the hash where it lies between the estimate and the load factor."""
         told, value = self.coded(load), self.hash_value(hashed)

@@ -343,6 +343,14 @@ class AbstractEstimator(Law):
     def mean(self, estimate: Num, load: Num) -> Num:
         """Mean change of the estimate per packet."""
 
+    def coded(self, load: Num) -> Num:
+        """The load factor that the estimate tends to."""
+        return load
+
+    def heard(self, estimate: Num, load: Num) -> Num:
+        """What is known as a packet comes that tells of `load`; where that says all, just this."""
+        return estimate
+
 
 class AbstractSpreading(Law):
     """How a queue spreads its signals over packets: a rule per packet and its long-run rate."""

@@ -20,7 +20,7 @@ from fluidcc.plot import house_style
 _MARKS = "osD^vP*X"
 _DASHES: dict[str, Any] = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
 _WIDTH, _HEIGHT, _LEGEND = 3.2, 2.5, 1.7  # of a panel, and of the legend beside it [inch]
-_LETTERS, _TITLE = 23, 13  # letters of a caption and of a title in an inch
+_LETTERS, _TITLE = 21, 13  # letters of a caption and of a title in an inch
 
 
 def _layout(count: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ both speak of the same runs.
 
 import dataclasses
 import functools
+import shlex
 import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
 from fluidcc.scenario.files import load
 from fluidcc.scenario.paths import replace
+from fluidcc.scenario.tables import literal
 
 PAPERS = MappingProxyType({
     "becn": "akujobi2002",
@@ -27,7 +29,19 @@ PAPERS = MappingProxyType({
 """Papers by short name: the folder of their scenarios, and their key in the bibliography."""
 
 _TIMES = ("until", "warmup", "seeds", "sample", "quick")
-_KEYS = ("title", "where", "scenario", "set", "over", "x", "axis", "only", "readings", *_TIMES)
+_KEYS = (
+    "title",
+    "where",
+    "reading",
+    "scenario",
+    "set",
+    "over",
+    "x",
+    "axis",
+    "only",
+    "readings",
+    *_TIMES,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +52,8 @@ class Experiment:
     ----------
     name, title, where
         ``paper/name``, what it is, and the place in the paper.
+    reading
+        What is read otherwise than in the experiment without an @ in its name, or "".
     scenario
         Name of the scenario that is changed.
     axis
@@ -53,6 +69,7 @@ class Experiment:
     name: str
     title: str
     where: str
+    reading: str
     scenario: str
     axis: str
     x: tuple[Any, ...]
@@ -65,6 +82,21 @@ class Experiment:
     def net(self, k: int) -> Network:
         """The network of point k."""
         return replace(load(self.scenario), self.changes[k])
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What is changed alike at all points, by path."""
+        first, *others = self.changes
+        return {p: v for p, v in first.items() if all(change.get(p) == v for change in others)}
+
+    def command(self, k: int) -> str:
+        """The command line that does the packet runs of point k."""
+        pairs = [f"{path}={literal(value)}" for path, value in self.changes[k].items()]
+        sets = [text for pair in pairs for text in ("--set", pair)]
+        times = ["--until", f"{self.until:g}", "--warmup", f"{self.warmup:g}"]
+        return shlex.join(
+            ["fluidcc", "packets", self.scenario, *sets, *times, "--seeds", f"{self.seeds}"]
+        )
 
 
 def experiments(paper: str, *, quick: bool = False) -> Mapping[str, Experiment]:
@@ -96,7 +128,8 @@ def _read(paper: str, quick: bool) -> Mapping[str, Experiment]:
         for reading, changed in whole["readings"].items():
             title = f"{whole['title']}: {changed['title']}"
             sets = {**whole.get("set", {}), **changed.get("set", {})}
-            other = {**whole, **changed, "title": title, "set": sets}
+            told = {"title": title, "reading": changed["title"], "set": sets}
+            other = {**whole, **changed, **told}
             found[f"{name}@{reading}"] = _experiment(paper, f"{name}@{reading}", other, quick)
     return MappingProxyType(found)
 
@@ -121,8 +154,8 @@ def _experiment(paper: str, name: str, table: Mapping[str, Any], quick: bool) ->
     points = [(x, row) for x, row in zip(labels, rows, strict=True)
               if x in table.get("only", short.get("x", labels))]  # fmt: skip
     return Experiment(
-        f"{paper}/{name}", table["title"], table.get("where", ""), table["scenario"],
-        table.get("axis", ""), tuple(x for x, _ in points),
+        f"{paper}/{name}", table["title"], table.get("where", ""), table.get("reading", ""),
+        table["scenario"], table.get("axis", ""), tuple(x for x, _ in points),
         tuple(MappingProxyType({**fixed, **row}) for _, row in points),
         float(times["until"]), float(times["warmup"] or 0.0), int(times["seeds"]),
         times["sample"],

@@ -1,22 +1,18 @@
 """What a figure shows, as data: panels of curves, with what the paper prints beside them."""
 
 import dataclasses
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.papers.content import content, names
 from fluidcc.papers.samples import interval
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from fluidcc.papers.lab import Lab
 
 PACKETS, FLUID, FORMULA = "packets", "fluid", "formula"
@@ -172,24 +168,6 @@ def figure(
         return draw
 
     return mark
-
-
-@cache
-def content(folder: str, name: str) -> "ModuleType":
-    """A module of the content that comes with the package, such as ``paper_figs/becn.py``."""
-    file = Path(str(bundled(folder) / f"{name}.py"))
-    spec = importlib.util.spec_from_file_location(f"{folder.replace('/', '_')}_{name}", file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot import {file}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def names(folder: str) -> list[str]:
-    """Modules of a folder of content."""
-    files = sorted(f.name for f in bundled(folder).iterdir())
-    return [f.removesuffix(".py") for f in files if f.endswith(".py")]
 
 
 @cache

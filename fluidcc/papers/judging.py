@@ -17,7 +17,7 @@ Nothing is tuned to meet a printed number. What a paper leaves open is varied (r
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,26 +47,42 @@ class Judgement:
     ----------
     verdict
         One of `VERDICTS`.
-    why
-        One sentence that says why, with the numbers.
+    said
+        A sentence that says why, with the numbers.
     value, half
         Our number or numbers, and half widths of their 95 % intervals; None where there are none.
     unit
         Of both.
     engine
         ``packets``, ``fluid``, ``analytic``, or several joined by ``+``.
+    parts
+        Of a claim of several parts the judgement of each; `said` and the numbers are those of the
+        least favourable.
+    remarks
+        What decides nothing and should be known.
     """
 
     verdict: str
-    why: str
+    said: str
     value: Any = None
     half: Any = None
     unit: str = ""
     engine: str = "packets"
+    parts: tuple["Judgement", ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """All that is said, in one sentence."""
+        return "; ".join([*(p.said for p in self.parts or (self,)), *self.remarks])
+
+    def noting(self, *remarks: str, **changes: Any) -> "Judgement":
+        """The same with remarks, and with other fields changed."""
+        return dataclasses.replace(self, remarks=(*self.remarks, *remarks), **changes)
 
 
 def judge(
-    *ids: str, needs: Sequence[str] = (), readings: Sequence[str] = ()
+    *ids: str, needs: Sequence[str] = (), readings: Sequence[str] | Mapping[str, str] = ()
 ) -> Callable[[Callable], Callable]:
     """Declare a function of ``validation/claims`` as the rule of some claims.
 
@@ -78,11 +94,13 @@ def judge(
         Names of the experiments that the rule asks for.
     readings
         Names of readings under which it is asked again where the text leaves something open: those
-        of experiments, or others that the rule itself tells apart by `lab.reading`.
+        of experiments, or others that the rule itself tells apart by `lab.reading`; these with what
+        each of them means.
     """
+    means = readings if isinstance(readings, Mapping) else dict.fromkeys(readings, "")
 
     def mark(rule: Callable) -> Callable:
-        rule.__dict__["judges"] = (ids, tuple(needs), tuple(readings))
+        rule.__dict__["judges"] = (ids, tuple(needs), dict(means))
         return rule
 
     return mark
@@ -243,10 +261,13 @@ def shown(
 
 def all_of(*parts: Judgement) -> Judgement:
     """Judge a claim of several parts by the least favourable of them; all are told."""
-    judged = [part for part in parts if part.verdict != "not_applicable"] or parts
+    single = [own for part in parts for own in part.parts or (part,)]
+    judged = [part for part in single if part.verdict != "not_applicable"] or single
     worst = max(judged, key=lambda part: RANK.index(part.verdict))
     engines = "+".join(dict.fromkeys(e for part in parts for e in part.engine.split("+")))
-    return dataclasses.replace(worst, why="; ".join(p.why for p in parts), engine=engines)
+    remarks = tuple(remark for part in parts for remark in part.remarks)
+    plain = tuple(dataclasses.replace(part, remarks=()) for part in single)
+    return dataclasses.replace(worst, engine=engines, parts=plain, remarks=remarks)
 
 
 def outside(why: str) -> Judgement:

@@ -9,8 +9,8 @@ from typing import Any
 
 from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.papers.content import contents
 from fluidcc.papers.experiments import PAPERS
-from fluidcc.papers.figure import content
 from fluidcc.papers.judging import RANK, Judgement
 from fluidcc.papers.lab import Lab
 
@@ -39,30 +39,37 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How a claim is judged; fields as in `judging.judge`."""
+    """How a claim is judged: the function, what it needs, and its readings with their meaning."""
 
     judge: Callable[[Lab, Claim], Judgement]
     needs: tuple[str, ...]
-    readings: tuple[str, ...]
+    readings: Mapping[str, str]
 
     def experiments(self, lab: Lab) -> list[str]:
         """What it needs under all of its readings, as full names."""
         labs = [lab, *(lab.under(reading) for reading in self.readings)]
         return list(dict.fromkeys(each.experiment(n).name for each in labs for n in self.needs))
 
+    def meaning(self, lab: Lab, reading: str) -> str:
+        """What a reading means: as the rule says, or the experiments that have it."""
+        told = (lab.under(reading).experiment(name).reading for name in self.needs)
+        return self.readings[reading] or next(filter(None, told), "")
+
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """A claim judged: the most favourable judgement over all readings, and that of each.
 
-    `reading` names the one that the verdict needs, "" where all give the same; `scenarios` and
-    `seeds` are those under it.
+    `reading` names the one that the verdict needs, "" where all give the same; `experiments`,
+    `scenarios` and `seeds` are those under it. `meanings` says what each reading is.
     """
 
     claim: Claim
     judgement: Judgement
     reading: str
     readings: Mapping[str, Judgement]
+    meanings: Mapping[str, str]
+    experiments: tuple[str, ...]
     scenarios: tuple[str, ...]
     seeds: tuple[int, ...]
 
@@ -74,8 +81,14 @@ class Verdict:
             "value": j.value, "ci95": j.half, "unit": j.unit or c.unit, "why": j.why,
             "expected_unit": c.unit, "paper": c.paper, "where": c.where,
             "figures": list(c.figures), "kind": c.kind, "claim": c.claim, "reading": self.reading,
-            "readings": {r: {"verdict": o.verdict, "why": o.why} for r, o in self.readings.items()},
-            "scenarios": list(self.scenarios), "seeds": list(self.seeds),
+            "parts": [{"verdict": p.verdict, "why": p.said} for p in j.parts or (j,)],
+            "remarks": list(j.remarks),
+            "readings": {
+                name: {"means": self.meanings[name], "verdict": own.verdict, "why": own.why}
+                for name, own in self.readings.items()
+            },
+            "experiments": list(self.experiments), "scenarios": list(self.scenarios),
+            "seeds": list(self.seeds),
         }  # fmt: skip
 
     def line(self) -> str:
@@ -109,10 +122,11 @@ def claims(paper: str) -> Mapping[str, Claim]:
 def rules(paper: str) -> Mapping[str, Rule]:
     """The rules of a paper's claims, by the claims' ids."""
     found = {}
-    for value in vars(content("validation/claims", paper)).values():
-        if "judges" in getattr(value, "__dict__", {}):
-            ids, needs, readings = value.judges
-            found |= {name: Rule(value, needs, readings) for name in ids}
+    for module in contents(f"validation/claims/{paper}"):
+        for value in vars(module).values():
+            if "judges" in getattr(value, "__dict__", {}):
+                ids, needs, readings = value.judges
+                found |= {name: Rule(value, needs, readings) for name in ids}
     return MappingProxyType(found)
 
 
@@ -127,9 +141,11 @@ def verdict(lab: Lab, name: str) -> Verdict:
     best = most_favourable(found)
     alike = len({judgement.verdict for judgement in found.values()}) == 1
     used = [labs[best].experiment(n) for n in rule.needs]
+    meanings = {AS_IS: "", **{reading: rule.meaning(lab, reading) for reading in rule.readings}}
     return Verdict(
-        claim, found[best], "" if alike else best, found,
-        tuple(dict.fromkeys(e.scenario for e in used)), tuple(sorted({e.seeds for e in used})),
+        claim, found[best], "" if alike else best, found, meanings,
+        tuple(dict.fromkeys(e.name for e in used)), tuple(dict.fromkeys(e.scenario for e in used)),
+        tuple(sorted({e.seeds for e in used})),
     )  # fmt: skip
 
 

@@ -68,9 +68,10 @@ def _beside(papers: Sequence[str]) -> dict[str, Any]:
 
 def _figure(made: Made) -> dict[str, Any]:
     picture = next(f for f in made.files if f.suffix == ".png").read_bytes()
+    needs = recipes(made.paper)[made.number].needs
     return {
         "name": made.name, "number": made.number, "title": made.title, "notes": made.notes,
-        "needs": recipes(made.paper)[made.number].needs,
+        "experiments": [name if "/" in name else f"{made.paper}/{name}" for name in needs],
         "png": base64.b64encode(picture).decode(),
     }  # fmt: skip
 
@@ -79,11 +80,12 @@ def _paper(
     paper: str, verdicts: Sequence[Verdict], figures: Sequence[Mapping[str, Any]], lab: Lab
 ) -> dict[str, Any]:
     own = [v for v in verdicts if v.claim.paper == paper]
-    drawn = [lab.experiment(name) for r in recipes(paper).values() for name in r.needs]
-    used = {e.scenario for e in drawn} | {s for v in own for s in v.scenarios}
+    named = {name for f in figures for name in f["experiments"]}
+    named |= {name for v in own for name in v.experiments}
+    used = [lab.experiment(name) for name in sorted(named)]
     known = scenarios()
     found = []
-    for name in sorted(used):
+    for name in sorted({e.scenario for e in used}):
         net = load(name)
         text = known[name].read_text(encoding="utf-8")
         found.append({"name": name, "title": net.title, "text": text, "equations": _math(net)})
@@ -92,10 +94,8 @@ def _paper(
         "name": paper,
         "citation": citations(source)[PAPERS[paper]] if source is not None else paper,
         "claims": [{**v.to_dict(), "shown": v.claim.numbers} for v in own],
-        "figures": [
-            {**f, "scenarios": list(dict.fromkeys(lab.experiment(n).scenario for n in f["needs"]))}
-            for f in figures
-        ],
+        "figures": figures,
+        "experiments": used,
         "scenarios": found,
         "counts": counted(v.judgement.verdict for v in own),
     }

@@ -127,16 +127,17 @@ def laws_of(net: Network) -> Laws:
 _LAWS_OF_FLOWS = tuple(f.name for f in dataclasses.fields(Flows) if f.name in LAWS)
 
 
-def _value(value: Any) -> str:
+def literal(value: Any) -> str:
+    """A value as TOML text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{key} = {_value(v)}" for key, v in value.items())
+        inside = ", ".join(f"{key} = {literal(v)}" for key, v in value.items())
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return repr(value)
@@ -144,10 +145,10 @@ def _value(value: Any) -> str:
 
 def to_toml(values: Tables) -> str:
     """Tables of a scenario as TOML text."""
-    lines = [f"{key} = {_value(v)}" for key, v in values.items() if isinstance(v, str)]
+    lines = [f"{key} = {literal(v)}" for key, v in values.items() if isinstance(v, str)]
     sections = {"model": values["model"]}
     for kind in ("links", "flows"):
         sections.update({f"{kind}.{name}": table for name, table in values[kind].items()})
     for name, table in sections.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_value(v)}" for key, v in table.items())]
+        lines += ["", f"[{name}]", *(f"{key} = {literal(v)}" for key, v in table.items())]
     return "\n".join(lines) + "\n"

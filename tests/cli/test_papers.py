@@ -2,10 +2,16 @@
 
 import csv
 import json
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 
+from fluidcc.papers.experiments import experiments
 from fluidcc.papers.judging import VERDICTS
+from fluidcc.papers.lab import Lab
+from fluidcc.papers.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +52,16 @@ def test_figures_are_made_again_from_what_is_kept(run, results):
     assert code == 0 and made["failures"] == {} and len(made["files"]) == 3
 
 
+def test_the_command_of_an_experiment_gives_its_numbers(run, results):
+    command = shlex.split(experiments("mark_front", quick=True)["ten_leo_front"].command(1))
+    code, out, _ = run(*command[1:], "--json")
+    kept = Lab(Store(Path(results)), "mark_front", quick=True).packets("ten_leo_front")
+    path = "links.bottleneck.queue_max"
+    mine = [one["links"]["bottleneck"]["queue_max"] for one in json.loads(out)["runs"]]
+    assert code == 0 and command[0] == "fluidcc"
+    assert mine == kept.values(path)[1].tolist()
+
+
 def test_unknown_papers_and_figures_are_wrong_use(run):
     code, _, err = run("figures", "mark_frnt")
     assert code == 2 and "did you mean 'mark_front'" in err
@@ -67,7 +83,7 @@ def test_the_report_leads_from_claims_to_equations(run, tmp_path, results):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     for row in rows:
         assert f'id="{row["id"]}"' in page
-        for scenario in row["scenarios"]:
-            assert f'id="{scenario}"' in page
+        assert all(f'id="exp-{name}"' in page for name in row["experiments"])
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
     assert page.count("data:image/png;base64") == 6 and page.count("<math") > 10
     assert "http" not in page.replace("http://www.w3.org/1998/Math/MathML", "")

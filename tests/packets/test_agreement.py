@@ -1,5 +1,6 @@
 """Agreement with runs of ns-2.35 inside joint 95% intervals: the fast part of the comparison."""
 
+import csv
 import importlib
 import json
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 VALIDATION = Path(__file__).parents[2] / "validation"
+with (VALIDATION / "ns2" / "agreement.csv").open(encoding="utf-8") as _table:
+    KEPT = list(csv.DictReader(_table))
 FAST = {
     "a_homog": (
         "A_homog_plain_40ms_n25",
@@ -51,8 +54,20 @@ def agree(monkeypatch):
     ],
 )
 def test_agrees_with_ns2(agree, family, record):
-    found = agree.judge(family, record)
-    assert WANTED.get(family, set()) <= {c.metric for c in found}
-    params = record["params"]
-    wrong = [c for c in found if not c.agrees and agree.reason(family, params, c) is None]
-    assert not wrong, wrong
+    """Inside the joint intervals, and as the table of a whole run has it."""
+    found = agree.rows(family, record)
+    assert WANTED.get(family, set()) <= {row.metric for row in found}
+    assert not [row for row in found if row.verdict == "unexplained"]
+    kept = [row for row in KEPT if (row["file"], row["record"]) == (family, record["scenario"])]
+    mine = [{name: str(v) for name, v in vars(row).items()} for row in found]
+    assert all(row in kept for row in mine)
+
+
+def test_the_table_of_a_whole_run_is_what_the_page_says(agree):
+    found = [agree.Row(**{**row, "seeds": int(row["seeds"])}) for row in KEPT]
+    assert {row.file for row in found} == set(agree.FILES)
+    *_, whole = agree.summary(found)
+    total, agreed, differ, unexplained = map(int, whole.split()[1:])
+    page = (VALIDATION / "ns2" / "README.md").read_text(encoding="utf-8")
+    assert f"{agreed} of {total} comparisons agree" in page
+    assert agreed + differ == total and unexplained == 0

@@ -23,7 +23,7 @@ def test_estimates_move_to_the_load():
 def test_load_factors_count_what_arrives(tmp_path):
     """Without the part of the queue they add up to the packets that arrived."""
     experiment = Experiment(
-        "test", "one flow", "", "qazi2010/three_flows", "", ("",), ({},), 10.0, 0.0, 1, 0.05
+        "test", "one flow", "", "", "qazi2010/three_flows", "", ("",), ({},), 10.0, 0.0, 1, 0.05
     )
     lab = Lab(Store(tmp_path), "bmcc")
     lab.experiment = lambda _: experiment

@@ -6,8 +6,9 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.bundled import bundled
+from fluidcc.papers.content import names
 from fluidcc.papers.experiments import PAPERS, experiments
-from fluidcc.papers.figure import names, recipes, wanted
+from fluidcc.papers.figure import recipes, wanted
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import claims, rules
 from fluidcc.papers.store import Store
@@ -55,6 +56,7 @@ def test_what_figures_and_rules_need_exists(paper, tmp_path):
     if paper in PAPERS:
         for rule in rules(paper).values():
             assert all("/" in name for name in rule.experiments(lab))
+            assert all(rule.meaning(lab, reading) for reading in rule.readings)
 
 
 def test_unknown_papers_and_figures_are_told_with_the_nearest():

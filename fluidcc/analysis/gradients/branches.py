@@ -62,13 +62,13 @@ def branches(eq: Equilibrium, along: Network) -> Branches:
     _check(eq)
     net = with_mean_calls(numeric(eq.net))
     held = () if eq.smooth else contacts(net, eq.rest)
-    ends, kinks = _ends(eq), _kinks(eq)
+    ends, bends = _ends(eq), _kinks(eq)
     if eq.smooth and at_kink(eq.net, eq):
-        near = [j for j, (_, distance) in enumerate(kinks) if abs(distance) < _NEAR]
+        near = [j for j, (_, distance) in enumerate(bends) if abs(distance) < _NEAR]
         if ends or len(near) != 1:
             raise NoDerivative("several edges of regimes meet here")
         return _beside_kink(eq, along, near[0])
-    if len(ends) > _MOST_ENDS or any(_kink_elsewhere(held, k, d) for k, d in kinks):
+    if len(ends) > _MOST_ENDS or any(_kink_elsewhere(held, k, d) for k, d in bends):
         raise NoDerivative("several edges of regimes meet here")
     found: list[Branch] = []
     for resting in itertools.product((True, False), repeat=len(ends)):
@@ -150,11 +150,11 @@ def _kink_elsewhere(held: tuple[Contact, ...], k: int, distance: float) -> bool:
 
 def _beside_kink(eq: Equilibrium, along: Network, j: int) -> Branches:
     """The branches on both sides of kink number j of the marking, or where it jumps there."""
-    kinks = _kinks(eq)
-    k = kinks[j][0]
+    bends = _kinks(eq)
+    k = bends[j][0]
     low, high = sides(eq.net.links[k], eq.rest.laws[k], eq.rest.queues[k])
     if abs(float(high.either) - float(low.either)) > _JUMP:
-        own = [i for i, (link, _) in enumerate(kinks) if link == k]
+        own = [i for i, (link, _) in enumerate(bends) if link == k]
         return _beside_jump(eq, along, Contact(k, SIGNAL, (own.index(j),)))
     found = []
     for side in (-1, 1):

@@ -1,0 +1,47 @@
+"""What the rules for the claims of the mark-front paper (Durresi et al., 2001) share."""
+
+from fluidcc.papers.judging import ordered, shown
+
+SIDES = ("tail", "front")
+LINK = "links.bottleneck"
+
+
+def sides(*names):
+    """The experiments of both sides, readings after an @."""
+    parts = [name.partition("@") for name in names]
+    return tuple(f"{own}_{side}{at}{reading}" for own, at, reading in parts for side in SIDES)
+
+
+def largest(runs):
+    """Largest queue [packets], shape (points, seeds)."""
+    return runs.values(f"{LINK}.queue_max")
+
+
+def drops(runs):
+    """Packets dropped, shape (points, seeds)."""
+    return runs.values(f"{LINK}.drops")
+
+
+def both(lab, name, value):
+    """Samples at the tail and at the front, and the thresholds."""
+    runs = [lab.packets(f"{name}_{side}") for side in SIDES]
+    return value(runs[0]), value(runs[1]), runs[0].x
+
+
+def better(lab, name, value, what, unit="", *, more=False):
+    """The front has less, or more, at every threshold."""
+    tail, front, x = both(lab, name, value)
+    if more:
+        return ordered(tail, front, x=x, what=f"{what}, tail and front", unit=unit)
+    return ordered(front, tail, x=x, what=f"{what}, front and tail", unit=unit)
+
+
+def exceeded(entries, what):
+    """A bound holds if no search finds a counterexample; the worst is told where one does."""
+    wrong = [e for e in entries if e["verdict"] == "violated"]
+    if not wrong:
+        return shown(True, f"{what}: no counterexample", engine="packets")
+    worst = max(wrong, key=lambda e: e["largest_excess"])
+    text = f"{what}: exceeded by up to {worst['largest_excess']:.3g}, in the smallest "
+    text += f"counterexample {worst['worst']['value']:.6g} against {worst['worst']['bound']:.6g}"
+    return shown(False, text, engine="packets")

@@ -1,0 +1,63 @@
+"""Sections 3 and 4: how late marks are heard, and how long geostationary ways are."""
+
+import math
+
+import numpy as np
+
+from fluidcc.bounds.mark_front.full_use import optimal
+from fluidcc.bounds.mark_front.networks import FRONT, TAIL, feedback
+from fluidcc.laws.law import Trip
+from fluidcc.papers.judging import all_of, judge, near, shown
+from fluidcc.papers.measures import pipe_of
+from fluidcc.ways import forward_delays, link_delays, reverse_delays
+
+EARTH, SECOND_ORDER = 6.378137e6, 3.986004418e14  # radius [m], gravitational constant [m^3/s^2]
+DAY, LIGHT = 86164.1, 299792458.0  # sidereal [s], [m/s]
+
+
+def _sooner(net):
+    """How much sooner the front's marks are heard at the queue rd - 1 [s], by the laws' ages."""
+    flows, delays = net.flows[0], link_delays(net)
+    queued = float(optimal(pipe_of(net))) / float(net.links[0].capacity)
+    nearest = [np.min(forward_delays(flows, delays)[0]), np.min(reverse_delays(flows, delays)[0])]
+    ahead, back = map(float, nearest)
+    way = Trip(float(np.min(flows.rtt)) + queued, ahead, queued, back)
+    return float(feedback(TAIL).age(way) - feedback(FRONT).age(way))
+
+
+@judge("MF-06", needs=("two_leo_tail", "two_geo_apart_tail"))
+def sooner(lab, claim):
+    """The laws' ages of marks from tail and front at the queue rd - 1, over the fixed round trip;
+    the search over ways tells the exact difference.
+    """
+    parts = []
+    for name in ("two_leo_tail", "two_geo_apart_tail"):
+        net = lab.experiment(name).net(0)
+        saved, fixed = _sooner(net), float(np.min(net.flows[0].rtt))
+        what = f"marks are heard sooner by {1000 * saved:.0f} ms at a round trip of "
+        what += f"{1000 * fixed:.0f} ms, in round trips"
+        parts.append(near(1.0, saved / fixed, what=what, engine="analytic"))
+    found = {
+        e["definitions"]["sooner"]: e["verdict"] for e in lab.bound("mark_front.delay")["bounds"]
+    }
+    if found["by r less one packet time"] == "holds":
+        exactly = "exactly it is a round trip less one packet time"
+    else:
+        exactly = "a round trip less one packet time is not exact"
+    return all_of(*parts).noting(exactly, unit="RTT")
+
+
+@judge("MF-26")
+def geostationary(lab, claim):
+    """Twice up and twice down at the speed of light, from the nearest place to the farthest; within
+    10 % of the range.
+    """
+    orbit = (SECOND_ORDER * (DAY / (2 * math.pi)) ** 2) ** (1 / 3)
+    ways = orbit - EARTH, math.sqrt(orbit**2 - EARTH**2)
+    low, high = (4000 * way / LIGHT for way in ways)
+    why = (
+        f"{low:.0f} ms to {high:.0f} ms of propagation from below the satellite to the horizon, "
+        f"against {claim.value:g} ms"
+    )
+    right = 0.9 * low <= claim.value <= 1.1 * high
+    return shown(right, why, engine="analytic", value=[low, high], unit="ms")

@@ -1,0 +1,94 @@
+"""Sections 4.1 to 4.3: what is claimed alike of RED, of adaptive RED and of BLUE."""
+
+import dataclasses
+
+import numpy as np
+
+from fluidcc.papers.judging import alike, judge, near
+
+from .common import (
+    CONGESTED,
+    LOSS,
+    OPEN,
+    STEPS,
+    changes,
+    delay,
+    experiment,
+    in_words,
+    jitter,
+    queue,
+    sweeps,
+)
+from .queues import by_windows, persisting, rest, resting
+
+
+def _rules(rule, kind, **asked):
+    """The same rule for claims of several scenarios, each with its own runs and readings."""
+
+    def one(name, families):
+        def copy(lab, claim):
+            return rule(lab, claim)
+
+        copy.__doc__ = rule.__doc__
+        steps = STEPS if "jitter" in rule.__name__ else {}
+        loss = LOSS if "blue" in families else {}
+        readings = (CONGESTED if kind else OPEN) | steps | loss
+        needs = tuple(f"{n}{kind}" for n in sweeps(*families))
+        return judge(name.replace("_", "-"), needs=needs, readings=readings)(copy)
+
+    return [one(name, families.split()) for name, families in asked.items()]
+
+
+def _smaller_queue(lab, claim):
+    """Reduction of the mean queue at four sources."""
+    rivals = claim.algorithms[1:]
+    found = changes(lab, claim, queue, rivals, kind="_queue", what="reduction of the mean queue")
+    ours, *others = (f"{experiment(algorithm)}_queue" for algorithm in claim.algorithms)
+    base = lab.under(None)
+    rests = [f"that of {in_words(name)} {resting(rest(base, name))}" for name in others]
+    fluid = ", ".join([persisting(lab, ours), *rests])
+    return found.noting(*by_windows(lab, ours, others[0]), fluid, engine="packets+fluid")
+
+
+def _same_queue(lab, claim):
+    """Mean queues at four sources; runs that are the same to the last digit, where nothing is
+    dropped or marked, compare nothing.
+    """
+    one, other = (queue(lab, f"{experiment(a)}_queue") for a in claim.algorithms)
+    found = alike(one, other, what=f"mean queues of {' and '.join(claim.algorithms)}")
+    if np.array_equal(one, other):
+        said = f"{found.said}, as nothing is dropped or marked: nothing is compared"
+        return dataclasses.replace(found, verdict="not_reproduced", said=said)
+    return found
+
+
+def _smaller_delay(lab, claim):
+    """Reduction of the mean delay, averaged over the numbers of sources."""
+    return changes(lab, claim, delay, claim.algorithms[1:], what="reduction of the delay")
+
+
+def _smaller_jitter(lab, claim):
+    """Reduction of the standard deviation of the delay, averaged over the numbers of sources."""
+    return changes(lab, claim, jitter, claim.algorithms[1:], what="reduction of the jitter")
+
+
+q12, q23, q33 = _rules(_smaller_queue, "_queue", RWM_12="red", RWM_23="ared", RWM_33="blue")
+q13, q24 = _rules(_same_queue, "_queue", RWM_13="red", RWM_24="ared")
+d15, d26, d37, d38 = _rules(
+    _smaller_delay, "", RWM_15="red", RWM_26="ared", RWM_37="blue", RWM_38="blue"
+)
+j17, j40, j41 = _rules(_smaller_jitter, "", RWM_17="red", RWM_40="blue", RWM_41="blue")
+
+
+@judge("RWM-14", "RWM-25", readings=CONGESTED,
+       needs=("red_rwm_queue", "ared_rwm_queue", "red_queue", "ared_queue"))  # fmt: skip
+def near_min(lab, claim):
+    """Mean queue at four sources; nearer to max_th = 15 than to min_th = 5 is the other way round.
+
+    Not under `downstream`, where the ingress is no bottleneck and its queue below both.
+    """
+    name = f"{experiment(claim.algorithms[0])}_queue"
+    found = near(claim.value, queue(lab, name)[0], unit="packets", neutral=10.0, what="mean queue")
+    plain = name.replace("_rwm", "")  # the same where RWM does not act
+    remarks = (*by_windows(lab, name, plain), persisting(lab, name))
+    return found.noting(*remarks, engine="packets+fluid")
