@@ -25,11 +25,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
-from fluidcc.papers.beside import LEAST
+from fluidcc.papers.beside import BETWEEN, LEAST
 
 SEEDS = (1, 2, 3)
 TRIPS = 200  # round trips that are measured
@@ -91,6 +92,7 @@ def judge(name: str) -> dict[str, Any]:
         found |= both.to_dict() | {"packets": {"seeds": len(SEEDS), "mean": packets["mean"]}}
     except Exception as error:  # one bad scenario must not hide the others
         found["error"] = f"{type(error).__name__}: {error}"
+    jax.clear_caches()  # what was compiled for one scenario serves no other, and fills the memory
     return found | {"cpu_s": time.process_time() - began}
 
 
@@ -151,7 +153,7 @@ def write_table(records: list[dict[str, Any]], file: Path) -> None:
                 reasons = [found["fluid_message"]]
             for row in found["rows"]:
                 cells = ("" if row[k] is None else f"{row[k]:.5g}" for k in numbers)
-                table.writerow((*where, row["name"], row["unit"], *cells, "; ".join(reasons)))
+                table.writerow((*where, row["name"], row["unit"], *cells, BETWEEN.join(reasons)))
 
 
 def settled(found: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -10,12 +11,15 @@ from fluidcc.bundled import bundled
 LEAST = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}
 """By kind of quantity, what packets must have for a relative error to tell something."""
 
+BETWEEN = " | "
+"""What stands between the reasons of one scenario in the table."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
     """One quantity of a scenario in both engines; None where an engine has no number.
 
-    `outside` are the reasons by which the fluid model says itself that it does not hold there.
+    `outside` has the reasons for which the fluid model says itself that it does not hold there.
     """
 
     scenario: str
@@ -27,7 +31,7 @@ class Beside:
     packets: float | None
     ci95: float | None
     difference: float | None
-    outside: str
+    outside: tuple[str, ...]
 
     @property
     def kind(self) -> str:
@@ -64,7 +68,7 @@ def table() -> list[Beside]:
                 number(row["packets"]),
                 number(row["ci95"]),
                 number(row["difference"]),
-                row["outside"],
+                tuple(filter(None, row["outside"].split(BETWEEN))),
             )
         )  # fmt: skip
     return found
@@ -77,3 +81,22 @@ def medians(rows: Sequence[Beside]) -> Mapping[str, tuple[float, int]]:
         if row.compares and row.difference is not None:
             sizes.setdefault(row.kind, []).append(abs(row.difference))
     return {kind: (statistics.median(found), len(found)) for kind, found in sizes.items()}
+
+
+def causes(rows: Sequence[Beside]) -> Mapping[str, list[Beside]]:
+    """What the fluid model says against itself, without places and numbers, and the rows of the
+    scenarios of which it says so; what it says most often comes first.
+    """
+    found: dict[str, list[Beside]] = {}
+    for row in rows:
+        for cause in dict.fromkeys(map(_cause, row.outside)):
+            found.setdefault(cause, []).append(row)
+    often = {cause: len({row.scenario for row in own}) for cause, own in found.items()}
+    return dict(sorted(found.items(), key=lambda pair: -often[pair[0]]))
+
+
+def _cause(reason: str) -> str:
+    """A reason without where it holds and how much."""
+    said = re.sub(r"^(links|flows)\.\w+(, \w+)*: ", "", reason)
+    said = re.sub(r"(links|flows)\.\w+", "a link", said)
+    return re.sub(r"…(, …)+", "…", re.sub(r"\d[\d.]*\d|\d", "…", said))

@@ -215,9 +215,12 @@ def agreement(panels: Sequence[Panel]) -> list[str]:
         if np.abs(packets).min() > _NEAR_ZERO * np.abs(packets).max():
             apart, unit = 100 * apart / np.abs(packets), "%"
         where = f"panel {k + 1}, " if len(panels) > 1 else ""
+        usual, most = (
+            f"{v:.2g}" if v < 100 else f"{v:.0f}" for v in (np.median(apart), apart.max())
+        )
         found.append(
-            f"{where}fluid beside packets: {np.median(apart):.2g} {unit} apart in the median of "
-            f"{apart.size} points, {apart.max():.2g} {unit} at most"
+            f"{where}fluid beside packets: {usual} {unit} apart in the median of "
+            f"{apart.size} points, {most} {unit} at most"
         )
     return found
 

@@ -13,7 +13,7 @@ from latex2mathml.converter import convert
 from fluidcc.bibliography import citations
 from fluidcc.bundled import scenarios
 from fluidcc.latex import latex
-from fluidcc.papers.beside import Beside, medians, table
+from fluidcc.papers.beside import Beside, causes, medians, table
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import recipes
 from fluidcc.papers.judging import VERDICTS, counted
@@ -32,7 +32,7 @@ def page(
     """
     papers = list(dict.fromkeys(v.claim.paper for v in verdicts))
     with tempfile.TemporaryDirectory() as folder:
-        made = make_figures(papers, Path(folder), bench, judged=verdicts)
+        made = make_figures(papers, Path(folder), bench, judged=())  # their claims stand beside
         figures = {p: [_figure(m) for m in made if m.paper == p and m.files] for p in papers}
     environment = Environment(
         loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
@@ -63,6 +63,10 @@ def _beside(papers: Sequence[str]) -> dict[str, Any]:
         "scenarios": by_scenario,
         "medians": {name: medians(part) for name, part in parts.items()},
         "kinds": ("goodput", "utilization", "queue", "marked", "dropped", "deviation", "period"),
+        "causes": [
+            (cause, len({row.scenario for row in own}), medians(own))
+            for cause, own in causes(rows).items()
+        ],
     }
 
 

@@ -1,0 +1,28 @@
+"""The table of the fluid model beside the packets, as a run over all scenarios left it."""
+
+from fluidcc.bundled import scenarios
+from fluidcc.papers.beside import causes, medians, table
+
+
+def test_every_scenario_is_in_it_with_every_link():
+    rows = table()
+    assert {row.scenario for row in rows} == set(scenarios())
+    assert all(row.unit and row.span.endswith(" s") for row in rows)
+
+
+def test_where_the_model_says_nothing_against_itself_it_keeps_to_its_goals():
+    inside = [row for row in table() if not row.outside]
+    found = medians(inside)
+    assert len({row.scenario for row in inside}) >= 5
+    assert found["goodput"][0] <= 0.05 and found["queue"][0] <= 0.10
+
+
+def test_causes_have_neither_places_nor_numbers_and_cover_what_is_outside():
+    rows = table()
+    found = causes(rows)
+    assert not any(c.isdigit() for cause in found for c in cause)
+    assert not any("links." in cause or "flows." in cause for cause in found)
+    outside = {row.scenario for row in rows if row.outside}
+    assert {row.scenario for own in found.values() for row in own} == outside
+    counts = [len({row.scenario for row in own}) for own in found.values()]
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1]
