@@ -11,8 +11,10 @@ import matplotlib
 import numpy as np
 from matplotlib import colors
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fluidcc.papers.figure import FLUID, FORMULA, PACKETS, Curve, Panel, Printed, Recipe
 from fluidcc.plot import house_style
@@ -86,11 +88,22 @@ def _panel(
     ax.set_xlabel(panel.xlabel)
     ax.set_ylabel(panel.ylabel)
     ax.set_ylim(*panel.ylim)
+    for axis in (ax.xaxis, ax.yaxis):
+        _few_ticks(axis)
     places = {x for curve in panel.curves for x in curve.x.tolist()}
     if len(places) == 1 and panel.field is None:
         ax.set_xticks(list(places))
         ax.margins(x=1.0)
     return entries
+
+
+def _few_ticks(axis: Axis) -> None:
+    """Ticks at 1, 2 and 5 of each decade on a short logarithmic axis, where others would meet."""
+    low, high = axis.get_view_interval()
+    if axis.get_scale() == "log" and high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
