@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fluidcc.compare import compare as compare
     from fluidcc.errors import Fault as Fault
     from fluidcc.errors import ScenarioError as ScenarioError
+    from fluidcc.errors import SweepStopped as SweepStopped
     from fluidcc.fluid.cpu import fast_cpu as fast_cpu
     from fluidcc.fluid.meshes import Located as Located
     from fluidcc.fluid.meshes import MethodOfSteps as MethodOfSteps
@@ -77,6 +78,10 @@ if TYPE_CHECKING:
     from fluidcc.scenario.paths import replace as replace
     from fluidcc.sweep import Sweep as Sweep
     from fluidcc.sweep import sweep as sweep
+    from fluidcc.sweeps.plan import Progress as Progress
+    from fluidcc.sweeps.run import SweepData as SweepData
+    from fluidcc.sweeps.run import SweepStatus as SweepStatus
+    from fluidcc.sweeps.run import sweep_status as sweep_status
     from fluidcc.voice import Voice as Voice
 
 _MODULES = {
@@ -103,7 +108,7 @@ _MODULES = {
     "bounds.check": ("check_bound", "check_bounds"),
     "bounds.reports": ("BoundReport", "BoundReports"),
     "compare": ("Comparison", "compare"),
-    "errors": ("Fault", "ScenarioError"),
+    "errors": ("Fault", "ScenarioError", "SweepStopped"),
     "fluid.cpu": ("fast_cpu",),
     "fluid.meshes": ("Located", "MethodOfSteps", "Modes", "Sampled", "Uniform"),
     "fluid.simulate": ("Trajectory", "simulate"),
@@ -118,6 +123,8 @@ _MODULES = {
     "scenario.files": ("dumps", "load", "loads"),
     "scenario.paths": ("number_at", "paths", "replace"),
     "sweep": ("Sweep", "sweep"),
+    "sweeps.plan": ("Progress",),
+    "sweeps.run": ("SweepData", "SweepStatus", "sweep_status"),
     "voice": ("Voice",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -29,6 +29,13 @@ class ScenarioError(ValueError):
         super().__init__("\n".join(map(str, self.faults)))
 
 
+class SweepStopped(RuntimeError):
+    """A sweep ended before all points were done; what is finished is kept, where it has a folder.
+
+    The message says why, what is kept, and what to do; the same call goes on from there.
+    """
+
+
 def nearest(
     name: str, names: Sequence[str], count: int = 3, *, least: float = 0.6
 ) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.folders import whole
+
 if TYPE_CHECKING:
     import xarray
 
@@ -73,11 +75,16 @@ def write(
     """Write a dataset as netCDF or CSV, by the ending of `path`.
 
     In CSV the dimensions `rows` run over lines, all others over columns; the attributes come first,
-    in lines that start with #.
+    in lines that start with #. What was there before is replaced when all is written.
     """
-    dataset = dataset.assign_attrs({**dataset.attrs, **attributes})
+    with whole(path) as part:
+        _write(dataset.assign_attrs({**dataset.attrs, **attributes}), part, rows)
+
+
+def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
     if path.suffix == ".nc":
-        dataset.to_netcdf(path, engine="h5netcdf", invalid_netcdf=False)
+        # in memory first: where a disk is full the library for HDF5 crashes
+        path.write_bytes(dataset.to_netcdf(engine="h5netcdf", invalid_netcdf=False))
         return
     with path.open("w", newline="", encoding="utf-8") as file:
         for name, value in dataset.attrs.items():

@@ -1,37 +1,23 @@
 """One verb over a grid of parameters; a point that fails is labelled and the rest goes on."""
 
 import dataclasses
-import itertools
+import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
-import numpy as np
 import xarray as xr
 
-from fluidcc.fluid.status import Status
 from fluidcc.network import Network
-from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
-from fluidcc.scenario.reader import got
-
-
-@dataclasses.dataclass(frozen=True)
-class Point:
-    """One point of a sweep: what was set, what came out, and why nothing came out."""
-
-    set: Mapping[str, Any]
-    result: Any = None
-    message: str = ""
-
-    def told(self) -> str:
-        """Where the point failed and why, in one line."""
-        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
-        return f"failed at {place}: {'; '.join(self.message.splitlines())}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result's own dictionary with what was set."""
-        if self.result is None:
-            return {"set": dict(self.set), "status": "failed", "message": self.message}
-        return {"set": dict(self.set), **self.result.to_dict()}
+from fluidcc.sweeps.grid import Grid
+from fluidcc.sweeps.identity import name_of
+from fluidcc.sweeps.job import GRID_VERBS, of_point
+from fluidcc.sweeps.plan import Clock, Progress
+from fluidcc.sweeps.point import Point as Point
+from fluidcc.sweeps.point import evaluated
+from fluidcc.sweeps.point import failure as failure
+from fluidcc.sweeps.run import SweepData, sweep_in_chunks
+from fluidcc.sweeps.table import dataset, join
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,42 +42,8 @@ class Sweep:
 
         Raises ValueError if every point failed.
         """
-        sound = [p.result.to_dataset() for p in self.points if p.result is not None]
-        if not sound:
-            raise ValueError(f"every point failed: {self.points[0].message}")
-        numbered = [_numbered(d) for d in sound]
-        labels = {d: _longest(numbered, d) for data in numbered for d in data.dims}
-        results = iter(numbered)
-        blank = _emptied(numbered[0])
-        padded = [
-            _padded(next(results) if p.result is not None else blank, labels) for p in self.points
-        ]
-        joined = xr.concat(
-            padded, dim="point", data_vars="all", coords="different", compat="equals",
-            join="exact", combine_attrs="drop_conflicts",
-        )  # fmt: skip
-        for name in ("status", "message"):  # of single points, told by the variables below
-            joined.attrs.pop(name, None)
-        joined["status"] = ("point", [_status(p) for p in self.points])
-        joined["message"] = ("point", [_message(p) for p in self.points])
-        return self._gridded(joined)
-
-    def _gridded(self, joined: xr.Dataset) -> xr.Dataset:
-        """The points laid out over the axes."""
-        shape = [len(values) for values in self.axes.values()]
-        variables = {}
-        for name, variable in joined.variables.items():
-            if "point" in variable.dims:
-                first = variable.transpose("point", ...)
-                dims = (*self.axes, *first.dims[1:])
-                values = first.values.reshape(*shape, *first.shape[1:])
-                variables[name] = (dims, values, variable.attrs)
-            else:
-                variables[name] = variable
-        for name, values in self.axes.items():
-            variables[name] = (name, list(values), {"units": self.units[name]})
-        out = xr.Dataset(variables, attrs=joined.attrs)
-        return out.set_coords([*self.axes, *(n for n in joined.coords if n in variables)])
+        table = join([of_point(point, number) for number, point in enumerate(self.points)])
+        return dataset(Grid(self.axes, self.units), table)
 
     def __repr__(self) -> str:
         lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]
@@ -99,14 +51,50 @@ class Sweep:
         return "\n".join(lines)
 
 
+@overload
 def sweep(
     net: Network,
     over: Mapping[str, Iterable[Any]],
     verb: Callable[[Network], Any],
     *,
-    progress: Callable[[float], None] | None = None,
-) -> Sweep:
+    progress: Callable[[Progress], None] | None = None,
+) -> Sweep: ...
+
+
+@overload
+def sweep(
+    net: Network,
+    over: Mapping[str, Iterable[Any]],
+    verb: Callable[..., Any],
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> SweepData: ...
+
+
+def sweep(
+    net: Network,
+    over: Mapping[str, Iterable[Any]],
+    verb: Callable[..., Any],
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Sweep | SweepData:
     """Apply a verb at every point of a grid.
+
+    Without `folder`, `workers` and `scheduler` this goes on in the calling process, point by
+    point, and gives the results themselves. With any of them the grid is done in chunks of some
+    seconds each, by processes or a cluster, and what comes back is labelled numbers: the same to
+    the last bit however they were computed, on processors of one kind.
+
+    In a folder every finished chunk is kept. Whatever ends a sweep, the same call goes on from
+    there; a folder that has another sweep, or one of other code, is refused. Random numbers follow
+    from the `seeds` of the verb, which are the same at every point (common random numbers): a point
+    is what the verb gives for `replace(net, ...)` alone.
 
     Parameters
     ----------
@@ -115,79 +103,51 @@ def sweep(
     over
         Values by path; the grid is their product. Text stands for quantities with units.
     verb
-        Function of a network that returns a result, such as `equilibrium`.
+        Function of a network that returns a result, such as `equilibrium` or
+        ``functools.partial(simulate_packets, until=60, seeds=range(5))``; or `stability_map`,
+        which does many points at once. In chunks it is a function that a new process can import,
+        and its options are plain values.
+    folder
+        Where finished chunks are kept.
+    workers
+        How many processes work; as many as there are processors for None, none but the calling one
+        for 0. A script that calls this with workers does so under ``if __name__ == "__main__":``.
+    scheduler
+        Address of a Dask scheduler, ``tcp://host:8786``, whose workers do the chunks
+        (`fluidcc.sweeps.cluster` says how to start some).
     progress
-        Called with the finished share after each point.
+        Called with a `Progress`, the finished share, after each point or chunk.
 
     Raises
     ------
     ScenarioError
         If a path or a value's unit is wrong. What fails at single points is in `failed`.
+    ValueError
+        If the verb is of no use in chunks, or the folder is not one for this sweep.
+    SweepStopped
+        If the sweep ended early: no space left, processes that die, a cluster that is gone.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> curve = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium)
+    >>> curve.to_dataset()["queue"].sel(link="bottleneck").values.round(1)
+    array([170.8, 194.4])
     """
-    check_paths(net, over)
-    axes = {path: tuple(value_at(net, path, v) for v in values) for path, values in over.items()}
-    described = {path: info_at(net, path) for path in axes}
-    units = {path: info.unit if info else "1" for path, info in described.items()}
-    grid = list(itertools.product(*axes.values()))
-    points = []
-    for k, values in enumerate(grid):
-        points.append(_point(net, dict(zip(axes, values, strict=True)), verb))
+    if workers is not None and workers < 0:
+        raise ValueError(f"workers: expected a whole number of at least 0, got {workers!r}")
+    grid = Grid.of(net, over)
+    chunked = (folder, workers, scheduler) != (None, None, None)
+    if chunked or name_of(verb) in GRID_VERBS:
+        return sweep_in_chunks(
+            net, grid, verb, folder=None if folder is None else Path(folder),
+            workers=workers if chunked else 0, scheduler=scheduler, progress=progress,
+        )  # fmt: skip
+    clock, points = Clock(len(grid)), []
+    for changes in grid.points():
+        points.append(evaluated(net, changes, verb))
+        now = clock.passed(1, int(bool(points[-1].message)))
         if progress is not None:
-            progress((k + 1) / len(grid))
-    return Sweep(axes, units, tuple(points))
-
-
-def _point(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]) -> Point:
-    try:
-        result = verb(replace(net, changes))
-    except Exception as error:  # whatever goes wrong at one point must not end the others
-        return Point(changes, None, str(error) or type(error).__name__)
-    return Point(changes, result, failure(result))
-
-
-def failure(result: Any) -> str:
-    """Why a result is not sound, by what it says or the status it carries; empty if it is.
-
-    That a network has no equilibrium, no cycle or no root is an answer.
-    """
-    if told := getattr(result, "failure", ""):
-        return str(told)
-    status = getattr(getattr(result, "fluid", result), "status", None)
-    if isinstance(status, Status) and status is not Status.ok:
-        return status.advice
-    if status in ("incomplete", "infeasible", "unbounded", "unknown"):  # of a search
-        return str(result.message)
-    runs = getattr(result, "packets", result)
-    return runs.message if getattr(runs, "missing", ()) else ""
-
-
-def _numbered(data: xr.Dataset) -> xr.Dataset:
-    """The dataset with a label for every place along every dimension."""
-    bare = {d: np.arange(n) for d, n in data.sizes.items() if d not in data.coords}
-    return data.assign_coords(bare)
-
-
-def _longest(datasets: list[xr.Dataset], dim: Any) -> np.ndarray:
-    return max((d[dim].values for d in datasets if dim in d.dims), key=len)
-
-
-def _padded(data: xr.Dataset, labels: Mapping[Any, np.ndarray]) -> xr.Dataset:
-    """The dataset extended to the given labels: by NaN, by empty text."""
-    fill = {n: "" if v.dtype.kind in "OUS" else np.nan for n, v in data.variables.items()}
-    return data.reindex({d: labels[d] for d in data.dims}, fill_value=fill)
-
-
-def _emptied(data: xr.Dataset) -> xr.Dataset:
-    """NaN in place of every number."""
-    return data.map(lambda v: v.where(False) if v.dtype.kind in "if" else v, keep_attrs=True)
-
-
-def _status(point: Point) -> str:
-    if point.result is None:
-        return "failed"
-    status = getattr(getattr(point.result, "fluid", point.result), "status", "")
-    return status.name if isinstance(status, Status) else str(status)
-
-
-def _message(point: Point) -> str:
-    return point.message or str(getattr(point.result, "message", ""))
+            progress(now)
+    return Sweep(grid.axes, grid.units, tuple(points))

@@ -36,6 +36,7 @@ from fluidcc.cli.options import (
 from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import advise, deliver, evaluate, progress, told
 from fluidcc.cli.slopes import gradient, sensitivity
+from fluidcc.cli.sweep import sweep
 
 app = typer.Typer(
     name="fluidcc",
@@ -206,6 +207,7 @@ def cycle(
 app.command()(gradient)
 app.command()(sensitivity)
 app.command()(optimize)
+app.command()(sweep)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.folders import kept_in
+from fluidcc.folders import keep_compiled
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -71,10 +71,11 @@ def prepare(
     out: Path | None = None,
     plot: Path | None = None,
     fast_cpu: bool = False,
+    most: int = _MOST,
 ) -> Task:
     """Read the options that most commands share; what is wrong with them goes to `faults`.
 
-    Without a scenario there is no network, and nothing to change.
+    Without a scenario there is no network, and nothing to change. `most` is the largest grid.
     """
     begin(fast_cpu)
     typed = {path: value_of(text) for path, text in _split("--set", changes or (), faults).items()}
@@ -87,30 +88,18 @@ def prepare(
     net = loaded
     if loaded is not None and typed:
         net = faults.catch(replace, loaded, typed, where="--set")
-    axes = _grid(over or (), net or loaded, faults)
+    axes = _grid(over or (), net or loaded, faults, most)
     _check_files(out, plot, faults)
     return Task(net, typed, axes, json, out, plot)
 
 
 def begin(fast_cpu: bool) -> None:
     """Prepare JAX for a command, before it is imported."""
-    _keep_compiled()
+    keep_compiled()
     if fast_cpu:
         from fluidcc.fluid.cpu import fast_cpu as switch_on
 
         switch_on()
-
-
-def _keep_compiled() -> None:
-    """Let JAX find what an earlier command compiled; call it before JAX is imported."""
-    folder = kept_in("jax")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 def value_of(text: str) -> Any:
@@ -135,19 +124,24 @@ def _split(option: str, texts: Iterable[str], faults: Faults) -> dict[str, str]:
     return out
 
 
-def _grid(over: Sequence[str], net: "Network | None", faults: Faults) -> dict[str, list[Any]]:
+def _grid(
+    over: Sequence[str], net: "Network | None", faults: Faults, most: int
+) -> dict[str, list[Any]]:
     """The axes of ``--over``: path to values."""
     texts = _split("--over", over, faults)
     if net is None:
         return {}
-    axes = {path: faults.catch(_axis, net, path, text) or [] for path, text in texts.items()}
+    axes = {path: faults.catch(_axis, net, path, text, most) or [] for path, text in texts.items()}
     points = math.prod(map(len, axes.values()))
-    if points > _MOST:
-        faults.add("--over", "", f"a grid of at most {_MOST} points", f"{points} points")
+    if points > most:
+        expected = f"a grid of at most {most} points"
+        if most == _MOST:
+            expected += ", or `fluidcc sweep` for more"
+        faults.add("--over", "", expected, f"{points} points")
     return axes
 
 
-def _axis(net: "Network", path: str, text: str) -> list[Any]:
+def _axis(net: "Network", path: str, text: str, most: int) -> list[Any]:
     """The values of ``A:B:STEP`` (both ends included) or ``v1,v2,...``."""
     from fluidcc.scenario.paths import check_paths, value_at
 
@@ -169,8 +163,8 @@ def _axis(net: "Network", path: str, text: str) -> list[Any]:
     _judge(net, path, [low, high])
     first, last, gap = (Fraction(str(v)) for v in values)  # exact, so that no end is lost
     count = int((last - first) / gap) + 1
-    if count > _MOST:
-        raise fault(f"at most {_MOST} points")
+    if count > most:
+        raise fault(f"at most {most} points")
     steps = [first + k * gap for k in range(count)]
     return [int(v) if v.denominator == 1 else float(v) for v in steps]
 

@@ -21,7 +21,7 @@ Results = Annotated[
 
 
 def _bench(results: Path | None, quick: bool) -> "Bench":
-    from fluidcc.papers.lab import processors
+    from fluidcc.machine import processors
     from fluidcc.papers.making import Bench
     from fluidcc.papers.store import Store
 

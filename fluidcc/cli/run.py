@@ -55,7 +55,10 @@ def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
         shown = bar.add_task(f"{doing} (compiling first)", total=1.0)
 
         def show(share: float) -> None:
-            bar.update(shown, completed=share, description=doing)
+            from fluidcc.sweeps.plan import Progress
+
+            words = f"{doing}: {share!r}" if isinstance(share, Progress) else doing
+            bar.update(shown, completed=share, description=words)
 
         yield show
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 
 
@@ -23,6 +24,30 @@ def over_batch(
     if block is None:
         return jax.vmap(each)((y0, args[0]))
     return lax.map(each, (y0, args[0]), batch_size=None if block == 1 else block)
+
+
+def over_blocks(
+    function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any, block: int
+) -> Any:
+    """`function(y0, args)`; a batch in equal blocks of at most `block` trajectories, one after the
+    other.
+
+    The last block is filled up with trajectories of the batch, so that one shape is compiled.
+    """
+    if not batched or y0.shape[0] <= block:
+        return function(y0, args)
+    total = y0.shape[0]
+    count = -(-total // block)
+    size = -(-total // count)
+    fill = count * size - total
+
+    def cut(leaf: Array) -> Array:
+        leaf = jnp.concatenate([leaf, leaf[:fill]]) if fill else leaf
+        return leaf.reshape(count, size, *leaf.shape[1:])
+
+    y0, first = jax.tree.map(cut, (y0, args[0]))
+    found = lax.map(lambda pair: function(pair[0], type(args)(pair[1], *args[1:])), (y0, first))
+    return jax.tree.map(lambda v: v.reshape(count * size, *v.shape[2:])[:total], found)
 
 
 def sequential(function: Callable[..., Any], *args: Any) -> Any:

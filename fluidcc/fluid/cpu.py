@@ -1,8 +1,9 @@
 """Compile whole integration loops into one function on the CPU.
 
-XLA's CPU backend does this only for loops with a small state, unless an option says otherwise
-that is read once, when the first backend starts. The option is undocumented; without it the
-results are the same and the loops are slower.
+Up to JAX 0.11 the CPU compiler does this only for loops that touch little memory in a pass,
+unless an option says otherwise that is read once, when the first backend starts; from 0.12 on it
+does so by itself. The option is undocumented; without it the results are the same and the loops
+are slower.
 """
 
 import os

@@ -1,6 +1,7 @@
 """From a delay equation as a user writes it, on PyTrees, to a system on flat arrays."""
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,24 +30,39 @@ def shapes_of(tree: Any) -> Shapes:
     return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 
 
+@functools.lru_cache(maxsize=256)
 def unraveler(shapes: Shapes) -> Callable[[Array], Any]:
-    """Function from a flat array to the PyTree of these shapes."""
+    """Function from a flat array to the PyTree of these shapes, in the type of the array.
+
+    It is the same function for the same shapes.
+    """
     structure, leaves = shapes
-    example = [jnp.zeros(shape, dtype) for shape, dtype in leaves]
-    return ravel_pytree(jax.tree.unflatten(structure, example))[1]
+    ends = list(itertools.accumulate(_size(shape) for shape, _ in leaves))
+
+    def unravel(flat: Array) -> Any:
+        parts = [
+            flat[end - _size(shape) : end].reshape(shape)
+            for (shape, _), end in zip(leaves, ends, strict=True)
+        ]
+        return jax.tree.unflatten(structure, parts)
+
+    return unravel
 
 
-def as_state(tree: Any) -> Any:
-    """A PyTree of numbers as one of double-precision arrays."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), tree)
+def as_state(tree: Any, dtype: Any = float) -> Any:
+    """A PyTree of numbers as one of arrays of floats, of double precision unless said."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
 
 
-def ravel_like(tree: Any, shapes: Shapes, name: str) -> Array:
+def ravel_like(tree: Any, shapes: Shapes, name: str, dtype: Any = float) -> Array:
     """Flat array of what a user's function returned; raises ValueError where it is not like y."""
-    tree = as_state(tree)
-    got, wanted = shapes_of(tree), shapes
+    tree = as_state(tree, dtype)
+    got, wanted = (
+        (structure, [shape for shape, _ in leaves])
+        for structure, leaves in (shapes_of(tree), shapes)
+    )
     if got != wanted:
-        describe = lambda s: jax.tree.unflatten(s[0], [shape for shape, _ in s[1]])  # noqa: E731
+        describe = lambda s: jax.tree.unflatten(*s)  # noqa: E731
         raise ValueError(
             f"{name} must return shapes {describe(wanted)} like y, got {describe(got)}"
         )
@@ -114,7 +130,7 @@ class _Equation:
         if self.mode_tree is not None:
             extra.append(self.mode_tree(mode[: self.mode_size]))
         dy = self.field(t, self.tree(y), self.delayed(z), args.params, *extra)
-        return ravel_like(dy, self.y_shapes, "field"), inputs
+        return ravel_like(dy, self.y_shapes, "field", y.dtype), inputs
 
     def slope(self, t: Array, y: Array, z: Array, args: Arguments, mode: Array) -> Array:
         """dy/dt."""
@@ -124,7 +140,7 @@ class _Equation:
         """All lags; `look` is for lags that depend on the past, which these do not."""
         del look
         values = [
-            jnp.asarray(lag(t, self.tree(y), args.params), float) for lag in self.lag_functions
+            jnp.asarray(lag(t, self.tree(y), args.params), y.dtype) for lag in self.lag_functions
         ]
         for i, value in enumerate(values):
             if value.shape:

@@ -10,8 +10,8 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from fluidcc.fluid import located, method_of_steps, refine, uniform
-from fluidcc.fluid.batches import over_batch, sequential
+from fluidcc.fluid import located, method_of_steps, refine, room, uniform
+from fluidcc.fluid.batches import over_batch, over_blocks, sequential
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import Args, System, history_look
@@ -19,8 +19,11 @@ from fluidcc.fluid.system import Args, System, history_look
 TRACED_SLOTS = 1 << 10
 TRACED_STEPS = 1 << 14
 MOST_STEPS = 1 << 22
-BLOCK = 64
-"""Trajectories stepped side by side in a batch: as many as keep their rings in the cache."""
+FEWEST_LANES, MOST_LANES = 8, 64
+"""How many trajectories of a batch are stepped side by side, at least and at most."""
+CACHED = 1 << 19
+"""Bytes of the cache that their histories should fit in."""
+_COPIES = 2  # of the history: that of the run, and the empty one that it began with
 
 
 class Trajectory(NamedTuple):
@@ -104,7 +107,35 @@ def _first_lags(system: System, y0: Array, t0: Array, args: Args, batched: bool)
     return over_batch(lags, batched, y0, args, None)
 
 
-@functools.partial(jax.jit, static_argnames=("system", "slots", "batched"))
+def _first(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
+    """State at t0 and parameters of one trajectory."""
+    if not batched:
+        return y0, args
+    return y0[0], type(args)(jax.tree.map(lambda leaf: leaf[0], args[0]), *args[1:])
+
+
+def _record_size(system: System, y0: Array, t0: Any, args: Args) -> int:
+    """Number U of columns of the record; a slow probe, once per structure."""
+    if system.record is None:
+        return y0.size
+    leaves, structure = jax.tree.flatten((y0, t0, args))
+    shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    return _probed_size(system, structure, shapes)
+
+
+@functools.lru_cache(maxsize=256)
+def _probed_size(system: System, structure: Any, shapes: tuple) -> int:
+    y0, t0, args = jax.tree.unflatten(structure, [jnp.zeros(*shape) for shape in shapes])
+    return system.record_size(y0, t0, args)
+
+
+def _lanes(ring: int) -> int:
+    """How many trajectories whose history takes so many bytes to step side by side."""
+    fit = max(CACHED // ring, FEWEST_LANES)
+    return min(1 << (fit.bit_length() - 1), MOST_LANES)
+
+
+@functools.partial(jax.jit, static_argnames=("system", "slots", "lanes", "batched", "single"))
 def _uniform(
     system: System,
     y0: Array,
@@ -115,12 +146,22 @@ def _uniform(
     args: Args,
     *,
     slots: int,
+    lanes: int,
     batched: bool,
+    single: bool,
 ) -> uniform.Saved:
-    def single(y0: Array, args: Args) -> uniform.Saved:
-        return uniform.integrate(system, y0, t0, t1, step, ts, args, slots)
+    def solve(y0: Array, args: Args) -> uniform.Saved:
+        return uniform.integrate(system, y0, t0, t1, step, ts, args, slots, batched)
 
-    return over_batch(single, batched, y0, args, BLOCK)
+    def converted(leaf: Any) -> Any:
+        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        return jnp.asarray(leaf, jnp.float32) if floats else leaf
+
+    if single:
+        y0, args = jax.tree.map(converted, (y0, args))
+    saved = over_blocks(solve, batched, y0, args, lanes)
+    double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
+    return saved._replace(**double)
 
 
 def _on_uniform(
@@ -135,11 +176,22 @@ def _on_uniform(
 ) -> Trajectory:
     """On a uniform mesh; the ring grows until it suffices, where that can be seen."""
     step, every = number(mesh.step), ts is None
-    if ts is None:
-        if not known(step, t0, t1):
-            raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
-        count = int(np.ceil(float((t1 - t0) / step) - 1e-9))
-        ts = jnp.minimum(t0 + step * jnp.arange(count + 1, dtype=float), t1)
+    if mesh.single and (system.events is not None or system.record is not None):
+        raise ValueError(
+            "Uniform(single=True) is for smooth equations: expected a field without inputs and "
+            "modes, got one with events, or a network; leave single out"
+        )
+    one_y0, one_args = _first(y0, args, batched)
+    width = _record_size(system, one_y0, t0, one_args)
+    if ts is not None:
+        times = ts.size
+    elif known(step, t0, t1):
+        times = int(np.ceil(float((t1 - t0) / step) - 1e-9)) + 1
+    else:
+        raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
+    trajectories = y0.shape[0] if batched else 1
+    kept = 8.0 * trajectories * times * (2 * y0.shape[-1] + width)
+    number_size = 4 if mesh.single else 8
     slots = power_of_two(mesh.slots or TRACED_SLOTS)
     if mesh.slots is None:
         lags = _first_lags(system, y0, t0, args, batched)
@@ -148,7 +200,20 @@ def _on_uniform(
             longest = float(jnp.max(usable, initial=0.0) / step)
             slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
     while True:
-        run = functools.partial(_uniform, slots=slots, batched=batched)
+        row = 2 * width * number_size
+        lanes = min(_lanes(slots * row), trajectories)
+        room.require(
+            kept + _COPIES * slots * row * lanes,
+            f"uniform steps: a history of {slots} nodes x {width} numbers for {lanes} trajectories "
+            f"side by side, and {times} saved times for {trajectories},",
+            "take a larger step, a smaller buffer (it bounds the longest round trip), fewer saved "
+            "times, or fewer trajectories at once",
+        )
+        if ts is None:
+            ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
+        run = functools.partial(
+            _uniform, slots=slots, lanes=lanes, batched=batched, single=mesh.single
+        )
         saved = run(system, y0, t0, t1, step, ts, args)
         if mesh.slots is not None or not known(saved.status):
             break
@@ -243,7 +308,15 @@ def _on_located(
     elif not refined and known(t0, t1, step):
         capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
     options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
+    one_y0, one_args = _first(y0, args, batched)
+    recorded = 0 if system.record is None else _record_size(system, one_y0, t0, one_args)
+    columns = recorded + one_y0.size
     while True:
+        room.require(
+            8.0 * capacity * (4 * columns + 2),
+            f"located steps: {capacity} nodes x {columns} numbers",
+            "take a larger step or tolerance, a shorter run, or a lower max_steps",
+        )
         run, times, states, records = _located(
             system, y0, t0, t1, settings, ts, args, capacity=capacity, **options
         )

@@ -4,7 +4,6 @@ import concurrent.futures
 import contextlib
 import functools
 import itertools
-import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fluidcc.machine import threads as most_threads
 from fluidcc.network import Network
 from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import PacketRuns
@@ -266,7 +266,7 @@ def simulate_packets(
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
     watch = _Watch(len(chosen), until)
-    workers = min(threads or os.cpu_count() or 1, len(chosen))
+    workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [
             pool.submit(_run, task, seed, watch, k, *((file, built) if k == 0 else (None, [])))

@@ -1,13 +1,13 @@
 """Performs the experiments that figures and claims are made from, and keeps what they gave."""
 
 import concurrent.futures
-import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.bounds.check import check_bound
 from fluidcc.fluid.simulate import simulate
+from fluidcc.machine import processors
 from fluidcc.network import Network
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.run import simulate_packets
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float], None]
 _FEW_FLOWS = 12
-
-
-def processors() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Lab:

@@ -4,34 +4,18 @@ The name of a file is the hash of the scenario in full, of the options and of th
 the result; a result of other code is never found. A file is written under another name first.
 """
 
-import functools
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fluidcc.folders import SHOWING, fingerprint, whole
 from fluidcc.results import plain, to_json
 
-_SHOWING = ("cli", "pictures", "papers", "optimize")  # follows from results, not they from it
-_APART = {"packets": (*_SHOWING, "fluid", "analysis", "bounds"), "fluid": _SHOWING,
-          "bounds": _SHOWING}  # fmt: skip
-_BESIDE = ("jax", "numba", "numpy", "scipy", "sympy")
-
-
-@functools.cache
-def _fingerprint(kind: str) -> str:
-    """Hash of the sources and of the packages that results of a kind follow from."""
-    home, digest = Path(__file__).parents[1], hashlib.sha256()
-    digest.update("".join(f"{name} {version(name)}\n" for name in _BESIDE).encode())
-    for file in sorted(home.rglob("*.py")):
-        place = file.relative_to(home)
-        if place.parts[0] not in (*_APART[kind], "_bundled") or place.name == "lab.py":
-            digest.update(place.as_posix().encode() + file.read_bytes())
-    return digest.hexdigest()
+_APART = {"packets": (*SHOWING, "fluid", "analysis", "bounds"), "fluid": SHOWING,
+          "bounds": SHOWING}  # fmt: skip
+_LAB = Path(__file__).with_name("lab.py")  # decides what is kept of a result
 
 
 class Store:
@@ -43,7 +27,8 @@ class Store:
 
     def _file(self, kind: str, about: Mapping[str, Any]) -> Path:
         text = json.dumps(plain(about), sort_keys=True)
-        name = hashlib.sha256(f"{_fingerprint(kind)}{text}".encode()).hexdigest()[:32]
+        code = fingerprint(*_APART[kind]).encode() + _LAB.read_bytes()
+        name = hashlib.sha256(code + text.encode()).hexdigest()[:32]
         return self.folder / f"{kind}-{name}.json"
 
     def has(self, kind: str, about: Mapping[str, Any]) -> bool:
@@ -69,10 +54,7 @@ class Store:
             found = None
         if found is None:
             text = to_json(make())
-            with tempfile.NamedTemporaryFile(
-                "w", dir=self.folder, suffix=".part", delete=False, encoding="utf-8"
-            ) as part:
-                part.write(text)
-            os.replace(part.name, file)
+            with whole(file) as part:
+                part.write_text(text, encoding="utf-8")
             found = json.loads(text)
         return found

@@ -227,11 +227,11 @@ def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
         if not eqx.is_array_like(present) or isinstance(present, bool):
             expected = "the path of a number that the scenario has, as the value is traced"
             raise ScenarioError([Fault("", path, expected, got(present))])
-        if field == "n" and jnp.ndim(value) == 0:
+        if jnp.ndim(present) == 1 and jnp.ndim(value) == 0 and jnp.size(present) == 1:
+            value = jnp.reshape(value, (1,))
+        elif field == "n" and jnp.ndim(value) == 0:
             present = jnp.asarray(present, float)
             value = present * (value / jnp.sum(present))
-        elif jnp.ndim(present) == 1 and jnp.ndim(value) == 0 and jnp.size(present) == 1:
-            value = jnp.reshape(value, (1,))
         net = eqx.tree_at(lambda tree, s=steps, f=field: getattr(_walk(tree, s), f), net, value)
     return net
 

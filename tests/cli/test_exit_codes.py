@@ -132,7 +132,7 @@ def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
         (["equilibrium", SLOW, "--over", "flow.n=1:1e12:1"], ["flow.n: expected at most 100000"]),
         (
             ["equilibrium", SLOW, "--over", "flow.n=1:1e3:1", "--over", "link.buffer=1:1e3:1"],
-            ["--over: expected a grid of at most 100000 points, got 1000000 points"],
+            ["a grid of at most 100000 points, or `fluidcc sweep` for more, got 1000000 points"],
         ),
         (["equilibrium", SLOW, "--over", "link.queue.pole=capacty"], ["did you mean 'capacity'?"]),
         (["equilibrium", SLOW, "--over", "link.delay=,"], ["A:B:STEP or v1,v2"]),

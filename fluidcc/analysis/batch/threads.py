@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fluidcc.analysis.linear import Array
+from fluidcc.machine import threads
 
 
 def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:
     """What a function makes of each block of up to `size` of `count` things, in order."""
     parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(function, parts))
 
 

@@ -1,0 +1,206 @@
+"""Uniform steps against the same scheme in C: ratios, all contestants in one process.
+
+Run with `uv run python benchmarks/cpu.py` (a C compiler must be there; it says so where none is).
+TCP under RED with a lag that depends on the queue, h = R/64, by `fc.solve_dde` and by `tcp_red.c`,
+scalar for one trajectory and with 8 or 32 trajectories side by side in batches: the fastest of its
+builds counts. Before anything is timed both must agree to 1e-12, single precision to 1e-6. Times
+are minima over interleaved repetitions, compilation excluded, all on one core; each line is the
+median over rounds, with the least and the largest. `--network` adds `fc.simulate`'s own model of
+the same network, `--plot FILE.png` draws how cost grows. JiTCDDE: `integrate.py`.
+"""
+
+import argparse
+import os
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from handwritten import STEP, Case, build, compiler
+
+import fluidcc as fc
+
+WIDE = "-mprefer-vector-width=512"
+ROUNDS = 5
+
+
+class Row(NamedTuple):
+    """One line of the table: trajectories, classes, steps, repetitions, goals."""
+
+    lanes: int
+    classes: int
+    steps: int
+    repetitions: int
+    goal: float
+    single_goal: float | None = None
+
+
+ROWS = (
+    Row(1, 1, 4096, 40, 1.8),
+    Row(1024, 1, 64, 30, 3.0, 2.0),
+    Row(16384, 1, 32, 7, 3.0, 2.0),
+    Row(1024, 3, 32, 30, 3.5),
+    Row(1024, 10, 16, 20, 3.5),
+)
+
+
+def seconds(function: Any) -> float:
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def least(contestants: dict[str, Any], repetitions: int) -> dict[str, float]:
+    """Least seconds of each, in turn."""
+    best = dict.fromkeys(contestants, np.inf)
+    for _ in range(repetitions):
+        for name, function in contestants.items():
+            best[name] = min(best[name], seconds(function))
+    return best
+
+
+def rivals(case: Case, steps: int, real: str = "double") -> dict[str, Any]:
+    """Runs of the loop in C, by its build."""
+    lanes = (1,) if case.lanes == 1 else (8, 32)
+    kind = np.float64 if real == "double" else np.float32
+    found = {}
+    for side in lanes:
+        for flags in ((), (WIDE,)):
+            try:
+                loop = build(case.classes, side, real, *flags)
+            except OSError:  # a library that does not load
+                continue
+            found[f"{real} {side} {' '.join(flags)}"] = lambda loop=loop: case.by_hand(
+                loop, steps, real=kind
+            )
+    return found
+
+
+def check(case: Case, steps: int) -> tuple[float, float]:
+    """Largest relative difference to the loop in C along a run; that of single precision."""
+    loop = build(case.classes, 1 if case.lanes == 1 else 32, "double")
+    p, right = case.numbers(), case.by_hand(loop, steps, 8)
+    found = [case.states(case.ours(steps, 8, single=single)(p)) for single in (False, True)]
+    double, single = (float(np.max(np.abs(v / right - 1.0))) for v in found)
+    if double > 1e-12 or single > 1e-6:
+        raise SystemExit(f"runs differ from the loop in C by {double:.1e}, {single:.1e} (single)")
+    return double, single
+
+
+def measure(row: Row) -> None:
+    """Print the ratios of one row."""
+    case = Case(row.lanes, row.classes)
+    double, single = check(Case(min(row.lanes, 64), row.classes), 2560)
+    p = case.numbers()
+    by_hand = rivals(case, row.steps)
+    runs = dict(by_hand)
+    runs |= {f"single {k}": f for k, f in rivals(case, row.steps, "float").items()}
+    for name, option in (("ours", False), ("ours, single", True)):
+        solve = case.ours(row.steps, single=option)
+        runs[name] = lambda solve=solve: solve(p)
+    least(runs, 1)
+    ratios: dict[str, list[float]] = {"ours": [], "ours, single": [], "single to single": []}
+    for _ in range(ROUNDS):
+        best = least(runs, row.repetitions)
+        rival = min(best[name] for name in by_hand)
+        narrow = min(t for name, t in best.items() if name.startswith("single"))
+        ratios["ours"].append(best["ours"] / rival)
+        ratios["ours, single"].append(best["ours, single"] / rival)
+        ratios["single to single"].append(best["ours, single"] / narrow)
+    print(f"{row.lanes} trajectories, {row.classes} classes; agree to {double:.0e}, {single:.0e}")
+    told("double precision / C in double", ratios["ours"], row.goal)
+    told("single precision / C in double", ratios["ours, single"], row.single_goal)
+    told("single precision / C in single, sums compensated", ratios["single to single"], None)
+
+
+def told(name: str, ratios: list[float], goal: float | None) -> None:
+    """Print the median of some ratios, their range and the goal."""
+    wanted = "" if goal is None else f"   goal: at most {goal}"
+    middle = float(np.median(ratios))
+    print(
+        f"  {name:50s} {middle:5.2f} ({min(ratios):.2f} to {max(ratios):.2f}){wanted}", flush=True
+    )
+
+
+def network() -> None:
+    """The model that `fc.simulate` makes of such a network, one run, against the scalar loop."""
+    from fluidcc.fluid.integrate import integrate
+    from fluidcc.fluid.network_system import network_system
+    from fluidcc.laws.queue.red import RED
+    from fluidcc.laws.window.reno import Reno
+    from fluidcc.network import Flows, Link, Network
+
+    for classes in (1, 3, 10):
+        case, steps = Case(1, classes), 2048
+        trips = np.linspace(0.1, 0.3, classes) if classes > 1 else np.array([0.2])
+        flows = Flows(Reno(), n=np.full(classes, 60.0 / classes), rtt=trips)
+        red = RED(min_th=100.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
+        net = Network((Link(red, capacity=3750.0, buffer=800.0),), (flows,), rates="mgt")
+        end = STEP * steps
+        system, y0, numbers = network_system(net, until=end)
+        mesh = fc.Uniform(STEP, slots=case.slots)
+        times = np.array([end])
+
+        def run(system=system, y0=y0, numbers=numbers, end=end, mesh=mesh, times=times) -> Any:
+            found = integrate(system, y0, 0.0, end, numbers, mesh=mesh, ts=times)
+            return found.y.block_until_ready()
+
+        runs = {**rivals(case, steps), "ours": run}
+        least(runs, 1)
+        ratios = []
+        for _ in range(ROUNDS):
+            best = least(runs, 7)
+            ratios.append(best.pop("ours") / min(best.values()))
+        told(f"network of {classes} classes, one run / scalar C", ratios, None)
+
+
+def plot(path: str) -> None:
+    """Draw the time of a run over trajectories, steps and classes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    axes = {
+        "trajectories": [(n, Case(n), 64) for n in (64, 256, 1024, 4096, 16384)],
+        "steps": [(n, Case(64), n) for n in (256, 1024, 4096, 16384)],
+        "classes": [(k, Case(256, k), 64) for k in (1, 2, 3, 5, 8, 12)],
+    }
+    figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+    for panel, (name, cases) in zip(panels, axes.items(), strict=True):
+        for single, label in ((False, "double"), (True, "single")):
+            spent = []
+            for _, case, steps in cases:
+                solve, p = case.ours(steps, single=single), case.numbers()
+                solve(p)
+                spent.append(min(seconds(lambda s=solve, p=p: s(p)) for _ in range(7)))
+            sizes = np.array([size for size, _, _ in cases], float)
+            panel.loglog(sizes, np.array(spent) / spent[0], "o-", label=label)
+        panel.loglog(sizes, sizes / sizes[0], "k:", label="proportional")
+        panel.set(xlabel=name, ylabel="time / that of the smallest")
+    panels[0].legend(frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plot", metavar="FILE.png")
+    parser.add_argument("--network", action="store_true")
+    parser.add_argument("--rows", type=int, nargs="*", default=range(len(ROWS)))
+    asked = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # one core, and no thread beside
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    fc.fast_cpu()
+    if asked.plot:
+        plot(asked.plot)
+        return
+    if compiler() is None:
+        print("skipped: no C compiler (cc, gcc or clang) is there to build the rival")
+        return
+    for number in asked.rows:
+        measure(ROWS[number])
+    if asked.network:
+        network()
+
+
+if __name__ == "__main__":
+    main()

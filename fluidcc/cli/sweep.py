@@ -1,0 +1,224 @@
+"""The command `sweep`: a verb over a grid, in chunks that are kept beside the file they go to."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup
+from fluidcc.cli.options import Faults, Task, command_line, prepare, seconds, share, times
+from fluidcc.cli.run import SOME_FAILED, progress, told, written
+from fluidcc.errors import SweepStopped, nearest
+
+if TYPE_CHECKING:
+    from fluidcc.sweeps.run import SweepData, SweepStatus
+
+_MOST = 10_000_000  # points of a grid
+_NAMED = 20  # failed points that are named
+_RUN = ("until", "warmup", "seeds")
+_VERBS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "equilibrium": ("analysis.equilibrium.equilibrium", ()),
+    "stability": ("analysis.stability.stability", ("certify",)),
+    "map": ("analysis.batch.stability_map", ()),
+    "cycle": ("analysis.cycles.verb.cycle", ()),
+    "windows": ("analysis.windows.stationary_windows", ("probability",)),
+    "simulate": ("fluid.simulate.simulate", ("until",)),
+    "packets": ("packets.run.simulate_packets", (*_RUN, "sample")),
+    "compare": ("compare.compare", (*_RUN, "trajectory")),
+}
+"""Verbs by name: where they are, and the options that they take."""
+
+_DEFAULTS = {"until": "60", "warmup": "", "seeds": "5"}
+
+
+def sweep(
+    verb: Annotated[
+        str | None, typer.Argument(metavar="VERB", help=", ".join(_VERBS), show_default=False)
+    ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False),
+    ] = None,
+    over: Over = None, changes: Changes = None, out: Out = None,
+    workers: Annotated[
+        str | None,
+        typer.Option("--workers", metavar="N", help="Processes; one for each core if not told."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster: tcp://host:8786."),
+    ] = None,
+    status: Annotated[
+        bool, typer.Option("--status", help="Tell what is done, failed, missing; run nothing.")
+    ] = False,
+    until: Until = "", warmup: Warmup = "", seeds: Seeds = "",
+    sample: Annotated[
+        str | None, typer.Option("--sample", metavar="TIME", help="Sample packet runs [s].")
+    ] = None,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Prove counts of unstable roots strictly.")
+    ] = False,
+    probability: Annotated[
+        str | None, typer.Option("--probability", metavar="P", help="Of a mark, for windows.")
+    ] = None,
+    trajectory: Annotated[
+        bool,
+        typer.Option("--trajectory/--no-trajectory", help="Integrate the fluid model."),
+    ] = True,
+    json: Json = False, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """A verb over a grid in chunks, by all cores; what is finished is kept in FILE.sweep."""
+    given = {
+        "until": until, "warmup": warmup, "seeds": seeds, "sample": sample, "certify": certify,
+        "probability": probability, "trajectory": not trajectory,
+    }  # fmt: skip
+    with told():
+        faults = Faults()
+        if status and verb is None:
+            _tell_status(_folder(out, faults), json, faults)
+            return
+        task = _prepared(faults, verb, scenario, changes, over, json, out, fast_cpu)
+        options = _options(verb, given, faults)
+        count = _workers(workers, scheduler, faults)
+        folder = _folder(out, faults)
+        if status:
+            _tell_status(folder, json, faults, (task, _verb(str(verb), options)))
+            return
+        faults.finish()
+        found = _swept(task, _verb(str(verb), options), folder, count, scheduler)
+        _deliver(task, found, folder)
+
+
+def _prepared(
+    faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
+    out: Path | None, fast_cpu: bool,
+) -> Task:  # fmt: skip
+    if verb not in _VERBS:
+        close = nearest(verb or "", list(_VERBS), 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        got = "none" if verb is None else f"{verb!r}{hint}"
+        faults.add("sweep", "VERB", f"one of {', '.join(_VERBS)}", got)
+    task = prepare(faults, scenario, changes, over, json, out, None, fast_cpu, most=_MOST)
+    if scenario is None:
+        faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
+    if not over:
+        faults.add("sweep", "", "a grid: --over PATH=A:B:STEP", "none")
+    return task
+
+
+def _folder(out: Path | None, faults: Faults) -> Path:
+    """The folder of the chunks of a file."""
+    if out is None:
+        faults.add("sweep", "", "--out FILE, beside which chunks are kept", "none")
+        faults.finish()
+    return Path(f"{out}.sweep")
+
+
+def _workers(text: str | None, scheduler: str | None, faults: Faults) -> int | None:
+    if text is None:
+        return None
+    if scheduler is not None:
+        faults.add("--workers", "", "no --scheduler, which has its own", f"{text!r} with it")
+    if not text.isdecimal():
+        faults.add("--workers", "", "a whole number of at least 0", f"{text!r}")
+        return None
+    return int(text)
+
+
+def _options(verb: str | None, given: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
+    """Options of the verb as it takes them; others are faults."""
+    taken = _VERBS[verb][1] if verb is not None and verb in _VERBS else tuple(given)
+    for name, value in given.items():
+        if value and name not in taken:
+            able = [other for other, (_, names) in _VERBS.items() if name in names]
+            faults.add(f"--{name}", "", f"a verb that takes it ({', '.join(able)})", f"{verb!r}")
+    out: dict[str, Any] = {}
+    asked = {name: given[name] or _DEFAULTS[name] for name in _DEFAULTS}
+    if "seeds" in taken:
+        out |= times(asked["until"], asked["warmup"], asked["seeds"], faults)
+    elif "until" in taken:
+        out["until"] = seconds("--until", asked["until"], faults)
+    if "sample" in taken and given["sample"]:
+        out["sample"] = seconds("--sample", given["sample"], faults)
+    if "certify" in taken and given["certify"]:
+        out["certify"] = True
+    if "probability" in taken and given["probability"]:
+        out["p"] = share("--probability", given["probability"], faults)
+    if "trajectory" in taken and given["trajectory"]:
+        out["trajectory"] = False
+    return out
+
+
+def _verb(name: str, options: Mapping[str, Any]) -> Any:
+    place, _, function = f"fluidcc.{_VERBS[name][0]}".rpartition(".")
+    found = getattr(import_module(place), function)
+    return partial(found, **options) if options else found
+
+
+def _swept(
+    task: Task, verb: Any, folder: Path, workers: int | None, scheduler: str | None
+) -> "SweepData":
+    from fluidcc.sweeps.grid import Grid
+    from fluidcc.sweeps.run import sweep_in_chunks
+
+    try:
+        with progress("sweep") as show:
+            return sweep_in_chunks(
+                task.net, Grid.of(task.net, task.axes), verb, folder=folder, workers=workers,
+                scheduler=scheduler, progress=show, command=command_line(),
+            )  # fmt: skip
+    except SweepStopped as error:
+        typer.echo(f"stopped: {error}", err=True)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"interrupted: what is finished is kept in '{folder}', and the same command goes on",
+            err=True,
+        )
+    raise typer.Exit(SOME_FAILED)
+
+
+def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
+    from fluidcc import results
+
+    data, out = found.to_dataset(), task.out
+    if out is not None:
+        with written("--out", out):
+            results.write(data, out, list(found.axes), {})
+    count, total = int(data["failed"].sum()), data["failed"].size
+    if task.json:
+        told = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}
+        sys.stdout.write(results.to_json({"sweep": told}) + "\n")
+    else:
+        typer.echo(f"{total} points, {count} failed: {out}")
+    if count:
+        failed = found.failed
+        for point in failed[:_NAMED]:
+            typer.echo(point.told(), err=True)
+        if count > _NAMED:
+            typer.echo(f"... and {count - _NAMED} more: failed = 1 in '{out}'", err=True)
+        raise typer.Exit(SOME_FAILED)
+
+
+def _tell_status(
+    folder: Path, json: bool, faults: Faults, wanted: tuple[Task, Any] | None = None
+) -> None:
+    """Print how far the sweep in a folder has come, if it is the one that is wanted."""
+    faults.finish()
+    from fluidcc.results import to_json
+    from fluidcc.sweeps.grid import Grid
+    from fluidcc.sweeps.run import sweep_status
+
+    found: SweepStatus = sweep_status(folder)
+    if wanted is not None:
+        task, verb = wanted
+        found.check(task.net, Grid.of(task.net, task.axes), verb)
+    if json:
+        sys.stdout.write(to_json({"sweep": found.to_dict()}) + "\n")
+        return
+    typer.echo(f"{found.done} of {found.total} points done, {found.failed} of them failed")
+    typer.echo(f"{found.missing} missing; {found.working}")
+    typer.echo(f"begun by: {found.origin['command']}")

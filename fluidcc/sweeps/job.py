@@ -1,0 +1,105 @@
+"""What a sweep computes: a verb over the blocks of a grid, one chunk of them at a time."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.folders import fingerprint
+from fluidcc.network import Network
+from fluidcc.sweeps.grid import Blocks, Grid
+from fluidcc.sweeps.identity import name_of
+from fluidcc.sweeps.point import Point, evaluated, interrupted
+from fluidcc.sweeps.table import Table, join, table_of, to_bytes, told
+
+GRID_VERBS = {"fluidcc.analysis.batch.stability_map.stability_map": 16384}
+"""Verbs of a network and a grid, and how many points are given to each at once.
+
+Neighbours start from each other's results there, so that this number is part of the result.
+"""
+
+
+class Chunk(NamedTuple):
+    """Results of some blocks in a row: how many points, how many of them failed, a netCDF file."""
+
+    first: int
+    last: int  # the block after them
+    points: int
+    failed: int
+    data: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A verb at the points of a grid.
+
+    `verb` is called with the network of a point, or with the network and the axes of a block if
+    it is one of `GRID_VERBS`. `code` is the fingerprint of the package that began the sweep.
+    """
+
+    net: Network
+    blocks: Blocks
+    verb: Callable[..., Any]
+    code: str
+
+    @classmethod
+    def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
+        """The job with the blocks that the verb works on."""
+        size = GRID_VERBS.get(name_of(verb), 1)
+        return cls(net, Blocks.of(grid, size), verb, code())
+
+    @property
+    def grid(self) -> Grid:
+        """The grid."""
+        return self.blocks.grid
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether the verb sees one point at a time."""
+        return name_of(self.verb) not in GRID_VERBS
+
+    def compute(self, first: int, last: int) -> Chunk:
+        """Do some blocks in a row.
+
+        Raises ValueError where this process has other code than the one that began the sweep, and
+        KeyboardInterrupt where packet runs were interrupted.
+        """
+        if code() != self.code:
+            raise ValueError(
+                "this process has other versions of fluidcc, or of what it computes with, than "
+                "the one that began the sweep: install the same in both"
+            )
+        one = self._point if self.pointwise else self._block
+        table = join([one(block) for block in range(first, last)])
+        return Chunk(first, last, len(table.numbers), table.failed, to_bytes(table))
+
+    def _point(self, number: int) -> Table:
+        point = evaluated(self.net, self.grid.point(number), self.verb)
+        if interrupted(point.result):
+            raise KeyboardInterrupt
+        return of_point(point, number)
+
+    def _block(self, block: int) -> Table:
+        data = self.verb(self.net, self.blocks.axes(block)).to_dataset()
+        table = table_of(data, self.blocks.numbers(block), tuple(self.grid.axes))
+        columns = table.columns
+        failed = columns["status"].values == "failed"
+        columns |= told(columns["status"].values, columns["message"].values, failed)
+        return table
+
+
+@functools.cache
+def code() -> str:
+    """Fingerprint of what results of any verb follow from."""
+    return fingerprint("cli", "pictures", "papers")
+
+
+def of_point(point: Point, number: int) -> Table:
+    """A point of a sweep as a table."""
+    columns = told([point.status], [point.why], [bool(point.message)])
+    if point.result is None:
+        return Table(np.array([number]), {}, columns)
+    table = table_of(point.result.to_dataset(), np.array([number]))
+    return dataclasses.replace(table, columns=table.columns | columns)

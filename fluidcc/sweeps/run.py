@@ -1,0 +1,186 @@
+"""Sweeps in chunks: what is missing is done, by whatever works, and put together."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from fluidcc.errors import SweepStopped
+from fluidcc.machine import processors
+from fluidcc.network import Network
+from fluidcc.results import provenance
+from fluidcc.sweeps.grid import Grid
+from fluidcc.sweeps.identity import description
+from fluidcc.sweeps.job import Chunk, Job
+from fluidcc.sweeps.kept import Folder, InMemory, gaps
+from fluidcc.sweeps.plan import Clock, Plan, Progress
+from fluidcc.sweeps.point import Point
+from fluidcc.sweeps.processes import in_processes
+from fluidcc.sweeps.table import dataset
+
+_NAMED = 10  # failed points that are named
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepData:
+    """Results over a grid as labelled numbers, as a sweep in chunks gives them."""
+
+    axes: Mapping[str, tuple]
+    units: Mapping[str, str]
+    data: xr.Dataset = dataclasses.field(repr=False)
+
+    def to_dataset(self) -> xr.Dataset:
+        """All points in one dataset with the axes as dimensions.
+
+        Where a point has no result numbers are NaN; `failed` is 1 where it has no sound one,
+        `message` says why. Attributes are the scenario, the command, versions, verb, its options
+        and seeds.
+        """
+        return self.data
+
+    @property
+    def failed(self) -> tuple[Point, ...]:
+        """The points without a sound result."""
+        grid, flat = Grid(self.axes, self.units), self.data["failed"].values.ravel()
+        messages = self.data["message"].values.ravel()
+        return tuple(Point(grid.point(k), None, messages[k]) for k in flat.nonzero()[0].tolist())
+
+    def __repr__(self) -> str:
+        failed = self.data["failed"]
+        sizes, count = " x ".join(map(str, failed.shape)), int(failed.sum())
+        lines = [f"Sweep of {sizes} points over {', '.join(self.axes)}, {count} failed"]
+        lines += [f"  {p.told()}" for p in self.failed[:_NAMED]]
+        return "\n".join(lines + ["  ..."] * (count > _NAMED))
+
+
+def sweep_in_chunks(
+    net: Network,
+    grid: Grid,
+    verb: Callable[..., Any],
+    *,
+    folder: Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    command: str | None = None,
+) -> SweepData:
+    """Do what is missing of a sweep and put it together; `sweep` says what the options are."""
+    if not len(grid):
+        raise ValueError(f"over: expected at least one value for each path, got {grid.shape}")
+    job, wanted = _begun(net, grid, verb, command)
+    kept = InMemory() if folder is None else Folder(folder)
+    with kept.opened(wanted) if isinstance(kept, Folder) else nullcontext(wanted) as manifest:
+        held = kept.held()
+        clock = Clock(len(grid), sum(c.points for c in held), sum(c.failed for c in held))
+
+        def take(chunk: Chunk) -> None:
+            kept.keep(chunk)
+            now = clock.passed(chunk.points, chunk.failed)
+            if progress is not None:
+                progress(now)
+
+        if left := gaps(held, len(job.blocks)):
+            count = processors() if workers is None else workers
+            plan = Plan(job, left, max(count, 1), take)
+            try:
+                _perform(job, plan, count, scheduler)
+            except SweepStopped as error:
+                where = f"{clock.done} of {clock.total} points are done"
+                raise SweepStopped(f"{error}; {where}, {kept.told()}") from error.__cause__
+        missing = gaps(kept.held(), len(job.blocks))
+        if missing:
+            raise SweepStopped(
+                f"chunks were damaged or deleted meanwhile in '{folder}': run the same again"
+            )
+        data = dataset(grid, kept.table())
+    return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **manifest["origin"]}))
+
+
+def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
+    if scheduler is not None:
+        from fluidcc.sweeps.cluster import on_cluster
+
+        on_cluster(job, plan, scheduler)
+    elif workers:
+        in_processes(job, plan, workers)
+    else:
+        while (task := plan.next()) is not None:
+            plan.done(job.compute(*task))
+
+
+def _begun(
+    net: Network, grid: Grid, verb: Callable[..., Any], command: str | None
+) -> tuple[Job, dict[str, Any]]:
+    """The job of a sweep, and the manifest that it begins with."""
+    job = Job.of(net, grid, verb)
+    sweep = description(net, grid.axes, verb, job.code)
+    options = sweep["options"]
+    typed = " ".join(sys.argv) if command is None else command
+    origin = provenance(net, typed) | {
+        "verb": sweep["verb"], "options": json.dumps(options),
+        "seeds": json.dumps(options["seeds"]) if "seeds" in options else "",
+    }  # fmt: skip
+    return job, {"sweep": sweep, "origin": origin, "points": len(grid), "blocks": len(job.blocks)}
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepStatus:
+    """How far the sweep in a folder has come: points that are done, failed (of these), missing.
+
+    `busy` tells that a process works on it now.
+    """
+
+    folder: Path
+    total: int
+    done: int
+    failed: int
+    busy: bool
+    origin: Mapping[str, str]
+
+    @property
+    def missing(self) -> int:
+        """Points that are not done yet."""
+        return self.total - self.done
+
+    @property
+    def working(self) -> str:
+        """Whether a process works on it, in words."""
+        return "a process works on it" if self.busy else "no process works on it"
+
+    def check(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> None:
+        """Raise ValueError if the folder has another sweep than this, with what differs."""
+        kept = Folder(self.folder)
+        kept.check(kept.manifest() or {}, _begun(net, grid, verb, "")[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        numbers = {name: getattr(self, name) for name in ("total", "done", "failed", "missing")}
+        return {"folder": str(self.folder), **numbers, "busy": self.busy, **self.origin}
+
+    def __repr__(self) -> str:
+        return (
+            f"SweepStatus: {self.done} of {self.total} points done, {self.failed} of them failed, "
+            f"{self.missing} missing; {self.working}"
+        )
+
+
+def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
+    """How far the sweep in a folder has come; nothing is run or changed.
+
+    Raises ValueError if there is no sweep in the folder.
+    """
+    kept = Folder(Path(folder))
+    manifest = kept.manifest() if kept.place.is_dir() else None
+    if manifest is None:
+        raise ValueError(f"folder: expected one with a sweep in it, got '{folder}'")
+    held = kept.held()
+    return SweepStatus(
+        kept.place, manifest["points"], sum(c.points for c in held), sum(c.failed for c in held),
+        kept.busy(), manifest["origin"],
+    )  # fmt: skip
