@@ -15,7 +15,7 @@ SHOWING = ("cli", "pictures", "papers", "optimize", "sweeps")
 UNFINISHED = ".part-"
 """How the names of files begin that are not whole yet."""
 
-_BESIDE = ("jax", "numba", "numpy", "scipy", "sympy")
+_BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
 
 
 def kept_in(name: str) -> Path:

@@ -145,7 +145,7 @@ class _Equation:
         for i, value in enumerate(values):
             if value.shape:
                 raise ValueError(f"lags[{i}] must return one number, got shape {value.shape}")
-        return jnp.stack(values) if values else jnp.zeros((0,))
+        return jnp.stack(values) if values else jnp.zeros((0,), y.dtype)
 
     def history(self, times: Array, columns: Array, args: Arguments) -> Array:
         """History at each time, one column each."""

@@ -199,8 +199,10 @@ def _on_uniform(
             usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
             longest = float(jnp.max(usable, initial=0.0) / step)
             slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
+    row = 2 * width * number_size
+    if known(step, t0, t1) and _COPIES * slots * row > room.memory():
+        slots = min(slots, power_of_two(float((t1 - t0) / step) + 4.0))  # t0 is in the ring then
     while True:
-        row = 2 * width * number_size
         lanes = min(_lanes(slots * row), trajectories)
         room.require(
             kept + _COPIES * slots * row * lanes,

@@ -58,8 +58,10 @@ def _plain(name: str, value: Any) -> Any:
         return {str(k): _plain(name, v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         return _plain(name, np.asarray(value).tolist())
-    if isinstance(value, list | tuple | range | set | frozenset):
+    if isinstance(value, list | tuple | range):
         return [_plain(name, v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(name, v) for v in value), key=repr)
     if isinstance(value, Path):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -86,10 +88,20 @@ def description(
 
 
 def _sources(things: set[Any]) -> list[str]:
-    """Text of the modules outside of this package that laws and verbs are defined in."""
-    files = set()
+    """Text of the modules outside of this package that laws and verbs are defined in, or of what
+    was typed: a cell of a notebook.
+    """
+    texts = set()
     for thing in things:
-        file = None if thing.__module__.startswith("fluidcc.") else inspect.getsourcefile(thing)
-        if file is not None and Path(file).is_file():
-            files.add(Path(file))
-    return [file.read_text(encoding="utf-8", errors="replace") for file in sorted(files)]
+        if thing.__module__.startswith("fluidcc."):
+            continue
+        try:
+            file = Path(inspect.getsourcefile(thing) or "")
+            text = (
+                file.read_text("utf-8", "replace") if file.is_file() else inspect.getsource(thing)
+            )
+        except (OSError, TypeError):
+            code = getattr(thing, "__code__", None)  # typed where nothing is remembered
+            text = f"{code.co_code!r}{code.co_consts!r}" if code else ""
+        texts.add(text)
+    return sorted(texts)

@@ -23,6 +23,7 @@ except ImportError:  # Windows: chunks are whole and the same whoever writes the
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
 _CHUNK = re.compile(r"chunk-(\d+)-(\d+)-(\d+)-(\d+)-([0-9a-f]{32})\.nc")
+_HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -42,7 +43,7 @@ class InMemory:
 
     def table(self) -> Table:
         """All chunks as one table."""
-        return join([from_bytes(chunk.data) for chunk in self._chunks])
+        return join([from_bytes(chunk.data) for chunk in sorted(self._chunks)])
 
     def told(self) -> str:
         """Where chunks are, for messages."""
@@ -52,12 +53,12 @@ class InMemory:
 class Folder:
     """Chunks of one sweep in a folder, one file each, beside a manifest that says of which.
 
-    The name of a file has its blocks, how many points failed, and a hash of what is in it, so that
-    a damaged one is known.
+    The name of a file has its blocks, how many points failed, and a hash of the sweep and of what
+    is in it, so that a damaged one is known, and one of another sweep.
     """
 
     def __init__(self, place: Path) -> None:
-        self.place = place
+        self.place, self._key = place, b""
 
     @contextlib.contextmanager
     def opened(self, manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -67,6 +68,7 @@ class Folder:
         """
         with self._refused():
             self.place.mkdir(parents=True, exist_ok=True)
+            self.manifest()  # what is no folder of a sweep stays as it is
             lock = (self.place / _LOCK).open("ab+", buffering=0)
         with lock:
             _hold(lock, self.place)
@@ -77,6 +79,7 @@ class Folder:
                 if known is None:
                     self._write(_MANIFEST, json.dumps(manifest, indent=1).encode())
                     known = dict(manifest)
+            self._key = _key(known)
             self.check(known, manifest)
             self._clean()
             yield known
@@ -98,8 +101,11 @@ class Folder:
         try:
             found = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            others = [f.name for f in self.place.iterdir() if f.name != _LOCK]
-            if others and not all(map(_CHUNK.fullmatch, others)):
+            others = [
+                f.name for f in self.place.iterdir()
+                if f.name != _LOCK and not f.name.startswith(UNFINISHED)
+            ]  # fmt: skip
+            if others:
                 raise ValueError(
                     f"folder: expected one of a sweep, or an empty one, got '{self.place}', which "
                     f"has {min(others)} in it"
@@ -111,6 +117,7 @@ class Folder:
             raise ValueError(
                 f"folder: the manifest '{file}' is damaged: delete the folder, and sweep again"
             )
+        self._key = _key(found)
         return found
 
     def check(self, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -127,7 +134,7 @@ class Folder:
     def keep(self, chunk: Chunk) -> None:
         """Write a chunk; raises SweepStopped where it does not fit."""
         first, last, points, failed, data = chunk
-        name = f"chunk-{first:09d}-{last:09d}-{points}-{failed}-{_hash(data)}.nc"
+        name = f"chunk-{first:09d}-{last:09d}-{points}-{failed}-{self._hash(data)}.nc"
         try:
             self._write(name, data)
         except OSError as error:
@@ -153,7 +160,7 @@ class Folder:
                 continue
             first, last, points, failed = map(int, match.groups()[:4])
             data = file.read_bytes()
-            if first >= end and _hash(data) == match[5]:
+            if first >= end and self._hash(data) == match[5]:
                 end = last
                 yield Chunk(first, last, points, failed, data), file
 
@@ -167,6 +174,9 @@ class Folder:
         """All chunks as one table."""
         return join([from_bytes(chunk.data) for chunk, _ in self._sound()])
 
+    def _hash(self, data: bytes) -> str:
+        return hashlib.sha256(self._key + data).hexdigest()[:32]
+
     def told(self) -> str:
         """Where chunks are, for messages."""
         return f"what is finished is kept in '{self.place}'"
@@ -175,16 +185,17 @@ class Folder:
         """Whether a process works on the folder now."""
         if fcntl is None or not (self.place / _LOCK).exists():
             return False
-        with (self.place / _LOCK).open("ab+", buffering=0) as lock:
+        with (self.place / _LOCK).open("rb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return True
+            except OSError as error:
+                return error.errno in _HELD
         return False
 
 
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]
+def _key(manifest: Mapping[str, Any]) -> bytes:
+    """What tells a sweep from others."""
+    return json.dumps(manifest["sweep"], sort_keys=True).encode()
 
 
 def _hold(lock: Any, place: Path) -> None:
@@ -193,7 +204,9 @@ def _hold(lock: Any, place: Path) -> None:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
+        if error.errno not in _HELD:  # a file system without locks
+            return
         lock.seek(0)
         raise ValueError(
             f"folder: {lock.read().decode() or 'another process'} is sweeping into '{place}': wait "

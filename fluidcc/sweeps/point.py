@@ -44,10 +44,15 @@ class Point:
 
 
 def evaluated(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]) -> Point:
-    """The point with these changes; what goes wrong there is its message."""
+    """The point with these changes; what goes wrong there is its message.
+
+    Raises MemoryError where the machine has no room, which another time it may have.
+    """
     try:
         result = verb(replace(net, changes))
     except Exception as error:  # whatever goes wrong at one point must not end the others
+        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+            raise MemoryError(f"no memory left: {error}") from None
         return Point(changes, None, str(error) or type(error).__name__)
     return Point(changes, result, failure(result))
 

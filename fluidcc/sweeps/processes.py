@@ -67,7 +67,10 @@ def in_processes(job: "Job", plan: "Plan", workers: int) -> None:
             for worker, task in map(busy.__getitem__, ready):
                 worker.task = None
                 try:
-                    answer = worker.answer()
+                    if not worker.started:
+                        worker.began(task)
+                        continue
+                    answer = worker.pipe.recv()
                 except (EOFError, OSError):
                     team.remove(worker)
                     code = worker.end()
@@ -110,12 +113,10 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.pipe.send(task)
 
-    def answer(self) -> Any:
-        """Its next chunk or problem; raises EOFError or OSError if it is dead."""
-        if not self.started:
-            self.pipe.recv()
-            self.started = True
-        return self.pipe.recv()
+    def began(self, task: tuple[int, int]) -> None:
+        """Note that it runs, and does the task; raises EOFError or OSError if it is dead."""
+        self.pipe.recv()
+        self.started, self.task = True, task
 
     def end(self) -> int | None:
         """End it, if it lives; its exit code."""
@@ -133,6 +134,7 @@ def _environment(workers: int) -> Iterator[None]:
     """
     wanted: dict[str, str] = dict.fromkeys(_LIBRARIES, "1")
     wanted["FLUIDCC_THREADS"] = str(max(1, processors() // workers))
+    wanted["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.75 / workers:.3f}"  # of an accelerator
     added = {name: text for name, text in wanted.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import resource
-import signal
 import subprocess
 import sys
 import time
@@ -237,7 +236,11 @@ def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="is damaged: delete the folder"):
         fc.sweep(NET, OVER, draw, folder=folder, workers=0)
     with pytest.raises(ValueError, match="expected one of a sweep, or an empty one, got"):
-        fc.sweep(NET, OVER, draw, folder=Path(__file__).parent, workers=0)
+        fc.sweep(NET, OVER, draw, folder=tmp_path, workers=0)
+    assert list(tmp_path.iterdir()) == [folder]
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ValueError, match="which has chunk-"):
+        fc.sweep(NET, OVER, draw, folder=folder, workers=0)
     with pytest.raises(ValueError, match="expected one with a sweep in it"):
         fc.sweep_status(tmp_path / "none")
 
@@ -247,7 +250,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, undisturbed):
 
     def stop(progress):
         if progress.done > 5:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=stop)

@@ -16,8 +16,7 @@ PLANE = {"link.queue.w_q": np.geomspace(1e-5, 1e-3, 6), "flow.n": np.linspace(40
 def test_chunks_in_processes_give_what_the_caller_would_get():
     over = {"flow.n": (40, 60, -1), "link.queue.w_q": (1e-5, 1e-4)}
     alone = fc.sweep(SLOW, over, fc.equilibrium)
-    data = fc.sweep(SLOW, over, fc.equilibrium, workers=1).to_dataset()
-    same(data.assign_attrs(command=""), data)
+    data = fc.sweep(SLOW, over, fc.equilibrium, workers=2).to_dataset()
     expected = alone.to_dataset()
     same(data.drop_attrs(deep=False), expected.drop_attrs(deep=False))
     assert data["queue"].attrs == expected["queue"].attrs == {"units": "packet"}
