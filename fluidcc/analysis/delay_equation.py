@@ -15,7 +15,8 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.fluid.equation import as_state, ravel_like, shapes_of, unraveler
+from fluidcc.fluid.equation import as_state, ravel_like
+from fluidcc.fluid.shapes import shapes_of, unraveler
 from fluidcc.results import plain
 
 if TYPE_CHECKING:

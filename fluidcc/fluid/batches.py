@@ -8,22 +8,19 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 
-def over_batch(
-    function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any, block: int | None
-) -> Any:
-    """`function(y0, args)`, along the leading axis of y0 and of `args[0]` if batched.
+def _each(function: Callable[[Array, Any], Any], args: Any) -> Callable[[tuple[Array, Any]], Any]:
+    """`function` of what differs along a batch: a pair of y0 and `args[0]`."""
+    return lambda pair: function(pair[0], type(args)(pair[1], *args[1:]))
 
-    `block` trajectories run side by side: all of them if None, one by one if 1.
-    """
-    if not batched:
-        return function(y0, args)
 
-    def each(pair: tuple[Array, Any]) -> Any:
-        return function(pair[0], type(args)(pair[1], *args[1:]))
+def side_by_side(function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any) -> Any:
+    """`function(y0, args)`, mapped along the leading axis of y0 and of `args[0]` if batched."""
+    return jax.vmap(_each(function, args))((y0, args[0])) if batched else function(y0, args)
 
-    if block is None:
-        return jax.vmap(each)((y0, args[0]))
-    return lax.map(each, (y0, args[0]), batch_size=None if block == 1 else block)
+
+def one_by_one(function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any) -> Any:
+    """The same, one after the other."""
+    return lax.map(_each(function, args), (y0, args[0])) if batched else function(y0, args)
 
 
 def over_blocks(
@@ -46,7 +43,7 @@ def over_blocks(
         return leaf.reshape(count, size, *leaf.shape[1:])
 
     y0, first = jax.tree.map(cut, (y0, args[0]))
-    found = lax.map(lambda pair: function(pair[0], type(args)(pair[1], *args[1:])), (y0, first))
+    found = lax.map(_each(function, args), (y0, first))
     return jax.tree.map(lambda v: v.reshape(count * size, *v.shape[2:])[:total], found)
 
 

@@ -1,7 +1,6 @@
 """From a delay equation as a user writes it, on PyTrees, to a system on flat arrays."""
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,10 +10,8 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid.meshes import Modes, Sampled
+from fluidcc.fluid.shapes import Shapes, shapes_of, size_of, unraveler
 from fluidcc.fluid.system import Events, System
-
-Shapes = tuple[Any, tuple[tuple[tuple[int, ...], Any], ...]]
-"""Structure of a PyTree, and shape and type of each of its leaves: hashable."""
 
 
 class Arguments(NamedTuple):
@@ -22,31 +19,6 @@ class Arguments(NamedTuple):
 
     params: Any
     inputs: Sampled | None
-
-
-def shapes_of(tree: Any) -> Shapes:
-    """Structure, shapes and types of a PyTree of arrays."""
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-
-
-@functools.lru_cache(maxsize=256)
-def unraveler(shapes: Shapes) -> Callable[[Array], Any]:
-    """Function from a flat array to the PyTree of these shapes, in the type of the array.
-
-    It is the same function for the same shapes.
-    """
-    structure, leaves = shapes
-    ends = list(itertools.accumulate(_size(shape) for shape, _ in leaves))
-
-    def unravel(flat: Array) -> Any:
-        parts = [
-            flat[end - _size(shape) : end].reshape(shape)
-            for (shape, _), end in zip(leaves, ends, strict=True)
-        ]
-        return jax.tree.unflatten(structure, parts)
-
-    return unravel
 
 
 def as_state(tree: Any, dtype: Any = float) -> Any:
@@ -105,8 +77,8 @@ class _Equation:
         self.field, self.past, self.lag_functions, self.modes = field, history, lags, modes
         self.y_shapes, self.tree = y_shapes, unraveler(y_shapes)
         self.mode_tree = unraveler(mode_shapes) if modes else None
-        self.size = sum(_size(shape) for shape, _ in y_shapes[1])
-        self.mode_size = sum(_size(shape) for shape, _ in mode_shapes[1])
+        self.size = sum(size_of(shape) for shape, _ in y_shapes[1])
+        self.mode_size = sum(size_of(shape) for shape, _ in mode_shapes[1])
         self.calls = calls
 
     def delayed(self, z: Array) -> tuple[Any, ...]:
@@ -213,10 +185,6 @@ class _Equation:
             mine = jnp.where(some, _flat_mode(new), mine)
             y = jnp.where(some, ravel_like(moved, self.y_shapes, "Modes.switch"), y)
         return jnp.concatenate([mine, held]), y
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return functools.reduce(lambda a, b: a * b, shape, 1)
 
 
 def _flat_mode(mode: Any) -> Array:

@@ -11,7 +11,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from fluidcc.fluid import located, method_of_steps, refine, room, uniform
-from fluidcc.fluid.batches import over_batch, over_blocks, sequential
+from fluidcc.fluid.batches import one_by_one, over_blocks, sequential, side_by_side
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import Args, System, history_look
@@ -104,7 +104,7 @@ def _first_lags(system: System, y0: Array, t0: Array, args: Args, batched: bool)
     def lags(y0: Array, args: Args) -> Array:
         return system.lags(t0, y0, args, history_look(system, t0, args))
 
-    return over_batch(lags, batched, y0, args, None)
+    return side_by_side(lags, batched, y0, args)
 
 
 def _first(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
@@ -112,21 +112,6 @@ def _first(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
     if not batched:
         return y0, args
     return y0[0], type(args)(jax.tree.map(lambda leaf: leaf[0], args[0]), *args[1:])
-
-
-def _record_size(system: System, y0: Array, t0: Any, args: Args) -> int:
-    """Number U of columns of the record; a slow probe, once per structure."""
-    if system.record is None:
-        return y0.size
-    leaves, structure = jax.tree.flatten((y0, t0, args))
-    shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return _probed_size(system, structure, shapes)
-
-
-@functools.lru_cache(maxsize=256)
-def _probed_size(system: System, structure: Any, shapes: tuple) -> int:
-    y0, t0, args = jax.tree.unflatten(structure, [jnp.zeros(*shape) for shape in shapes])
-    return system.record_size(y0, t0, args)
 
 
 def _lanes(ring: int) -> int:
@@ -182,7 +167,7 @@ def _on_uniform(
             "modes, got one with events, or a network; leave single out"
         )
     one_y0, one_args = _first(y0, args, batched)
-    width = _record_size(system, one_y0, t0, one_args)
+    width = system.record_size(one_y0, t0, one_args)
     if ts is not None:
         times = ts.size
     elif known(step, t0, t1):
@@ -277,8 +262,8 @@ def _located(
         records = states if system.record is None else saved[:, : saved.shape[1] - y0.size]
         return run if dense else run._replace(track=None), times, states, records
 
-    one_by_one = lambda y0, args: sequential(single, y0, args, t0, t1, settings, ts)  # noqa: E731
-    return over_batch(one_by_one, batched, y0, args, block=1)
+    run = lambda y0, args: sequential(single, y0, args, t0, t1, settings, ts)  # noqa: E731
+    return one_by_one(run, batched, y0, args)
 
 
 def _on_located(
@@ -311,8 +296,7 @@ def _on_located(
         capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
     options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
     one_y0, one_args = _first(y0, args, batched)
-    recorded = 0 if system.record is None else _record_size(system, one_y0, t0, one_args)
-    columns = recorded + one_y0.size
+    columns = system.kept_size(one_y0, t0, one_args)
     while True:
         room.require(
             8.0 * capacity * (4 * columns + 2),

@@ -68,7 +68,7 @@ class Machine(Stepper):
             mode=jnp.zeros((0,), jnp.int32),
             signs=jnp.zeros((0,), y0.dtype),
             reading=self.unread(),
-            track=tr.write(track, jnp.int32(0), begun(t0, flat, h)),
+            track=tr.write(track, jnp.int32(0), tr.begun(t0, flat, h)),
             events=jnp.full((capacity,), jnp.inf, t0.dtype),
             count=jnp.int32(0),
             chatter=jnp.int32(0),
@@ -99,7 +99,7 @@ class Machine(Stepper):
             past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
             orders = jnp.where(self.jumps(past, here), 0.0, order)
             track = track._replace(breaks=track.breaks.at[0, 2:].set(orders))
-        track = tr.write(track, carry.node, begun(t0, here, h))
+        track = tr.write(track, carry.node, tr.begun(t0, here, h))
         return carry._replace(k=k, here=here, track=track, search=fresh(guards), status=status)
 
     def unread(self) -> Reading:
@@ -275,8 +275,8 @@ class Machine(Stepper):
             lambda: self.go_on(carry, trial, end),
         )
         next_h = jnp.where(accept, self.cap(t), length)
-        this = jnp.where(searching, line(carry.t, carry.here, length), _cubic(carry, end))
-        following = line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
+        this = jnp.where(searching, tr.line(carry.t, carry.here, length), _cubic(carry, end))
+        following = tr.line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
         new = event & jnp.any(arrival.orders < LAST_ORDER)
         # by what comes out of the event, so that the breaking points are written in place after it
@@ -350,18 +350,6 @@ def _cubic(carry: Carry, end: Array) -> Array:
     seen = _STEEP * (jnp.abs(change) + jnp.abs(fall)) + _JUMP * jnp.abs(before)
     rise = jnp.where(jnp.abs(rise) > seen, 2.0 * change - fall, rise)
     return jnp.concatenate([jnp.stack([carry.t, h]), before, rise, after, fall])
-
-
-def line(start: Array, here: Array, h: Array) -> Array:
-    """An interval that goes on straight from what is remembered at its start."""
-    half = here.size // 2
-    value, rise = here[:half], h * here[half:]
-    return jnp.concatenate([jnp.stack([start, h]), value, rise, value + rise, rise])
-
-
-def begun(t: Array, here: Array, h: Array) -> Array:
-    """The interval that begins at t, and the one after it, which has not begun."""
-    return jnp.stack([line(start, here, h) for start in (t, jnp.full_like(t, jnp.inf))])
 
 
 class Run(NamedTuple):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fluidcc.fluid import track as tr
-from fluidcc.fluid.located import Machine, begun
+from fluidcc.fluid.located import Machine
 from fluidcc.fluid.search import fresh
 from fluidcc.fluid.trial import Carry
 
@@ -26,6 +26,6 @@ def moved(machine: Machine, carry: Carry, by: Array) -> Carry:
         mode = system.events.initial(t, y, z, args).astype(mode.dtype)
     k = machine.slope(t, y, z, mode, carry.signs)
     here = machine.remembered(carry, t, y, k, mode, 1.0)
-    track = tr.write(track, carry.node, begun(t, here, h))
+    track = tr.write(track, carry.node, tr.begun(t, here, h))
     carry = carry._replace(mode=mode, k=k, here=here, track=track)
     return carry._replace(search=fresh(machine.guards(carry, t, y, z, t - lags)))

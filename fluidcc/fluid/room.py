@@ -4,6 +4,7 @@ What counts is all the memory that there is, not what is free just now: so a run
 whatever else goes on beside it.
 """
 
+import functools
 import os
 from pathlib import Path
 
@@ -15,6 +16,7 @@ LIMITS = (  # of containers, by their two kinds
 )
 
 
+@functools.cache
 def memory() -> float:
     """Bytes of memory where JAX computes; infinite where nothing tells."""
     device = jax.devices()[0]

@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.fluid import cpu, equation
 from fluidcc.fluid.integrate import integrate, known, number
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Modes, Sampled, Uniform
+from fluidcc.fluid.shapes import shapes_of, unraveler
 from fluidcc.fluid.solution import Solution
 
 
@@ -99,7 +100,7 @@ def solve_dde(
         jump=jump,
         batched=batched,
     )
-    unravel = equation.unraveler(equation.shapes_of(start))
+    unravel = unraveler(shapes_of(start))
     tree = unravel
     for _ in range(path.y.ndim - 1):
         tree = jax.vmap(tree)

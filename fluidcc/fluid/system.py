@@ -1,6 +1,7 @@
 """What an integrator needs to know about a delay equation: some functions on flat arrays."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 import fluidcc.ops  # noqa: F401 - switches JAX to double precision
+from fluidcc.fluid.shapes import Shapes, shapes_of
 
 Args = Any
 """PyTree of traced parameters that is handed to every function of a system."""
@@ -72,25 +74,31 @@ class System:
 
     def record_size(self, y0: Array, t0: Array, args: Args) -> int:
         """Number U of columns of the record: those of the state (n,) unless it is another."""
-        record = self.record
-        if record is None:
-            return y0.size
-
-        def probe() -> Array:
-            z, mode = jnp.zeros((len(self.lag_of),), y0.dtype), jnp.zeros((0,), jnp.int32)
-            if self.events is not None:
-                mode = self.events.initial(t0, y0, z, args)
-            return record(t0, y0, z, args, mode)
-
-        return jax.eval_shape(probe).shape[0]
+        return y0.size if self.record is None else _recorded(self, shapes_of((y0, t0, args)))
 
     def kept_size(self, y0: Array, t0: Array, args: Args) -> int:
         """Number V of columns that meshes with dense output keep: the record, and the state."""
-        return (0 if self.record is None else self.record_size(y0, t0, args)) + y0.size
+        return y0.size + (0 if self.record is None else self.record_size(y0, t0, args))
 
     def reads_rows(self, width: int) -> bool:
         """Whether every lag reads the whole record of `width` columns, in order."""
         return all(read == tuple(range(width)) for read in self.columns)
+
+
+@functools.lru_cache(maxsize=256)
+def _recorded(system: System, shapes: Shapes) -> int:
+    """Size of a record, by a trace that is slow."""
+
+    def probe(y0: Array, t0: Array, args: Args) -> Array:
+        z, mode = jnp.zeros((len(system.lag_of),), y0.dtype), jnp.zeros((0,), jnp.int32)
+        if system.events is not None:
+            mode = system.events.initial(t0, y0, z, args)
+        assert system.record is not None
+        return system.record(t0, y0, z, args, mode)
+
+    structure, leaves = shapes
+    given = [jax.ShapeDtypeStruct(*leaf) for leaf in leaves]
+    return jax.eval_shape(probe, *jax.tree.unflatten(structure, given)).shape[0]
 
 
 def history_look(system: System, t0: Array, args: Args) -> Callable[[Array, Any, Any], Array]:

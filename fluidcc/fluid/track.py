@@ -142,6 +142,18 @@ def _put_each(
     ), True
 
 
+def line(start: Array, here: Array, h: Array) -> Array:
+    """An interval that goes on straight from what is remembered at its start."""
+    half = here.size // 2
+    value, rise = here[:half], h * here[half:]
+    return jnp.concatenate([jnp.stack([start, h]), value, rise, value + rise, rise])
+
+
+def begun(t: Array, here: Array, h: Array) -> Array:
+    """The interval that begins at t, and the one after it, which has not begun."""
+    return jnp.stack([line(start, here, h) for start in (t, jnp.full_like(t, jnp.inf))])
+
+
 def write(track: Track, node: Array, steps: Array) -> Track:
     """Put the intervals `node` and `node + 1`, rows of shape (2, 2 + 4 V)."""
     return track._replace(steps=put(track.steps, steps, node))

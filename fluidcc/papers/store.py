@@ -4,18 +4,21 @@ The name of a file is the hash of the scenario in full, of the options and of th
 the result; a result of other code is never found. A file is written under another name first.
 """
 
+import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fluidcc.folders import SHOWING, fingerprint, whole
+from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
 from fluidcc.results import plain, to_json
 
 _APART = {"packets": (*SHOWING, "fluid", "analysis", "bounds"), "fluid": SHOWING,
           "bounds": SHOWING}  # fmt: skip
 _LAB = Path(__file__).with_name("lab.py")  # decides what is kept of a result
+_ABANDONED = 3600.0  # [s] after which nobody is still writing a file
 
 
 class Store:
@@ -24,6 +27,10 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob(f"{UNFINISHED}*"):
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                if time.time() - part.stat().st_mtime > _ABANDONED:
+                    part.unlink()
 
     def _file(self, kind: str, about: Mapping[str, Any]) -> Path:
         text = json.dumps(plain(about), sort_keys=True)

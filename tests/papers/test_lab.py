@@ -1,5 +1,6 @@
 """Runs are done once, kept, and taken up again after whatever ended them."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.folders import UNFINISHED
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.store import Store
 
@@ -17,8 +19,9 @@ POINTS = 9
 
 
 def kept(folder):
-    """What a folder of results holds, by name."""
-    return {file.name: file.read_bytes() for file in folder.glob("*.json")}
+    """The results that a folder holds, by name."""
+    files = (file for file in folder.glob("*.json") if not file.name.startswith(UNFINISHED))
+    return {file.name: file.read_bytes() for file in files}
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +89,22 @@ def test_a_killed_process_and_a_damaged_file_lose_nothing(whole, tmp_path):
         time.sleep(0.02)
     run.send_signal(signal.SIGKILL)
     run.wait()
-    damaged = next(tmp_path.glob("*.json"))
+    damaged = tmp_path / min(kept(tmp_path))
     damaged.write_bytes(damaged.read_bytes()[:100])
     lab = Lab(Store(tmp_path), "becn", quick=True)
     lab.perform([NAME])
     lab.packets("competing_ecn")
     assert kept(tmp_path) == kept(whole)
+
+
+def test_what_a_killed_process_was_writing_goes_when_nobody_writes_it_any_more(tmp_path):
+    old, new = (tmp_path / f"{UNFINISHED}{name}.json" for name in ("old", "new"))
+    for part in (old, new):
+        part.write_text("{")
+    os.utime(old, (time.time() - 7200.0,) * 2)
+    Store(tmp_path)
+    assert not old.exists()
+    assert new.exists()
 
 
 def test_other_options_and_other_code_are_other_results(tmp_path):

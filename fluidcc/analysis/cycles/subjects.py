@@ -24,6 +24,7 @@ from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.rates import FREE, HIGH, LOW
 from fluidcc.fluid.service import with_mean_calls
+from fluidcc.fluid.shapes import shapes_of, unraveler
 from fluidcc.laws.law import Ack
 from fluidcc.network import Flows, Network, Start, numeric
 
@@ -112,7 +113,7 @@ def network_moves(net: Network) -> Moves:
 @functools.lru_cache(maxsize=64)
 def _equation_system(field: Any, lags: tuple[Any, ...], shapes: Any, structure: Any) -> Any:
     """The system of equations of one form, whose constant history is among its parameters."""
-    tree = general.unraveler(shapes)
+    tree = unraveler(shapes)
     y = tree(jnp.zeros(sum(int(np.prod(shape)) for shape, _ in shapes[1])))
     params = jax.tree.unflatten(structure, [jnp.zeros(())] * structure.num_leaves)
     wrapped = tuple((lambda t, y, p, lag=lag: lag(t, y, p["own"])) for lag in lags)
@@ -129,9 +130,9 @@ def equation_model(equation: DelayEquation) -> tuple[Model, Array]:
     y = rest.flat + _PUSHED * (1.0 + np.abs(rest.flat))
     start = general.as_state(rest.y)
     params = jax.tree.map(lambda v: jnp.asarray(v, float), dict(equation.params))
-    shapes = general.shapes_of(start)
+    shapes = shapes_of(start)
     system = _equation_system(equation.field, equation.lags, shapes, jax.tree.structure(params))
-    before = general.unraveler(shapes)(jnp.asarray(y))
+    before = unraveler(shapes)(jnp.asarray(y))
     args = general.Arguments({"own": params, "before": before}, None)
     return Model(system, args, len(y)), y
 
