@@ -123,9 +123,11 @@ def sweep(
     ScenarioError
         If a path or a value's unit is wrong. What fails at single points is in `failed`.
     ValueError
-        If the verb is of no use in chunks, or the folder is not one for this sweep.
+        If the verb is of no use in chunks, the folder is not one for this sweep, or the table of
+        all points would not fit in memory.
     SweepStopped
-        If the sweep ended early: no space left, processes that die, a cluster that is gone.
+        If the sweep ended early: no space left, a table that turns out not to fit in memory,
+        processes that die, a cluster that is gone.
 
     Examples
     --------

@@ -22,6 +22,11 @@ def memory() -> float:
     device = jax.devices()[0]
     if device.platform != "cpu":
         return float((device.memory_stats() or {}).get("bytes_limit", float("inf")))
+    return host()
+
+
+def host() -> float:
+    """Bytes of memory of this machine, or of the container that it is; starts nothing."""
     return min(_of_machine(), *map(_of_container, LIMITS))
 
 
@@ -39,9 +44,9 @@ def _of_container(limit: Path) -> float:
         return float("inf")
 
 
-def require(needed: float, what: str, advice: str) -> None:
-    """ValueError with advice where `needed` bytes for `what` are more than there are."""
-    most = memory()
+def require(needed: float, what: str, advice: str, most: float | None = None) -> None:
+    """ValueError with advice where `needed` bytes for `what` are more than there are, or `most`."""
+    most = memory() if most is None else most
     if needed > most:
         raise ValueError(
             f"{what} would take {_bytes(needed)} of memory, and there are {_bytes(most)}: {advice}"

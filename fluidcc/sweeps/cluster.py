@@ -98,6 +98,7 @@ def _with_client(distributed: Any, client: Any, plan: "Plan", sent: bytes) -> No
         with _connected(client):
             plan.workers = max(1, sum(client.nthreads().values()))
             while len(running) < plan.workers and (task := plan.next()):
+                # each brings the job, some kilobytes: what is scattered is lost with its holders
                 running[client.submit(_done, sent, *task, pure=False)] = task
         if not running:
             return

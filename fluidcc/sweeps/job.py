@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from platform import python_version_tuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ class Chunk(NamedTuple):
     last: int  # the block after them
     points: int
     failed: int
+    memory: int  # bytes of the table that the file holds
     data: bytes
 
 
@@ -73,7 +75,8 @@ class Job:
             )
         one = self._point if self.pointwise else self._block
         table = join([one(block) for block in range(first, last)])
-        return Chunk(first, last, len(table.numbers), table.failed, to_bytes(table))
+        count, failed = len(table.numbers), table.failed
+        return Chunk(first, last, count, failed, table.memory, to_bytes(table))
 
     def _point(self, number: int) -> Table:
         point = evaluated(self.net, self.grid.point(number), self.verb)
@@ -92,8 +95,12 @@ class Job:
 
 @functools.cache
 def code() -> str:
-    """Fingerprint of what results of any verb follow from."""
-    return fingerprint("cli", "pictures", "papers")
+    """Fingerprint of what results of any verb follow from.
+
+    Python is in it as its versions differ in last bits: from 3.12 on `sum` rounds less.
+    """
+    major, minor, _ = python_version_tuple()
+    return f"{fingerprint('cli', 'pictures', 'papers')} {major}.{minor}"
 
 
 def of_point(point: Point, number: int) -> Table:

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +23,8 @@ except ImportError:  # Windows: chunks are whole and the same whoever writes the
 
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
-_CHUNK = re.compile(r"chunk-(\d+)-(\d+)-(\d+)-(\d+)-([0-9a-f]{32})\.nc")
+_CHUNKS = "chunk-*.nc"
+_NUMBERS = re.compile("chunk-" + r"(\d+)-" * 5)
 _HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -30,16 +32,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class InMemory:
     """Chunks of a sweep without a folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self.manifest = manifest
         self._chunks: list[Chunk] = []
 
     def keep(self, chunk: Chunk) -> None:
         """Keep a chunk."""
         self._chunks.append(chunk)
-
-    def held(self) -> list[Chunk]:
-        """The chunks without their data."""
-        return [chunk._replace(data=b"") for chunk in self._chunks]
 
     def table(self) -> Table:
         """All chunks as one table."""
@@ -53,90 +52,23 @@ class InMemory:
 class Folder:
     """Chunks of one sweep in a folder, one file each, beside a manifest that says of which.
 
-    The name of a file has its blocks, how many points failed, and a hash of the sweep and of what
-    is in it, so that a damaged one is known, and one of another sweep.
+    The name of a file has its blocks, its counts, and a hash of the sweep, of these numbers and of
+    what is in the file, so that a damaged one is known, and one of another sweep.
     """
 
-    def __init__(self, place: Path) -> None:
-        self.place, self._key = place, b""
+    def __init__(self, place: Path, manifest: Mapping[str, Any]) -> None:
+        self.place, self.manifest = place, manifest
+        self._key = json.dumps(manifest["sweep"], sort_keys=True).encode()
 
-    @contextlib.contextmanager
-    def opened(self, manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Hold the folder for the sweep of this manifest; gives the manifest that began it.
-
-        Raises ValueError if another sweep is in the folder, or another process works on it.
-        """
-        with self._refused():
-            self.place.mkdir(parents=True, exist_ok=True)
-            self.manifest()  # what is no folder of a sweep stays as it is
-            lock = (self.place / _LOCK).open("ab+", buffering=0)
-        with lock:
-            _hold(lock, self.place)
-            with self._refused():
-                for file in self.place.glob(f"{UNFINISHED}*"):
-                    file.unlink(missing_ok=True)  # of a process that was ended
-                known = self.manifest()
-                if known is None:
-                    self._write(_MANIFEST, json.dumps(manifest, indent=1).encode())
-                    known = dict(manifest)
-            self._key = _key(known)
-            self.check(known, manifest)
-            self._clean()
-            yield known
-
-    @contextlib.contextmanager
-    def _refused(self) -> Iterator[None]:
-        """A folder that cannot be used is wrong use, unless it is full."""
-        try:
-            yield
-        except OSError as error:
-            raise ValueError(f"folder: cannot write to '{self.place}': {error.strerror}") from None
-
-    def manifest(self) -> dict[str, Any] | None:
-        """What sweep the folder has; None if it has none.
-
-        Raises ValueError if the manifest is damaged, or the folder has other things in it.
-        """
-        file = self.place / _MANIFEST
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            others = [
-                f.name for f in self.place.iterdir()
-                if f.name != _LOCK and not f.name.startswith(UNFINISHED)
-            ]  # fmt: skip
-            if others:
-                raise ValueError(
-                    f"folder: expected one of a sweep, or an empty one, got '{self.place}', which "
-                    f"has {min(others)} in it"
-                ) from None
-            return None
-        except ValueError:
-            found = None
-        if not isinstance(found, dict) or not {"sweep", "origin", "blocks"} <= set(found):
-            raise ValueError(
-                f"folder: the manifest '{file}' is damaged: delete the folder, and sweep again"
-            )
-        self._key = _key(found)
-        return found
-
-    def check(self, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-        """Raise ValueError if the sweeps of two manifests differ, with what differs."""
-        parts = [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
-        if parts:
-            words = {"code": "the versions of the code"}
-            named = ", ".join(words.get(part, f"the {part}") for part in parts)
-            raise ValueError(
-                f"folder: '{self.place}' has another sweep, from which this one differs in "
-                f"{named}: take another folder, or delete this one"
-            )
+    @property
+    def points(self) -> int:
+        """How many points the sweep has."""
+        return math.prod(map(len, self.manifest["sweep"]["grid"].values()))
 
     def keep(self, chunk: Chunk) -> None:
         """Write a chunk; raises SweepStopped where it does not fit."""
-        first, last, points, failed, data = chunk
-        name = f"chunk-{first:09d}-{last:09d}-{points}-{failed}-{self._hash(data)}.nc"
         try:
-            self._write(name, data)
+            _write(self.place / self._name(chunk), chunk.data)
         except OSError as error:
             cure = "make room" if error.errno in _FULL else "mend that"
             raise SweepStopped(
@@ -144,58 +76,140 @@ class Folder:
                 "same again; what is finished is kept"
             ) from None
 
-    def _write(self, name: str, data: bytes) -> None:
-        with whole(self.place / name) as part:
-            part.write_bytes(data)
+    def _name(self, chunk: Chunk) -> str:
+        first, last, *counts, data = chunk
+        numbers = "-".join([f"{first:09d}", f"{last:09d}", *map(str, counts)])
+        seal = hashlib.sha256(self._key + numbers.encode() + data).hexdigest()[:32]
+        return f"chunk-{numbers}-{seal}.nc"
+
+    def _sound(self) -> Iterator[tuple[Path, Chunk]]:
+        """The sound chunks in their order, none of which covers another, and their files."""
+        end = 0
+        for file in sorted(self.place.glob(_CHUNKS)):
+            numbers = _NUMBERS.match(file.name)
+            if numbers is None:
+                continue
+            chunk = Chunk(*map(int, numbers.groups()), data=file.read_bytes())
+            if chunk.first >= end and self._name(chunk) == file.name:
+                end = chunk.last
+                yield file, chunk
 
     def held(self) -> list[Chunk]:
-        """The sound chunks, without their data, in their order; none covers another."""
-        return [chunk._replace(data=b"") for chunk, _ in self._sound()]
+        """The sound chunks, without their data, in their order."""
+        return [chunk._replace(data=b"") for _, chunk in self._sound()]
 
-    def _sound(self) -> Iterator[tuple[Chunk, Path]]:
-        end = 0
-        for file in sorted(self.place.glob("chunk-*.nc")):
-            match = _CHUNK.fullmatch(file.name)
-            if match is None:
-                continue
-            first, last, points, failed = map(int, match.groups()[:4])
-            data = file.read_bytes()
-            if first >= end and self._hash(data) == match[5]:
-                end = last
-                yield Chunk(first, last, points, failed, data), file
-
-    def _clean(self) -> None:
-        """Delete what is damaged or there twice."""
-        sound = {file for _, file in self._sound()}
-        for file in set(self.place.glob("chunk-*.nc")) - sound:
+    def tidied(self) -> list[Chunk]:
+        """The same, after what is damaged or there twice has been deleted."""
+        sound = {file: chunk._replace(data=b"") for file, chunk in self._sound()}
+        for file in set(self.place.glob(_CHUNKS)) - set(sound):
             file.unlink()
+        return list(sound.values())
 
     def table(self) -> Table:
-        """All chunks as one table."""
-        return join([from_bytes(chunk.data) for chunk, _ in self._sound()])
+        """All chunks as one table; raises SweepStopped where some have gone since they were kept.
 
-    def _hash(self, data: bytes) -> str:
-        return hashlib.sha256(self._key + data).hexdigest()[:32]
+        They are read and verified again: what a disk gives back may not be what was written to it.
+        """
+        tables = [from_bytes(chunk.data) for _, chunk in self._sound()]
+        if sum(len(table.numbers) for table in tables) < self.points:
+            raise SweepStopped(
+                f"chunks were damaged or deleted meanwhile in '{self.place}': run the same again"
+            )
+        return join(tables)
 
     def told(self) -> str:
         """Where chunks are, for messages."""
         return f"what is finished is kept in '{self.place}'"
 
-    def busy(self) -> bool:
-        """Whether a process works on the folder now."""
-        if fcntl is None or not (self.place / _LOCK).exists():
-            return False
-        with (self.place / _LOCK).open("rb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                return error.errno in _HELD
+
+@contextlib.contextmanager
+def opened(place: Path, wanted: Mapping[str, Any]) -> Iterator[tuple[Folder, list[Chunk]]]:
+    """Hold a folder for the sweep of a manifest; gives it, and its sound chunks without their data.
+
+    Raises ValueError if another sweep is in the folder, or another process works on it.
+    """
+    with _refused(place):
+        place.mkdir(parents=True, exist_ok=True)
+        manifest_in(place)  # what is no folder of a sweep stays as it is
+        lock = (place / _LOCK).open("ab+", buffering=0)
+    with lock:
+        _hold(lock, place)
+        with _refused(place):
+            for file in place.glob(f"{UNFINISHED}*"):
+                file.unlink(missing_ok=True)  # of a process that was ended
+            known = manifest_in(place)  # now that no other process may begin it
+            if known is None:
+                _write(place / _MANIFEST, json.dumps(wanted, indent=1).encode())
+                known = wanted
+        check(place, known, wanted)
+        folder = Folder(place, known)
+        yield folder, folder.tidied()
+
+
+@contextlib.contextmanager
+def _refused(place: Path) -> Iterator[None]:
+    """A folder that cannot be used is wrong use, unless it is full."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"folder: cannot write to '{place}': {error.strerror}") from None
+
+
+def manifest_in(place: Path) -> dict[str, Any] | None:
+    """What sweep a folder has; None if it has none.
+
+    Raises ValueError if the manifest is damaged, or the folder has other things in it.
+    """
+    file = place / _MANIFEST
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        others = [
+            f.name for f in place.iterdir()
+            if f.name != _LOCK and not f.name.startswith(UNFINISHED)
+        ]  # fmt: skip
+        if others:
+            raise ValueError(
+                f"folder: expected one of a sweep, or an empty one, got '{place}', which has "
+                f"{min(others)} in it"
+            ) from None
+        return None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not {"sweep", "origin"} <= set(found):
+        raise ValueError(
+            f"folder: the manifest '{file}' is damaged: delete the folder, and sweep again"
+        )
+    return found
+
+
+def check(place: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise ValueError if a folder has another sweep than is wanted, with what differs."""
+    parts = [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
+    if parts:
+        words = {"code": "the versions of the code"}
+        named = ", ".join(words.get(part, f"the {part}") for part in parts)
+        raise ValueError(
+            f"folder: '{place}' has another sweep, from which this one differs in "
+            f"{named}: take another folder, or delete this one"
+        )
+
+
+def busy(place: Path) -> bool:
+    """Whether a process works on a folder now."""
+    if fcntl is None or not (place / _LOCK).exists():
         return False
+    with (place / _LOCK).open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno in _HELD
+    return False
 
 
-def _key(manifest: Mapping[str, Any]) -> bytes:
-    """What tells a sweep from others."""
-    return json.dumps(manifest["sweep"], sort_keys=True).encode()
+def _write(file: Path, data: bytes) -> None:
+    with whole(file) as part:
+        part.write_bytes(data)
 
 
 def _hold(lock: Any, place: Path) -> None:

@@ -9,22 +9,26 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from fluidcc.errors import SweepStopped
+from fluidcc.fluid import room
 from fluidcc.machine import processors
 from fluidcc.network import Network
 from fluidcc.results import provenance
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.identity import description
 from fluidcc.sweeps.job import Chunk, Job
-from fluidcc.sweeps.kept import Folder, InMemory, gaps
+from fluidcc.sweeps.kept import Folder, InMemory, busy, check, gaps, manifest_in, opened
 from fluidcc.sweeps.plan import Clock, Plan, Progress
 from fluidcc.sweeps.point import Point
 from fluidcc.sweeps.processes import in_processes
-from fluidcc.sweeps.table import dataset
+from fluidcc.sweeps.table import Table, dataset, told
 
 _NAMED = 10  # failed points that are named
+_COPIES = 2  # of a table at a time: its parts and the whole, or the whole and what is laid out
+_LEAST = Table(np.zeros(1, int), {}, told([""], [""], [1])).memory  # bytes of a point that failed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +77,11 @@ def sweep_in_chunks(
     """Do what is missing of a sweep and put it together; `sweep` says what the options are."""
     if not len(grid):
         raise ValueError(f"over: expected at least one value for each path, got {grid.shape}")
+    _require_room(len(grid), _LEAST)
     job, wanted = _begun(net, grid, verb, command)
-    kept = InMemory() if folder is None else Folder(folder)
-    with kept.opened(wanted) if isinstance(kept, Folder) else nullcontext(wanted) as manifest:
-        held = kept.held()
+    alone = nullcontext((InMemory(wanted), []))
+    with alone if folder is None else opened(folder, wanted) as (kept, held):
+        _require_room(len(grid), max((c.memory / c.points for c in held), default=0.0))
         clock = Clock(len(grid), sum(c.points for c in held), sum(c.failed for c in held))
 
         def take(chunk: Chunk) -> None:
@@ -84,6 +89,10 @@ def sweep_in_chunks(
             now = clock.passed(chunk.points, chunk.failed)
             if progress is not None:
                 progress(now)
+            try:
+                _require_room(len(grid), chunk.memory / chunk.points)
+            except ValueError as error:
+                raise SweepStopped(str(error)) from None
 
         if left := gaps(held, len(job.blocks)):
             count = processors() if workers is None else workers
@@ -93,13 +102,23 @@ def sweep_in_chunks(
             except SweepStopped as error:
                 where = f"{clock.done} of {clock.total} points are done"
                 raise SweepStopped(f"{error}; {where}, {kept.told()}") from error.__cause__
-        missing = gaps(kept.held(), len(job.blocks))
-        if missing:
-            raise SweepStopped(
-                f"chunks were damaged or deleted meanwhile in '{folder}': run the same again"
-            )
         data = dataset(grid, kept.table())
-    return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **manifest["origin"]}))
+        origin = kept.manifest["origin"]
+    return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}))
+
+
+def _require_room(points: int, row: float) -> None:
+    """Raise ValueError if there is no memory for the table of all points, `row` bytes each.
+
+    A row of that table is at least as long as the longest of any chunk. What counts is the memory
+    of this machine: to ask for that of an accelerator would take some of it from the workers.
+    """
+    room.require(
+        _COPIES * row * points,
+        f"a table of {points} points",
+        "take fewer points, or split the sweep into several, with a folder each",
+        room.host(),
+    )
 
 
 def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
@@ -126,7 +145,7 @@ def _begun(
         "verb": sweep["verb"], "options": json.dumps(options),
         "seeds": json.dumps(options["seeds"]) if "seeds" in options else "",
     }  # fmt: skip
-    return job, {"sweep": sweep, "origin": origin, "points": len(grid), "blocks": len(job.blocks)}
+    return job, {"sweep": sweep, "origin": origin}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,8 +174,7 @@ class SweepStatus:
 
     def check(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> None:
         """Raise ValueError if the folder has another sweep than this, with what differs."""
-        kept = Folder(self.folder)
-        kept.check(kept.manifest() or {}, _begun(net, grid, verb, "")[1])
+        check(self.folder, _known(self.folder), _begun(net, grid, verb, "")[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -175,12 +193,18 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
 
     Raises ValueError if there is no sweep in the folder.
     """
-    kept = Folder(Path(folder))
-    manifest = kept.manifest() if kept.place.is_dir() else None
-    if manifest is None:
-        raise ValueError(f"folder: expected one with a sweep in it, got '{folder}'")
+    place = Path(folder)
+    kept = Folder(place, _known(place))
     held = kept.held()
     return SweepStatus(
-        kept.place, manifest["points"], sum(c.points for c in held), sum(c.failed for c in held),
-        kept.busy(), manifest["origin"],
+        place, kept.points, sum(c.points for c in held), sum(c.failed for c in held), busy(place),
+        kept.manifest["origin"],
     )  # fmt: skip
+
+
+def _known(place: Path) -> Mapping[str, Any]:
+    """The manifest of a sweep that has begun."""
+    manifest = manifest_in(place) if place.is_dir() else None
+    if manifest is None:
+        raise ValueError(f"folder: expected one with a sweep in it, got '{place}'")
+    return manifest

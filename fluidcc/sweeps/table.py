@@ -22,6 +22,7 @@ TOLD = ("status", "message", "failed")
 """Columns that every table has; `failed` is 1 where there is no sound result."""
 
 _LAYOUT = "layout"
+_TEXT = 64  # bytes of a short text, beside the reference to it
 
 
 class Column(NamedTuple):
@@ -48,6 +49,13 @@ class Table:
     def failed(self) -> int:
         """How many points have no sound result."""
         return int(np.sum(self.columns["failed"].values))
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes the values take."""
+        values = [self.numbers, *(column.values for column in self.columns.values())]
+        texts = sum(int(np.count_nonzero(v != "")) for v in values if v.dtype.kind == "O")
+        return sum(v.nbytes for v in values) + _TEXT * texts
 
 
 def told(status: Any, message: Any, failed: Any) -> dict[str, Column]:

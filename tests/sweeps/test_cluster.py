@@ -2,9 +2,10 @@
 
 import functools
 import importlib
+import time
 
 import pytest
-from sweep_cases import NET, OVER, SIZE, deadly, draw, same
+from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
 
@@ -15,16 +16,34 @@ SLOWLY = functools.partial(draw, pause=0.02)
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as found:
         yield found
+
+
+def pids(cluster):
+    return {nanny.pid for nanny in cluster.workers.values()} - {None}
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_sweep_is_replaced(cluster, tmp_path):
+    before, mark = pids(cluster), tmp_path / "mark"
+    verb = functools.partial(draw_after_a_death, mark=mark)
+    found = fc.sweep(NET, OVER, verb, scheduler=cluster.scheduler_address).to_dataset()
+    assert mark.exists()
+    end = time.monotonic() + 60
+    while len(pids(cluster)) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(pids(cluster) & before) == 1 and len(pids(cluster)) == 2
+    here = fc.sweep(NET, OVER, draw, workers=0).to_dataset()
+    same(found.assign_attrs(here.attrs), here)
 
 
 def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp_path):
     """Both in one test, as the workers of a cluster take seconds to start."""
     import dask
 
-    assert dask.config.get("distributed.worker.multiprocessing-method") == "spawn"
+    method = "distributed.worker.multiprocessing-method"
+    assert dask.config.get(method) == "spawn"  # pyright: ignore[reportPrivateImportUsage]
     here = fc.sweep(NET, OVER, SLOWLY, workers=0).to_dataset()
     address = cluster.scheduler_address
     same(fc.sweep(NET, OVER, SLOWLY, scheduler=address).to_dataset(), here)
@@ -45,7 +64,7 @@ def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp
 def test_a_point_that_kills_workers_of_a_cluster_is_named():
     """Workers die until the cluster gives up (20 s)."""
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as own,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as own,
         pytest.raises(fc.SweepStopped, match=r"died 2 times at flows\.tcp\.n = 4"),
     ):
         fc.sweep(NET, {"flows.tcp.n": [4]}, deadly, scheduler=own.scheduler_address)
@@ -64,7 +83,7 @@ def test_a_cluster_without_workers_is_told(monkeypatch):
     module = importlib.import_module("fluidcc.sweeps.cluster")
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as own,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as own,
         pytest.raises(fc.SweepStopped, match="the scheduler has no workers: start some with `dask"),
     ):
         fc.sweep(NET, OVER, draw, scheduler=own.scheduler_address)

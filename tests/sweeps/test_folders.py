@@ -5,10 +5,11 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
 from fluidcc.results import write
-from fluidcc.sweeps.kept import Folder
+from fluidcc.sweeps.kept import manifest_in, opened
 
 SLOWLY = functools.partial(draw, pause=0.02)
+_FOLDER = "FLUIDCC_TEST_FOLDER"
 SCRIPT = """
 import functools, sys
 import fluidcc as fc
@@ -37,7 +39,7 @@ def undisturbed():
 
 @pytest.fixture
 def begin(tmp_path):
-    """Start a sweep in a process of its own."""
+    """Start a sweep in a process of its own, the first of a group."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
@@ -46,19 +48,28 @@ def begin(tmp_path):
     def call(folder, workers):
         words = [sys.executable, str(script), str(folder), str(workers)]
         process = subprocess.Popen(
-            words, env={**os.environ, "PYTHONPATH": here}, stdout=subprocess.PIPE, text=True
-        )
+            words, env={**os.environ, "PYTHONPATH": here, _FOLDER: str(folder)},
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
         started.append(process)
         return process
 
     yield call
     for process in started:
-        end(process)
+        end_all(process)
 
 
 def end(process):
-    """kill -9."""
+    """kill -9 of the process that was started."""
     process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def end_all(process):
+    """kill -9 of all its group."""
+    with suppress(ProcessLookupError):  # they have ended
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
 
@@ -75,20 +86,28 @@ def until(condition, patience=100.0):
         time.sleep(0.005)
 
 
-def children(process):
-    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(number) for number in found]
+def alive(folder):
+    """Processes of a sweep that was started, in whatever group: what they began with tells."""
+    mark, found = f"{_FOLDER}={folder}\0".encode(), []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if mark in environ.read_bytes():
+                found.append(environ.parent.name)
+    return found
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
-@pytest.mark.parametrize(("workers", "at_least"), [(0, 2), (1, 1)])
+needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize(("workers", "at_least"), [(0, 2), (2, 1)])
 def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, workers, at_least):
     folder = tmp_path / "kept"
     process = begin(folder, workers)
     until(lambda: len(chunks(folder)) >= at_least)
-    family = children(process)
+    assert len(alive(folder)) > workers
     end(process)
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family))  # none is left behind
+    until(lambda: not alive(folder))  # workers notice that their parent is gone
     status = fc.sweep_status(folder)
     assert 0 < status.done < SIZE and not status.busy
     before, seen = set(chunks(folder)), []
@@ -98,19 +117,38 @@ def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, worke
     same(found.to_dataset(), undisturbed)
 
 
+def killed_at(moment, process, folder, at_least, undisturbed):
+    """Kill a sweep and its workers some time after its first chunks, and let it go on."""
+    until(lambda: len(chunks(folder)) >= at_least)
+    time.sleep(moment)
+    end_all(process)
+    until(lambda: not alive(folder), patience=5.0)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+
+
+@needs_proc
+@pytest.mark.parametrize("at_least", [1, 3])
+def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(
+    begin, tmp_path, undisturbed, at_least
+):
+    folder = tmp_path / "kept"
+    moment = random.Random(at_least).uniform(0.0, 0.1)
+    killed_at(moment, begin(folder, 2), folder, at_least, undisturbed)
+
+
+@needs_proc
 @pytest.mark.slow
-def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(begin, tmp_path, undisturbed):
-    """Twenty kills at random moments, from before the folder exists to the end (100 s)."""
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(begin, tmp_path, undisturbed, workers):
+    """Twenty kills each at random moments, from before the folder exists to the end (6 min)."""
     moments = random.Random(7)
     for k in range(20):
         folder = tmp_path / str(k)
-        process = begin(folder, 0)
+        process = begin(folder, workers)
         process.stdout.readline()
-        time.sleep(moments.uniform(0.0, 1.0))
-        end(process)
-        found = fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
-        same(found.to_dataset(), undisturbed)
-        assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+        at_least = moments.randrange(3)
+        killed_at(moments.uniform(0.0, 1.0), process, folder, at_least, undisturbed)
 
 
 @contextmanager
@@ -173,6 +211,68 @@ def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
     assert fc.sweep_status(folder).missing == 0 and fc.sweep_status(folder).failed == 1
 
 
+def test_chunks_of_another_sweep_or_of_other_blocks_are_done_again(tmp_path, undisturbed):
+    folder, other = tmp_path / "kept", tmp_path / "other"
+    fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
+    fc.sweep(NET, OVER, functools.partial(draw, seeds=(2,)), folder=other, workers=0)
+    first, second, *_ = chunks(folder)
+    stretched = folder / first.name.replace("000000000-000000001", "000000000-000000009")
+    assert stretched != first
+    first.rename(stretched)  # over the blocks of the second
+    second.unlink()
+    foreign = next(file for file in chunks(other) if file.name[:26] == second.name[:26])
+    foreign.rename(folder / foreign.name)
+    assert fc.sweep_status(folder).missing == 1 + 8
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+    assert not {stretched, folder / foreign.name} & set(chunks(folder))
+
+
+def test_blocks_that_are_there_twice_count_once(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+    sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
+    sweep()
+    _, second, *_ = chunks(folder)
+    data = second.read_bytes()
+    second.unlink()
+    sweep()  # does its blocks in smaller chunks, the first of which is one block
+    second.write_bytes(data)
+    assert fc.sweep_status(folder).done == SIZE
+    same(sweep().to_dataset(), undisturbed)
+    assert not second.exists()
+
+
+def test_a_chunk_that_is_damaged_before_the_end_is_told(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+
+    def damage(progress):
+        if progress.done == SIZE:
+            chunks(folder)[0].write_bytes(b"")
+
+    with pytest.raises(fc.SweepStopped, match="chunks were damaged or deleted meanwhile"):
+        fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=damage)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+
+
+def test_a_table_without_room_is_refused_as_soon_as_it_is_known(tmp_path, monkeypatch, undisturbed):
+    folder, calls = tmp_path / "kept", []
+    sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
+    monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 1000.0)
+    advice = "take fewer points, or split the sweep into several, with a folder each"
+    with pytest.raises(ValueError, match=f"a table of 32 points would take .* 1 kB: {advice}"):
+        sweep()
+    assert not folder.exists()
+    monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 10_000.0)
+    with pytest.raises(fc.SweepStopped, match=f"there are 10 kB: {advice}; 1 of 32 points") as told:
+        sweep()
+    assert f"what is finished is kept in '{folder}'" in str(told.value)
+    with pytest.raises(ValueError, match="there are 10 kB"):  # known from what was kept
+        sweep(progress=calls.append)
+    assert not calls and fc.sweep_status(folder).done == 1
+    monkeypatch.undo()
+    same(sweep(progress=calls.append).to_dataset(), undisturbed)
+    assert calls[0].done > 1
+
+
 def test_a_worker_that_dies_is_replaced(tmp_path):
     verb = functools.partial(draw_after_a_death, mark=tmp_path / "mark")
     found = fc.sweep(NET, OVER, verb, workers=1).to_dataset()
@@ -208,9 +308,9 @@ def test_a_script_that_processes_cannot_import_is_told(tmp_path):
 def test_two_sweeps_do_not_share_a_folder_at_once(tmp_path):
     folder = tmp_path / "kept"
     fc.sweep(NET, OVER, draw, folder=folder, workers=0)
-    manifest = Folder(folder).manifest()
+    manifest = manifest_in(folder)
     assert manifest is not None
-    with Folder(folder).opened(manifest):
+    with opened(folder, manifest):
         assert fc.sweep_status(folder).busy
         with pytest.raises(ValueError, match=rf"folder: process {os.getpid()} of .* is sweeping"):
             fc.sweep(NET, OVER, draw, folder=folder, workers=0)

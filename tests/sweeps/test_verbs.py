@@ -1,6 +1,7 @@
 """Sweeps of the package's own verbs: the same numbers however they are computed."""
 
 import functools
+from platform import python_version_tuple
 
 import numpy as np
 import pytest
@@ -85,6 +86,13 @@ def test_whole_numbers_of_flows_are_not_needed_for_points_to_go_together():
 def test_verbs_of_no_use_in_chunks_are_refused(verb, what):
     with pytest.raises(ValueError, match=f"verb: {what}"):
         fc.sweep(NET, OVER, verb, workers=1)
+
+
+def test_results_of_another_python_are_of_another_code(monkeypatch):
+    here, (major, minor, _) = job.code(), python_version_tuple()
+    for version, differs in (((major, minor, "99"), False), ((major, "99", "0"), True)):
+        monkeypatch.setattr(job, "python_version_tuple", lambda v=version: v)
+        assert (job.code.__wrapped__() != here) == differs
 
 
 def test_wrong_use_is_told():
