@@ -6,10 +6,12 @@ scalar for one trajectory and with 8 or 32 trajectories side by side in batches:
 builds counts. Before anything is timed both must agree to 1e-12, single precision to 1e-6. Times
 are minima over interleaved repetitions, compilation excluded, all on one core; each line is the
 median over rounds, with the least and the largest. `--network` adds `fc.simulate`'s own model of
-the same network, `--plot FILE.png` draws how cost grows. JiTCDDE: `integrate.py`.
+the same network, by XLA and by the fused kernel;
+`--plot FILE.png` draws how cost grows. JiTCDDE: `integrate.py`.
 """
 
 import argparse
+import functools
 import os
 import time
 from typing import Any, NamedTuple
@@ -130,27 +132,32 @@ def network() -> None:
     from fluidcc.network import Flows, Link, Network
 
     for classes in (1, 3, 10):
-        case, steps = Case(1, classes), 2048
+        case, steps = Case(1, classes), 32768
         trips = np.linspace(0.1, 0.3, classes) if classes > 1 else np.array([0.2])
         flows = Flows(Reno(), n=np.full(classes, 60.0 / classes), rtt=trips)
         red = RED(min_th=100.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
         net = Network((Link(red, capacity=3750.0, buffer=800.0),), (flows,), rates="mgt")
         end = STEP * steps
         system, y0, numbers = network_system(net, until=end)
-        mesh = fc.Uniform(STEP, slots=case.slots)
         times = np.array([end])
 
-        def run(system=system, y0=y0, numbers=numbers, end=end, mesh=mesh, times=times) -> Any:
+        def run(fused, case=case, system=system, y0=y0, numbers=numbers, end=end, times=times):
+            mesh = fc.Uniform(STEP, slots=case.slots, fused=fused)
             found = integrate(system, y0, 0.0, end, numbers, mesh=mesh, ts=times)
             return found.y.block_until_ready()
 
-        runs = {**rivals(case, steps), "ours": run}
+        by_hand = rivals(case, steps)
+        kinds = {"one run": False, "one run, fused": True}
+        runs = {**by_hand, **{name: functools.partial(run, fused) for name, fused in kinds.items()}}
         least(runs, 1)
-        ratios = []
+        ratios: dict[str, list[float]] = {name: [] for name in kinds}
         for _ in range(ROUNDS):
             best = least(runs, 7)
-            ratios.append(best.pop("ours") / min(best.values()))
-        told(f"network of {classes} classes, one run / scalar C", ratios, None)
+            rival = min(best[name] for name in by_hand)
+            for name in kinds:
+                ratios[name].append(best[name] / rival)
+        for name in kinds:
+            told(f"network of {classes} classes, {name} / scalar C", ratios[name], None)
 
 
 def plot(path: str) -> None:

@@ -216,6 +216,9 @@ def build(
     """The system of a user's equation; the same functions and shapes give the same system."""
     y_shapes = shapes_of(y0)
 
+    if modes is None and args.inputs is None:
+        return _made(field, history, lags, None, y_shapes, shapes_of(None), 0, False)
+
     def probe() -> tuple[Any, Any]:
         z = tuple(y0 for _ in lags)
         mode = None
@@ -237,7 +240,11 @@ def build(
     mode, calls = jax.eval_shape(probe)
     structure, leaves = jax.tree.structure(mode), jax.tree.leaves(mode)
     mode_shapes = (structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
-    key = (field, history, lags, modes, y_shapes, mode_shapes, calls.size, args.inputs is not None)
+    has_inputs = args.inputs is not None
+    return _made(field, history, lags, modes, y_shapes, mode_shapes, calls.size, has_inputs)
+
+
+def _made(*key: Any) -> System:
     try:
         return _cached(*key)
     except TypeError:  # a function that cannot be hashed: no reuse of what was compiled

@@ -15,6 +15,7 @@ from fluidcc.fluid.batches import one_by_one, over_blocks, sequential, side_by_s
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import Args, System, history_look
+from fluidcc.fused import launch
 
 TRACED_SLOTS = 1 << 10
 TRACED_STEPS = 1 << 14
@@ -166,6 +167,8 @@ def _on_uniform(
             "Uniform(single=True) is for smooth equations: expected a field without inputs and "
             "modes, got one with events, or a network; leave single out"
         )
+    if mesh.fused and not known(step, t0, t1, args, y0, ts):
+        raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
     one_y0, one_args = _first(y0, args, batched)
     width = system.record_size(one_y0, t0, one_args)
     if ts is not None:
@@ -198,10 +201,11 @@ def _on_uniform(
         )
         if ts is None:
             ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
-        run = functools.partial(
-            _uniform, slots=slots, lanes=lanes, batched=batched, single=mesh.single
-        )
-        saved = run(system, y0, t0, t1, step, ts, args)
+        options: dict[str, Any] = {"slots": slots, "batched": batched, "single": mesh.single}
+        if mesh.fused:
+            saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
+        else:
+            saved = _uniform(system, y0, t0, t1, step, ts, args, lanes=lanes, **options)
         if mesh.slots is not None or not known(saved.status):
             break
         if not np.any(np.asarray(saved.status) == Status.lag_exceeds_ring):

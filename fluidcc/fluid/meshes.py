@@ -42,11 +42,16 @@ class Uniform(eqx.Module):
         Compute in single precision with compensated sums: some 1e-6 on smooth equations, with half
         the memory. Steps are counted, so lags stay exact in long runs; the field is given t in
         single precision. Not for inputs, modes and networks.
+    fused
+        Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``), in which
+        each trajectory is a thread: on the card where JAX computes on one, else on the processor,
+        where no compiler is needed. The same steps as without it, to rounding. Not in traced code.
     """
 
     step: Any
     slots: int | None = eqx.field(default=None, static=True)
     single: bool = eqx.field(default=False, static=True, kw_only=True)
+    fused: bool = eqx.field(default=False, static=True, kw_only=True)
 
     def __check_init__(self) -> None:
         """Raise ValueError for a step or a number of slots that is not positive."""

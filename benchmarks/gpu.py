@@ -1,0 +1,81 @@
+"""Uniform steps on a graphics card: many runs of TCP under RED, by one kernel and by JAX's loop.
+
+Run with `uv run --extra gpu python benchmarks/gpu.py`; where JAX sees no card it says so and ends.
+The kernel is generated from the same equation (`Uniform(fused=True)`). Before anything is timed
+64 of the runs must agree with those on the processor, to 1e-10 and 1e-5 in single precision.
+Seconds are the least of three, compilation excluded, copies of parameters and end states included.
+"""
+
+import argparse
+import time
+from typing import Any
+
+import jax
+import numpy as np
+from handwritten import STEP, Case, field, history, lags
+
+import fluidcc as fc
+from fluidcc.fused.launch import on_card
+
+GOALS = {(True, False): 1.5, (False, False): 8.0}
+"""Seconds for 1e5 runs of 1e5 steps in double precision, by (fused, single)."""
+
+
+def run(case: Case, steps: int, *, fused: bool, single: bool) -> np.ndarray:
+    """End states (K + 2, B)."""
+    solution = fc.solve_dde(
+        field, history, 0.0, STEP * steps, lags=lags(case.classes), params=case.numbers(),
+        ts=np.array([STEP * steps]), batched=True,
+        mesh=fc.Uniform(STEP, slots=case.slots, fused=fused, single=single),
+    )  # fmt: skip
+    if np.any(np.asarray(solution.status)):
+        raise SystemExit("some runs failed")
+    return case.states(solution.y)[-1]
+
+
+def check(fused: bool, single: bool) -> float:
+    """Largest relative difference of 64 runs to those on the processor."""
+    case, options = Case(64), {"fused": fused, "single": single}
+    with jax.default_device(jax.devices("cpu")[0]):
+        right = run(case, 2560, fused=False, single=False)
+    found = float(np.max(np.abs(run(case, 2560, **options) / right - 1.0)))
+    if found > (1e-5 if single else 1e-10):
+        raise SystemExit(f"{options}: differs from the processor by {found:.1e}")
+    return found
+
+
+def least(case: Case, steps: int, **options: Any) -> float:
+    """Least seconds of three runs, after one that compiles."""
+    spent = []
+    for _ in range(4):
+        began = time.perf_counter()
+        run(case, steps, **options)
+        spent.append(time.perf_counter() - began)
+    return min(spent[1:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=100_000)
+    asked = parser.parse_args()
+    if not on_card():
+        print(f"skipped: no graphics card, JAX computes on {jax.devices()[0].platform}")
+        return
+    print(f"{jax.devices()[0].device_kind}: {asked.runs} runs of {asked.steps} steps")
+    case = Case(asked.runs)
+    whole = (asked.runs, asked.steps) == (100_000, 100_000)
+    for fused in (True, False):
+        for single in (False, True):
+            error = check(fused, single)
+            spent = least(case, asked.steps, fused=fused, single=single)
+            name = (
+                f"{'fused kernel' if fused else 'loop by JAX'}, {'single' if single else 'double'}"
+            )
+            goal = GOALS.get((fused, single)) if whole else None
+            wanted = f"   goal: at most {goal} s" if goal else ""
+            print(f"  {name:22s} {spent:8.3f} s   differs by {error:.0e}{wanted}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Loops and branches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fluidcc.fused.numbers import Elements, known, text
+
+MOST_UNROLLED = 64
+
+
+def flat(values: Sequence[Elements]) -> list[Any]:
+    """All elements of some arrays in turn."""
+    return [element for value in values for element in value.flat]
+
+
+def shaped(elements: Sequence[Any], avals: Sequence[Any]) -> list[Elements]:
+    """Arrays of these shapes with the elements in turn."""
+    rest, values = list(elements), []
+    for aval in avals:
+        value = np.empty(int(np.prod(aval.shape)), object)
+        value[:] = rest[: value.size]
+        rest = rest[value.size :]
+        values.append(value.reshape(aval.shape))
+    return values
+
+
+def _types(avals: Sequence[Any]) -> list[Any]:
+    return [aval.dtype for aval in avals for _ in range(int(np.prod(aval.shape)))]
+
+
+def while_loop(to: Any, operands: list[Any], equation: Any) -> list[Any]:
+    """`lax.while_loop`."""
+    writer, params = to.writer, equation.params
+    out, split = [v.aval for v in equation.outvars], params["cond_nconsts"]
+    ends = split + params["body_nconsts"]
+    tested, used, start = operands[:split], operands[split:ends], operands[ends:]
+    types = _types(out)
+    names = writer.variables(types)
+    writer.assign(names, flat(start), types)
+    carry = shaped(names, out)
+    with writer.block("for (;;)"):
+        (go,) = to.closed(params["cond_jaxpr"], [*tested, *carry])
+        writer.write(f"if (!({text(go.item(), bool)})) break;")
+        new = to.closed(params["body_jaxpr"], [*used, *carry])
+        writer.assign(names, flat(new), types)
+    return carry
+
+
+def cond(to: Any, operands: list[Any], equation: Any) -> list[Any]:
+    """`lax.cond` and `lax.switch`."""
+    writer, (index, *given) = to.writer, operands
+    out, branches = [v.aval for v in equation.outvars], equation.params["branches"]
+    if not isinstance(index.item(), str):
+        place = int(np.clip(int(index.item()), 0, len(branches) - 1))
+        return to.closed(branches[place], given)
+    types = _types(out)
+    names = writer.variables(types)
+    for k, branch in enumerate(branches):
+        test = "else" if k == len(branches) - 1 else f"if ({index.item()} <= {k})"
+        with writer.block(test if k in (0, len(branches) - 1) else f"else {test}"):
+            writer.assign(names, flat(to.closed(branch, given)), types)
+    return shaped(names, out)
+
+
+def scan(to: Any, operands: list[Any], equation: Any) -> list[Any]:
+    """`lax.scan`, written out step by step."""
+    params = equation.params
+    out, count = [v.aval for v in equation.outvars], params["length"]
+    if count > MOST_UNROLLED:
+        raise ValueError(
+            f"a fused kernel cannot be made of a scan of {count} steps, more than {MOST_UNROLLED}: "
+            "leave fused=True out"
+        )
+    fixed, ends = params["num_consts"], params["num_consts"] + params["num_carry"]
+    consts, carry, rows = operands[:fixed], operands[fixed:ends], operands[ends:]
+    order = range(count)[::-1] if params["reverse"] else range(count)
+    found: dict[int, list[Elements]] = {}
+    for k in order:
+        results = to.closed(params["jaxpr"], [*consts, *carry, *(row[k] for row in rows)])
+        carry, found[k] = results[: params["num_carry"]], results[params["num_carry"] :]
+    stacked = [
+        np.stack([found[k][i] for k in range(count)]) if count else known(np.zeros(aval.shape))
+        for i, aval in enumerate(out[params["num_carry"] :])
+    ]
+    return [*carry, *stacked]

@@ -1,0 +1,122 @@
+"""From equations that JAX has traced to C, number by number: arrays exist only while this runs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal
+
+from fluidcc.fused import control, indexing
+from fluidcc.fused.elementwise import ROUNDINGS, converted, rule
+from fluidcc.fused.many import JOINED, joined, largest, products, running
+from fluidcc.fused.moves import MOVES
+from fluidcc.fused.numbers import Numbers, Operand, all_known, known
+from fluidcc.fused.writer import Memory
+
+_CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
+
+
+class Lowering(Numbers):
+    """Writes what jaxprs compute; operands are arrays of elements, or in memory."""
+
+    def closed(self, jaxpr: ClosedJaxpr, operands: Sequence[Operand]) -> list[Any]:
+        """Results of a jaxpr; ValueError where an operation has no rule."""
+        inner, consts = jaxpr.jaxpr, [known(const) for const in jaxpr.consts]
+        values = dict(zip([*inner.constvars, *inner.invars], [*consts, *operands], strict=True))
+        read = lambda v: known(v.val) if isinstance(v, Literal) else values[v]  # noqa: E731
+        for equation in inner.eqns:
+            results = self._results(equation, [read(v) for v in equation.invars])
+            values.update(zip(equation.outvars, results, strict=True))
+        return [read(v) for v in inner.outvars]
+
+    def _results(self, equation: Any, operands: list[Any]) -> list[Any]:
+        name, params = equation.primitive.name, equation.params
+        if name in _SPECIAL:
+            return _SPECIAL[name](self, operands, equation)
+        if name == "reshape" and isinstance(operands[0], Memory):
+            return [operands[0]._replace(shape=equation.outvars[0].aval.shape)]
+        if name in MOVES:
+            moved = MOVES[name](*operands, **params)
+            return moved if isinstance(moved, list) else [moved]
+        types, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
+        by = rule(name, types[0]) if types else None
+        if by is not None:
+            return [self.each(by, operands, types, out)]
+        if name in JOINED and "axes" in params:
+            return [joined(self, name, operands[0], out.dtype, params["axes"])]
+        if name in JOINED:
+            axis, back = params["axis"], params["reverse"]
+            return [running(self, name, operands[0], out.dtype, axis, back)]
+        inner = next((params[key] for key in _CALLED if key in params), None)
+        if isinstance(inner, ClosedJaxpr):
+            return self.closed(inner, operands)
+        if all(map(all_known, operands)):
+            given = [jnp.asarray(v.tolist(), t) for v, t in zip(operands, types, strict=True)]
+            found = equation.primitive.bind(*given, **params)
+            return list(map(known, found if equation.primitive.multiple_results else [found]))
+        raise ValueError(f"a fused kernel cannot be made of '{name}': leave fused=True out")
+
+
+def _iota(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    del to, operands
+    shape, axis = equation.params["shape"], equation.params["dimension"]
+    ones = [-1 if k == axis else 1 for k in range(len(shape))]
+    return [known(np.broadcast_to(np.arange(shape[axis]).reshape(ones), shape))]
+
+
+def _convert(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    (old,), (new,) = equation.invars, equation.outvars
+    by = converted(old.aval.dtype, new.aval.dtype)
+    return [to.each(by, operands, [old.aval.dtype], new.aval)]
+
+
+def _round(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    by, out = ROUNDINGS[int(equation.params["rounding_method"])], equation.outvars[0].aval
+    return [to.each(by, operands, [out.dtype], out)]
+
+
+def _power(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    out = equation.outvars[0].aval
+    powers = [to.power(base, equation.params["y"], out.dtype) for base in operands[0].flat]
+    return [np.array(powers, object).reshape(out.shape)]
+
+
+def _select(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    out = equation.outvars[0].aval
+    which, *cases = (np.broadcast_to(operand, out.shape).ravel() for operand in operands)
+    chosen = np.empty(which.size, object)
+    for i, index in enumerate(which):
+        chosen[i] = to.choice(index, [case[i] for case in cases], out.dtype)
+    return [chosen.reshape(out.shape)]
+
+
+def _largest(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    sign = ">" if equation.primitive.name == "argmax" else "<"
+    (axis,), dtype = equation.params["axes"], equation.invars[0].aval.dtype
+    return [largest(to, operands[0], dtype, axis, sign)]
+
+
+def _products(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    dtype, axes = equation.outvars[0].aval.dtype, equation.params["dimension_numbers"]
+    return [products(to, operands[0], operands[1], dtype, axes)]
+
+
+_SPECIAL: dict[str, Callable[..., list[Any]]] = {
+    "argmax": _largest,
+    "argmin": _largest,
+    "cond": control.cond,
+    "convert_element_type": _convert,
+    "dot_general": _products,
+    "dynamic_slice": indexing.dynamic_slice,
+    "dynamic_update_slice": indexing.dynamic_update_slice,
+    "gather": indexing.gather,
+    "integer_pow": _power,
+    "iota": _iota,
+    "round": _round,
+    "scan": control.scan,
+    "scatter": indexing.scatter,
+    "scatter-add": indexing.scatter,
+    "select_n": _select,
+    "while": control.while_loop,
+}

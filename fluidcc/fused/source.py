@@ -1,0 +1,184 @@
+"""The source of a kernel: one trajectory's whole run, from what JAX traces of its steps."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr
+
+from fluidcc.fluid.ring import Ring
+from fluidcc.fluid.shapes import Shapes, size_of
+from fluidcc.fluid.steps import Problem
+from fluidcc.fluid.system import System
+from fluidcc.fused.control import flat, shaped
+from fluidcc.fused.lower import Lowering
+from fluidcc.fused.numbers import Elements, text
+from fluidcc.fused.writer import Memory, Writer, ctype
+
+_TIME, _NODE = (jax.ShapeDtypeStruct((), jnp.dtype(kind)) for kind in ("float64", "int32"))
+_PLACE = "ring[base + (long long)({}) * stride]"
+MOST_NUMBERS = 4096
+"""Up to so many parameters each have a name of their own."""
+
+_HEAD = """
+const double INFINITE = 1e308 * 1e308;
+const double NOT_A_NUMBER = INFINITE - INFINITE;
+const auto log_of_one_and = [](double x) -> double {
+    const double u = 1.0 + x;
+    return u == 1.0 ? x : log(u) * (x / (u - 1.0));
+};
+const auto exp_less_one = [](double x) -> double {
+    const double u = exp(x), v = u - 1.0;
+    return u == 1.0 ? x : v == -1.0 || v > 1e300 ? v : v * (x / log(u));
+};
+"""
+
+
+class Plan(NamedTuple):
+    """What the source of a kernel follows from: hashable.
+
+    `own` and `shared` are the shapes of (y0, args[0]), of which each trajectory has its own, and
+    of args[1:]; `side_by_side` tells that the histories of all trajectories lie interleaved, as
+    suits an accelerator, else one after the other.
+    """
+
+    system: System
+    args: type
+    own: Shapes
+    shared: Shapes
+    record: int
+    slots: int
+    side_by_side: bool
+
+    @property
+    def state(self) -> jax.ShapeDtypeStruct:
+        """The state of a trajectory."""
+        return _structs(self.own)[0]
+
+
+def _structs(shapes: Shapes) -> Any:
+    """A PyTree of shapes that JAX can trace with."""
+    return jax.tree.unflatten(shapes[0], [jax.ShapeDtypeStruct(*leaf) for leaf in shapes[1]])
+
+
+class _Kernel:
+    """Writes the parts of a kernel, each traced from a method of `Problem`."""
+
+    def __init__(self, plan: Plan) -> None:
+        count = sum(size_of(shape) for shapes in (plan.own, plan.shared) for shape, _ in shapes[1])
+        if count > MOST_NUMBERS:
+            raise ValueError(
+                f"a fused kernel takes up to {MOST_NUMBERS} numbers of state and parameters, got "
+                f"{count}: leave fused=True out"
+            )
+        self.plan, self.writer = plan, Writer()
+        self.to = Lowering(self.writer)
+        self.writer.lines.extend(_HEAD.strip().splitlines())
+        clock = (((), np.dtype(float)),) * 3
+        own = self._loaded("own.data[{} * lanes + lane]", plan.own[1])
+        shared = self._loaded("shared.data[{}]", (*clock, *plan.shared[1]))
+        self.clock = shared[:3]
+        self.y0, self.params = own[0], [*own[1:], *shared[3:]]
+        first, rest = _structs(plan.own)[1], _structs(plan.shared)
+        self.structs = plan.args(first, *rest)
+        self.table = Memory(_PLACE, (plan.slots, 2 * plan.record))
+
+    def _loaded(self, place: str, leaves: Sequence[Any]) -> list[Elements]:
+        """Parameters read from memory, one after the other."""
+        values, first = [], 0
+        for shape, dtype in leaves:
+            value = np.empty(size_of(shape), object)
+            for k in range(value.size):
+                source, kind = place.format(first + k), ctype(dtype)
+                value[k] = self.writer.let(kind, f"({kind}){source}")
+            first += value.size
+            values.append(value.reshape(shape))
+        return values
+
+    def trace(self, function: Callable[..., Any], *structs: Any) -> tuple[ClosedJaxpr, Any]:
+        """`function(problem, ring, *values)` as JAX sees it, and the shapes of its results."""
+        plan, dtype = self.plan, self.plan.state.dtype
+
+        def run(args: Any, t0: Any, step: Any, table: Any, *values: Any) -> Any:
+            problem = Problem(plan.system, t0, step, args, plan.record, dtype)
+            return function(problem, Ring(table, 0, 1), *values)
+
+        table = jax.ShapeDtypeStruct(self.table.shape, dtype)
+        trace = jax.make_jaxpr(run, return_shape=True)
+        return trace(self.structs, _TIME, _TIME, table, *structs)
+
+    def write(self, jaxpr: ClosedJaxpr, *operands: Elements) -> list[Elements]:
+        """What has been traced, written down: its results."""
+        return self.to.closed(jaxpr, [*self.params, *self.clock[:2], self.table, *operands])
+
+    def enter(self, row: Elements, node: str) -> None:
+        """Put the row of a node into the ring."""
+        self.writer.write(f"const int row = (({node}) & {self.plan.slots - 1}) * {row.size};")
+        for j, element in enumerate(row):
+            place = _PLACE.format(f"row + {j}")
+            self.writer.write(f"{place} = {text(element, self.plan.state.dtype)};")
+
+    def save(self, values: Elements) -> None:
+        """Put numbers among what is saved."""
+        for i, element in enumerate(values):
+            place = f"saved.data[((long long)lane * times + saving) * {values.size} + {i}]"
+            self.writer.write(f"{place} = {text(element, self.plan.state.dtype)};")
+
+
+def source(plan: Plan) -> str:
+    """C of a kernel's body: in it stand `lane` of `lanes`, `times` saved, and the arrays.
+
+    Raises ValueError for an operation that has no rule.
+    """
+    kernel = _Kernel(plan)
+    writer, n, until = kernel.writer, _scalar("n"), _scalar("until")
+    start, (lane, _) = kernel.trace(lambda problem, ring, y0: problem.start(ring, y0), plan.state)
+    place, _ = kernel.trace(lambda problem, ring, t: problem.node_at(t), _TIME)
+    advance, _ = kernel.trace(
+        lambda problem, ring, n, at: problem.advance(ring, n, at), _NODE, lane
+    )
+    saved, _ = kernel.trace(
+        lambda problem, ring, n, t, at: problem.saved(ring, n, t, at), _NODE, _TIME, lane
+    )
+    cause, _ = kernel.trace(lambda problem, ring, n, at: problem.cause(ring, n, at), _NODE, lane)
+    types = [leaf.dtype for leaf in jax.tree.leaves(lane) for _ in range(leaf.size)]
+    names = writer.variables(types)
+    at = shaped(names, jax.tree.leaves(lane))
+
+    kind, size = ctype(plan.state.dtype), plan.slots * 2 * plan.record
+    writer.write(f"{kind}* ring = ({kind}*)memory.data;")
+    base, stride = ("lane", "lanes") if plan.side_by_side else (f"(long long)lane * {size}", "1")
+    writer.write(f"const long long base = {base}, stride = {stride};")
+    writer.write("int n = 0;")
+    with writer.block():
+        *new, row = kernel.write(start, kernel.y0)
+        kernel.enter(row, "0")
+        writer.assign(names, flat(new), types)
+    with writer.block("for (int saving = 0; saving <= times; ++saving)"):
+        end = text(kernel.clock[2].item(), float)
+        writer.write(f"const double until = saving < times ? ts.data[saving] : {end};")
+        (target,) = kernel.write(place, until)
+        with writer.block(f"while (n < {target.item()})"):
+            *new, row = kernel.write(advance, n, *at)
+            kernel.enter(row, "n + 1")
+            writer.assign(names, flat(new), types)
+            writer.write("++n;")
+        with writer.block("if (saving < times)"):
+            kernel.save(np.concatenate(kernel.write(saved, n, until, *at)))
+    (status,) = kernel.write(cause, n, *at)
+    ended = at[[*_paths(lane)].index(".status_time")]
+    writer.write(f"ended.data[2 * lane] = {text(status.item(), np.int32)};")
+    writer.write("ended.data[2 * lane + 1] = n;")
+    writer.write(f"status_time.data[lane] = {text(ended.item(), float)};")
+    return str(writer)
+
+
+def _scalar(name: str) -> Elements:
+    return np.array(name, object)
+
+
+def _paths(tree: Any) -> list[str]:
+    """Where each leaf of a PyTree is."""
+    return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(tree)]

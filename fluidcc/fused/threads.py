@@ -1,0 +1,118 @@
+"""Kernels as Warp compiles and runs them, one trajectory a thread; needs the package warp-lang."""
+# pyright: reportInvalidTypeForm=false
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from fluidcc.folders import kept_in
+
+_Floats = wp.array(dtype=wp.float64)
+_Integers = wp.array(dtype=wp.int32)
+_Bytes = wp.array(dtype=wp.uint8)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what libraries print while they look for a card."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+if "WARP_CACHE_PATH" not in os.environ and wp.config.kernel_cache_dir is None:
+    wp.config.kernel_cache_dir = str(kept_in("warp"))
+wp.config.log_level = max(wp.config.log_level, wp.LOG_ERROR)
+with _quiet():
+    wp.init()
+
+
+def kernel(source: str, *, fused: bool) -> Any:
+    """The kernel with this body, compiled at its first launch on a device.
+
+    `fused` lets a product and a sum be one operation, with one rounding.
+    """
+
+    @wp.func_native(source)
+    def run(
+        lane: int,
+        lanes: int,
+        times: int,
+        own: _Floats,
+        shared: _Floats,
+        ts: _Floats,
+        memory: _Bytes,
+        saved: _Floats,
+        status_time: _Floats,
+        ended: _Integers,
+    ): ...
+
+    def uniform(
+        lanes: int,
+        times: int,
+        own: _Floats,
+        shared: _Floats,
+        ts: _Floats,
+        memory: _Bytes,
+        saved: _Floats,
+        status_time: _Floats,
+        ended: _Integers,
+    ):
+        run(wp.tid(), lanes, times, own, shared, ts, memory, saved, status_time, ended)
+
+    options = {
+        "fast_math": False,
+        "fuse_fp": fused,
+        "cpu_compiler_flags": "-march=native -fno-slp-vectorize",  # a third faster
+    }
+    return wp.kernel(uniform, module="unique", enable_backward=False, module_options=options)
+
+
+def free_memory() -> int:
+    """Bytes that are free on the first card."""
+    return wp.get_device("cuda:0").free_memory
+
+
+def launch(
+    kernel: Any,
+    own: np.ndarray,
+    shared: np.ndarray,
+    ts: np.ndarray,
+    history: int,
+    width: int,
+    card: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Run trajectories whose numbers are the columns of `own` (K, B).
+
+    Parameters
+    ----------
+    shared, ts
+        What they share, and the times to save (S,).
+    history, width
+        Bytes of the history of each, and how many numbers of it are saved at a time.
+    card
+        Run on the first graphics card, else on the processor.
+
+    Returns
+    -------
+    What is saved (B, S, width), how far each came in time (B,), and status and steps (B, 2).
+    """
+    place, lanes = "cuda:0" if card else "cpu", own.shape[1]
+    given = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (own, shared, ts)]
+    memory = wp.zeros(history * lanes, dtype=wp.uint8, device=place)
+    saved = wp.zeros(lanes * ts.size * width, dtype=wp.float64, device=place)
+    reached = wp.zeros(lanes, dtype=wp.float64, device=place)
+    ended = wp.zeros(2 * lanes, dtype=wp.int32, device=place)
+    inputs = [lanes, ts.size, *given, memory, saved, reached, ended]
+    wp.launch(kernel, dim=lanes, inputs=inputs, device=place)
+    kept = saved.numpy().reshape(lanes, ts.size, width)
+    return kept, reached.numpy(), ended.numpy().reshape(lanes, 2)

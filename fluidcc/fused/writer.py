@@ -1,0 +1,127 @@
+"""Statements of C in which every number has a name of its own and is computed once."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Element = str | float | int | bool
+"""A number: its name in the source, or what it is if that is known."""
+
+TYPES = {
+    "float64": "double",
+    "float32": "float",
+    "int32": "int",
+    "int64": "long long",
+    "uint32": "unsigned int",
+    "bool": "bool",
+}
+
+
+class Memory(NamedTuple):
+    """An array that stays in memory; `place` is the C of its element at a flat index `{}`."""
+
+    place: str
+    shape: tuple[int, ...]
+
+
+def ctype(dtype: Any) -> str:
+    """The C type of a type of numbers; ValueError where there is none."""
+    name = np.dtype(dtype).name
+    if name not in TYPES:
+        raise ValueError(f"a fused kernel has numbers of {', '.join(TYPES)}, got {name}")
+    return TYPES[name]
+
+
+def literal(value: Any, dtype: Any) -> str:
+    """A known number in C."""
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return "true" if value else "false"
+    if kind.kind != "f":
+        number = int(value)
+        if number == np.iinfo(kind).min < 0:
+            return f"({number + 1} - 1)"
+        return f"({number})" if number < 0 else str(number)
+    value = kind.type(value)
+    if not np.isfinite(value):
+        name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "(-INFINITE)"
+        return f"({ctype(kind)}){name}"
+    text = repr(float(value)) + ("f" if kind.itemsize == 4 else "")
+    return f"({text})" if text.startswith("-") else text
+
+
+class Writer:
+    """Collects statements; what stands in an inner block is not seen outside it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._names = 0
+        self._seen: list[dict[tuple[str, str], str]] = [{}]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def write(self, line: str) -> None:
+        """A line at the present depth."""
+        self.lines.append("    " * (len(self._seen) - 1) + line)
+
+    def name(self, stem: str) -> str:
+        """A new name."""
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def let(self, kind: str, expression: str) -> str:
+        """Name of a constant that has the value of an expression."""
+        for seen in self._seen:
+            if (kind, expression) in seen:
+                return seen[kind, expression]
+        name = self.name("v")
+        self.write(f"const {kind} {name} = {expression};")
+        self._seen[-1][kind, expression] = name
+        return name
+
+    def listed(self, kind: str, elements: Sequence[str]) -> str:
+        """Name of an array of constants."""
+        values = "{" + ", ".join(elements) + "}"
+        key = (f"{kind}[]", values)
+        for seen in self._seen:
+            if key in seen:
+                return seen[key]
+        name = self.name("a")
+        self.write(f"const {kind} {name}[{len(elements)}] = {values};")
+        self._seen[-1][key] = name
+        return name
+
+    @contextlib.contextmanager
+    def block(self, head: str = "") -> Iterator[None]:
+        """An inner block, after `head`."""
+        self.write(f"{head} {{".lstrip())
+        self._seen.append({})
+        yield
+        self._seen.pop()
+        self.write("}")
+
+    def variables(self, dtypes: Iterable[Any]) -> list[str]:
+        """Names of new variables, one of each type."""
+        names = []
+        for dtype in dtypes:
+            names.append(self.name("s"))
+            self.write(f"{ctype(dtype)} {names[-1]};")
+        return names
+
+    def assign(
+        self, names: Sequence[str], values: Sequence[Element], dtypes: Sequence[Any]
+    ) -> None:
+        """Give all variables their values at once, also where one has that of another."""
+        texts = []
+        for name, value, dtype in zip(names, values, dtypes, strict=True):
+            if isinstance(value, str) and value in names and value != name:
+                copy = self.name("v")
+                self.write(f"const {ctype(dtype)} {copy} = {value};")
+                value = copy
+            texts.append(value if isinstance(value, str) else literal(value, dtype))
+        for name, text in zip(names, texts, strict=True):
+            if name != text:
+                self.write(f"{name} = {text};")

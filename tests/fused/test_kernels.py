@@ -1,0 +1,219 @@
+"""Kernels take the steps that JAX takes: same states, records and statuses."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.fluid import equation
+from fluidcc.fluid.shapes import shapes_of
+from fluidcc.fluid.simulate import uniform_mesh
+from fluidcc.fused import launch
+from fluidcc.fused.source import Plan
+
+UNTIL = 12.0
+TIMES = np.linspace(0.0, UNTIL, 25)
+
+
+def tcp_red(t, y, z, p):
+    """Windows of one class, queue and its average [packet]: marks above a threshold."""
+    window, queue, average = y
+    old_window, old_queue, old_average = z[0]
+    trip, old_trip = (p["trip"] + q / p["capacity"] for q in (queue, old_queue))
+    mark = jnp.clip((old_average - 20.0) * p["slope"], 0.0, 1.0)
+    change = p["n"] * window / trip - p["capacity"]
+    change = jnp.where((queue <= 0.0) & (change < 0.0), 0.0, change)
+    return jnp.stack(
+        [1.0 / trip - window * old_window / (2.0 * old_trip) * mark, change, queue - average]
+    )
+
+
+def trip(t, y, p):
+    return p["trip"] + y[1] / p["capacity"]
+
+
+def before(t, p):
+    past = jnp.asarray(t, p["n"].dtype)
+    return jnp.stack([10.0 * p["trip"], 3.0 + past, 5.0 - past])
+
+
+def parameters(count):
+    """Many sets of them."""
+    spread = np.linspace(0.0, 1.0, count)
+    return {
+        "trip": jnp.asarray(0.05 + 0.1 * spread),
+        "capacity": jnp.asarray(np.full(count, 800.0)),
+        "slope": jnp.asarray(0.001 + 0.003 * spread[::-1]),
+        "n": jnp.asarray(20.0 + 20.0 * spread**2),
+    }
+
+
+def solved(params, *, fused, single=False, batched=True, nodes=False, slots=256):
+    mesh = fc.Uniform(1.0 / 512, slots=slots, single=single, fused=fused)
+    return fc.solve_dde(
+        tcp_red,
+        before,
+        0.0,
+        UNTIL,
+        lags=(trip,),
+        params=params,
+        ts=None if nodes else TIMES,
+        mesh=mesh,
+        batched=batched,
+    )
+
+
+def close(found, expected, rtol):
+    found, expected = np.asarray(found), np.asarray(expected)
+    size = np.max(np.abs(expected), axis=tuple(range(np.ndim(expected) - 1)))
+    np.testing.assert_allclose(found / size, expected / size, rtol=0, atol=rtol)
+
+
+def same(found, expected, rtol):
+    close(found.y, expected.y, rtol)
+    np.testing.assert_array_equal(found.status, expected.status)
+    np.testing.assert_allclose(found.status_time, expected.status_time, rtol=1e-15)
+    np.testing.assert_array_equal(found.steps, expected.steps)
+
+
+def test_a_batch_in_several_launches():
+    params = parameters(130)
+    found = solved(params, fused=True)
+    same(found, solved(params, fused=False), 1e-13)
+    alone = solved(jax.tree.map(lambda v: v[77], params), fused=True, batched=False)
+    np.testing.assert_array_equal(alone.y, found.y[77])
+
+
+def test_one_that_fails_leaves_the_others_as_they_are():
+    params = parameters(70)
+    sound = solved(params, fused=True, slots=512)
+    params["n"] = params["n"].at[5].set(jnp.nan)
+    params["trip"] = params["trip"].at[66].set(1.2)
+    found = solved(params, fused=True, slots=512)
+    same(found, solved(params, fused=False, slots=512), 1e-13)
+    assert fc.Status(int(found.status[5])) is fc.Status.nonfinite
+    assert fc.Status(int(found.status[66])) is fc.Status.lag_exceeds_ring
+    others = np.delete(np.arange(70), [5, 66])
+    np.testing.assert_array_equal(found.y[others], sound.y[others])
+
+
+def test_all_nodes_and_what_lies_between():
+    params = jax.tree.map(lambda v: v[0], parameters(1))
+    found, expected = (solved(params, fused=f, batched=False, nodes=True) for f in (True, False))
+    same(found, expected, 1e-13)
+    close(found(TIMES + 0.0007), expected(TIMES + 0.0007), 1e-13)
+
+
+def test_single_precision():
+    params = parameters(40)
+    found = solved(params, fused=True, single=True)
+    assert found.y.dtype == np.float64
+    close(found.y, solved(params, fused=False).y, 2e-5)
+    close(found.y, solved(params, fused=False, single=True).y, 2e-5)
+
+
+def test_compensated_sums_are_not_optimised_away():
+    """A filter whose rise in a step lies below the last digit of its state: exact end by hand."""
+    solution = fc.solve_dde(
+        lambda t, y, z, p: 1e-6 * (200.0 - z[0]), lambda t, p: 100.0, 0.0, 100.0,
+        lags=(lambda t, y, p: 0.5,), ts=[100.0],
+        mesh=fc.Uniform(0.01, slots=64, single=True, fused=True),
+    )  # fmt: skip
+    np.testing.assert_allclose(solution.y - 100.0, 100.0 * -np.expm1(-1e-4), rtol=5e-3)
+
+
+def test_modes_and_inputs():
+    """Events at nodes: a relay, and a held input that comes late."""
+    modes = fc.Modes(
+        start=lambda t, y, z, p: 0,
+        guards=lambda t, y, z, p, mode: jnp.where(mode == 0, 1.0 - y, y),
+        switch=lambda t, y, z, p, mode, hit: (1 - mode, y),
+    )
+    inputs = fc.Sampled(times=[0.75, 1.5], values=[0.3, -0.2, 0.1])
+
+    def relay(t, y, z, p, u, mode):
+        return jnp.where(mode == 0, 1.0, -1.0) + u(t - 0.25) - 0.1 * z[0]
+
+    found, expected = (
+        fc.solve_dde(
+            relay, lambda t, p: 0.2, 0.0, 6.0, lags=(lambda t, y, p: 0.5,), modes=modes,
+            inputs=inputs, ts=TIMES / 2.0, mesh=fc.Uniform(1.0 / 64, slots=64, fused=fused),
+        )
+        for fused in (True, False)
+    )  # fmt: skip
+    assert found.status == expected.status == fc.Status.ok
+    np.testing.assert_allclose(found.y, expected.y, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["athuraliya2001/rem", "misra2003/mixed"])
+def test_networks(name):
+    """The rules of the laws, as `simulate` has them."""
+    net = fc.load(name)
+    mesh = uniform_mesh(net)
+    kernel = fc.Uniform(mesh.step, slots=mesh.slots, fused=True)
+    until = 2000 * float(mesh.step)
+    found, expected = (fc.simulate(net, until=until, mesh=m) for m in (kernel, mesh))
+    assert found.status is expected.status is fc.Status.ok
+    compared = 0
+    for part in ("links", "flows"):
+        for key, run in getattr(expected, part).items():
+            for field, value in vars(run).items():
+                size = np.max(np.abs(value), initial=1e-9)
+                other = getattr(getattr(found, part)[key], field)
+                np.testing.assert_allclose(other, value, rtol=0, atol=1e-12 * size, err_msg=field)
+                compared += np.size(value)
+    assert compared > 1000
+
+
+def plan(card):
+    params = jax.tree.map(lambda v: v[0], parameters(1))
+    args = equation.Arguments(params, None)
+    system = equation.build(tcp_red, before, (trip,), None, jnp.zeros(3), jnp.zeros(()), args)
+    shapes = shapes_of((jnp.zeros(3), params)), shapes_of((None,))
+    return Plan(system, equation.Arguments, *shapes, 3, 256, card)
+
+
+def test_the_kernel_for_a_card_compiles_without_one(tmp_path):
+    """NVIDIA's compiler is in the package: for Hopper cards."""
+    wp = pytest.importorskip("warp")
+    made = wp.compile_aot_module(
+        launch.kernel(plan(True)).module, arch=90, module_dir=tmp_path, use_ptx=False
+    )
+    assert made[0].read_bytes()[:4] == b"\x7fELF"
+
+
+def test_a_card_agrees_with_the_processor():
+    if not launch.on_card():
+        pytest.skip(f"no graphics card: JAX computes on {jax.devices()[0].platform}")
+    params = parameters(5000)
+    for single, rtol in ((False, 1e-11), (True, 1e-4)):
+        kernel, scan = (solved(params, fused=f, single=single) for f in (True, False))
+        with jax.default_device(jax.devices("cpu")[0]):
+            expected = solved(params, fused=False, single=single)
+        same(kernel, expected, rtol)
+        same(scan, expected, rtol)
+
+
+def test_traced_code_is_refused():
+    params = jax.tree.map(lambda v: v[0], parameters(1))
+    with pytest.raises(ValueError, match="outside jit, vmap and derivatives"):
+        jax.jit(lambda p: solved(p, fused=True, batched=False).y)(params)
+
+
+def test_too_many_parameters_are_refused():
+    with pytest.raises(ValueError, match=r"up to 4096 numbers .* got 5001"):
+        fc.solve_dde(
+            lambda t, y, z, p: -z[0] * jnp.mean(p), lambda t, p: 1.0, 0.0, 1.0, ts=[1.0],
+            lags=(lambda t, y, p: 1.0,), params=jnp.ones(5000), mesh=fc.Uniform(0.1, fused=True),
+        )  # fmt: skip
+
+
+def test_without_warp_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "warp", None)
+    monkeypatch.delitem(sys.modules, "fluidcc.fused.threads", raising=False)
+    monkeypatch.delattr("fluidcc.fused.threads", raising=False)
+    with pytest.raises(ValueError, match=r"pip install 'fluidcc\[gpu\]'"):
+        launch.kernel.__wrapped__(plan(False))

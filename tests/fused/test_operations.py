@@ -1,0 +1,152 @@
+"""What a kernel is made of computes what JAX does, operation by operation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import fluidcc as fc
+
+X = np.array([0.3, -1.7, 2.5, 0.9, -0.2, 4.0])
+
+
+def functions(x, i):
+    small = 1e-7 * x
+    positive = jnp.abs(x) + 0.1
+    inside = x / 5.0
+    return [
+        jnp.exp(x), jnp.exp2(x), jnp.log(positive), jnp.sqrt(positive), jnp.cbrt(x),
+        jnp.sin(x), jnp.cos(x), jnp.tan(x), jnp.sinh(x), jnp.cosh(x), jnp.tanh(x),
+        jnp.arcsin(inside), jnp.arccos(inside), jnp.arctan(x), jnp.arctan2(x, positive),
+        lax.erf(x), lax.erfc(x), jnp.log1p(small), jnp.log1p(positive), jnp.expm1(small),
+        jnp.expm1(x), jax.nn.sigmoid(x), jax.nn.softplus(x), lax.rsqrt(positive),
+        positive**2.3, x**3, positive**-2, x**0, jnp.square(x), jnp.sign(x), jnp.sign(x * 0.0),
+        jnp.floor(x), jnp.ceil(x), jnp.round(x), lax.round(x + 0.2), jnp.abs(x), x % 0.7,
+        jnp.maximum(x, 0.5), jnp.minimum(x, 0.5), jnp.clip(x, -1.0, 1.0), lax.clamp(-1.0, x, 1.0),
+    ]  # fmt: skip
+
+
+def conditions(x, i):
+    none = jnp.where(x > 0.0, jnp.nan, x)
+    high, low, whole = x > 0.5, x <= 0.9, jnp.clip(jnp.abs(x).astype(jnp.int32), 0, 2)
+    return [
+        jnp.where(high & low, 1.0, 2.0), jnp.where(high | ~low, x, -x),
+        jnp.where(high ^ low, x, 0.0),
+        jnp.isnan(jnp.maximum(none, 0.0)), jnp.isnan(jnp.minimum(0.0, none)), jnp.isfinite(none),
+        jnp.isfinite(x / 0.0), x == 0.9, x != 0.9, x >= 0.9, lax.select_n(whole, x, -x, 2.0 * x),
+        jnp.where(i == 1, 3.0, jnp.inf), jnp.where(jnp.arange(6) < 3, x, 0.0),
+    ]  # fmt: skip
+
+
+def integers(x, i):
+    n = (10.0 * x).astype(jnp.int32)
+    long = n.astype(jnp.int64) * 3_000_000_000
+    return [
+        n, n // 3, n % 4, lax.rem(n, jnp.int32(4)), jnp.abs(n), jnp.sign(n), jnp.maximum(n, 5), -n,
+        n & 7, n | 8, n ^ 3, ~n, jnp.minimum(n, jnp.iinfo(jnp.int32).min + 1), long, n > i,
+        n.astype(jnp.float32) * jnp.float32(0.1), n.astype(bool), n**2,
+        lax.clamp(jnp.int32(-3), n, jnp.int32(3)),
+    ]  # fmt: skip
+
+
+def moves(x, i):
+    table = x.reshape(2, 3)
+    return [
+        table.T, table[:, ::-1], table[None, :, 1:], jnp.broadcast_to(table[:, :1], (2, 4)),
+        jnp.concatenate([x, x[:2]]), jnp.stack([x, -x]), jnp.stack([x, -x], axis=-1),
+        *jnp.split(x, [1, 4]), jnp.pad(x, (2, 1), constant_values=7.0), x[1:6:2],
+        lax.pad(x, 1.5, [(-1, 2, 1)]), jnp.flip(table), jnp.tile(x, 2), jnp.roll(x, 2),
+        jnp.expand_dims(x, 1) * jnp.ones((6, 2)), jnp.repeat(table, 2, axis=1), jnp.eye(3) @ x[:3],
+    ]  # fmt: skip
+
+
+def joins(x, i):
+    table = x.reshape(2, 3)
+    batch = jnp.stack([table, table + 1.0])
+    return [
+        x.sum(), table.sum(axis=0), table.max(axis=1), table.min(), x.prod(),
+        (table > 0.0).all(axis=1), (table > 0.0).any(), jnp.cumsum(table, axis=1),
+        lax.cumsum(table, axis=0, reverse=True),
+        jnp.cumprod(x), lax.cummax(x), lax.cummin(x), jnp.argmax(x), jnp.argmin(table, axis=1),
+        table @ table.T, table @ x[:3], jnp.vdot(x, x), jnp.einsum("bij,bkj->bik", batch, batch),
+        jnp.zeros((0,)).sum() + x, jnp.mean(x), jnp.var(x), jnp.linalg.norm(x),
+    ]  # fmt: skip
+
+
+def indices(x, i):
+    table = x.reshape(2, 3)
+    places = jnp.stack([i, i + 3, i - 1])
+    return [
+        x[i], table[i], table[:, i], x[places], x[jnp.array([5, 0])], table[i, 2 - i],
+        x.at[i + 90].get(mode="fill"), x.at[i + 90].get(mode="clip"),
+        x.at[i].get(mode="promise_in_bounds"), lax.dynamic_slice(x, (i + 3,), (4,)),
+        lax.dynamic_slice(table, (0 * i, i), (2, 2)), x.at[2].set(9.0), x.at[2].add(1.0),
+        x.at[jnp.array([1, 3])].add(x[:2]), lax.dynamic_update_slice(x, x[:2], (i + 2,)),
+        lax.dynamic_update_slice(table, -table[:1, :2], (1, 1)), jnp.take(x, 3), x[:2][i],
+        jnp.array([1.0, 2.0, 4.0])[i], jnp.searchsorted(jnp.sort(jnp.array(X)), x[0]),
+    ]  # fmt: skip
+
+
+def flows(x, i):
+    def collatz(state):
+        n, steps = state
+        return jnp.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1
+
+    halved = lax.while_loop(lambda v: jnp.any(jnp.abs(v) > 1.0), lambda v: v[::-1] / 2.0, x)
+    total, parts = lax.scan(lambda s, v: (s + v, s * v), 0.0, x)
+    back, _ = lax.scan(lambda s, v: (0.5 * s + v, None), 0.0, x, reverse=True)
+    return [
+        *lax.while_loop(lambda s: s[0] != 1, collatz, (6 + i, 0)), halved, total, parts, back,
+        lax.cond(i > 0, jnp.sin, jnp.cos, x), lax.switch(i, [jnp.sin, jnp.cos, jnp.exp], x),
+        lax.switch(i + 1, [jnp.sin, jnp.cos, jnp.exp], x),
+        lax.fori_loop(0, 4, lambda k, v: v + k.astype(float), x),
+        lax.fori_loop(0, i + 2, lambda k, v: v * k.astype(float), x),
+        jax.grad(lambda v: jnp.sum(v**3))(x),
+        jax.jit(jnp.sinc)(x), jax.vmap(lambda v: lax.cond(v > 0, jnp.exp, jnp.sin, v))(x),
+        lax.cond(jnp.asarray(True), jnp.sin, jnp.cos, x),
+    ]  # fmt: skip
+
+
+def flat(values):
+    parts = [jnp.ravel(jnp.asarray(v)).astype(float) for v in values]
+    return jnp.concatenate(parts)
+
+
+@pytest.mark.parametrize("group", [functions, conditions, integers, moves, joins, indices, flows])
+def test_operations_are_those_of_jax(group):
+    """A slope that depends on parameters alone, over one step of length one, is the end state."""
+    p = {"x": jnp.asarray(X), "i": jnp.int32(1)}
+    expected = jax.jit(lambda p: flat(group(p["x"], p["i"])))(p)
+    finite = jnp.isfinite(expected)
+    assert np.mean(finite) > 0.9
+
+    def field(t, y, z, p):
+        return jnp.where(finite, flat(group(p["x"], p["i"])), 0.0)
+
+    found = fc.solve_dde(
+        field, lambda t, p: jnp.zeros(expected.shape), 0.0, 1.0, lags=(), params=p, ts=[1.0],
+        mesh=fc.Uniform(1.0, fused=True),
+    )  # fmt: skip
+    assert found.status == fc.Status.ok
+    np.testing.assert_allclose(found.y[0], np.where(finite, expected, 0.0), rtol=4e-15, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        (lambda x, i: jnp.sort(x), "cannot be made of 'sort'"),
+        (lambda x, i: x.at[i].set(0.0), "cannot write to a computed index"),
+        (lambda x, i: x.at[jnp.array([1, 1])].add(1.0), "cannot add twice to one index"),
+        (lambda x, i: lax.scan(lambda s, _: (0.5 * s, None), x, None, 65)[0], "a scan of 65 steps"),
+        (lambda x, i: jnp.real(lax.complex(x, x)), "cannot be made of 'complex'"),
+    ],
+)
+def test_what_has_no_rule_is_refused(operation, said):
+    p = {"x": jnp.asarray(X), "i": jnp.int32(1)}
+    with pytest.raises(ValueError, match=said) as caught:
+        fc.solve_dde(
+            lambda t, y, z, p: operation(p["x"], p["i"]), lambda t, p: p["x"], 0.0, 1.0, lags=(),
+            params=p, ts=[1.0], mesh=fc.Uniform(1.0, fused=True),
+        )  # fmt: skip
+    assert "fused" in str(caught.value)
