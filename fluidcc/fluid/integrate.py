@@ -1,61 +1,24 @@
-"""Integrate a system on any mesh: what is compiled, and how much room it gets."""
+"""Integrate a system on any mesh."""
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
+from jax.sharding import Mesh
 
-from fluidcc.fluid import located, method_of_steps, refine, room, uniform
-from fluidcc.fluid.batches import one_by_one, over_blocks, sequential, side_by_side
+from fluidcc.fluid import located, method_of_steps, refine, room, shards
+from fluidcc.fluid.batches import one_by_one, sequential
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
+from fluidcc.fluid.on_uniform import on_uniform
 from fluidcc.fluid.status import Status
-from fluidcc.fluid.system import Args, System, history_look
-from fluidcc.fused import launch
+from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.trajectory import Trajectory, first, first_lags, known, number, power_of_two
 
-TRACED_SLOTS = 1 << 10
 TRACED_STEPS = 1 << 14
 MOST_STEPS = 1 << 22
-FEWEST_LANES, MOST_LANES = 8, 64
-"""How many trajectories of a batch are stepped side by side, at least and at most."""
-CACHED = 1 << 19
-"""Bytes of the cache that their histories should fit in."""
-_COPIES = 2  # of the history: that of the run, and the empty one that it began with
-
-
-class Trajectory(NamedTuple):
-    """A solution on flat vectors: y (S, n) and record (S, U) at t (S,), and how it ended.
-
-    `evaluate` gives the states (S, n) at any times (S,), None where they were not kept.
-    """
-
-    t: Array
-    y: Array
-    record: Array
-    status: Array
-    status_time: Array
-    steps: Array
-    breaking_points: Array
-    evaluate: Callable[[Array], Array] | None
-
-
-def known(*values: Any) -> bool:
-    """Whether all values are numbers now, not tracers."""
-    return not any(isinstance(value, Tracer) for value in jax.tree.leaves(values))
-
-
-def number(value: Any) -> Any:
-    """Floats that stay numbers in traced code, where room is chosen, unless they are traced."""
-    return value if isinstance(value, jax.Array) else np.asarray(value, float)
-
-
-def power_of_two(least: float) -> int:
-    """The smallest power of two that is at least `least`."""
-    return 1 << max(0, int(np.ceil(least)) - 1).bit_length()
 
 
 def integrate(
@@ -82,7 +45,7 @@ def integrate(
         Whether y0 differs from the end of the history.
     batched
         Whether y0 and the leaves of `args[0]` have a leading axis, over which to integrate in
-        blocks that suit the processor's cache.
+        blocks that suit the processor's cache, on all devices of this process.
 
     Raises
     ------
@@ -90,145 +53,21 @@ def integrate(
         For what the mesh cannot do.
     """
     t0, t1, ts = number(t0), number(t1), None if ts is None else number(ts)
+    given, devices = (y0, t0, t1, args, ts, mesh), ()
+    if batched and known(given) and (devices := shards.devices_for(given)):
+        y0, t0, t1, args, ts, mesh = jax.tree.map(np.asarray, given)  # from wherever they lie
     if isinstance(mesh, Uniform):
-        return _on_uniform(system, y0, t0, t1, args, mesh, ts, batched)
+        return on_uniform(system, y0, t0, t1, args, mesh, ts, batched, devices)
     if isinstance(mesh, Located):
-        return _on_located(system, y0, t0, t1, args, mesh, ts, jump, batched)
+        return _on_located(system, y0, t0, t1, args, mesh, ts, jump, batched, devices)
     if batched or not known(t0, t1, args, y0):
         raise ValueError("MethodOfSteps solves one trajectory at a time, outside jit and vmap")
     return _on_steps(system, y0, t0, t1, args, mesh, ts, jump)
 
 
-def _first_lags(system: System, y0: Array, t0: Array, args: Args, batched: bool) -> Array:
-    """Lags at t0, shape (M,); (B, M) in a batch."""
-
-    def lags(y0: Array, args: Args) -> Array:
-        return system.lags(t0, y0, args, history_look(system, t0, args))
-
-    return side_by_side(lags, batched, y0, args)
-
-
-def _first(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
-    """State at t0 and parameters of one trajectory."""
-    if not batched:
-        return y0, args
-    return y0[0], type(args)(jax.tree.map(lambda leaf: leaf[0], args[0]), *args[1:])
-
-
-def _lanes(ring: int) -> int:
-    """How many trajectories whose history takes so many bytes to step side by side."""
-    fit = max(CACHED // ring, FEWEST_LANES)
-    return min(1 << (fit.bit_length() - 1), MOST_LANES)
-
-
-@functools.partial(jax.jit, static_argnames=("system", "slots", "lanes", "batched", "single"))
-def _uniform(
-    system: System,
-    y0: Array,
-    t0: Array,
-    t1: Array,
-    step: Array,
-    ts: Array,
-    args: Args,
-    *,
-    slots: int,
-    lanes: int,
-    batched: bool,
-    single: bool,
-) -> uniform.Saved:
-    def solve(y0: Array, args: Args) -> uniform.Saved:
-        return uniform.integrate(system, y0, t0, t1, step, ts, args, slots, batched)
-
-    def converted(leaf: Any) -> Any:
-        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-        return jnp.asarray(leaf, jnp.float32) if floats else leaf
-
-    if single:
-        y0, args = jax.tree.map(converted, (y0, args))
-    saved = over_blocks(solve, batched, y0, args, lanes)
-    double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
-    return saved._replace(**double)
-
-
-def _on_uniform(
-    system: System,
-    y0: Array,
-    t0: Array,
-    t1: Array,
-    args: Args,
-    mesh: Uniform,
-    ts: Array | None,
-    batched: bool,
-) -> Trajectory:
-    """On a uniform mesh; the ring grows until it suffices, where that can be seen."""
-    step, every = number(mesh.step), ts is None
-    if mesh.single and (system.events is not None or system.record is not None):
-        raise ValueError(
-            "Uniform(single=True) is for smooth equations: expected a field without inputs and "
-            "modes, got one with events, or a network; leave single out"
-        )
-    if mesh.fused and not known(step, t0, t1, args, y0, ts):
-        raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
-    one_y0, one_args = _first(y0, args, batched)
-    width = system.record_size(one_y0, t0, one_args)
-    if ts is not None:
-        times = ts.size
-    elif known(step, t0, t1):
-        times = int(np.ceil(float((t1 - t0) / step) - 1e-9)) + 1
-    else:
-        raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
-    trajectories = y0.shape[0] if batched else 1
-    kept = 8.0 * trajectories * times * (2 * y0.shape[-1] + width)
-    number_size = 4 if mesh.single else 8
-    slots = power_of_two(mesh.slots or TRACED_SLOTS)
-    if mesh.slots is None:
-        lags = _first_lags(system, y0, t0, args, batched)
-        if known(lags, step):
-            usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
-            longest = float(jnp.max(usable, initial=0.0) / step)
-            slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
-    row = 2 * width * number_size
-    if known(step, t0, t1) and _COPIES * slots * row > room.memory():
-        slots = min(slots, power_of_two(float((t1 - t0) / step) + 4.0))  # t0 is in the ring then
-    while True:
-        lanes = min(_lanes(slots * row), trajectories)
-        room.require(
-            kept + _COPIES * slots * row * lanes,
-            f"uniform steps: a history of {slots} nodes x {width} numbers for {lanes} trajectories "
-            f"side by side, and {times} saved times for {trajectories},",
-            "take a larger step, a smaller buffer (it bounds the longest round trip), fewer saved "
-            "times, or fewer trajectories at once",
-        )
-        if ts is None:
-            ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
-        options: dict[str, Any] = {"slots": slots, "batched": batched, "single": mesh.single}
-        if mesh.fused:
-            saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
-        else:
-            saved = _uniform(system, y0, t0, t1, step, ts, args, lanes=lanes, **options)
-        if mesh.slots is not None or not known(saved.status):
-            break
-        if not np.any(np.asarray(saved.status) == Status.lag_exceeds_ring):
-            break
-        slots *= 4
-    shape = saved.status.shape
-    dense = every and not batched
-    return Trajectory(
-        t=jnp.broadcast_to(ts, (*shape, *ts.shape)),
-        y=saved.y,
-        record=saved.record,
-        status=saved.status,
-        status_time=saved.status_time,
-        steps=saved.steps,
-        breaking_points=jnp.zeros((*shape, 0)),
-        evaluate=jax.tree_util.Partial(uniform.evaluate, (ts, saved.y, saved.slope))
-        if dense
-        else None,
-    )
-
-
 @functools.partial(
-    jax.jit, static_argnames=("system", "capacity", "jump", "batched", "refined", "dense")
+    jax.jit,
+    static_argnames=("system", "capacity", "jump", "batched", "refined", "dense", "shared"),
 )
 def _located(
     system: System,
@@ -244,6 +83,7 @@ def _located(
     batched: bool,
     refined: bool,
     dense: bool,
+    shared: Mesh | None,
 ) -> tuple[located.Run, Array, Array, Array]:
     """The run, with its track only if `dense`, and times, states and records saved."""
 
@@ -267,7 +107,8 @@ def _located(
         return run if dense else run._replace(track=None), times, states, records
 
     run = lambda y0, args: sequential(single, y0, args, t0, t1, settings, ts)  # noqa: E731
-    return one_by_one(run, batched, y0, args)
+    each = lambda y0, args: one_by_one(run, batched, y0, args)  # noqa: E731
+    return shards.each_its_own(each, shared, y0, args)
 
 
 def _on_located(
@@ -280,13 +121,14 @@ def _on_located(
     ts: Array | None,
     jump: bool,
     batched: bool,
+    devices: shards.Devices,
 ) -> Trajectory:
     """On a located mesh; room for steps grows until it suffices, where that can be seen."""
     if batched and ts is None:
         raise ValueError("a batch on a located mesh needs ts: its trajectories differ in nodes")
     refined = mesh.step is None
     if refined:
-        step = _first_step(_first_lags(system, y0, t0, args, batched), t1 - t0)
+        step = _first_step(first_lags(system, y0, t0, args, batched), t1 - t0)
     else:
         step = number(mesh.step)
     atol = mesh.rtol if mesh.atol is None else mesh.atol
@@ -299,17 +141,17 @@ def _on_located(
     elif not refined and known(t0, t1, step):
         capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
     options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
-    one_y0, one_args = _first(y0, args, batched)
+    given: dict[str, Any] = {"t0": t0, "t1": t1, "settings": settings, "ts": ts}
+    one_y0, one_args = first(y0, args, batched)
     columns = system.kept_size(one_y0, t0, one_args)
     while True:
         room.require(
-            8.0 * capacity * (4 * columns + 2),
+            8.0 * capacity * (4 * columns + 2) * shards.in_one_memory(devices),
             f"located steps: {capacity} nodes x {columns} numbers",
             "take a larger step or tolerance, a shorter run, or a lower max_steps",
         )
-        run, times, states, records = _located(
-            system, y0, t0, t1, settings, ts, args, capacity=capacity, **options
-        )
+        solve = functools.partial(_located, system, **given, capacity=capacity, **options)
+        run, times, states, records = shards.dealt_out(solve, devices, y0, args)
         if not now or mesh.max_steps is not None or capacity >= MOST_STEPS:
             break
         short = (Status.step_limit, Status.tolerance_not_met)

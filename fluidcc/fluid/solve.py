@@ -10,10 +10,11 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.fluid import cpu, equation
-from fluidcc.fluid.integrate import integrate, known, number
+from fluidcc.fluid.integrate import integrate
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Modes, Sampled, Uniform
 from fluidcc.fluid.shapes import shapes_of, unraveler
 from fluidcc.fluid.solution import Solution
+from fluidcc.fluid.trajectory import known, number
 
 
 def solve_dde(

@@ -64,6 +64,12 @@ def cond(to: Any, operands: list[Any], equation: Any) -> list[Any]:
     return shaped(names, out)
 
 
+def _alike(inside: Sequence[Any], outside: Sequence[Any]) -> int:
+    """How many operands or results of a loop have the shape that they have in its body."""
+    pairs = zip(inside, outside, strict=True)
+    return sum(own.aval.shape == aval.shape for own, aval in pairs)
+
+
 def scan(to: Any, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.scan`, written out step by step."""
     params = equation.params
@@ -73,15 +79,17 @@ def scan(to: Any, operands: list[Any], equation: Any) -> list[Any]:
             f"a fused kernel cannot be made of a scan of {count} steps, more than {MOST_UNROLLED}: "
             "leave fused=True out"
         )
-    fixed, ends = params["num_consts"], params["num_consts"] + params["num_carry"]
-    consts, carry, rows = operands[:fixed], operands[fixed:ends], operands[ends:]
+    body = params["jaxpr"].jaxpr
+    split = _alike(body.outvars, out)  # what a row is cut from, or piled up to, has one axis more
+    ends = _alike(body.invars, [v.aval for v in equation.invars])
+    consts, carry, rows = operands[: ends - split], operands[ends - split : ends], operands[ends:]
     order = range(count)[::-1] if params["reverse"] else range(count)
     found: dict[int, list[Elements]] = {}
     for k in order:
         results = to.closed(params["jaxpr"], [*consts, *carry, *(row[k] for row in rows)])
-        carry, found[k] = results[: params["num_carry"]], results[params["num_carry"] :]
+        carry, found[k] = results[:split], results[split:]
     stacked = [
         np.stack([found[k][i] for k in range(count)]) if count else known(np.zeros(aval.shape))
-        for i, aval in enumerate(out[params["num_carry"] :])
+        for i, aval in enumerate(out[split:])
     ]
     return [*carry, *stacked]

@@ -89,7 +89,8 @@ def _missing(dtype: Any, fill: Any) -> Element:
     kind = np.dtype(dtype)
     if fill is not None or kind.kind == "f":
         return np.nan if fill is None else fill
-    return True if kind.kind == "b" else int(np.iinfo(kind).min if kind.kind == "i" else 0)
+    bounds = None if kind.kind == "b" else np.iinfo(kind)
+    return True if bounds is None else int(bounds.min if kind.kind == "i" else bounds.max)
 
 
 def scatter(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
@@ -106,7 +107,9 @@ def scatter(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
     )
     result, mark, add = operand.copy(), np.asarray(marked), equation.primitive.name != "scatter"
     if add and np.count_nonzero(mark) != updates.size:
-        raise ValueError("a fused kernel cannot add twice to one index: leave fused=True out")
+        raise ValueError(
+            "a fused kernel cannot add twice to one index, or outside: leave fused=True out"
+        )
     for at in map(tuple, np.argwhere(mark)):
         new = updates.flat[mark[at] - 1]
         result[at] = to.pair("add", result[at], new, dtype) if add else new

@@ -13,21 +13,50 @@ from fluidcc.fluid.system import Args, System
 from fluidcc.fluid.uniform import Saved
 from fluidcc.fused.source import Plan, source
 
-_TOGETHER = 64
-"""Trajectories in one launch on a processor, which has them one after the other."""
+_TOGETHER, _HELD = 64, 1 << 28
+"""Trajectories in one launch on a processor, which runs them in turn, and bytes for them."""
 _SHARE = 0.8
 """Of a card's free memory, for those in one launch."""
+_LONGEST = (1 << 31) - 1
+"""Of an array that Warp has."""
 
 
-def on_card() -> bool:
-    """Whether JAX computes on a graphics card, so that kernels do."""
-    return jax.devices()[0].platform in ("gpu", "cuda")
+def device() -> str:
+    """Where kernels run, as Warp calls it: on the card where JAX computes on one, or else ``cpu``.
+
+    Raises ValueError where Warp does not see that card.
+    """
+    (place,) = jnp.zeros(()).devices()
+    if place.platform != "gpu":
+        return "cpu"
+    if not _threads().cards():
+        raise ValueError("Uniform(fused=True): JAX computes on a graphics card that Warp lacks")
+    return f"cuda:{place.local_hardware_id}"
 
 
-@functools.lru_cache(maxsize=64)
+def together(history: int, saved: int, trajectories: int) -> int:
+    """How many trajectories to have in one launch.
+
+    `history` and `saved` are the numbers of each that are kept for later and for the caller.
+    Raises ValueError where there are too many for one.
+    """
+    longest, place = max(history, saved, 1), device()
+    if longest > _LONGEST:
+        raise ValueError(
+            f"a fused kernel has up to {_LONGEST} numbers in a history and among what is saved, "
+            f"got {longest}: take a larger step, fewer saved times, or leave fused=True out"
+        )
+    size = 8 * (history + saved)
+    fit = min(_TOGETHER, _HELD // size)
+    if place != "cpu":
+        fit = int(_SHARE * _threads().free_memory(place)) // size
+    return max(min(fit, _LONGEST // longest, trajectories), 1)
+
+
+@functools.lru_cache(maxsize=16)
 def kernel(plan: Plan) -> Any:
     """The kernel of a plan, compiled at its first launch; ValueError where Warp is missing."""
-    return _threads().kernel(source(plan), fused=plan.side_by_side)
+    return _threads().kernel(source(plan), contracted=plan.side_by_side)
 
 
 def _threads() -> Any:
@@ -61,23 +90,20 @@ def integrate(
     ValueError
         Without Warp, or for an operation from which no kernel can be made.
     """
-    own, rest = (y0, args[0]), tuple(args[1:])
+    own, rest, place = (y0, args[0]), tuple(args[1:]), device()
     one = jax.tree.map(lambda leaf: leaf[0], own) if batched else own
     record = system.record_size(one[0], t0, type(args)(one[1], *rest))
     mine, common = (_in_precision(shapes_of(tree), single) for tree in (one, rest))
-    plan = Plan(system, type(args), mine, common, record, slots, on_card())
+    plan = Plan(system, type(args), mine, common, record, slots, place != "cpu")
     columns = _numbers(own, y0.shape[0] if batched else 1)
     shared = np.concatenate([np.array([[t0], [step], [t1]], float), _numbers(rest, 1)])
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
-    history, together = slots * 2 * record * (4 if single else 8), _TOGETHER
-    if on_card():
-        each = history + 8 * (ts.size * sum(sizes) + len(columns) + 2)
-        together = max(int(_SHARE * _threads().free_memory() / each), 1)
+    words = plan.ring // 2 if single else plan.ring
+    side = together(plan.ring, ts.size * sum(sizes), columns.shape[1])
+    run, launch = kernel(plan), _threads().launch
     parts = [
-        _threads().launch(
-            kernel(plan), columns[:, i : i + together], shared, ts, history, sum(sizes), on_card()
-        )
-        for i in range(0, columns.shape[1], together)
+        launch(run, columns[:, i : i + side], shared, ts, words, sum(sizes), place)
+        for i in range(0, columns.shape[1], side)
     ]
     saved, times, ended = (np.concatenate(values) for values in zip(*parts, strict=True))
     y, slope, kept = np.split(saved, np.cumsum(sizes)[:-1], axis=-1)
@@ -86,9 +112,16 @@ def integrate(
 
 
 def _numbers(tree: Any, lanes: int) -> np.ndarray:
-    """Leaves of a PyTree as numbers in double precision: (K, lanes)."""
-    leaves = [np.asarray(leaf, float).reshape(lanes, -1) for leaf in jax.tree.leaves(tree)]
-    return np.concatenate([np.zeros((lanes, 0)), *leaves], axis=1).T
+    """Leaves of a PyTree as numbers in double precision: (K, lanes).
+
+    Raises ValueError for whole numbers that are none there.
+    """
+    parts = [np.zeros((lanes, 0))]
+    for leaf in map(np.asarray, jax.tree.leaves(tree)):
+        if leaf.dtype.kind in "iu" and np.any(np.abs(leaf.astype(float)) > 2.0**53):
+            raise ValueError("a fused kernel takes whole numbers up to 2^53: leave fused=True out")
+        parts.append(leaf.astype(float).reshape(lanes, -1))
+    return np.concatenate(parts, axis=1).T
 
 
 def _in_precision(shapes: Shapes, single: bool) -> Shapes:

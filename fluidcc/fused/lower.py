@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
@@ -39,6 +40,8 @@ class Lowering(Numbers):
         if name in MOVES:
             moved = MOVES[name](*operands, **params)
             return moved if isinstance(moved, list) else [moved]
+        if not equation.outvars:
+            raise ValueError(f"a fused kernel cannot do '{name}': leave fused=True out")
         types, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
         by = rule(name, types[0]) if types else None
         if by is not None:
@@ -82,6 +85,16 @@ def _power(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     return [np.array(powers, object).reshape(out.shape)]
 
 
+def _polynomial(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    out = equation.outvars[0].aval
+    x, *coefficients = (np.broadcast_to(v, out.shape).ravel() for v in operands)
+    value = coefficients.pop().copy()
+    for coefficient in reversed(coefficients):
+        for k, (base, added) in enumerate(zip(x, coefficient, strict=True)):
+            value[k] = to.pair("add", to.pair("mul", value[k], base, out.dtype), added, out.dtype)
+    return [value.reshape(out.shape)]
+
+
 def _select(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
     which, *cases = (np.broadcast_to(operand, out.shape).ravel() for operand in operands)
@@ -102,9 +115,25 @@ def _products(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     return [products(to, operands[0], operands[1], dtype, axes)]
 
 
+def _clamp(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    out, (low, value, high) = equation.outvars[0].aval, operands
+    larger, smaller, types = rule("max", out.dtype), rule("min", out.dtype), [out.dtype] * 2
+    assert larger is not None
+    assert smaller is not None
+    value = to.each(larger, [low, value], types, out)
+    return [to.each(smaller, [value, high], types, out)]
+
+
+def _expanded(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+    return to.closed(jax.make_jaxpr(equation.params["_prim"].expand)(*structs), operands)
+
+
 _SPECIAL: dict[str, Callable[..., list[Any]]] = {
     "argmax": _largest,
     "argmin": _largest,
+    "call_hi_primitive": _expanded,
+    "clamp": _clamp,
     "cond": control.cond,
     "convert_element_type": _convert,
     "dot_general": _products,
@@ -113,6 +142,7 @@ _SPECIAL: dict[str, Callable[..., list[Any]]] = {
     "gather": indexing.gather,
     "integer_pow": _power,
     "iota": _iota,
+    "polynomial": _polynomial,
     "round": _round,
     "scan": control.scan,
     "scatter": indexing.scatter,

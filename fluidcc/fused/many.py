@@ -57,7 +57,8 @@ def running(
 
 def largest(to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str) -> Elements:
     """Place of the first largest number along an axis; of the first smallest if `sign` is <."""
-    lines, better = np.moveaxis(operand, axis, -1), Rule(f"{{0}} {sign} {{1}}")
+    lines = np.moveaxis(operand, axis, -1)
+    better = Rule(f"{{0}} {sign} {{1}} || ({{0}} != {{0}} && {{1}} == {{1}})")  # the first NaN
     out = np.empty(lines.shape[:-1], object)
     for at in np.ndindex(out.shape):
         best, place = lines[at][0], 0
@@ -77,7 +78,8 @@ def products(to: Numbers, left: Elements, right: Elements, dtype: Any, axes: Any
     out = np.empty((a.shape[0], a.shape[1], b.shape[1]), object)
     for i, j, k in np.ndindex(out.shape):
         terms = [to.pair("mul", *two, dtype) for two in zip(a[i, j], b[i, k], strict=True)]
-        out[i, j, k] = functools.reduce(functools.partial(_join, to, "add", dtype), terms, 0)
+        join = functools.partial(_join, to, "add", dtype)
+        out[i, j, k] = functools.reduce(join, terms) if terms else 0
     return out.reshape([left.shape[k] for k in same_left] + own_left + own_right)
 
 
@@ -98,8 +100,9 @@ def _join(to: Numbers, primitive: str, dtype: Any, a: Element, b: Element) -> El
 def _of_none(primitive: str, dtype: Any) -> Element:
     """What joining no numbers gives."""
     kind = np.dtype(dtype)
-    if primitive in ("max", "min"):
+    if primitive in ("max", "min") and kind.kind != "b":
         sign = -1 if primitive == "max" else 1
         bounds = np.iinfo(kind) if kind.kind in "iu" else None
         return sign * np.inf if bounds is None else bounds.min if sign < 0 else bounds.max
-    return {"add": 0, "mul": 1, "and": True, "or": False}[primitive]
+    every = True if kind.kind == "b" else -1
+    return {"add": 0, "mul": 1, "and": every, "or": 0, "max": 0, "min": every}[primitive]

@@ -42,6 +42,7 @@ MOVES: dict[str, Callable[..., Any]] = {
     "rev": lambda a, dimensions: np.flip(a, dimensions),
     "concatenate": lambda *parts, dimension: np.concatenate(parts, dimension),
     "stack": lambda *parts, axis: np.stack(parts, axis),
+    "unstack": lambda a, axis: [np.squeeze(v, axis) for v in np.split(a, a.shape[axis], axis)],
     "split": lambda a, sizes, axis: np.split(a, np.cumsum(sizes)[:-1], axis),
     "slice": _cut,
     "tile": lambda a, reps: np.tile(a, reps),

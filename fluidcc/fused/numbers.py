@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 
 from fluidcc.fused.elementwise import Rule, rule
 from fluidcc.fused.writer import Element, Memory, Writer, ctype, literal
@@ -16,7 +17,11 @@ _FEW = 3
 
 
 def known(value: Any) -> Elements:
-    """An array of numbers as elements."""
+    """An array of numbers as elements; ValueError where it is being traced, or has others."""
+    if isinstance(value, Tracer):
+        raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
+    if hasattr(value, "dtype"):
+        ctype(value.dtype)
     array = np.asarray(value)
     elements = np.empty(array.shape, object)
     elements[...] = array.tolist() if array.ndim else array.item()

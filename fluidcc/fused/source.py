@@ -27,7 +27,7 @@ const double INFINITE = 1e308 * 1e308;
 const double NOT_A_NUMBER = INFINITE - INFINITE;
 const auto log_of_one_and = [](double x) -> double {
     const double u = 1.0 + x;
-    return u == 1.0 ? x : log(u) * (x / (u - 1.0));
+    return u == 1.0 || x > 1e300 ? (u == 1.0 ? x : log(x)) : log(u) * (x / (u - 1.0));
 };
 const auto exp_less_one = [](double x) -> double {
     const double u = exp(x), v = u - 1.0;
@@ -57,6 +57,11 @@ class Plan(NamedTuple):
         """The state of a trajectory."""
         return _structs(self.own)[0]
 
+    @property
+    def ring(self) -> int:
+        """How many numbers the history of a trajectory has."""
+        return self.slots * 2 * self.record
+
 
 def _structs(shapes: Shapes) -> Any:
     """A PyTree of shapes that JAX can trace with."""
@@ -77,7 +82,7 @@ class _Kernel:
         self.to = Lowering(self.writer)
         self.writer.lines.extend(_HEAD.strip().splitlines())
         clock = (((), np.dtype(float)),) * 3
-        own = self._loaded("own.data[{} * lanes + lane]", plan.own[1])
+        own = self._loaded("own.data[(long long){} * lanes + lane]", plan.own[1])
         shared = self._loaded("shared.data[{}]", (*clock, *plan.shared[1]))
         self.clock = shared[:3]
         self.y0, self.params = own[0], [*own[1:], *shared[3:]]
@@ -147,9 +152,10 @@ def source(plan: Plan) -> str:
     names = writer.variables(types)
     at = shaped(names, jax.tree.leaves(lane))
 
-    kind, size = ctype(plan.state.dtype), plan.slots * 2 * plan.record
+    kind = ctype(plan.state.dtype)
     writer.write(f"{kind}* ring = ({kind}*)memory.data;")
-    base, stride = ("lane", "lanes") if plan.side_by_side else (f"(long long)lane * {size}", "1")
+    apart = f"(long long)lane * {plan.ring}"
+    base, stride = ("lane", "lanes") if plan.side_by_side else (apart, "1")
     writer.write(f"const long long base = {base}, stride = {stride};")
     writer.write("int n = 0;")
     with writer.block():

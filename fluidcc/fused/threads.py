@@ -13,33 +13,40 @@ from fluidcc.folders import kept_in
 
 _Floats = wp.array(dtype=wp.float64)
 _Integers = wp.array(dtype=wp.int32)
-_Bytes = wp.array(dtype=wp.uint8)
+_Words = wp.array(dtype=wp.int64)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without what libraries print while they look for a card."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-        os.close(nowhere)
 
 
+# both hold for all that uses Warp in this process
 if "WARP_CACHE_PATH" not in os.environ and wp.config.kernel_cache_dir is None:
-    wp.config.kernel_cache_dir = str(kept_in("warp"))
+    with contextlib.suppress(OSError):  # where that folder cannot be, Warp has its own
+        kept_in("warp").mkdir(parents=True, exist_ok=True)
+        wp.config.kernel_cache_dir = str(kept_in("warp"))
 wp.config.log_level = max(wp.config.log_level, wp.LOG_ERROR)
 with _quiet():
     wp.init()
 
 
-def kernel(source: str, *, fused: bool) -> Any:
+def kernel(source: str, *, contracted: bool) -> Any:
     """The kernel with this body, compiled at its first launch on a device.
 
-    `fused` lets a product and a sum be one operation, with one rounding.
+    `contracted` lets a product and a sum be one operation, with one rounding.
     """
 
     @wp.func_native(source)
@@ -50,7 +57,7 @@ def kernel(source: str, *, fused: bool) -> Any:
         own: _Floats,
         shared: _Floats,
         ts: _Floats,
-        memory: _Bytes,
+        memory: _Words,
         saved: _Floats,
         status_time: _Floats,
         ended: _Integers,
@@ -62,7 +69,7 @@ def kernel(source: str, *, fused: bool) -> Any:
         own: _Floats,
         shared: _Floats,
         ts: _Floats,
-        memory: _Bytes,
+        memory: _Words,
         saved: _Floats,
         status_time: _Floats,
         ended: _Integers,
@@ -71,15 +78,20 @@ def kernel(source: str, *, fused: bool) -> Any:
 
     options = {
         "fast_math": False,
-        "fuse_fp": fused,
-        "cpu_compiler_flags": "-march=native -fno-slp-vectorize",  # a third faster
+        "fuse_fp": contracted,
+        "cpu_compiler_flags": "-march=native -fwrapv -fno-slp-vectorize",
     }
     return wp.kernel(uniform, module="unique", enable_backward=False, module_options=options)
 
 
-def free_memory() -> int:
-    """Bytes that are free on the first card."""
-    return wp.get_device("cuda:0").free_memory
+def cards() -> int:
+    """How many graphics cards Warp has."""
+    return wp.get_cuda_device_count()
+
+
+def free_memory(place: str) -> int:
+    """Bytes that are free on a card."""
+    return wp.get_device(place).free_memory
 
 
 def launch(
@@ -89,7 +101,7 @@ def launch(
     ts: np.ndarray,
     history: int,
     width: int,
-    card: bool,
+    place: str,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Run trajectories whose numbers are the columns of `own` (K, B).
 
@@ -98,17 +110,17 @@ def launch(
     shared, ts
         What they share, and the times to save (S,).
     history, width
-        Bytes of the history of each, and how many numbers of it are saved at a time.
-    card
-        Run on the first graphics card, else on the processor.
+        Words of 8 bytes of the history of each, and how many numbers of it are saved at a time.
+    place
+        The device, as Warp calls it.
 
     Returns
     -------
     What is saved (B, S, width), how far each came in time (B,), and status and steps (B, 2).
     """
-    place, lanes = "cuda:0" if card else "cpu", own.shape[1]
+    lanes = own.shape[1]
     given = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (own, shared, ts)]
-    memory = wp.zeros(history * lanes, dtype=wp.uint8, device=place)
+    memory = wp.zeros(history * lanes, dtype=wp.int64, device=place)
     saved = wp.zeros(lanes * ts.size * width, dtype=wp.float64, device=place)
     reached = wp.zeros(lanes, dtype=wp.float64, device=place)
     ended = wp.zeros(2 * lanes, dtype=wp.int32, device=place)

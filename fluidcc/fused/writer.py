@@ -12,11 +12,19 @@ Element = str | float | int | bool
 TYPES = {
     "float64": "double",
     "float32": "float",
+    "int8": "signed char",
+    "int16": "short",
     "int32": "int",
     "int64": "long long",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
     "uint32": "unsigned int",
+    "uint64": "unsigned long long",
     "bool": "bool",
 }
+
+
+MOST_LINES = 100_000
 
 
 class Memory(NamedTuple):
@@ -30,7 +38,9 @@ def ctype(dtype: Any) -> str:
     """The C type of a type of numbers; ValueError where there is none."""
     name = np.dtype(dtype).name
     if name not in TYPES:
-        raise ValueError(f"a fused kernel has numbers of {', '.join(TYPES)}, got {name}")
+        raise ValueError(
+            f"a fused kernel has numbers of {', '.join(TYPES)}, got {name}: leave fused=True out"
+        )
     return TYPES[name]
 
 
@@ -43,7 +53,7 @@ def literal(value: Any, dtype: Any) -> str:
         number = int(value)
         if number == np.iinfo(kind).min < 0:
             return f"({number + 1} - 1)"
-        return f"({number})" if number < 0 else str(number)
+        return f"({number})" if number < 0 else f"{number}{'u' if kind.kind == 'u' else ''}"
     value = kind.type(value)
     if not np.isfinite(value):
         name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "(-INFINITE)"
@@ -64,7 +74,12 @@ class Writer:
         return "\n".join(self.lines)
 
     def write(self, line: str) -> None:
-        """A line at the present depth."""
+        """A line at the present depth; ValueError where there are more than MOST_LINES."""
+        if len(self.lines) >= MOST_LINES:
+            raise ValueError(
+                f"a fused kernel has up to {MOST_LINES} operations, and this would have more, some "
+                "minutes to compile: leave fused=True out"
+            )
         self.lines.append("    " * (len(self._seen) - 1) + line)
 
     def name(self, stem: str) -> str:

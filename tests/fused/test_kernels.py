@@ -168,6 +168,37 @@ def test_networks(name):
     assert compared > 1000
 
 
+def test_parameters_of_other_types_and_a_jump_at_the_start():
+    p = {"count": jnp.array([2, 3]), "on": jnp.array([True, False]), "lag": jnp.array([0.5, 2.5])}
+
+    def field(t, y, z, p):
+        return {
+            "a": -z[0]["a"] * jnp.where(p["on"], 1.0, 0.5),
+            "b": y["b"] / p["count"].astype(float),
+        }
+
+    found, expected = (
+        fc.solve_dde(
+            field, lambda t, p: {"a": 1.0 + t, "b": 0.0}, -1.0, 6.0, params=p, batched=True,
+            lags=(lambda t, y, p: p["lag"],), y0={"a": 2.0, "b": 1.0}, ts=[-1.0, 2.0, 2.0, 6.0],
+            mesh=fc.Uniform(0.01, fused=fused),
+        )
+        for fused in (True, False)
+    )  # fmt: skip
+    for key in "ab":
+        np.testing.assert_allclose(found.y[key], expected.y[key], rtol=1e-13)
+
+
+def test_the_ring_grows():
+    """Twice the lag at the start, 0.2 s, does not suffice; all is read from the history."""
+    solution = fc.solve_dde(
+        lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 3.0, ts=[3.0],
+        lags=(lambda t, y, p: 0.2 + t,), mesh=fc.Uniform(0.01, fused=True),
+    )  # fmt: skip
+    assert solution.status == fc.Status.ok
+    np.testing.assert_allclose(solution.y, [1.0 - 3.0], rtol=1e-12)
+
+
 def plan(card):
     params = jax.tree.map(lambda v: v[0], parameters(1))
     args = equation.Arguments(params, None)
@@ -185,8 +216,23 @@ def test_the_kernel_for_a_card_compiles_without_one(tmp_path):
     assert made[0].read_bytes()[:4] == b"\x7fELF"
 
 
+def test_the_layout_for_a_card_gives_the_same():
+    """Histories of all trajectories interleaved, here on the processor."""
+    threads = pytest.importorskip("fluidcc.fused.threads")
+    params, made = parameters(7), plan(True)
+    y0 = jax.vmap(lambda p: before(0.0, p))(params)
+    columns = launch._numbers((y0, params), 7)
+    shared = np.array([[0.0], [1.0 / 512], [UNTIL]])
+    kernel = launch.kernel(made)
+    saved, reached, ended = threads.launch(kernel, columns, shared, TIMES, made.ring, 9, "cpu")
+    expected = solved(params, fused=True)
+    close(saved[..., :3], expected.y, 1e-12)  # products and sums may be one operation there
+    np.testing.assert_array_equal(ended[:, 0], 0)
+    np.testing.assert_array_equal(reached, UNTIL)
+
+
 def test_a_card_agrees_with_the_processor():
-    if not launch.on_card():
+    if launch.device() == "cpu":
         pytest.skip(f"no graphics card: JAX computes on {jax.devices()[0].platform}")
     params = parameters(5000)
     for single, rtol in ((False, 1e-11), (True, 1e-4)):
@@ -201,6 +247,22 @@ def test_traced_code_is_refused():
     params = jax.tree.map(lambda v: v[0], parameters(1))
     with pytest.raises(ValueError, match="outside jit, vmap and derivatives"):
         jax.jit(lambda p: solved(p, fused=True, batched=False).y)(params)
+
+
+@pytest.mark.parametrize(
+    ("field", "start", "end", "said"),
+    [
+        (lambda t, y, z, p: -(y @ p) @ p.T - z[0], (20, 20), 1.0, "100000 operations"),
+        (lambda t, y, z, p: -z[0], (), 1e9, "2147483647 numbers in a history"),
+    ],
+)
+def test_too_large_kernels_are_refused(field, start, end, said):
+    slots = 1 << 31 if end > 1.0 else None
+    with pytest.raises(ValueError, match=f"up to {said}"):
+        fc.solve_dde(
+            field, lambda t, p: jnp.ones(start), 0.0, end, ts=[end], lags=(lambda t, y, p: 0.5,),
+            params=jnp.ones((20, 20)), mesh=fc.Uniform(0.1, slots=slots, fused=True),
+        )  # fmt: skip
 
 
 def test_too_many_parameters_are_refused():

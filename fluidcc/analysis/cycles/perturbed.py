@@ -22,10 +22,10 @@ from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.cycles.settled import Run, last_return, told_status
 from fluidcc.fluid import located
 from fluidcc.fluid import track as tr
-from fluidcc.fluid.integrate import power_of_two
 from fluidcc.fluid.moved import moved
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.trajectory import power_of_two
 from fluidcc.fluid.trial import Carry
 
 PERIODS = 6

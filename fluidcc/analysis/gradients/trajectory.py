@@ -26,7 +26,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import unit_of
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.fluid import located
-from fluidcc.fluid.integrate import MOST_STEPS, power_of_two
+from fluidcc.fluid.integrate import MOST_STEPS
 from fluidcc.fluid.layout import initial_state
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Located
@@ -46,6 +46,7 @@ from fluidcc.fluid.simulate import (
 )  # fmt: skip
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import System
+from fluidcc.fluid.trajectory import power_of_two
 from fluidcc.network import Network
 from fluidcc.ops import Num
 from fluidcc.scenario.paths import check_paths, full_path

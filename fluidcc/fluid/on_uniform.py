@@ -1,0 +1,156 @@
+"""Uniform steps for any batch: what is compiled, how it is cut up, and how much room it gets."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh
+
+from fluidcc.fluid import room, shards, uniform
+from fluidcc.fluid.batches import over_blocks
+from fluidcc.fluid.meshes import Uniform
+from fluidcc.fluid.status import Status
+from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.trajectory import Trajectory, first, first_lags, known, number, power_of_two
+from fluidcc.fused import launch
+
+TRACED_SLOTS = 1 << 10
+FEWEST_LANES, MOST_LANES = 8, 64
+"""How many trajectories of a batch are stepped side by side, at least and at most."""
+CACHED = 1 << 19
+"""Bytes of the cache that their histories should fit in."""
+_COPIES = 2  # of the history: that of the run, and the empty one that it began with
+_SHARE = 0.5  # of an accelerator's free memory, for histories: what a step needs comes on top
+
+
+def _lanes(ring: int, kept: float, share: int) -> int:
+    """How many trajectories whose history takes so many bytes to step side by side.
+
+    An accelerator has its whole share of the batch, or what fits beside the `kept` bytes.
+    """
+    if jax.devices()[0].platform != "cpu":
+        fit = _SHARE * (room.memory() - kept) / (_COPIES * ring)
+        return int(max(min(fit, share), 1))
+    fit = max(CACHED // ring, FEWEST_LANES)
+    return min(1 << (fit.bit_length() - 1), MOST_LANES)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("system", "slots", "lanes", "batched", "single", "shared")
+)
+def _uniform(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    step: Array,
+    ts: Array,
+    args: Args,
+    *,
+    slots: int,
+    lanes: int,
+    batched: bool,
+    single: bool,
+    shared: Mesh | None,
+) -> uniform.Saved:
+    def solve(y0: Array, args: Args) -> uniform.Saved:
+        return uniform.integrate(system, y0, t0, t1, step, ts, args, slots, batched)
+
+    def converted(leaf: Any) -> Any:
+        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        return jnp.asarray(leaf, jnp.float32) if floats else leaf
+
+    if single:
+        y0, args = jax.tree.map(converted, (y0, args))
+    blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
+    saved = shards.each_its_own(blocks, shared, y0, args)
+    double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
+    return saved._replace(**double)
+
+
+def on_uniform(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    args: Args,
+    mesh: Uniform,
+    ts: Array | None,
+    batched: bool,
+    devices: shards.Devices,
+) -> Trajectory:
+    """On a uniform mesh; the ring grows until it suffices, where that can be seen."""
+    step, every = number(mesh.step), ts is None
+    if mesh.single and (system.events is not None or system.record is not None):
+        raise ValueError(
+            "Uniform(single=True) is for smooth equations: expected a field without inputs and "
+            "modes, got one with events, or a network; leave single out"
+        )
+    if mesh.fused and not known(step, t0, t1, args, y0, ts):
+        raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
+    one_y0, one_args = first(y0, args, batched)
+    width = system.record_size(one_y0, t0, one_args)
+    if ts is not None:
+        times = ts.size
+    elif known(step, t0, t1):
+        times = int(np.ceil(float((t1 - t0) / step) - 1e-9)) + 1
+    else:
+        raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
+    trajectories = y0.shape[0] if batched else 1
+    share = -(-trajectories // max(len(devices), 1))
+    kept = 8.0 * trajectories * times * (2 * y0.shape[-1] + width)
+    number_size = 4 if mesh.single else 8
+    slots = power_of_two(mesh.slots or TRACED_SLOTS)
+    if mesh.slots is None:
+        lags = first_lags(system, y0, t0, args, batched)
+        if known(lags, step):
+            usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
+            longest = float(jnp.max(usable, initial=0.0) / step)
+            slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
+    row = 2 * width * number_size
+    if known(step, t0, t1) and _COPIES * slots * row > room.memory():
+        slots = min(slots, power_of_two(float((t1 - t0) / step) + 4.0))  # t0 is in the ring then
+    while True:
+        lanes, copies = min(_lanes(slots * row, kept, share), share), _COPIES
+        beside = min(lanes * shards.in_one_memory(devices), trajectories)
+        if mesh.fused:
+            saved = times * (2 * y0.shape[-1] + width)
+            beside, copies = launch.together(2 * width * slots, saved, trajectories), 1
+        room.require(
+            kept + copies * slots * row * beside,
+            f"uniform steps: a history of {slots} nodes x {width} numbers for {beside} "
+            f"trajectories side by side, and {times} saved times for {trajectories},",
+            "take a larger step, a smaller buffer (it bounds the longest round trip), fewer saved "
+            "times, or fewer trajectories at once",
+        )
+        if ts is None:
+            ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
+        options: dict[str, Any] = {"slots": slots, "batched": batched, "single": mesh.single}
+        if mesh.fused:
+            saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
+        else:
+            given = {"t0": t0, "t1": t1, "step": step, "ts": ts, "lanes": lanes}
+            run = functools.partial(_uniform, system, **given, **options)
+            saved = shards.dealt_out(run, devices, y0, args)
+        if mesh.slots is not None or not known(saved.status):
+            break
+        if not np.any(np.asarray(saved.status) == Status.lag_exceeds_ring):
+            break
+        slots *= 4
+    shape = saved.status.shape
+    dense = every and not batched
+    return Trajectory(
+        t=jnp.broadcast_to(ts, (*shape, *ts.shape)),
+        y=saved.y,
+        record=saved.record,
+        status=saved.status,
+        status_time=saved.status_time,
+        steps=saved.steps,
+        breaking_points=jnp.zeros((*shape, 0)),
+        evaluate=jax.tree_util.Partial(uniform.evaluate, (ts, saved.y, saved.slope))
+        if dense
+        else None,
+    )
