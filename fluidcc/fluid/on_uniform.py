@@ -22,6 +22,11 @@ FEWEST_LANES, MOST_LANES = 8, 64
 """How many trajectories of a batch are stepped side by side, at least and at most."""
 CACHED = 1 << 19
 """Bytes of the cache that their histories should fit in."""
+_LONGEST = (1 << 31) - 1  # places in the ring are counted in 32 bits
+_ADVICE = (
+    "a larger step, a smaller buffer (it bounds the longest round trip), fewer saved times, or "
+    "fewer trajectories at once"
+)
 _COPIES = 2  # of the history: that of the run, and the empty one that it began with
 _SHARE = 0.5  # of an accelerator's free memory, for histories: what a step needs comes on top
 
@@ -71,6 +76,71 @@ def _uniform(
     return saved._replace(**double)
 
 
+def _first_slots(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    args: Args,
+    mesh: Uniform,
+    width: int,
+    batched: bool,
+) -> int:
+    """Length of the ring to begin with: where it would not fit, what the run fills of it."""
+    step, slots = number(mesh.step), power_of_two(mesh.slots or TRACED_SLOTS)
+    if mesh.slots is None:
+        lags = first_lags(system, y0, t0, args, batched)
+        if known(lags, step):
+            usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
+            longest = float(jnp.max(usable, initial=0.0) / step)
+            slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
+    if known(step, t0, t1) and _COPIES * slots * _row(mesh, width) > room.memory():
+        slots = min(slots, power_of_two(float((t1 - t0) / step) + 4.0))  # t0 is in the ring then
+    return slots
+
+
+def _row(mesh: Uniform, width: int) -> int:
+    """Bytes of a node's row in the ring."""
+    return 2 * width * (4 if mesh.single else 8)
+
+
+def _side_by_side(
+    mesh: Uniform,
+    slots: int,
+    width: int,
+    times: int,
+    y0: Array,
+    batched: bool,
+    devices: shards.Devices,
+) -> int:
+    """How many trajectories to step side by side on each device.
+
+    Raises ValueError where there is no room for their histories and for all that is saved.
+    """
+    trajectories, columns = y0.shape[0] if batched else 1, 2 * y0.shape[-1] + width
+    ring, kept = slots * _row(mesh, width), 8.0 * trajectories * times * columns
+    most = _LONGEST // (2 * width * slots)
+    if mesh.fused:
+        lanes = launch.together(2 * width * slots, times * columns, trajectories)
+        beside, copies = lanes, 1
+    else:
+        share = -(-trajectories // max(len(devices), 1))
+        lanes = max(min(_lanes(ring, kept, share), share, most), 1)
+        beside, copies = min(lanes * shards.in_one_memory(devices), trajectories), _COPIES
+    room.require(
+        kept + copies * ring * beside,
+        f"uniform steps: a history of {slots} nodes x {width} numbers for {beside} trajectories "
+        f"side by side, and {times} saved times for {trajectories},",
+        f"take {_ADVICE}",
+    )
+    if most < 1:
+        raise ValueError(
+            f"uniform steps: a history has up to {_LONGEST} numbers, got {slots} nodes x {width} "
+            f"values and slopes: take {_ADVICE}"
+        )
+    return lanes
+
+
 def on_uniform(
     system: System,
     y0: Array,
@@ -99,33 +169,9 @@ def on_uniform(
         times = int(np.ceil(float((t1 - t0) / step) - 1e-9)) + 1
     else:
         raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
-    trajectories = y0.shape[0] if batched else 1
-    share = -(-trajectories // max(len(devices), 1))
-    kept = 8.0 * trajectories * times * (2 * y0.shape[-1] + width)
-    number_size = 4 if mesh.single else 8
-    slots = power_of_two(mesh.slots or TRACED_SLOTS)
-    if mesh.slots is None:
-        lags = first_lags(system, y0, t0, args, batched)
-        if known(lags, step):
-            usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
-            longest = float(jnp.max(usable, initial=0.0) / step)
-            slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
-    row = 2 * width * number_size
-    if known(step, t0, t1) and _COPIES * slots * row > room.memory():
-        slots = min(slots, power_of_two(float((t1 - t0) / step) + 4.0))  # t0 is in the ring then
+    slots = _first_slots(system, y0, t0, t1, args, mesh, width, batched)
     while True:
-        lanes, copies = min(_lanes(slots * row, kept, share), share), _COPIES
-        beside = min(lanes * shards.in_one_memory(devices), trajectories)
-        if mesh.fused:
-            saved = times * (2 * y0.shape[-1] + width)
-            beside, copies = launch.together(2 * width * slots, saved, trajectories), 1
-        room.require(
-            kept + copies * slots * row * beside,
-            f"uniform steps: a history of {slots} nodes x {width} numbers for {beside} "
-            f"trajectories side by side, and {times} saved times for {trajectories},",
-            "take a larger step, a smaller buffer (it bounds the longest round trip), fewer saved "
-            "times, or fewer trajectories at once",
-        )
+        lanes = _side_by_side(mesh, slots, width, times, y0, batched, devices)
         if ts is None:
             ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
         options: dict[str, Any] = {"slots": slots, "batched": batched, "single": mesh.single}
