@@ -14,7 +14,15 @@ from fluidcc.fluid.batches import over_blocks
 from fluidcc.fluid.meshes import Uniform
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import Args, System
-from fluidcc.fluid.trajectory import Trajectory, first, first_lags, known, number, power_of_two
+from fluidcc.fluid.trajectory import (
+    Trajectory,
+    first,
+    first_lags,
+    in_single_precision,
+    known,
+    number,
+    power_of_two,
+)
 from fluidcc.fused import launch
 
 TRACED_SLOTS = 1 << 10
@@ -64,12 +72,8 @@ def _uniform(
     def solve(y0: Array, args: Args) -> uniform.Saved:
         return uniform.integrate(system, y0, t0, t1, step, ts, args, slots, batched)
 
-    def converted(leaf: Any) -> Any:
-        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-        return jnp.asarray(leaf, jnp.float32) if floats else leaf
-
     if single:
-        y0, args = jax.tree.map(converted, (y0, args))
+        y0, args = in_single_precision((y0, args))
     blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
     saved = shards.each_its_own(blocks, shared, y0, args)
     double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
@@ -174,11 +178,12 @@ def on_uniform(
         lanes = _side_by_side(mesh, slots, width, times, y0, batched, devices)
         if ts is None:
             ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
-        options: dict[str, Any] = {"slots": slots, "batched": batched, "single": mesh.single}
+        options: dict[str, Any] = {"slots": slots, "lanes": lanes, "batched": batched}
+        options["single"] = mesh.single
         if mesh.fused:
             saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
         else:
-            given = {"t0": t0, "t1": t1, "step": step, "ts": ts, "lanes": lanes}
+            given = {"t0": t0, "t1": t1, "step": step, "ts": ts}
             run = functools.partial(_uniform, system, **given, **options)
             saved = shards.dealt_out(run, devices, y0, args)
         if mesh.slots is not None or not known(saved.status):

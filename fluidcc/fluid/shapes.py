@@ -20,6 +20,12 @@ def shapes_of(tree: Any) -> Shapes:
     return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 
 
+def structs_of(shapes: Shapes) -> Any:
+    """A PyTree of these shapes and types that JAX can trace with."""
+    structure, leaves = shapes
+    return jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
+
+
 @functools.lru_cache(maxsize=256)
 def unraveler(shapes: Shapes) -> Callable[[Array], Any]:
     """Function from a flat array to the PyTree of these shapes, in the type of the array.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 import fluidcc.ops  # noqa: F401 - switches JAX to double precision
-from fluidcc.fluid.shapes import Shapes, shapes_of
+from fluidcc.fluid.shapes import Shapes, shapes_of, structs_of
 
 Args = Any
 """PyTree of traced parameters that is handed to every function of a system."""
@@ -96,9 +96,7 @@ def _recorded(system: System, shapes: Shapes) -> int:
         assert system.record is not None
         return system.record(t0, y0, z, args, mode)
 
-    structure, leaves = shapes
-    given = [jax.ShapeDtypeStruct(*leaf) for leaf in leaves]
-    return jax.eval_shape(probe, *jax.tree.unflatten(structure, given)).shape[0]
+    return jax.eval_shape(probe, *structs_of(shapes)).shape[0]
 
 
 def history_look(system: System, t0: Array, args: Args) -> Callable[[Array, Any, Any], Array]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
@@ -57,3 +58,13 @@ def first(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
     if not batched:
         return y0, args
     return y0[0], type(args)(jax.tree.map(lambda leaf: leaf[0], args[0]), *args[1:])
+
+
+def in_single_precision(tree: Any) -> Any:
+    """A PyTree with its floats in single precision."""
+
+    def converted(leaf: Any) -> Any:
+        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        return jnp.asarray(leaf, jnp.float32) if floats else leaf
+
+    return jax.tree.map(converted, tree)

@@ -16,6 +16,7 @@ from fluidcc.fluid import hermite
 from fluidcc.fluid.ring import Ring, written
 from fluidcc.fluid.steps import Lane, Problem
 from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.trajectory import first
 
 
 class Saved(NamedTuple):
@@ -53,8 +54,8 @@ def integrate(
     `args[0]` have a leading axis, and so has all that is saved.
     """
     lanes = y0.shape[0] if batched else 1
-    one = jax.tree.map(lambda leaf: leaf[0], (y0, args[0])) if batched else (y0, args[0])
-    width = system.record_size(one[0], t0, type(args)(one[1], *args[1:]))
+    one_y0, one_args = first(y0, args, batched)
+    width = system.record_size(one_y0, t0, one_args)
 
     def problem(args: Args) -> Problem:
         return Problem(system, t0, step, args, width, y0.dtype)

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from fluidcc.fluid.shapes import Shapes, shapes_of
+from fluidcc.fluid.shapes import shapes_of
 from fluidcc.fluid.system import Args, System
+from fluidcc.fluid.trajectory import first, in_single_precision
 from fluidcc.fluid.uniform import Saved
 from fluidcc.fused.source import Plan, source
 
@@ -80,30 +81,33 @@ def integrate(
     args: Args,
     *,
     slots: int,
+    lanes: int,
     batched: bool,
     single: bool,
 ) -> Saved:
     """As `uniform.integrate`, by one kernel in which each trajectory has a thread of its own.
+
+    `lanes` trajectories are in one launch.
 
     Raises
     ------
     ValueError
         Without Warp, or for an operation from which no kernel can be made.
     """
-    own, rest, place = (y0, args[0]), tuple(args[1:]), device()
-    one = jax.tree.map(lambda leaf: leaf[0], own) if batched else own
-    record = system.record_size(one[0], t0, type(args)(one[1], *rest))
-    mine, common = (_in_precision(shapes_of(tree), single) for tree in (one, rest))
+    rest, place = tuple(args[1:]), device()
+    one_y0, one_args = first(y0, args, batched)
+    record = system.record_size(one_y0, t0, one_args)
+    trees = ((one_y0, one_args[0]), rest)
+    mine, common = map(shapes_of, in_single_precision(trees) if single else trees)
     plan = Plan(system, type(args), mine, common, record, slots, place != "cpu")
-    columns = _numbers(own, y0.shape[0] if batched else 1)
+    columns = _numbers((y0, args[0]), y0.shape[0] if batched else 1)
     shared = np.concatenate([np.array([[t0], [step], [t1]], float), _numbers(rest, 1)])
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
     words = plan.ring // 2 if single else plan.ring
-    side = together(plan.ring, ts.size * sum(sizes), columns.shape[1])
     run, launch = kernel(plan), _threads().launch
     parts = [
-        launch(run, columns[:, i : i + side], shared, ts, words, sum(sizes), place)
-        for i in range(0, columns.shape[1], side)
+        launch(run, columns[:, i : i + lanes], shared, ts, words, sum(sizes), place)
+        for i in range(0, columns.shape[1], lanes)
     ]
     saved, times, ended = (np.concatenate(values) for values in zip(*parts, strict=True))
     y, slope, kept = np.split(saved, np.cumsum(sizes)[:-1], axis=-1)
@@ -122,12 +126,3 @@ def _numbers(tree: Any, lanes: int) -> np.ndarray:
             raise ValueError("a fused kernel takes whole numbers up to 2^53: leave fused=True out")
         parts.append(leaf.astype(float).reshape(lanes, -1))
     return np.concatenate(parts, axis=1).T
-
-
-def _in_precision(shapes: Shapes, single: bool) -> Shapes:
-    """Shapes with floats of single precision if `single`."""
-
-    def kind(dtype: Any) -> Any:
-        return jnp.dtype("float32") if single and jnp.issubdtype(dtype, jnp.floating) else dtype
-
-    return shapes[0], tuple((shape, kind(dtype)) for shape, dtype in shapes[1])

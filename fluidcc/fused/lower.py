@@ -116,12 +116,13 @@ def _products(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
 
 
 def _clamp(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    out, (low, value, high) = equation.outvars[0].aval, operands
-    larger, smaller, types = rule("max", out.dtype), rule("min", out.dtype), [out.dtype] * 2
-    assert larger is not None
-    assert smaller is not None
-    value = to.each(larger, [low, value], types, out)
-    return [to.each(smaller, [value, high], types, out)]
+    out = equation.outvars[0].aval
+    each = zip(*(np.broadcast_to(v, out.shape).flat for v in operands), strict=True)
+    held = [
+        to.pair("min", to.pair("max", low, value, out.dtype), high, out.dtype)
+        for low, value, high in each
+    ]
+    return [np.array(held, object).reshape(out.shape)]
 
 
 def _expanded(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:

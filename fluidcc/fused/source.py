@@ -9,7 +9,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from fluidcc.fluid.ring import Ring
-from fluidcc.fluid.shapes import Shapes, size_of
+from fluidcc.fluid.shapes import Shapes, size_of, structs_of
 from fluidcc.fluid.steps import Problem
 from fluidcc.fluid.system import System
 from fluidcc.fused.control import flat, shaped
@@ -55,17 +55,12 @@ class Plan(NamedTuple):
     @property
     def state(self) -> jax.ShapeDtypeStruct:
         """The state of a trajectory."""
-        return _structs(self.own)[0]
+        return structs_of(self.own)[0]
 
     @property
     def ring(self) -> int:
         """How many numbers the history of a trajectory has."""
         return self.slots * 2 * self.record
-
-
-def _structs(shapes: Shapes) -> Any:
-    """A PyTree of shapes that JAX can trace with."""
-    return jax.tree.unflatten(shapes[0], [jax.ShapeDtypeStruct(*leaf) for leaf in shapes[1]])
 
 
 class _Kernel:
@@ -86,7 +81,7 @@ class _Kernel:
         shared = self._loaded("shared.data[{}]", (*clock, *plan.shared[1]))
         self.clock = shared[:3]
         self.y0, self.params = own[0], [*own[1:], *shared[3:]]
-        first, rest = _structs(plan.own)[1], _structs(plan.shared)
+        first, rest = structs_of(plan.own)[1], structs_of(plan.shared)
         self.structs = plan.args(first, *rest)
         self.table = Memory(_PLACE, (plan.slots, 2 * plan.record))
 

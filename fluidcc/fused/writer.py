@@ -89,24 +89,20 @@ class Writer:
 
     def let(self, kind: str, expression: str) -> str:
         """Name of a constant that has the value of an expression."""
-        for seen in self._seen:
-            if (kind, expression) in seen:
-                return seen[kind, expression]
-        name = self.name("v")
-        self.write(f"const {kind} {name} = {expression};")
-        self._seen[-1][kind, expression] = name
-        return name
+        return self._once("v", kind, "", expression)
 
     def listed(self, kind: str, elements: Sequence[str]) -> str:
         """Name of an array of constants."""
-        values = "{" + ", ".join(elements) + "}"
-        key = (f"{kind}[]", values)
+        return self._once("a", kind, f"[{len(elements)}]", "{" + ", ".join(elements) + "}")
+
+    def _once(self, stem: str, kind: str, size: str, text: str) -> str:
+        """Name of what is declared so, now or before."""
         for seen in self._seen:
-            if key in seen:
-                return seen[key]
-        name = self.name("a")
-        self.write(f"const {kind} {name}[{len(elements)}] = {values};")
-        self._seen[-1][key] = name
+            if (kind + size, text) in seen:
+                return seen[kind + size, text]
+        name = self.name(stem)
+        self.write(f"const {kind} {name}{size} = {text};")
+        self._seen[-1][kind + size, text] = name
         return name
 
     @contextlib.contextmanager
