@@ -4,6 +4,7 @@ import gc
 import tempfile
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import pytest
 from hypothesis import settings
@@ -27,10 +28,21 @@ settings.register_profile("shared", deadline=None, derandomize=True, print_blob=
 settings.load_profile("shared")
 
 
+MAPPINGS = 20_000  # of the 65 530 that Linux grants a process; beyond, it dies by a bad address
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _spare_the_collector():
-    """What a module compiled stays: the collector need not walk through it again and again."""
+    """What a module compiled stays: the collector need not walk through it again and again.
+
+    Each compiled function takes mappings of memory; before they run out, all of them go.
+    """
     yield
+    mapped = Path("/proc/self/maps")
+    if mapped.exists() and mapped.read_bytes().count(b"\n") > MAPPINGS:
+        gc.unfreeze()
+        eqx.clear_caches()
+        jax.clear_caches()
     gc.collect()
     gc.freeze()
 
