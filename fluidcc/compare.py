@@ -4,10 +4,9 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.fairness import throughputs
@@ -24,6 +23,9 @@ from fluidcc.packets.accounts.results import half_width
 from fluidcc.packets.accounts.series import shortest
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
+
+if TYPE_CHECKING:
+    import xarray
 
 POINTS = 4001  # of trajectories: one number of them, so that they are compiled once
 _PER_TRIP = 2  # samples at least: delayed loops take two round trips or more for a turn
@@ -90,7 +92,7 @@ class Comparison:
             "packets": self.packets.to_dict(),
         }
 
-    def to_dataset(self) -> xr.Dataset:
+    def to_dataset(self) -> "xarray.Dataset":
         """One variable per engine along the dimension `quantity`."""
         columns = ("equilibrium", "fluid", "packets", "ci95", "difference")
         data: dict[str, Any] = {
@@ -106,7 +108,9 @@ class Comparison:
             "message": self.equilibrium.message, "outside": "; ".join(self.outside),
             "periods": self.message,
         }  # fmt: skip
-        return xr.Dataset(data, coords, attrs)
+        import xarray  # heavy
+
+        return xarray.Dataset(data, coords, attrs)
 
     def __repr__(self) -> str:
         head = f"{'quantity':34s} {'unit':>8s} {'equilibrium':>12s} {'fluid':>12s} {'packets':>24s}"

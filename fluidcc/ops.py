@@ -7,13 +7,12 @@ precision, without which delays and roots have no digits to spare.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import sympy as sp
-from sympy.codegen.cfunctions import expm1 as _symbolic_expm1
 
 jax.config.update("jax_enable_x64", True)
 
@@ -22,7 +21,9 @@ Num = Any
 
 
 def _symbolic(*args: Num) -> bool:
-    return any(isinstance(a, sp.Basic) for a in args)
+    # SymPy takes as long to import as JAX; whoever has an expression has imported it
+    basic = getattr(sys.modules.get("sympy.core.basic"), "Basic", ())
+    return any(isinstance(a, basic) for a in args)
 
 
 def _plain(*args: Num) -> bool:
@@ -32,6 +33,8 @@ def _plain(*args: Num) -> bool:
 def where(condition: Num, yes: Num, no: Num) -> Num:
     """`yes` where the condition holds, else `no`; both are evaluated, so guard their arguments."""
     if _symbolic(condition, yes, no):
+        import sympy as sp
+
         return sp.Piecewise((yes, condition), (no, True))
     if _plain(condition, yes, no):
         return yes if condition else no
@@ -41,6 +44,8 @@ def where(condition: Num, yes: Num, no: Num) -> Num:
 def maximum(a: Num, b: Num) -> Num:
     """The larger of two numbers."""
     if _symbolic(a, b):
+        import sympy as sp
+
         return sp.Max(a, b)
     return max(a, b) if _plain(a, b) else jnp.maximum(a, b)
 
@@ -48,6 +53,8 @@ def maximum(a: Num, b: Num) -> Num:
 def minimum(a: Num, b: Num) -> Num:
     """The smaller of two numbers."""
     if _symbolic(a, b):
+        import sympy as sp
+
         return sp.Min(a, b)
     return min(a, b) if _plain(a, b) else jnp.minimum(a, b)
 
@@ -58,10 +65,14 @@ def clip(a: Num, low: Num, high: Num) -> Num:
 
 
 def _unary(name: str) -> Callable[[Num], Num]:
-    symbolic, plain, array = getattr(sp, name), getattr(math, name), getattr(jnp, name)
+    plain, array = getattr(math, name), getattr(jnp, name)
 
     def function(a: Num) -> Num:
-        return symbolic(a) if _symbolic(a) else plain(a) if _plain(a) else array(a)
+        if _symbolic(a):
+            import sympy as sp
+
+            return getattr(sp, name)(a)
+        return plain(a) if _plain(a) else array(a)
 
     function.__name__ = name
     function.__doc__ = f"The function `{name}` of one number."
@@ -76,7 +87,9 @@ sqrt = _unary("sqrt")
 def expm1(a: Num) -> Num:
     """exp(a) - 1, with all its digits where `a` is small."""
     if _symbolic(a):
-        return _symbolic_expm1(a)
+        from sympy.codegen.cfunctions import expm1 as symbolic
+
+        return symbolic(a)
     return math.expm1(a) if _plain(a) else jnp.expm1(a)
 
 
@@ -91,6 +104,8 @@ def slope(change: Callable[[Num], Any], *like: Any) -> Any:
         PyTrees that `change` closes over; one SymPy leaf among them makes the result symbolic.
     """
     if _symbolic(*jax.tree.leaves(like)):
+        import sympy as sp
+
         k = sp.Dummy("k", real=True)
         return jax.tree.map(lambda e: sp.diff(sp.sympify(e), k).subs(k, 0), change(k))
 

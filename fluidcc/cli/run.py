@@ -170,7 +170,7 @@ def written(option: str, path: Path) -> Iterator[None]:
 
 
 def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.sweep import failure
+    from fluidcc.sweeps.point import failure
 
     if task.axes:
         return [point.told() for point in result.failed]

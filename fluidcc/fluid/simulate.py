@@ -2,12 +2,11 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,6 +24,9 @@ from fluidcc.fluid.service import varies, with_service
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Ack
 from fluidcc.network import Link, Network
+
+if TYPE_CHECKING:
+    import xarray
 
 _POINTS = 1001
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
@@ -101,7 +103,7 @@ class Trajectory:
             "message": self.message,
         }
 
-    def to_dataset(self) -> xr.Dataset:
+    def to_dataset(self) -> "xarray.Dataset":
         """The trajectory as a labelled dataset with units."""
         data: dict[str, Any] = {}
         for name, run in self.links.items():
@@ -114,7 +116,9 @@ class Trajectory:
             for key, unit in FLOW_UNITS.items():
                 data[f"{name}.{key}"] = (("time", dim), getattr(run, key), {"units": unit})
         attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
-        return xr.Dataset(data, coords, attrs)
+        import xarray  # heavy
+
+        return xarray.Dataset(data, coords, attrs)
 
     def __repr__(self) -> str:
         lines = [f"Trajectory to {self.time[-1]:g} s, {self.status.name}"]
