@@ -21,6 +21,7 @@ from fluidcc.cli.flags import (
     Until,
     Warmup,
 )
+from fluidcc.cli.machine import doctor, warm
 from fluidcc.cli.optimize import optimize
 from fluidcc.cli.options import (
     Faults,
@@ -370,6 +371,10 @@ def list_(
         from fluidcc.cli import about
 
         about.listing(what, json=json)
+
+
+app.command()(doctor)
+app.command()(warm)
 
 
 def main() -> None:

@@ -5,7 +5,25 @@ from typing import Annotated
 
 import typer
 
-Scenario = Annotated[str, typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.")]
+from fluidcc import bundled
+
+
+def completed(incomplete: str) -> list[str]:
+    """Scenarios that a shell may complete a word to: bundled ones, TOML files, folders."""
+    found = [name for name in bundled.scenarios() if name.startswith(incomplete)]
+    for path in sorted(Path(incomplete + "x").parent.glob("*")):
+        name = f"{path}/" if path.is_dir() else str(path)
+        if name.startswith(incomplete) and (path.is_dir() or path.suffix == ".toml"):
+            found.append(name)
+    return found
+
+
+Scenario = Annotated[
+    str,
+    typer.Argument(
+        help="Bundled scenario (fluidcc list) or a TOML file.", autocompletion=completed
+    ),
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Change a parameter. Repeatable."),

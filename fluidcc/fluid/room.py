@@ -48,12 +48,11 @@ def require(needed: float, what: str, advice: str, most: float | None = None) ->
     """ValueError with advice where `needed` bytes for `what` are more than there are, or `most`."""
     most = memory() if most is None else most
     if needed > most:
-        raise ValueError(
-            f"{what} would take {_bytes(needed)} of memory, and there are {_bytes(most)}: {advice}"
-        )
+        there = f"{as_text(needed)} of memory, and there are {as_text(most)}"
+        raise ValueError(f"{what} would take {there}: {advice}")
 
 
-def _bytes(number: float) -> str:
+def as_text(number: float) -> str:
     """A number of bytes as text."""
     for unit in ("B", "kB", "MB"):
         if number < 999.5:

@@ -1,0 +1,75 @@
+"""About the machine: what fluidcc finds there, and compiling ahead."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fluidcc.cli.flags import FastCPU, Json, completed
+from fluidcc.cli.options import Faults, begin
+from fluidcc.cli.run import SOME_FAILED, told
+
+_DEFAULT = ("hollot2001/slow", "misra2003/mixed")
+
+
+def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
+    """What is there: versions, devices, memory, caches, optional parts; and what is wrong."""
+    with told():
+        begin(fast_cpu)
+        from fluidcc.doctor import examine
+
+        found = examine()
+        if json:
+            import dataclasses
+
+            from fluidcc.results import to_json
+
+            whole = {"findings": [dataclasses.asdict(finding) for finding in found]}
+            sys.stdout.write(to_json(whole) + "\n")
+        else:
+            from fluidcc.cli.report import console, table, verdict
+
+            out = table("", "", "what", "found")
+            for column in out.columns:
+                column.justify = "left"
+            for topic in dict.fromkeys(finding.topic for finding in found):
+                out.add_section()
+                for k, f in enumerate(f for f in found if f.topic == topic):
+                    shown = verdict(f.good, f.value) if f.good is False else f.value
+                    out.add_row("" if k else topic, f.name, shown)
+            console().print(out)
+            for f in found:
+                if f.advice and f.good is None:
+                    console().print(f"{f.name} ({f.value}): {f.advice}")
+        wrong = [finding for finding in found if finding.good is False]
+        for finding in wrong:
+            typer.echo(f"{finding.name}: {finding.value}; {finding.advice}", err=True)
+        if wrong:
+            raise typer.Exit(SOME_FAILED)
+
+
+def warm(
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SCENARIO]...", help="Yours, or two bundled ones.", autocompletion=completed
+        ),
+    ] = None,
+    fast_cpu: FastCPU = True,
+) -> None:
+    """Compile now what the first commands on a scenario would compile; it is kept."""
+    with told():
+        begin(fast_cpu)
+        from fluidcc.scenario.files import load
+
+        faults = Faults()
+        names = scenarios or _DEFAULT
+        nets = [faults.catch(load, name) for name in names]
+        faults.finish()
+        from fluidcc.cli.report import console
+        from fluidcc.warm import warm as compiled
+
+        for name, net in zip(names, nets, strict=True):
+            for done in compiled(net):
+                note = f"  ({done.message.splitlines()[0]})" if done.message else ""
+                console().print(f"{name}: {done.verb} {done.seconds:.1f} s{note}")

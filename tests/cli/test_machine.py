@@ -1,0 +1,83 @@
+"""What is told about the machine, compiling ahead, and words that a shell completes."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import fluidcc as fc
+from fluidcc import doctor
+from fluidcc.bundled import scenarios
+from fluidcc.warm import warm
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_doctor_finds_versions_devices_caches_and_extras(run):
+    code, out, _ = run("doctor", "--json")
+    found = {(f["topic"], f["name"]): f for f in json.loads(out)["findings"]}
+    assert code == 0
+    assert found["versions", "jax"]["value"] == version("jax")
+    assert found["devices", "double precision"]["value"] == "on"
+    assert found["cache", "folder"]["good"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {name for topic, name in found if topic == "extras"}
+    assert extras == set(project["optional-dependencies"])
+    named = {name for topic, name in found if topic == "versions"} - {"Python", "fluidcc"}
+    assert named == {text.split(">")[0] for text in project["dependencies"]}
+
+
+def test_what_is_missing_of_an_extra_is_named_with_the_command(monkeypatch):
+    present = doctor.version
+
+    def without_optuna(name):
+        if name == "optuna":
+            raise doctor.PackageNotFoundError(name)
+        return present(name)
+
+    monkeypatch.setattr(doctor, "version", without_optuna)
+    (found,) = (f for f in doctor.examine() if f.topic == "extras" and f.name == "opt")
+    assert found.value == "without optuna" and found.advice == "pip install 'fluidcc[opt]'"
+
+
+def test_a_folder_that_cannot_be_written_is_told(run, monkeypatch, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(blocked))
+    code, out, err = run("doctor")
+    assert code == 3
+    assert str(blocked) in out and "FLUIDCC_CACHE_DIR names another folder" in err
+
+
+def test_warming_calls_each_verb_once():
+    done = list(warm(fc.load("hollot2001/slow")))
+    assert [w.verb for w in done] == ["equilibrium", "stability", "simulate", "packets", "compare"]
+    assert all(w.seconds > 0 and not w.message for w in done)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("fluidcc dele", []),
+        ("fluidcc equil", ["equilibrium"]),
+        ("fluidcc equilibrium hollot", [n for n in scenarios() if n.startswith("hollot")]),
+        ("fluidcc show mine", ["mine.toml", "mine_too/"]),
+    ],
+)
+def test_a_shell_completes_commands_scenarios_and_files(typed, expected, tmp_path):
+    (tmp_path / "mine.toml").write_text("")
+    (tmp_path / "mine.txt").write_text("")
+    (tmp_path / "mine_too").mkdir()
+    words = {"_FLUIDCC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "1"}
+    if typed.count(" ") == 2:
+        words["COMP_CWORD"] = "2"
+    out = subprocess.run(
+        [Path(sys.executable).with_name("fluidcc")],
+        cwd=tmp_path, env=os.environ | words, capture_output=True, text=True,
+    )  # fmt: skip
+    assert out.stdout.split() == expected
