@@ -1,17 +1,15 @@
 """The command `sweep`: a verb over a grid, in chunks that are kept beside the file they go to."""
 
 import sys
-from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup
-from fluidcc.cli.options import Faults, Task, command_line, prepare, seconds, share, times
+from fluidcc.cli.options import Faults, Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, progress, told, written
+from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
 from fluidcc.errors import SweepStopped, nearest
 
 if TYPE_CHECKING:
@@ -19,29 +17,19 @@ if TYPE_CHECKING:
 
 _MOST = 10_000_000  # points of a grid
 _NAMED = 20  # failed points that are named
-_RUN = ("until", "warmup", "seeds")
-_VERBS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "equilibrium": ("analysis.equilibrium.equilibrium", ()),
-    "stability": ("analysis.stability.stability", ("certify",)),
-    "map": ("analysis.batch.stability_map", ()),
-    "cycle": ("analysis.cycles.verb.cycle", ()),
-    "windows": ("analysis.windows.stationary_windows", ("probability",)),
-    "simulate": ("fluid.simulate.simulate", ("until",)),
-    "packets": ("packets.run.simulate_packets", (*_RUN, "sample")),
-    "compare": ("compare.compare", (*_RUN, "trajectory")),
-}
-"""Verbs by name: where they are, and the options that they take."""
-
-_DEFAULTS = {"until": "60", "warmup": "", "seeds": "5"}
 
 
 def sweep(
     verb: Annotated[
-        str | None, typer.Argument(metavar="VERB", help=", ".join(_VERBS), show_default=False)
+        str | None, typer.Argument(metavar="VERB", help=", ".join(VERBS), show_default=False)
     ] = None,
     scenario: Annotated[
         str | None,
         typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False),
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="As after the scenario of the verb itself."),
     ] = None,
     over: Over = None, changes: Changes = None, out: Out = None,
     workers: Annotated[
@@ -82,14 +70,15 @@ def sweep(
             _tell_status(_folder(out, faults), json, faults)
             return
         task = _prepared(faults, verb, scenario, changes, over, json, out, fast_cpu)
-        options = _options(verb, given, faults)
+        options = arguments(verb or "", words or (), task, faults)
+        options |= options_of(verb or "", given, faults)
         count = _workers(workers, scheduler, faults)
         folder = _folder(out, faults)
         if status:
-            _tell_status(folder, json, faults, (task, _verb(str(verb), options)))
+            _tell_status(folder, json, faults, (task, called(str(verb), options)))
             return
         faults.finish()
-        found = _swept(task, _verb(str(verb), options), folder, count, scheduler)
+        found = _swept(task, called(str(verb), options), folder, count, scheduler)
         _deliver(task, found, folder)
 
 
@@ -97,11 +86,11 @@ def _prepared(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
     out: Path | None, fast_cpu: bool,
 ) -> Task:  # fmt: skip
-    if verb not in _VERBS:
-        close = nearest(verb or "", list(_VERBS), 1)
+    if verb not in VERBS:
+        close = nearest(verb or "", list(VERBS), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         got = "none" if verb is None else f"{verb!r}{hint}"
-        faults.add("sweep", "VERB", f"one of {', '.join(_VERBS)}", got)
+        faults.add("sweep", "VERB", f"one of {', '.join(VERBS)}", got)
     task = prepare(faults, scenario, changes, over, json, out, None, fast_cpu, most=_MOST)
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
@@ -127,36 +116,6 @@ def _workers(text: str | None, scheduler: str | None, faults: Faults) -> int | N
         faults.add("--workers", "", "a whole number of at least 0", f"{text!r}")
         return None
     return int(text)
-
-
-def _options(verb: str | None, given: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
-    """Options of the verb as it takes them; others are faults."""
-    taken = _VERBS[verb][1] if verb is not None and verb in _VERBS else tuple(given)
-    for name, value in given.items():
-        if value and name not in taken:
-            able = [other for other, (_, names) in _VERBS.items() if name in names]
-            faults.add(f"--{name}", "", f"a verb that takes it ({', '.join(able)})", f"{verb!r}")
-    out: dict[str, Any] = {}
-    asked = {name: given[name] or _DEFAULTS[name] for name in _DEFAULTS}
-    if "seeds" in taken:
-        out |= times(asked["until"], asked["warmup"], asked["seeds"], faults)
-    elif "until" in taken:
-        out["until"] = seconds("--until", asked["until"], faults)
-    if "sample" in taken and given["sample"]:
-        out["sample"] = seconds("--sample", given["sample"], faults)
-    if "certify" in taken and given["certify"]:
-        out["certify"] = True
-    if "probability" in taken and given["probability"]:
-        out["p"] = share("--probability", given["probability"], faults)
-    if "trajectory" in taken and given["trajectory"]:
-        out["trajectory"] = False
-    return out
-
-
-def _verb(name: str, options: Mapping[str, Any]) -> Any:
-    place, _, function = f"fluidcc.{_VERBS[name][0]}".rpartition(".")
-    found = getattr(import_module(place), function)
-    return partial(found, **options) if options else found
 
 
 def _swept(

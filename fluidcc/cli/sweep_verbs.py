@@ -1,0 +1,87 @@
+"""Verbs that a sweep takes: where they are, and what they are told on the command line."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from fluidcc.cli.options import Faults, Task, interval, seconds, share, times
+
+_RUN = ("until", "warmup", "seeds")
+
+
+class Verb(NamedTuple):
+    """The function of a verb, its options, and the words that follow the scenario."""
+
+    place: str
+    options: tuple[str, ...] = ()
+    words: str = ""
+
+
+VERBS: Mapping[str, Verb] = {
+    "equilibrium": Verb("analysis.equilibrium.equilibrium"),
+    "stability": Verb("analysis.stability.stability", ("certify",)),
+    "map": Verb("analysis.batch.stability_map"),
+    "crossings": Verb("analysis.crossings.crossings", words="PATH=LO:HI"),
+    "boundary": Verb("analysis.boundary.boundary", words="PATH=LO:HI PATH=LO:HI"),
+    "cycle": Verb("analysis.cycles.verb.cycle"),
+    "gradient": Verb("analysis.gradients.gradient.gradient", words="QUANTITY PATH..."),
+    "sensitivity": Verb("analysis.gradients.trajectory.sensitivity", ("until",), "PATH..."),
+    "windows": Verb("analysis.windows.stationary_windows", ("probability",)),
+    "simulate": Verb("fluid.simulate.simulate", ("until",)),
+    "packets": Verb("packets.run.simulate_packets", (*_RUN, "sample")),
+    "compare": Verb("compare.compare", (*_RUN, "trajectory")),
+}
+
+_DEFAULTS = {"until": "60", "warmup": "", "seeds": "5"}
+
+
+def called(name: str, options: Mapping[str, Any]) -> Any:
+    """The verb with its options, to be called with a network."""
+    place, _, function = f"fluidcc.{VERBS[name].place}".rpartition(".")
+    found = getattr(import_module(place), function)
+    return partial(found, **options) if options else found
+
+
+def arguments(verb: str, words: Sequence[str], task: Task, faults: Faults) -> dict[str, Any]:
+    """What the words after the scenario tell the verb; too many or too few are faults."""
+    if verb not in VERBS:
+        return {}
+    wanted = VERBS[verb].words
+    least = len(wanted.split())
+    if len(words) < least or (len(words) > least and not wanted.endswith("...")):
+        got = " ".join(words) or "nothing"
+        faults.add("sweep", "", f"{wanted or 'nothing'} after the scenario", repr(got))
+        return {}
+    if verb == "crossings":
+        return dict(zip(("path", "low", "high"), interval(words[0], task, faults), strict=True))
+    if verb == "boundary":
+        (x, *x_range), (y, *y_range) = (interval(w, task, faults, "boundary") for w in words)
+        return {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
+    if verb == "gradient":
+        return {"of": words[0], "over": list(words[1:])}
+    return {"over": list(words)} if verb == "sensitivity" else {}
+
+
+def options_of(verb: str, given: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
+    """Options of the verb as it takes them; others are faults."""
+    taken = VERBS[verb].options if verb in VERBS else tuple(given)
+    for name, value in given.items():
+        if value and name not in taken:
+            able = [other for other, found in VERBS.items() if name in found.options]
+            faults.add(f"--{name}", "", f"a verb that takes it ({', '.join(able)})", f"{verb!r}")
+    out: dict[str, Any] = {}
+    asked = {name: given[name] or _DEFAULTS[name] for name in _DEFAULTS}
+    if "seeds" in taken:
+        out |= times(asked["until"], asked["warmup"], asked["seeds"], faults)
+    elif "until" in taken:
+        out["until"] = seconds("--until", asked["until"], faults)
+    if "sample" in taken and given["sample"]:
+        out["sample"] = seconds("--sample", given["sample"], faults)
+    if "certify" in taken and given["certify"]:
+        out["certify"] = True
+    if "probability" in taken and given["probability"]:
+        out["p"] = share("--probability", given["probability"], faults)
+    if "trajectory" in taken and given["trajectory"]:
+        out["trajectory"] = False
+    return out
