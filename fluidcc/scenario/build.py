@@ -13,7 +13,8 @@ from fluidcc.scenario.laws import Laws, make, read_fields, read_law
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 from fluidcc.voice import Voice
 
-_NAME = re.compile(r"^[A-Za-z0-9_-]+$")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_MOST = 1000  # links, and groups of flows
 
 
 class _Read(NamedTuple):
@@ -82,9 +83,12 @@ def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
         return {}
     if not tables:
         reader.fault(key, f"at least one table [{key}.NAME]", "none")
+    if len(tables) > _MOST:
+        reader.fault(key, f"at most {_MOST} tables [{key}.NAME]", f"{len(tables)}")
+        return {}
     for name in tables:
-        if not _NAME.match(name):
-            reader.fault(key, "names of letters, digits, _ and -", got(name))
+        if not _NAME.fullmatch(name):
+            reader.fault(key, "names of at most 100 letters, digits, _ and -", got(name))
     return tables
 
 

@@ -12,6 +12,8 @@ from fluidcc.laws.parameters import Info
 from fluidcc.scenario import units
 
 _NEEDS = re.compile(r"^\w+ needs ")  # how a law opens its complaint
+_ITEMS = 8  # of a list that are shown
+_BITS = 64  # of a whole number that is shown in full
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
@@ -35,7 +37,11 @@ def got(value: Any) -> str:
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
-        return f"[{', '.join(map(got, value))}]"
+        inside = ["a list" if isinstance(v, list) else got(v) for v in value[:_ITEMS]]
+        inside += [f"... ({len(value)} in all)"] if len(value) > _ITEMS else []
+        return f"[{', '.join(inside)}]"
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return "nothing" if value is None else repr(value)
