@@ -55,7 +55,7 @@ def nearest(
     Upper and lower case are alike.
     """
     folded: dict[str, str] = {}
-    for each in names:
+    for each in sorted(names, key=lambda each: each[:1].isupper() != name[:1].isupper()):
         folded.setdefault(each.casefold(), each)
     asked = name[:_COMPARED].casefold()
     return tuple(folded[f] for f in difflib.get_close_matches(asked, folded, count, least))

@@ -14,6 +14,9 @@ LARGEST: Final = 1_000_000
 
 _PLACE = re.compile(r"^(.*) \(at (.*)\)$", re.DOTALL)
 _LINE = re.compile(r"^line (\d+), ")
+_DEEP = re.compile(  # the parser takes the square of their number, or more
+    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){31}"""
+)
 _SHOWN = 60  # characters of a faulty line
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HINTS = (  # what a line that is no TOML looks like, and what is missing
@@ -67,6 +70,8 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     if len(text) > LARGEST:
         expected = f"at most {LARGEST} characters"
         raise ScenarioError([Fault(where, "", expected, f"{len(text)}")])
+    if _DEEP.search(text):
+        raise ScenarioError([Fault(where, "", "TOML", "names with more than 30 dots")])
     text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")  # what some editors begin files with
     try:
         return tomllib.loads(text)
@@ -75,9 +80,10 @@ def parsed(text: str, where: str) -> dict[str, Any]:
         what, place = match.groups() if match else (str(error), "")
         raise ScenarioError([_fault(text, where, what, place)]) from None
     except RecursionError:
-        raise ScenarioError([Fault(where, "", "TOML", "lists or tables nested too deeply")]) from None
-    except ValueError as error:  # a number of thousands of digits
-        raise ScenarioError([Fault(where, "", "TOML", str(error))]) from None
+        what = "lists or tables nested too deeply"
+    except ValueError:
+        what = "a number of thousands of digits"
+    raise ScenarioError([Fault(where, "", "TOML", what)])
 
 
 def _fault(text: str, where: str, what: str, place: str) -> Fault:

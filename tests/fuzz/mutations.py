@@ -21,7 +21,8 @@ QUANTITIES = (
     "10 Mbit/s", "10Mbps", "88 ms", "5 s", "90 kB", "150 packet", "1e400 s", "9**9**9 s", "inf",
     "-inf", "nan", "0 B", "1/0 s", "1e-999 s", "0x10 s", "1_0 s", "10,5 ms", "-3 ms", "1e308 h",
     "10 MBIT/S", " 5 ms ", "5", "", "ms", "5 ms ms", "5 %", "1e99 GB", "__import__('os')", "{0}",
-    "%s%n", "../../etc/passwd", "\x00", "\x1b[31m", "٣ s", "５ s", "\N{MICRO SIGN}s", "5 μs",
+    "%s%n", "../../etc/passwd", "\x00", "\x1b[31m", "\N{ARABIC-INDIC DIGIT THREE} s",
+    "\N{FULLWIDTH DIGIT FIVE} s", "\N{MICRO SIGN}s", "5 \N{GREEK SMALL LETTER MU}s",
     "9" * 400 + " s",
 )  # fmt: skip
 NUMBERS = (
