@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 import uuid
+import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -59,6 +60,8 @@ def keep_compiled() -> None:
         folder = own_folder("jax")
     except OSError:
         return
+    # where the disk is full only time is lost, which is not worth a warning of each function
+    warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

@@ -1,5 +1,6 @@
 """What happens when fluidcc itself fails: a report in a file, and three lines that name it."""
 
+import errno
 import os
 import platform
 import sys
@@ -7,18 +8,27 @@ import time
 import traceback
 from importlib.metadata import PackageNotFoundError, version
 
+from fluidcc.cli.run import WRONG_USE
+
 VARIABLE = "FLUIDCC_TRACEBACK"
 """Set to 1 it lets a failure show its traceback."""
 
 FAILED = 1
 """Exit code."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _VERSIONS = ("fluidcc", "jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy",
              "xarray", "h5netcdf", "typer")  # fmt: skip
 
 
 def report(error: Exception) -> int:
-    """Tell of a failure on stderr, where its report is kept, and how to pass it on; gives 1."""
+    """Tell of a failure on stderr, where its report is kept, and how to pass it on.
+
+    Gives the exit code; a disk that is full is no failure of fluidcc.
+    """
+    if isinstance(error, OSError) and error.errno in _FULL:
+        print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+        return WRONG_USE
     said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
     lines = [f"error: fluidcc failed where it should not: {said}"]
     text = _report()

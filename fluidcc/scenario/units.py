@@ -121,7 +121,7 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     number, name = Fraction(match[1]), match[2]
     if name not in _UNITS:
         fitting = [u for u, (base, _) in _UNITS.items() if base in (unit, _MADE_FROM.get(unit))]
-        raise UnitError(kind(unit), nearest(name, fitting, 1))
+        raise UnitError(kind(unit), _close(value, unit) or nearest(name, fitting, 1))
     base, factor = _UNITS[name]
     if base == unit:
         return _float(number * factor, unit)
