@@ -132,7 +132,11 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'fluidcc' has no attribute {name!r}")
+        from fluidcc.errors import nearest
+
+        close = nearest(name, list(_HOMES), 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(f"module 'fluidcc' has no attribute {name!r}{hint}")
     value = getattr(importlib.import_module(f"fluidcc.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from fluidcc.fluid.mean_traffic import open_load
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
-from fluidcc.network import Flows, Link, Network
+from fluidcc.network import Flows, Link, Network, require_network
+
+_LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds
 
 
 def advice(net: Network) -> tuple[str, ...]:
@@ -13,6 +17,7 @@ def advice(net: Network) -> tuple[str, ...]:
 
     Results carry these sentences in their messages.
     """
+    require_network(net)
     out: list[str] = []
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
         files = [open_load(flows) for flows in net.flows if k in flows.route]
@@ -45,7 +50,9 @@ def _of_link(link: Link, fixed: float) -> Iterator[str]:
 
 def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
     """Laws of a group against each other, and against the queue laws of its route."""
-    window = flows.window
+    window, longest = flows.window, float(np.max(flows.rtt))
+    if longest > _LONG:
+        yield f"its round trip takes {longest:g} s; in a scenario plain numbers are seconds"
     load, sources = open_load(flows), float(flows.traffic.sources())
     if load is not None:
         yield f"its files are traffic of {float(load):g} packet/s that no signal slows in the fluid"

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -164,6 +165,8 @@ def compare(
     ValueError
         If `warmup` is not below `until`, or as `simulate` and `simulate_packets` do.
     """
+    if not isinstance(until, Real):
+        raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
     rest = equilibrium(net)

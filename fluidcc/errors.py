@@ -4,6 +4,17 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
 
+_LONGEST = 200  # characters of a name or value in a message
+_LISTED = 1500  # characters of what is expected, which may list names
+_COMPARED = 100  # characters of a name that is looked up among others
+
+
+def shown(text: str, most: int = _LONGEST) -> str:
+    """Text of any origin for a message: in one line, without control characters, not too long."""
+    if len(text) > most:
+        text = f"{text[: most - 40]} ... ({len(text)} characters)"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
@@ -16,9 +27,9 @@ class Fault:
     nearest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.where, self.key) if part)
+        place = ": ".join(shown(part) for part in (self.where, self.key) if part)
         hint = f"; did you mean {' or '.join(map(repr, self.nearest))}?" if self.nearest else ""
-        return f"{place}: expected {self.expected}, got {self.got}{hint}"
+        return f"{place}: expected {shown(self.expected, _LISTED)}, got {shown(self.got)}{hint}"
 
 
 class ScenarioError(ValueError):
@@ -39,5 +50,12 @@ class SweepStopped(RuntimeError):
 def nearest(
     name: str, names: Sequence[str], count: int = 3, *, least: float = 0.6
 ) -> tuple[str, ...]:
-    """The names most like `name`, the likest first; empty where none is alike by `least` of 1."""
-    return tuple(difflib.get_close_matches(name, names, count, least))
+    """The names most like `name`, the likest first; empty where none is alike by `least` of 1.
+
+    Upper and lower case are alike.
+    """
+    folded: dict[str, str] = {}
+    for each in sorted(names, key=lambda each: each[:1].isupper() != name[:1].isupper()):
+        folded.setdefault(each.casefold(), each)
+    asked = name[:_COMPARED].casefold()
+    return tuple(folded[f] for f in difflib.get_close_matches(asked, folded, count, least))

@@ -164,6 +164,16 @@ class Network(eqx.Module):
                 )
 
 
+def require_network(value: object) -> None:
+    """TypeError where a network is needed and something else is given, a name above all."""
+    if not isinstance(value, Network):
+        given = f"{value!r:.60}"
+        hint = f"fluidcc.load({given})" if isinstance(value, str) else "fluidcc.load"
+        raise TypeError(
+            f"expected a network, such as {hint} gives, got {given} ({type(value).__name__})"
+        )
+
+
 def numeric(net: Network) -> Network:
     """The network with every number a double-precision array, so that a change compiles nothing."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), net)

@@ -137,6 +137,8 @@ def sweep(
     >>> curve.to_dataset()["queue"].sel(link="bottleneck").values.round(1)
     array([170.8, 194.4])
     """
+    if not callable(verb):
+        raise TypeError(f"verb: expected a function such as fluidcc.equilibrium, got {verb!r}")
     if workers is not None and workers < 0:
         raise ValueError(f"workers: expected a whole number of at least 0, got {workers!r}")
     grid = Grid.of(net, over)

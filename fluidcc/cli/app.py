@@ -1,7 +1,9 @@
 """The commands. Nothing heavy is imported before a command runs."""
 
+import sys
 from functools import partial
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -195,13 +197,13 @@ def cycle(
     with told():
         faults = Faults()
         task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+        number = count("--points", points, faults)
         if along is None:
             faults.finish()
             from fluidcc.analysis.cycles.verb import follower
 
             deliver(task, evaluate(task, follower(), doing="cycle"), "cycle")
             return
-        number = count("--points", points, faults)
         _along(task, faults, along, "cycles", "cycles.branches", points=number)
 
 
@@ -378,5 +380,13 @@ app.command()(warm)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; what fluidcc itself does wrong ends with a report, and 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal may not have every letter
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except Exception as error:
+        from fluidcc.cli.crash import report
+
+        sys.exit(report(error))

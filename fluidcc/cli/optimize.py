@@ -70,6 +70,11 @@ def optimize(
         levels = counts.pop("points")
         if tradeoff is not None and levels < 2:
             faults.add("--points", "", "at least 2 levels", points)
+        if not ranges:
+            faults.add("--over", "", "at least one PATH=LO:HI to choose from", "none")
+        if (maximize is None) == (minimize is None):
+            both = "neither" if maximize is None else "both"
+            faults.add("optimize", "", "either --maximize QUANTITY or --minimize QUANTITY", both)
         goals = {"--maximize": maximize, "--minimize": minimize, "--tradeoff": tradeoff}
         _check_names(task, goals, subject_to or (), faults)
         faults.finish()

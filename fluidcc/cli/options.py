@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _DATA = (".nc", ".csv")
 _PICTURES = (".png", ".pdf", ".svg")
 _MOST = 100_000  # points of a grid
+_COUNTED = 1_000_000  # seeds, trials, starts and the like
 
 
 class Faults:
@@ -105,18 +106,21 @@ def begin(fast_cpu: bool) -> None:
 def value_of(text: str) -> Any:
     """A value as typed: a number, a list, a table or a yes/no as in TOML; otherwise text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        read = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, deep lists
         return text.strip()
+    return read["value"] if len(read) == 1 else text.strip()
 
 
-def _split(option: str, texts: Iterable[str], faults: Faults) -> dict[str, str]:
-    """``PATH=TEXT`` options as a dictionary."""
+def _split(
+    option: str, texts: Iterable[str], faults: Faults, form: str = "PATH=VALUE"
+) -> dict[str, str]:
+    """``PATH=TEXT`` options as a dictionary; `form` is how they are written, for messages."""
     out: dict[str, str] = {}
     for text in texts:
         path, _, value = (part.strip() for part in text.partition("="))
         if not path or not value:
-            faults.add(option, "", "PATH=VALUE", f"{text!r}")
+            faults.add(option, "", form, f"{text!r}")
         elif path in out:
             faults.add(option, path, "each path once", f"{text!r}")
         else:
@@ -128,7 +132,7 @@ def _grid(
     over: Sequence[str], net: "Network | None", faults: Faults, most: int
 ) -> dict[str, list[Any]]:
     """The axes of ``--over``: path to values."""
-    texts = _split("--over", over, faults)
+    texts = _split("--over", over, faults, "PATH=A:B:STEP or PATH=v1,v2,...")
     if net is None:
         return {}
     axes = {path: faults.catch(_axis, net, path, text, most) or [] for path, text in texts.items()}
@@ -155,7 +159,8 @@ def _axis(net: "Network", path: str, text: str, most: int) -> list[Any]:
     if separator == "," and values:
         _judge(net, path, values)
         return values
-    if len(values) != 3 or not all(isinstance(v, int | float) for v in values):
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if len(values) != 3 or not numbers:
         raise fault("A:B:STEP or v1,v2,...")
     low, high, step = values
     if not (0 < step < math.inf and -math.inf < low <= high < math.inf):
@@ -227,9 +232,10 @@ def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)")
 
 def count(option: str, text: str, faults: Faults) -> int:
     """A whole number of at least 1."""
-    if text.isdecimal() and int(text) >= 1:
-        return int(text)
-    faults.add(option, "", "a whole number of at least 1", f"{text!r}")
+    digits = text.strip().lstrip("0")
+    if digits.isdecimal() and len(digits) <= len(str(_COUNTED)) and int(digits) <= _COUNTED:
+        return int(digits)
+    faults.add(option, "", f"a whole number of at least 1 and at most {_COUNTED}", f"{text!r}")
     return 1
 
 
@@ -264,6 +270,7 @@ def check_file(option: str, path: Path, endings: Sequence[str], faults: Faults) 
     """Note an ending that is not among those known, and a file that cannot be written."""
     if path.suffix not in endings:
         faults.add(option, "", f"a file that ends in {', '.join(endings)}", f"'{path}'")
+        return
     if not path.parent.is_dir():
         faults.add(option, "", "a file in a folder that exists", f"'{path}'")
     elif path.is_dir():

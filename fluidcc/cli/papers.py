@@ -9,7 +9,8 @@ import typer
 from fluidcc.cli.flags import FastCPU, Json
 from fluidcc.cli.options import Faults, begin, check_file
 from fluidcc.cli.run import SOME_FAILED, progress, told, written
-from fluidcc.folders import kept_in
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.folders import own_folder
 
 if TYPE_CHECKING:
     from fluidcc.papers.making import Bench, Made
@@ -25,7 +26,11 @@ def _bench(results: Path | None, quick: bool) -> "Bench":
     from fluidcc.papers.making import Bench
     from fluidcc.papers.store import Store
 
-    folder = results or kept_in("results")
+    try:
+        folder = results or own_folder("results")
+    except OSError as error:
+        refused = Fault("--results", "", "a folder, as the cache has none", str(error))
+        raise ScenarioError([refused]) from None
     with written("--results", folder):
         store = Store(folder)
     return Bench(store, quick, processors(), progress)
@@ -50,6 +55,8 @@ def figures(
         from fluidcc.papers.making import make_figures
         from fluidcc.results import to_json
 
+        if out.exists() and not out.is_dir():
+            raise ScenarioError([Fault("--out", "", "a folder", f"the file '{out}'")])
         with written("--out", out):
             show = (lambda _: None) if json else _print_figure
             done = make_figures(which or (), out, _bench(results, quick), show)

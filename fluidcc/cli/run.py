@@ -26,6 +26,14 @@ def told() -> Iterator[None]:
     """Wrong use ends with every fault on stderr and exit code 2, never with a traceback."""
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        advice = "take fewer points, flows or seeds, or a shorter run"
+        typer.echo(f"error: there is not enough memory for this{what}: {advice}", err=True)
+        raise typer.Exit(WRONG_USE) from None
     except ValueError as error:
         faults = error.faults if isinstance(error, ScenarioError) else (error,)
         for fault in faults:

@@ -7,7 +7,7 @@ are left out: the fluid model has nothing that waits there.
 
 import dataclasses
 
-from fluidcc.network import Flows, Network
+from fluidcc.network import Flows, Network, require_network
 from fluidcc.ops import Num
 
 
@@ -31,6 +31,7 @@ def as_fluid(net: Network) -> Network:
 
     Raises ValueError where no flows are left.
     """
+    require_network(net)
     if not any(flows.traffic.open or flows.reverse_route for flows in net.flows):
         return net
     groups = list(zip(net.flow_names, net.flows, strict=True))

@@ -14,7 +14,7 @@ import fluidcc.ops  # noqa: F401 - switches JAX to double precision
 
 def _positive(name: str, value: Any) -> None:
     """Raise ValueError unless a plain number is positive; traced values pass."""
-    if isinstance(value, int | float) and not value > 0:
+    if isinstance(value, str) or (isinstance(value, int | float) and not value > 0):
         raise ValueError(f"{name} must be positive, got {value}")
 
 
@@ -128,12 +128,14 @@ class Sampled(eqx.Module):
     values: Any = eqx.field(converter=_floats)
 
     def __check_init__(self) -> None:
-        """Raise ValueError unless there is one more value than times."""
+        """Raise ValueError unless times increase and there is one more value than times."""
         if self.times.ndim != 1 or self.values.shape[:1] != (self.times.size + 1,):
             raise ValueError(
                 "Sampled needs times of shape (k,) and k + 1 values, got shapes "
                 f"{self.times.shape} and {self.values.shape}"
             )
+        if isinstance(self.times, np.ndarray) and not np.all(np.diff(self.times) > 0):
+            raise ValueError(f"Sampled needs increasing times, got {self.times}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import xarray
 
 _POINTS = 1001
+LONGEST: Final = 1e9
+"""Longest run [s], as that of packets."""
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
 
@@ -278,8 +281,8 @@ def _least_rate(link: Link) -> float:
 
 def checked_times(net: Network, until: float, points: ArrayLike | None, mesh: object) -> Floats:
     """The times to report, (T,); raises ValueError as `simulate` says."""
-    if not until > 0:
-        raise ValueError(f"until: expected a positive time in s, got {until!r}")
+    if not isinstance(until, Real | np.ndarray | jax.Array) or not 0 < until <= LONGEST:
+        raise ValueError(f"until: expected a time in (0, {LONGEST:g}] s, got {until!r}")
     times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
     if times.ndim != 1 or times.size == 0 or times[0] < 0 or times[-1] > until:
         raise ValueError(f"points: expected times within 0 and {until!r} s")

@@ -74,6 +74,9 @@ def solve_dde(
     """
     mesh = Located() if mesh is None else mesh
     cpu.from_environment()
+    _check_functions(field, history, lags)
+    if not isinstance(mesh, Uniform | Located | MethodOfSteps):
+        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
     lags = tuple(lags)
     t0, t1 = number(t0), number(t1)
     if known(t0, t1) and not t0 < t1:
@@ -115,6 +118,19 @@ def solve_dde(
         _evaluate=path.evaluate,
         _unravel=unravel,
     )
+
+
+def _check_functions(field: object, history: object, lags: object) -> None:
+    """TypeError where something is no function, such as a lag that is given as a number."""
+    for name, function, form in (("field", field, "(t, y, z, params) -> dy/dt"),
+                                 ("history", history, "(t, params) -> y")):  # fmt: skip
+        if not callable(function):
+            raise TypeError(f"{name}: expected a function {form}, got {function!r:.60}")
+    listed = lags if isinstance(lags, Sequence) and not isinstance(lags, str) else None
+    if listed is None or not all(map(callable, listed)):
+        raise TypeError(
+            f"lags: expected a list of functions (t, y, params) -> lag, got {lags!r:.60}"
+        )
 
 
 def _checked_times(ts: Array, t0: Array, t1: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from fluidcc.folders import kept_in
+from fluidcc.folders import own_folder
 
 _Floats = wp.array(dtype=wp.float64)
 _Integers = wp.array(dtype=wp.int32)
@@ -36,8 +36,7 @@ def _quiet() -> Iterator[None]:
 # both hold for all that uses Warp in this process
 if "WARP_CACHE_PATH" not in os.environ and wp.config.kernel_cache_dir is None:
     with contextlib.suppress(OSError):  # where that folder cannot be, Warp has its own
-        kept_in("warp").mkdir(parents=True, exist_ok=True)
-        wp.config.kernel_cache_dir = str(kept_in("warp"))
+        wp.config.kernel_cache_dir = str(own_folder("warp"))
 wp.config.log_level = max(wp.config.log_level, wp.LOG_ERROR)
 with _quiet():
     wp.init()

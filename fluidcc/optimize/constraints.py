@@ -64,7 +64,8 @@ def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constra
     """
     match = _TEXT.match(text)
     if match is None:
-        raise ScenarioError([Fault(where, "", "QUANTITY >= NUMBER or QUANTITY <= NUMBER", text)])
+        expected = "QUANTITY >= NUMBER or QUANTITY <= NUMBER"
+        raise ScenarioError([Fault(where, "", expected, repr(text))])
     name, relation, number = match.groups()
     found = measure(net, name, where=where)
     unit = "" if found.unit == "1" else found.unit

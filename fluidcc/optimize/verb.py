@@ -145,6 +145,8 @@ def _problem(
         )
     sign = 1 if maximize is not None else -1
     goal = measure(net, str(maximize or minimize), where="maximize" if sign > 0 else "minimize")
+    if isinstance(subject_to, str):
+        raise ScenarioError([Fault("subject_to", "", "a list of texts", f"{subject_to!r} alone")])
     asked = tuple(constraint(net, text) for text in subject_to)
     rules = with_stability(net, goal, asked)
     return Problem(net, varied, goal, sign, rules, scenarios(box), runs), box

@@ -16,22 +16,22 @@ from types import ModuleType
 
 import numba
 
-from fluidcc.folders import kept_in
+from fluidcc.folders import own_folder
 
 
 @functools.cache
 def cache_directory() -> Path:
     """Folder for generated modules: of the user, or a temporary one (with a warning)."""
-    wanted = kept_in(f"numba-{numba.__version__}")
     try:
-        wanted.mkdir(parents=True, exist_ok=True)
+        wanted = own_folder(f"numba-{numba.__version__}")
         with tempfile.TemporaryFile(dir=wanted):
             return wanted
     except OSError as error:
         other = Path(tempfile.mkdtemp(prefix="fluidcc-"))
         warnings.warn(
-            f"cannot write compiled packet code to {wanted} ({error.strerror}); it goes to {other} "
-            "and is compiled again in every process. FLUIDCC_CACHE_DIR names another folder",
+            f"cannot keep compiled packet code in {error.filename} ({error.strerror}); it goes to "
+            f"{other} and is compiled again in every process. FLUIDCC_CACHE_DIR names another "
+            "folder",
             stacklevel=2,
         )
         return other

@@ -41,6 +41,7 @@ _SLICE = 5_000 if INTERPRETED else 400_000  # events between looks at the stop f
 _PARTS = 20  # parts of a run, for batch means
 _LARGEST = 4096  # most that pool and rings are enlarged
 _POLL = 0.1  # s between progress reports
+_MOST_SEEDS = 1_000_000
 _LONGEST = 1e9  # s; beyond, packet times have too few digits left
 
 _SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
@@ -197,7 +198,12 @@ def _run(
 
 
 def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
-    chosen = tuple(seeds)
+    try:
+        chosen = tuple(itertools.islice(seeds, _MOST_SEEDS + 1))
+    except TypeError:
+        raise PacketError(f"seeds: expected a list of whole numbers, got {seeds!r}") from None
+    if len(chosen) > _MOST_SEEDS:
+        raise PacketError(f"seeds: expected at most {_MOST_SEEDS}, got more")
     whole = all(isinstance(s, int | np.integer) and s >= 0 for s in chosen)
     if not chosen or not whole or len(set(chosen)) != len(chosen):
         raise PacketError(f"seeds: expected different whole numbers from 0 on, got {chosen!r}")

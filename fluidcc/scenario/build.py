@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.network import Link, LinkInitial, Network
@@ -13,7 +15,9 @@ from fluidcc.scenario.laws import Laws, make, read_fields, read_law
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 from fluidcc.voice import Voice
 
-_NAME = re.compile(r"^[A-Za-z0-9_-]+$")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_TRIPS = 100_000  # of all groups, distinct ones
+_MOST = 1000  # links, and groups of flows
 
 
 class _Read(NamedTuple):
@@ -82,9 +86,12 @@ def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
         return {}
     if not tables:
         reader.fault(key, f"at least one table [{key}.NAME]", "none")
+    if len(tables) > _MOST:
+        reader.fault(key, f"at most {_MOST} tables [{key}.NAME]", f"{len(tables)}")
+        return {}
     for name in tables:
-        if not _NAME.match(name):
-            reader.fault(key, "names of letters, digits, _ and -", got(name))
+        if not _NAME.fullmatch(name):
+            reader.fault(key, "names of at most 100 letters, digits, _ and -", got(name))
     return tables
 
 
@@ -118,6 +125,9 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
         name: read_flows(reader, name, table, sizes, laws)
         for name, table in _named(reader, raw, "flows").items()
     }
+    trips = sum(np.size(flows.rtt) for flows in sound(groups).values())
+    if trips > _TRIPS:
+        reader.fault("flows", f"at most {_TRIPS} round trips in all", f"{trips}")
     for name, flows in sound(groups).items():
         check_way(reader, name, flows, delays)
     check_model(reader, choices, sound(groups))

@@ -1,8 +1,6 @@
 """Scenario files and text, in and out."""
 
 import os
-import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,48 +9,47 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
 from fluidcc.scenario.build import build
 from fluidcc.scenario.tables import tables, to_toml
-
-_PLACE = re.compile(r"^(.*) \(at (.*)\)$")
-
-
-def _parsed(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        match = _PLACE.match(str(error))
-        what, place = match.groups() if match else (str(error), "")
-        raise ScenarioError([Fault(where, place, "TOML", what)]) from None
+from fluidcc.scenario.text import parsed, read_file
 
 
 def loads(text: str, *, where: str = "scenario") -> Network:
     """The network of scenario text (TOML).
 
-    `where` names the text in messages. Raises ScenarioError with every fault there is.
+    `where` names the text in messages. Raises ScenarioError with every fault there is, and
+    TypeError for what is no text.
     """
-    return build(_parsed(text, where), where)
+    if not isinstance(text, str):
+        raise TypeError(f"loads: expected the text of a scenario, got {_told(text)}")
+    return build(parsed(text, where), where)
 
 
 def load(scenario: str | os.PathLike[str]) -> Network:
     """The network of a scenario: a bundled one by its name (``misra2003/mixed``), or a file.
 
-    Raises ScenarioError with every fault there is.
+    Raises ScenarioError with every fault there is, and TypeError for what is no name or path.
     """
-    name = os.fspath(scenario)
+    name = os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise TypeError(f"load: expected a scenario's name or a file, got {_told(scenario)}")
     known = bundled.scenarios()
-    path = Path(name)
-    if name in known and not path.is_file():
-        text = known[name].read_text(encoding="utf-8")
-    else:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            expected = f"a file, or one of {', '.join(known)}"
-            close = nearest(name, list(known)) or _with_stem(name, list(known))
-            raise ScenarioError([Fault("", "scenario", expected, f'"{name}"', close)]) from None
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "a file that is no UTF-8 text"
-            raise ScenarioError([Fault(name, "", "a readable text file", reason)]) from None
-    return loads(text, where=name)
+    if name in known and not Path(name).is_file():
+        return loads(known[name].read_text(encoding="utf-8"), where=name)
+    try:
+        return loads(read_file(name), where=name)
+    except FileNotFoundError:
+        raise ScenarioError([_no_scenario(name, known)]) from None
+
+
+def _told(value: Any) -> str:
+    """A value of a wrong type, for messages."""
+    return f"{value!r:.60} ({type(value).__name__})"
+
+
+def _no_scenario(name: str, known: dict[str, Any]) -> Fault:
+    """The fault of a name that neither a file nor a bundled scenario has."""
+    expected = "a file, or a bundled scenario (`fluidcc list` names all)"
+    close = nearest(name, list(known)) or _with_stem(name, list(known))
+    return Fault("", "scenario", expected, f'"{name}"', close)
 
 
 def _with_stem(name: str, known: list[str]) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ def _vector(reader: Reader, raw: Any, key: str, info: Info) -> Any:
     """A number, or a list of numbers, as a vector."""
     if not isinstance(raw, list):
         values = [reader.number(raw, key, info)]
+    elif len(raw) > _MOST:
+        return reader.fault(key, f"at most {_MOST} numbers", f"{len(raw)}")
     elif raw:
         values = [reader.number(v, f"{key}[{k}]", info) for k, v in enumerate(raw)]
     else:
@@ -89,7 +91,7 @@ def _start(reader: Reader, raw: Any, key: str) -> Any:
 
 def _links_passed(reader: Reader, route: Any, key: str, links: list[str]) -> Any:
     """Indices of the links that a list names, each once."""
-    if not isinstance(route, list) or not route:
+    if not isinstance(route, list) or not 0 < len(route) <= max(len(links), 100):
         return reader.fault(key, "a list of names of links", got(route))
     names = [reader.word(name, f"{key}[{k}]", links) for k, name in enumerate(route)]
     if any(name is FAULTY for name in names):

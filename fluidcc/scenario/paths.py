@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.parameters import Info, infos
-from fluidcc.network import Flows, Network
+from fluidcc.network import Flows, Network, require_network
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
 from fluidcc.scenario.dependants import reset_dependants
@@ -122,6 +122,10 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     ScenarioError
         For wrong paths, with the nearest valid ones, and for every value that does not fit.
     """
+    if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
+        form = 'values by path, such as {"flow.n": 40}'
+        raise ScenarioError([Fault(where, "", form, f"{changes!r}")])
+    require_network(net)
     values = tables(net) if not _any_traced(net, changes) else None
     full = {full_path(net, path): value for path, value in changes.items()}
     if values is None:
@@ -154,6 +158,8 @@ def _of_other_laws(
 
 def check_paths(net: Network, wanted: Iterable[str], *, where: str = "") -> None:
     """Raise ScenarioError, with the nearest valid paths, for each path that cannot be set."""
+    if isinstance(wanted, str):  # its letters are no paths
+        raise ScenarioError([Fault(where, "", "a list of paths", f"the text {wanted!r}")])
     values = tables(net)
     wrong = [p for p in wanted if not _settable(net, values, full_path(net, p))]
     if wrong:

@@ -12,6 +12,11 @@ from fluidcc.laws.parameters import Info
 from fluidcc.scenario import units
 
 _NEEDS = re.compile(r"^\w+ needs ")  # how a law opens its complaint
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_FAULTS = 200  # that are told of one scenario
+_LETTERS = 2000  # of a title
+_ITEMS = 8  # of a list that are shown
+_BITS = 64  # of a whole number that is shown in full
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
@@ -35,7 +40,11 @@ def got(value: Any) -> str:
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
-        return f"[{', '.join(map(got, value))}]"
+        inside = ["a list" if isinstance(v, list) else got(v) for v in value[:_ITEMS]]
+        inside += [f"... ({len(value)} in all)"] if len(value) > _ITEMS else []
+        return f"[{', '.join(inside)}]"
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return "nothing" if value is None else repr(value)
@@ -49,8 +58,11 @@ class Reader:
         self.faults: list[Fault] = []
 
     def fault(self, key: str, expected: str, got: str, close: Iterable[str] = ()) -> Any:
-        """Note a fault."""
+        """Note a fault; ScenarioError where there are more than anybody reads."""
         self.faults.append(Fault(self.where, key, expected, got, tuple(close)))
+        if len(self.faults) == _FAULTS:
+            self.faults.append(Fault(self.where, "", f"fewer than {_FAULTS} faults", "more"))
+            self.finish()
         return FAULTY
 
     def finish(self) -> None:
@@ -109,10 +121,14 @@ class Reader:
         return self.fault(key, "true or false", got(raw))
 
     def text(self, raw: Any, key: str) -> str:
-        """A text."""
-        if isinstance(raw, str):
+        """A text that can be printed."""
+        if not isinstance(raw, str):
+            self.fault(key, "text", got(raw))
+        elif len(raw) > _LETTERS or _CONTROL.search(raw):
+            expected = f"text of at most {_LETTERS} characters, without control characters"
+            self.fault(key, expected, got(raw))
+        else:
             return raw
-        self.fault(key, "text", got(raw))
         return ""
 
     def numbers(

@@ -10,7 +10,7 @@ import numpy as np
 
 from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.registry import LAWS
-from fluidcc.network import Flows, Link, Network
+from fluidcc.network import Flows, Link, Network, require_network
 from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.reader import described_fields
 
@@ -102,7 +102,11 @@ def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
 
 
 def tables(net: Network) -> Tables:
-    """The scenario of a network, every value explicit: SI with packets, laws by name."""
+    """The scenario of a network, every value explicit: SI with packets, laws by name.
+
+    Raises TypeError for what is no network.
+    """
+    require_network(net)
     groups = zip(net.flow_names, net.flows, strict=True)
     return {
         "title": net.title,

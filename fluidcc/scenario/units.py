@@ -9,6 +9,10 @@ from fluidcc.errors import nearest
 
 _TEXT = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(\S.*?)\s*$")
 
+_BARE = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
+_LONGEST = 100  # characters of a quantity
+_COMMA = re.compile(r"(\d),(\d)")  # as written in half of the world
+
 _TIMES = {
     "s": Fraction(1),
     "ms": Fraction(1, 1000),
@@ -80,6 +84,14 @@ def _float(value: float | Fraction, unit: str) -> float:
         raise UnitError(kind(unit)) from None
 
 
+def _close(text: str, unit: str) -> tuple[str, ...]:
+    """What is meant by a number with a comma, or by a bare one in quotes."""
+    pointed = _COMMA.sub(r"\1.\2", text.strip()[:_LONGEST])
+    if pointed != text.strip() and pointed.count(".") == 1:
+        return (pointed,)
+    return (f"{pointed} {unit}",) if _BARE.fullmatch(pointed) and unit in _UNITS else ()
+
+
 def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     """A quantity in `unit` from a plain number, or from text such as ``"10 Mbit/s"`` or ``"inf"``.
 
@@ -103,13 +115,13 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
         raise UnitError(kind(unit))
     if value.strip() in ("inf", "+inf"):
         return math.inf
-    match = _TEXT.match(value)
+    match = _TEXT.match(value) if len(value) <= _LONGEST else None
     if not match:
-        raise UnitError(kind(unit))
+        raise UnitError(kind(unit), _close(value, unit))
     number, name = Fraction(match[1]), match[2]
     if name not in _UNITS:
         fitting = [u for u, (base, _) in _UNITS.items() if base in (unit, _MADE_FROM.get(unit))]
-        raise UnitError(kind(unit), nearest(name, fitting, 1))
+        raise UnitError(kind(unit), _close(value, unit) or nearest(name, fitting, 1))
     base, factor = _UNITS[name]
     if base == unit:
         return _float(number * factor, unit)

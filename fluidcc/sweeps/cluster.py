@@ -29,6 +29,7 @@ import contextlib
 import functools
 import logging
 import pickle
+import re
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from fluidcc.sweeps.job import Chunk, Job
     from fluidcc.sweeps.plan import Plan
 
+_ADDRESS = re.compile(r"(\w+://)?[^/]+:\d+|inproc://.+")
 _PATIENCE = 30.0  # s until there must be a scheduler, and a worker
 _POLL = 1.0  # s between looks at the connection
 _LOST = "the connection to the scheduler is lost: start it, and run the same again"
@@ -54,6 +56,10 @@ def on_cluster(job: "Job", plan: "Plan", scheduler: str) -> None:
     """
     distributed = extra("distributed", "cluster", what="a sweep on a cluster")
     cloudpickle = extra("cloudpickle", "cluster", what="a sweep on a cluster")
+    if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it says so
+        raise ValueError(
+            f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}"
+        )
     sent = cloudpickle.dumps(job)
     with _quiet():
         try:

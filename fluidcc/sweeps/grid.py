@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths, info_at, value_at
 
@@ -21,8 +22,21 @@ class Grid:
 
     @classmethod
     def of(cls, net: Network, over: Mapping[str, Iterable[Any]]) -> "Grid":
-        """The grid of a network; raises ScenarioError if a path or the unit of a value is wrong."""
+        """The grid of a network.
+
+        Raises ScenarioError if a path, the unit of a value or the list of them is wrong.
+        """
+        if not isinstance(over, Mapping) or not over:
+            form = 'values by path, such as {"flow.n": [10, 20]}'
+            raise ScenarioError([Fault("over", "", form, f"{over!r}")])
         check_paths(net, over)
+        faults = [
+            Fault("over", path, "a list of at least one value", f"{own!r}")
+            for path, own in over.items()
+            if isinstance(own, str) or not isinstance(own, Iterable) or np.size(own) == 0
+        ]
+        if faults:
+            raise ScenarioError(faults)
         axes = {path: tuple(value_at(net, path, v) for v in own) for path, own in over.items()}
         described = {path: info_at(net, path) for path in axes}
         return cls(axes, {path: info.unit if info else "1" for path, info in described.items()})

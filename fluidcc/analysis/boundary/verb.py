@@ -74,7 +74,12 @@ def boundary(
 
 
 def _range(net: Model, path: str, given: Range | None) -> tuple[float, float]:
-    low, high = _around(net, path) if given is None else given
+    try:
+        low, high = _around(net, path) if given is None else given
+    except (TypeError, ValueError):
+        raise ScenarioError(
+            [Fault("boundary", path, "a range (low, high)", f"{given!r}")]
+        ) from None
     return ends_of(net, path, low, high, "boundary")
 
 

@@ -29,6 +29,7 @@ from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots, frequency_bound
+from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths
 
@@ -101,6 +102,8 @@ def gradients(
 ) -> tuple[Gradient, ...]:
     """The gradients of several quantities at once, which share equilibrium and linearisation."""
     check_paths(net, over, where="gradient")
+    if not over:
+        raise ScenarioError([Fault("gradient", "", "at least one path", "none")])
     point = _Point(net, tuple(dict.fromkeys(over)))
     wanted = [quantity(point.eq.net, name) if isinstance(name, str) else name for name in of]
     return tuple(point.gradient(each) for each in wanted)

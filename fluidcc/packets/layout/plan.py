@@ -13,7 +13,7 @@ import numpy as np
 
 from fluidcc.laws.law import Moment, Signal
 from fluidcc.laws.source import AbstractSource
-from fluidcc.network import Flows, Network
+from fluidcc.network import Flows, Network, require_network
 from fluidcc.packets.layout.options import SenderOptions, sender_options
 from fluidcc.packets.layout.refusals import refusals
 from fluidcc.voice import Voice
@@ -359,6 +359,7 @@ def plan(net: Network, scale: int = 1) -> Plan:
 
     `scale` multiplies the number of transfers that open sources may have under way.
     """
+    require_network(net)
     refused = refusals(net)
     if refused:
         raise PacketError(f"not simulated packet by packet: {'; '.join(refused)}")

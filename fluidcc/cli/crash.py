@@ -1,0 +1,74 @@
+"""What happens when fluidcc itself fails: a report in a file, and three lines that name it."""
+
+import errno
+import os
+import platform
+import sys
+import time
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+
+from fluidcc.cli.run import WRONG_USE
+
+VARIABLE = "FLUIDCC_TRACEBACK"
+"""Set to 1 it lets a failure show its traceback."""
+
+FAILED = 1
+"""Exit code."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_VERSIONS = ("fluidcc", "jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy",
+             "xarray", "h5netcdf", "typer")  # fmt: skip
+
+
+def report(error: Exception) -> int:
+    """Tell of a failure on stderr, where its report is kept, and how to pass it on.
+
+    Gives the exit code; a disk that is full is no failure of fluidcc.
+    """
+    if isinstance(error, OSError) and error.errno in _FULL:
+        print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+        return WRONG_USE
+    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
+    lines = [f"error: fluidcc failed where it should not: {said}"]
+    text = _report()
+    if os.environ.get(VARIABLE) == "1":
+        lines.append(text)
+    else:
+        lines += _kept(text)
+    print("\n".join(lines), file=sys.stderr)
+    return FAILED
+
+
+def _report() -> str:
+    """The versions, the command and the traceback of the present failure."""
+    head = [f"{name} {_version(name)}" for name in _VERSIONS]
+    head += [f"Python {platform.python_version()}", platform.platform()]
+    command = " ".join(["fluidcc", *sys.argv[1:]])
+    return "\n".join([*head, "", command, "", traceback.format_exc()])
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "is not installed"
+
+
+def _kept(text: str) -> list[str]:
+    """The report in a file of the cache folder, or why it is not."""
+    from fluidcc.folders import own_folder
+
+    try:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        file = own_folder("faults") / f"fault-{stamp}-{os.getpid()}.txt"
+        file.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        return [
+            f"Its report cannot be kept ({problem.strerror or problem}); "
+            f"{VARIABLE}=1 shows it. It is a fault of fluidcc: please report it."
+        ]
+    return [
+        f"This is a fault of fluidcc, not of your input. Its report is in '{file}':",
+        f"please pass it on as README.md says. {VARIABLE}=1 shows it here.",
+    ]

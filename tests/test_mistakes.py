@@ -1,0 +1,182 @@
+"""Mistakes of newcomers on the command line: each is answered by what is wrong, where, what to do.
+
+None of them gets as far as computing anything.
+"""
+
+import pytest
+
+from fluidcc import bundled
+
+SLOW = "hollot2001/slow"
+GOOD = bundled.scenarios()[SLOW].read_text(encoding="utf-8")
+RED = "link.queue.w_q=1e-6:0.1"
+BEST = ("optimize", SLOW, "--over", RED)
+
+# the words after `fluidcc`, and what the answer must have in it
+USAGE = [
+    (["equilibrum", SLOW], ["No such command 'equilibrum'", "'equilibrium'"]),
+    (["--verison"], ["--verison", "--version"]),
+    (["equilibrium"], ["Missing argument 'scenario'", "fluidcc equilibrium -h"]),
+    (["equilibrium", SLOW, "extra"], ["unexpected extra argument", "extra"]),
+    (["simulate", SLOW, "--util", "5"], ["No such option: --util", "--until"]),
+    (["simulate", SLOW, "--until"], ["'--until' requires an argument"]),
+    (["equilibrium", SLOW, "--json=yes"], ["'--json' does not take a value"]),
+    (["crossings", SLOW], ["Missing argument 'PATH=LO:HI'"]),
+    (["gradient", SLOW, "phase_margin"], ["Missing argument 'PATH...'"]),
+]
+SCENARIOS = [
+    ("slow", ["a file, or a bundled scenario (`fluidcc list` names all)", f"'{SLOW}'"]),
+    ("Hollot2001/SLOW", [f"did you mean '{SLOW}'"]),
+    ("mine.toml", ["`fluidcc list`", '"mine.toml"']),
+    ("", ["a file, or a bundled scenario"]),
+    ("../../no/such", ["a file, or a bundled scenario"]),
+    ("good\0.toml", ["a file, or a bundled scenario", '"good\\x00.toml"']),
+    ("x" * 5000, ["File name too long", "(5000 characters)"]),
+    (".", ["expected a scenario file (TOML, UTF-8 text), got a folder"]),
+]
+FILES = [
+    (b"", ["links: expected at least one table [links.NAME]", "flows: expected at least one"]),
+    (bytes(range(256)), ["got a file that is no UTF-8 text (byte 128)"]),
+    (GOOD.encode("utf-16"), ["got text in UTF-16: save it as UTF-8"]),
+    (b"#" * 1_000_001, ["got more than 1000000 bytes"]),
+    (b"[links.a\n", ["line 1, column 9: expected TOML, got `[links.a` (Expected ']'"]),
+    (b"[model]\n[model]\n", ["line 2, column 7", "`[model]` (Cannot declare", "twice"]),
+    (b"a = 1\na = 2\n", ["line 2, column 6", "`a = 2` (Cannot overwrite a value"]),
+    (b"capacity = 10Mbps\n", ['with quantities in quotes, such as `"10 Mbit/s"`', "line 1"]),
+    (b"law = red\n", ['with words in quotes, such as `"red"`']),
+    (b"rtt = 0,08\n", ["with a point in numbers, such as `0.08`"]),
+    (b"links:\n  a:\n", ["`capacity = 1250`, not YAML"]),
+    (b'{"links": {}}', ["`capacity = 1250`, not JSON"]),
+    (b"x = " + b"[" * 5000, ["nested too deeply"]),
+    (b"n = " + b"9" * 5000, ["a number of thousands of digits"]),
+    (b"a." * 40 + b"b = 1", ["names with more than 30 dots"]),
+    (b'title = "\\u001b[2J"\n', ["title: expected text of at most 2000 characters, without contr"]),
+]
+VALUES = [
+    ("link.capacity=10 mbit/s", ["links.bottleneck.capacity", "did you mean 'Mbit/s'?"]),
+    ("link.capacity=10 ms", ['such as "1250 packet/s" or "10 Mbit/s", got "10 ms"']),
+    ("link.capacity=10Mbits", ["did you mean 'Mbit/s'?"]),
+    ("flow.rtt=0,08", ["got \"0,08\"; did you mean '0.08'?"]),
+    ('flow.rtt="80"', ["got \"80\"; did you mean '80 s'?"]),
+    ("flow.rtt=-1", ["flows.tcp.rtt: expected a value in (0, inf) s, got -1"]),
+    ("link.delay=5", ["flows.tcp.rtt: expected more than the way there, 5.0 s"]),
+    ("flow.n=0", ["flows.tcp.n: expected a value in (0, inf), got 0"]),
+    ("flow.n=ten", ['flows.tcp.n: expected a number, got "ten"']),
+    ("flow.n=[1, 2, 3]", ["expected a number, as rtt is, got [1, 2, 3]"]),
+    ("flow.n=1\ntitle = 3", ["flows.tcp.n: expected a number"]),
+    ("link.queue.min_th=900", ["links.bottleneck.queue: expected min_th < max_th, got 900.0 and"]),
+    ("link.queue.law=RED_", ['"red", "adaptive_red"', "did you mean 'red'?"]),
+    ("flow.window.law=red", ['expected one of "polynomial", "reno"', 'got "red"']),
+    ("flow.feedback=Mark_Tail", ["did you mean 'mark_tail'?"]),
+    ("link.queue=droptail", ['expected a table such as { law = "..." }']),
+    ("link.queue.pmax=0.1", ["link.queue.pmax", "did you mean 'link.queue.p_max'"]),
+    ("flows.nobody.n=3", ["got no such path; did you mean 'flows.tcp.n'"]),
+    ('flow.route=["x"]', ['flows.tcp.route[0]: expected one of "bottleneck", got "x"']),
+    ("link.queue.p_max 0.1", ["--set: expected PATH=VALUE, got 'link.queue.p_max 0.1'"]),
+    ("link.queue.p_max=", ["expected PATH=VALUE"]),
+]
+GRIDS = [
+    ("flow.n", ["expected PATH=A:B:STEP or PATH=v1,v2,..., got 'flow.n'"]),
+    ("flow.n=10:20", ["flow.n: expected A:B:STEP or v1,v2,..., got '10:20'"]),
+    ("flow.n=20:10:1", ["expected A <= B and STEP > 0, got '20:10:1'"]),
+    ("flow.n=10:20:0", ["expected A <= B and STEP > 0"]),
+    ("flow.n=true:true:true", ["flow.n: expected A:B:STEP or v1,v2,..."]),
+    ("flow.n=1:1e9:1", ["flow.n: expected at most 100000 points"]),
+    ("flow.n=10..20", ['flow.n: expected a number, got "10..20"']),
+    ("flow.m=1,2", ["did you mean 'flow.n'"]),
+]
+OPTIONS = [
+    (["equilibrium", SLOW, "--out", "x"], ["--out: expected a file that ends in .nc, .csv"]),
+    (["equilibrium", SLOW, "--out", "no/x.nc"], ["a file in a folder that exists"]),
+    (["equilibrium", SLOW, "--plot", "x"], ["--plot: expected a file that ends in .png, .pdf"]),
+    (["simulate", SLOW, "--until", "0"], ["--until: expected a time in (0, inf) s, got '0'"]),
+    (["simulate", SLOW, "--until", "1 day"], ["such as \"88 ms\", got '1 day'"]),
+    (["simulate", SLOW, "--until", "1e15"], ["until: expected a time in (0, 1e+09] s"]),
+    (["packets", SLOW, "--until", "9", "--warmup", "9"], ["a time before --until (9 s)"]),
+    (["packets", SLOW, "--seeds", "0"], ["a whole number of at least 1", "got '0'"]),
+    (["packets", SLOW, "--seeds", "9" * 5000], ["a whole number", "(5002 characters)"]),
+    (["map", SLOW], ["map: expected a grid: --over PATH=A:B:STEP, got none"]),
+    (["crossings", SLOW, "link.queue.law=1:2"], ['the path of a number, got "red"']),
+    (["crossings", SLOW, "link.queue.w_q=0.1:1e-6"], ["expected LO < HI, got '0.1:1e-6'"]),
+    (["boundary", SLOW, RED], ["two ranges PATH=LO:HI, got 1"]),
+    (["cycle", SLOW, "--points", "0"], ["--points: expected a whole number"]),
+    (["windows", SLOW, "--probability", "10%"], ["a number between 0 and 1, got '10%'"]),
+    (["gradient", SLOW, "phase_margn", "flow.rtt"], ["did you mean 'phase_margin'"]),
+    (["optimize", SLOW], ["--over: expected at least one PATH=LO:HI", "either --maximize QUANTI"]),
+    ([*BEST, "--maximize", "phase_margn"], ["--maximize: phase_margn", "'phase_margin'"]),
+    ([*BEST, "--maximize", "queue", "--minimize", "queue"], ["--minimize QUANTITY, got both"]),
+    (
+        [*BEST, "--maximize", "phase_margin", "--subject-to", "queue < 3"],
+        ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'"],
+    ),
+    (["bounds", SLOW, "--only", "bounded"], ["the name of a bound", "did you mean 'ecn_mod.boun"]),
+    (["figures", "becm"], ["did you mean 'becn'"]),
+    (["figures", "becn", "--out", "good.toml"], ["a folder, got the file 'good.toml'"]),
+    (["validate", "bmc"], ["did you mean 'bmcc'?"]),
+    (["list", "law"], ["did you mean 'laws'?"]),
+    (["sweep", "equilibrum", SLOW], ["did you mean 'equilibrium'?", "--out FILE"]),
+    (["sweep", "--status", "--out", "never.nc"], ["expected one with a sweep in it"]),
+    (
+        ["sweep", "map", SLOW, "--over", "flow.n=1,2", "--out", "s.nc", "--scheduler", "host"],
+        ["an address such as tcp://host:8786, got 'host'"],
+    ),
+]
+
+
+def answered(run, words, says):
+    code, out, err = run(*words, heavy=False)
+    assert code == 2 and out == "" and "Traceback" not in err
+    assert all(len(line) < 2000 and line.isprintable() for line in err.splitlines())
+    assert all(text in err for text in says), err
+    return err
+
+
+def _name(case):
+    return str(case)[:30]
+
+
+@pytest.mark.parametrize(("words", "says"), USAGE, ids=_name)
+def test_wrong_words(run, words, says):
+    answered(run, words, says)
+
+
+@pytest.mark.parametrize(("scenario", "says"), SCENARIOS, ids=_name)
+def test_no_such_scenario(run, scenario, says):
+    err = answered(run, ["show", scenario], says)
+    assert err.startswith("error: ") and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("data", "says"), FILES, ids=_name)
+def test_files_that_are_no_scenarios(run, tmp_path, data, says):
+    (tmp_path / "mine.toml").write_bytes(data)
+    err = answered(run, ["show", "mine.toml"], says)
+    assert all(line.startswith("error: mine.toml: ") for line in err.splitlines())
+
+
+@pytest.mark.parametrize(("change", "says"), VALUES, ids=_name)
+def test_values_that_do_not_fit(run, change, says):
+    err = answered(run, ["equilibrium", SLOW, "--set", change], says)
+    assert err.startswith("error: --set: ")
+
+
+@pytest.mark.parametrize(("grid", "says"), GRIDS, ids=_name)
+def test_grids_that_are_none(run, grid, says):
+    err = answered(run, ["equilibrium", SLOW, "--over", grid], says)
+    assert err.startswith("error: --over: ")
+
+
+@pytest.mark.parametrize(("words", "says"), OPTIONS, ids=_name)
+def test_options_that_do_not_fit(run, tmp_path, words, says):
+    (tmp_path / "good.toml").write_text(GOOD)
+    answered(run, words, says)
+
+
+def test_what_editors_put_before_text_does_not_matter(run, tmp_path):
+    (tmp_path / "mine.toml").write_text(GOOD.replace("\n", "\r\n"), encoding="utf-8-sig")
+    assert run("show", "mine.toml", heavy=False)[0] == 0
+
+
+def test_milliseconds_taken_for_seconds_are_noted(run):
+    code, _, err = run("show", SLOW, "--set", "flow.rtt=80", heavy=False)
+    said = "note: flows.tcp: its round trip takes 80 s; in a scenario plain numbers are seconds\n"
+    assert (code, err) == (0, said)

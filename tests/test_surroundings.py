@@ -1,0 +1,122 @@
+"""Odd surroundings: no home, folders that cannot be used, pipes that close, faults of fluidcc."""
+
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fluidcc
+from fluidcc.folders import own_folder
+
+HOME = Path(fluidcc.__file__).parent
+RUN = [sys.executable, "-P", "-c", "from fluidcc.cli import main; main()"]
+
+
+def command(*words, env=None, **options):
+    """Run fluidcc in a process of its own."""
+    surroundings = {**os.environ, "FLUIDCC_TRACEBACK": "", **(env or {})}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run([*RUN, *words], env=surroundings, text=True, timeout=100, **streams)
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Surroundings with a copy of fluidcc whose bundled scenarios are gone."""
+    package = tmp_path / "fluidcc"
+    shutil.copytree(HOME, package, ignore=shutil.ignore_patterns("__pycache__", "_bundled"))
+    return {"PYTHONPATH": str(tmp_path), "FLUIDCC_CACHE_DIR": str(tmp_path / "cache")}
+
+
+def test_a_fault_of_fluidcc_leaves_a_report(broken, tmp_path):
+    found = command("list", env=broken)
+    assert (found.returncode, found.stdout) == (1, "")
+    first, second, third = found.stderr.splitlines()
+    assert first.startswith("error: fluidcc failed where it should not: FileNotFoundError: ")
+    assert "not of your input" in second and "FLUIDCC_TRACEBACK=1" in third
+    (file,) = (tmp_path / "cache" / "fluidcc" / "faults").iterdir()
+    assert str(file) in second
+    report = file.read_text()
+    assert "Traceback" in report and "fluidcc list" in report and "\njax " in report
+
+
+def test_a_fault_of_fluidcc_can_be_shown(broken):
+    found = command("list", env={**broken, "FLUIDCC_TRACEBACK": "1"})
+    assert found.returncode == 1 and "Traceback" in found.stderr
+    assert "Its report" not in found.stderr
+
+
+def test_a_fault_whose_report_cannot_be_kept_says_so(broken):
+    found = command("list", env={**broken, "FLUIDCC_CACHE_DIR": "/dev/null"})
+    assert found.returncode == 1 and "Its report cannot be kept (Not a directory)" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_pipe_that_is_closed_ends_a_command_in_silence():
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = command("list", stdout=writing)
+    os.close(writing)
+    assert (found.returncode, found.stderr) == (1, "")
+
+
+def test_output_onto_a_disk_that_is_full_is_no_fault_of_fluidcc():
+    with open("/dev/full", "w") as full:
+        found = command("list", stdout=full)
+    assert found.returncode == 2
+    assert found.stderr == "error: cannot write: No space left on device\n"
+
+
+def test_a_terminal_without_letters_gets_other_ones():
+    poor = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0",
+            "PYTHONIOENCODING": "ascii", "COLUMNS": "20", "NO_COLOR": "1"}  # fmt: skip
+    found = command("list", "laws", env=poor)
+    assert found.returncode == 0 and found.stderr == "" and found.stdout.isascii()
+
+
+def test_a_file_on_a_disk_that_is_full_is_not_begun(run, tmp_path):
+    """As on a full disk, no file may become larger than a thousand bytes."""
+    words = ("equilibrium", "hollot2001/slow", "--over", "flow.n=40:60:0.5")
+    kept = resource.getrlimit(resource.RLIMIT_FSIZE)
+    run(*words)  # which compiles
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, kept[1]))
+    try:
+        code, _, err = run(*words, "--out", "x.csv")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, kept)
+    said = "error: --out: expected a file that can be written, got 'x.csv' (File too large)\n"
+    assert (code, err) == (2, said)
+    assert not list(tmp_path.glob("*.csv"))
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "~nobody-of-this-name"])
+def test_no_folder_to_keep_anything_in(run, monkeypatch, place):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", place)
+    assert run("show", "hollot2001/slow", heavy=False)[0] == 0
+    code, _, err = run("figures", "rwm/6", "--quick", heavy=False)
+    assert code == 2 and err.startswith("error: --results: expected a folder, as the cache has")
+
+
+def test_what_is_kept_is_the_users_alone(monkeypatch, tmp_path):
+    """Compiled code runs when it is read, so nobody else may put any there."""
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    (tmp_path / "fluidcc").mkdir(mode=0o777)
+    (tmp_path / "fluidcc").chmod(0o777)
+    folder = own_folder("numba")
+    assert folder == tmp_path / "fluidcc" / "numba"
+    assert (
+        stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+    )
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_the_folder_of_another_user_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    own_folder("numba")
+    os.chown(tmp_path / "fluidcc", 12345, 12345)
+    with pytest.raises(OSError, match="belongs to another user"):
+        own_folder("numba")
