@@ -12,6 +12,12 @@ def advice(net: Network) -> tuple[str, ...]:
     """One sentence for each thing that may not be meant: laws and rates that work badly together.
 
     Results carry these sentences in their messages.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.advice(fc.load("hollot2001/slow"))
+    ()
     """
     out: list[str] = []
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):

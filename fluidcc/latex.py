@@ -133,10 +133,16 @@ def _limits(link: Link) -> str:
 
 
 def latex(net: Network) -> str:
-    """The fluid model of a network as an `align*` environment.
+    r"""The fluid model of a network as an `align*` environment.
 
     Rates and signals with index d carry the delays of their feedback law; several links' signals
     combine as 1 - prod(1 - p). Made from the rules of the laws, like every other result.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> print(fc.latex(fc.load("durresi2001/slow_start_tail")).splitlines()[0])
+    \begin{align*}
     """
     net, lines = as_fluid(net), []
     for name, flows in zip(net.flow_names, net.flows, strict=True):

@@ -1,7 +1,6 @@
 """The page on the command line, made from the commands themselves."""
 
 from collections.abc import Iterator
-
 from typing import Any
 
 import typer

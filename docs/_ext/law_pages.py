@@ -9,8 +9,9 @@ import sympy as sp
 import fluidcc as fc
 from fluidcc.bibliography import bibliography, keys
 from fluidcc.latex import queue_equations, readable, sender_equations
-from fluidcc.laws.law import AbstractFeedback, AbstractMarking, Law, Trip
+from fluidcc.laws.law import AbstractFeedback, AbstractMarking, AbstractWindowLaw, Law, Trip
 from fluidcc.laws.registry import LAWS
+from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.scenario.reader import described_fields
 from fluidcc.symbolic import latex_period, latex_rule, marking_rule, rule, zero_drift
 
@@ -130,8 +131,8 @@ def _window(law: Any) -> Iterator[str]:
         lines += [rf"{e} \quad \text{{every }} {period}" for e in _named(law, "on_tick")]
     yield "For packets:"
     yield from _display(lines)
-    ways = {"becn": ("red", "backward")}
-    queue, feedback = ("load_factor",) * 2 if law.loads else ways.get(law.name, ("red", "mark_tail"))
+    usual = "backward" if law.name == "becn" else "mark_tail"
+    queue, feedback = ("load_factor", "load_factor") if law.loads else ("red", usual)
     flows = _scenario(law.name, queue, feedback).flows[0]
     fluid = [f"{a} = {sp.latex(b)}" for a, b in sender_equations(flows, "ack").items()]
     yield f"In the fluid, with the reaction `{flows.reaction.name}` and `{feedback}`:"
@@ -169,8 +170,12 @@ def _queue(law: Any) -> Iterator[str]:
 def _feedback(law: AbstractFeedback) -> Iterator[str]:
     trip = Trip(*sp.symbols("R f w b_r", positive=True))
     wait = sp.Symbol("q") / sp.Symbol("C")
-    ages = {r"\text{age of the signal}": law.age(trip), r"\text{age of what carries it}": law.carrier(trip)}
-    yield from _display([f"{a} = {sp.latex(sp.sympify(b).subs(trip.queueing, wait))}" for a, b in ages.items()])
+    ages = {
+        r"\text{age of the signal}": law.age(trip),
+        r"\text{age of what carries it}": law.carrier(trip),
+    }
+    shown = {name: sp.sympify(age).subs(trip.queueing, wait) for name, age in ages.items()}
+    yield from _display([f"{name} = {sp.latex(age)}" for name, age in shown.items()])
 
 
 def _rules(law: Law, kind: str) -> Iterator[str]:
@@ -181,7 +186,8 @@ def _rules(law: Law, kind: str) -> Iterator[str]:
         except ValueError:  # a closure that has windows at rest alone
             continue
         named = zip(_SAYS[method], results, strict=False)
-        lines += [f"{name} = {sp.latex(value)}" for name, raw in named if _says(value := readable(raw))]
+        values = ((name, readable(raw)) for name, raw in named)
+        lines += [f"{name} = {sp.latex(value)}" for name, value in values if _says(value)]
     yield from _display(lines)
 
 
@@ -191,15 +197,15 @@ def _says(value: sp.Expr) -> bool:
 
 
 def _marking(law: AbstractMarking) -> Iterator[str]:
-    for name in ("ecn_mod",):
-        window = LAWS["window"][name]()
-        (result,) = marking_rule(law, window).results
-        yield f"For `{name}`:"
-        yield from _display([f"p_{{\\mathrm{{used}}}} = {sp.latex(readable(result))}"])
+    (result,) = marking_rule(law, ECNMod()).results
+    yield f"For flows of the law `{ECNMod.name}`:"
+    yield from _display([f"p_{{\\mathrm{{used}}}} = {sp.latex(readable(result))}"])
 
 
-def _parameters(law: type[Law]) -> Iterator[str]:
-    fields = described_fields(law)
+def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]:
+    """A table of what can be set, without what the law `apart` has too."""
+    shared = () if apart is None else described_fields(apart)
+    fields = {n: field for n, field in described_fields(law).items() if n not in shared}
     if not fields:
         return
     yield from ("", "| parameter | symbol | default | range | meaning |", "|---|---|---|---|---|")
@@ -207,16 +213,25 @@ def _parameters(law: type[Law]) -> Iterator[str]:
         info, default = field.metadata["info"], field.default
         symbol = f"${info.symbol}$" if info.symbol else ""
         within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in info.choices)
-        unit = "" if info.unit in ("", "1") else f" {info.unit}"
-        shown = f"{str(default).lower() if isinstance(default, bool) else default}{unit}"
-        plain = shown if isinstance(default, str | int | float) else ""
-        yield f"| `{name}` | {symbol} | {plain} | {within or 'true, false'} | {info.doc} |"
+        within = within.replace(" ", "\u00a0") or "true, false"
+        yield f"| `{name}` | {symbol} | {_default(default, info.unit)} | {within} | {info.doc} |"
     yield ""
+
+
+def _default(default: Any, unit: str) -> str:
+    """A default with its unit; nothing where it is another law, or has to be given."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, int | float):
+        return f"{default:g} {'' if unit == '1' else unit}".strip().replace(" ", "\u00a0")
+    return default if isinstance(default, str) else ""
 
 
 def _source(law: type[Law]) -> str:
     works = [bibliography()[key] for key in keys(law.source)]
-    told = "; ".join(f"{w['authors']}, *{w['title']}*, {w['published']}, {w['year']}" for w in works)
+    told = "; ".join(
+        f"{w['authors']}, *{w['title']}*, {w['published']}, {w['year']}" for w in works
+    )
     return f"Source: {law.source}. {told}." if told else f"Source: {law.source}."
 
 
@@ -235,7 +250,7 @@ def _law(kind: str, name: str, law: type[Law]) -> Iterator[str]:
         if isinstance(one, AbstractFeedback):
             yield from _feedback(one)
         yield from _rules(one, kind)
-    yield from _parameters(law)
+    yield from _parameters(law, AbstractWindowLaw if kind == "window" else None)
     yield from (_source(law), "")
 
 
@@ -252,6 +267,8 @@ def pages() -> dict[str, str]:
     for kind, laws in LAWS.items():
         title, about = KINDS[kind]
         lines = [f"# {title}", "", about, ""]
+        if kind == "window":
+            lines += ["Every window law takes", "", *_parameters(AbstractWindowLaw), ""]
         for name, law in laws.items():
             lines += _law(kind, name, law)
         found[f"laws/{kind}.md"] = "\n".join(lines) + "\n"

@@ -99,8 +99,8 @@ def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
     ]  # fmt: skip
     lines += ["## Figures", ""]
     lines += [
-        "Packets with 95 % intervals over seeds, the fluid model over them wherever it applies, and "
-        "the numbers that the paper prints marked.", "", *_figures(figures),
+        "Packets with 95 % intervals over seeds, the fluid model over them wherever it applies, "
+        "and the numbers that the paper prints marked.", "", *_figures(figures),
     ]  # fmt: skip
     lines += ["## Claims one by one", ""]
     for row in rows:
@@ -117,6 +117,15 @@ def _table(data: dict[str, Any]) -> str:
         lines.append(f"| [{short}]({short}.md) | {' | '.join(str(found[v]) for v in VERDICTS)} |")
     lines += ["", f"{len(data['claims'])} claims, judged on {data['date']} with five seeds by "
               f"`fluidcc validate all` (fluidcc {data['version']})."]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _beyond(data: dict[str, Any]) -> str:
+    """Figures that no paper has."""
+    lines = ["# Beyond the papers", "", (
+        "Figures that the papers do not have, of what their laws do: stability, margins, bounds."
+    ), ""]  # fmt: skip
+    lines += _figures([made for made in data["figures"] if made["paper"] == "beyond"])
     return "\n".join(lines) + "\n"
 
 
@@ -144,7 +153,7 @@ def pages() -> dict[str, str]:
     """A page for each paper and each peer, and the list of scenarios."""
     data = kept()
     found = {f"papers/{s}.md": _paper(s, folder, data) for s, folder in PAPERS.items()}
-    found["papers/counts.md"] = _table(data)
+    found |= {"papers/counts.md": _table(data), "papers/beyond.md": _beyond(data)}
     where = {folder: f"../papers/{short}.md" for short, folder in PAPERS.items()}
     for folder in dict.fromkeys(name.split("/")[0] for name in scenarios()):
         if folder not in where:

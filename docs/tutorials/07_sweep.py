@@ -66,7 +66,7 @@ print(found)
 # %%
 # One labelled table
 # ------------------
-# Results come as an xarray dataset with units; scenario, command and versions are in its attributes.
+# Results come as an xarray dataset with units; scenario, command and versions are attributes.
 
 data = found.to_dataset()
 print(data["queue"].sel(link="bottleneck"))
@@ -80,8 +80,8 @@ print(np.array_equal(plain["queue"], data["queue"]))
 # %%
 # On a cluster
 # ------------
-# ``scheduler=`` gives the chunks to the workers of a Dask scheduler; one process writes. On your own
-# machine, and with the tests of the package, that is a ``LocalCluster``:
+# ``scheduler=`` gives the chunks to the workers of a Dask scheduler; one process writes. On one
+# machine, as in the tests of the package, that is a ``LocalCluster``:
 #
 # .. code-block:: python
 #

@@ -28,6 +28,27 @@ def loads(text: str, *, where: str = "scenario") -> Network:
     """The network of scenario text (TOML).
 
     `where` names the text in messages. Raises ScenarioError with every fault there is.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> text = '''
+    ... [links.bottleneck]
+    ... capacity = "10 Mbit/s"
+    ... packet_size = "1000 B"
+    ... delay = "5 ms"
+    ... buffer = "150 packet"
+    ... queue = { law = "red", min_th = 25, max_th = 75 }
+    ...
+    ... [flows.tcp]
+    ... n = 10
+    ... rtt = "80 ms"
+    ... window = { law = "newreno" }
+    ... feedback = "mark_tail"
+    ... '''
+    >>> net = fc.loads(text)
+    >>> net.links[0].capacity
+    1250.0
     """
     return build(_parsed(text, where), where)
 
@@ -36,6 +57,12 @@ def load(scenario: str | os.PathLike[str]) -> Network:
     """The network of a scenario: a bundled one by its name (``misra2003/mixed``), or a file.
 
     Raises ScenarioError with every fault there is.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.load("misra2003/mixed").flow_names
+    ('mod', 'newreno')
     """
     name = os.fspath(scenario)
     known = bundled.scenarios()
@@ -62,5 +89,13 @@ def _with_stem(name: str, known: list[str]) -> tuple[str, ...]:
 
 
 def dumps(net: Network) -> str:
-    """The scenario text (TOML) of a network, every value explicit; `loads` gives it back."""
+    """The scenario text (TOML) of a network, every value explicit; `loads` gives it back.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> fc.dumps(fc.loads(fc.dumps(net))) == fc.dumps(net)
+    True
+    """
     return to_toml(tables(net))
