@@ -1,5 +1,6 @@
 """How the documentation is built: offline, formulas as MathML, pages on laws made from the laws."""
 
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -10,6 +11,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 from fluidcc.folders import keep_compiled  # noqa: E402
 
 keep_compiled()  # before JAX is imported
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from gallery import figures_of_fluidcc  # noqa: E402
 

@@ -1,6 +1,7 @@
 """Directives that show formulas made from the laws: of a scenario, and of one law's rules."""
 
 from docutils import nodes
+from law_pages import packet_rules
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -29,7 +30,8 @@ class Rules(SphinxDirective):
         """The formulas as a block."""
         kind, name = self.arguments[0].split("/")
         law = LAWS[kind][name]()
-        lines = [line.replace(" = ", " &= ", 1) for line in equations([law])[name]]
+        says = [line for line in equations([law])[name] if not line.startswith(r"\Delta")]
+        lines = [line.replace(" = ", " &= ", 1) for line in packet_rules(law) + says]
         text = "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
         return [nodes.math_block(text, text)]
 

@@ -9,7 +9,14 @@ import sympy as sp
 import fluidcc as fc
 from fluidcc.bibliography import bibliography, keys
 from fluidcc.latex import queue_equations, readable, sender_equations
-from fluidcc.laws.law import AbstractFeedback, AbstractMarking, AbstractWindowLaw, Law, Trip
+from fluidcc.laws.law import (
+    AbstractFeedback,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractWindowLaw,
+    Law,
+    Trip,
+)
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.scenario.reader import described_fields
@@ -125,12 +132,19 @@ def _scenario(window: str = "reno", queue: str = "red", feedback: str = "mark_ta
     return fc.loads(text)
 
 
-def _window(law: Any) -> Iterator[str]:
-    lines = [e for m in ("on_ack", "on_mark", "on_loss", "observe") for e in _named(law, m)]
+def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
+    """What single events change, each with the name of the event."""
+    of_window = ("on_ack", "on_mark", "on_loss", "observe")
+    methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
+    lines = [line for method in methods for line in _named(law, method)]
     if period := latex_period(law):
         lines += [rf"{e} \quad \text{{every }} {period}" for e in _named(law, "on_tick")]
+    return lines
+
+
+def _window(law: Any) -> Iterator[str]:
     yield "For packets:"
-    yield from _display(lines)
+    yield from _display(packet_rules(law))
     usual = "backward" if law.name == "becn" else "mark_tail"
     queue, feedback = ("load_factor", "load_factor") if law.loads else ("red", usual)
     flows = _scenario(law.name, queue, feedback).flows[0]
@@ -154,10 +168,7 @@ def _named(law: Any, method: str) -> list[str]:
 
 
 def _queue(law: Any) -> Iterator[str]:
-    lines = _named(law, "on_arrival")
-    if period := latex_period(law):
-        lines += [rf"{e} \quad \text{{every }} {period}" for e in _named(law, "on_tick")]
-    if lines:
+    if lines := packet_rules(law):
         yield "For packets:"
         yield from _display(lines)
     link = _scenario(queue=law.name).links[0]

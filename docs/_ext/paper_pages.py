@@ -14,6 +14,7 @@ from fluidcc.papers.judging import VERDICTS
 from fluidcc.papers.ledger import Claim, claims
 
 _KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
+_JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$#|])")
 
 MEANINGS = {
@@ -58,11 +59,15 @@ def _counts(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {badge(verdict)} | {found[verdict]} | {MEANINGS[verdict]} |"
 
 
-def _figures(figures: list[dict[str, Any]]) -> Iterator[str]:
+def _figures(figures: list[dict[str, Any]], level: str = "###") -> Iterator[str]:
     for made in figures:
-        yield from (f"### {plain(made['title'])}", "", f"```{{image}} figures/{made['file']}")
+        yield from (f"{level} {plain(made['title'])}", "", f"```{{image}} figures/{made['file']}")
         yield from (f":alt: {made['title']}", ":class: paper-figure", "```", "")
-        yield from (f"* {plain(note)}" for note in made["notes"])
+        judged = [found for note in made["notes"] if (found := _JUDGED.match(note))]
+        said = [note for note in made["notes"] if not _JUDGED.match(note)]
+        yield from (line for note in said for line in (plain(note), ""))
+        if judged:
+            yield "Claims: " + ", ".join(f"`{j[1]}` {badge(j[2])}" for j in judged)
         yield from ("", f"`fluidcc figures {made['paper']}/{made['figure']}` makes it anew.", "")
 
 
@@ -125,7 +130,7 @@ def _beyond(data: dict[str, Any]) -> str:
     lines = ["# Beyond the papers", "", (
         "Figures that the papers do not have, of what their laws do: stability, margins, bounds."
     ), ""]  # fmt: skip
-    lines += _figures([made for made in data["figures"] if made["paper"] == "beyond"])
+    lines += _figures([made for made in data["figures"] if made["paper"] == "beyond"], "##")
     return "\n".join(lines) + "\n"
 
 

@@ -84,7 +84,7 @@ GROUPS = (
 
 BUILT_BY_HAND = frozenset(
     ("Network", "Link", "Flows", "Voice", "Uniform", "Located", "MethodOfSteps", "Modes",
-     "Sampled", "DelayEquation", "Fault", "ScenarioError")
+     "Sampled", "DelayEquation", "Fault")
 )  # fmt: skip
 """Classes that users call themselves; all others are results."""
 

@@ -10,8 +10,9 @@ from sphinx.application import Sphinx
 
 
 def _as_written(app: Any, what: str, name: str, thing: Any, *_: Any) -> tuple[str, str] | None:
-    if what in ("class", "exception"):
-        return None if name.removeprefix("fluidcc.") in BUILT_BY_HAND else ("", "")
+    if isinstance(thing, type):
+        plain = issubclass(thing, Exception) or name.removeprefix("fluidcc.") in BUILT_BY_HAND
+        return None if plain else ("", "")
     if not inspect.isfunction(thing):
         return None
     try:

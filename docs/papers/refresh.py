@@ -18,7 +18,8 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 WIDTH = 1100  # pixels: twice what the page's column shows on a small screen
-COLOURS = 32
+COLOURS = (128, 64, 32)  # the most of these that the size allows
+SIZE = 60_000  # bytes
 KEPT = ("id", "verdict", "engine", "reading", "why")
 
 
@@ -32,11 +33,15 @@ def _run(*words: str) -> dict[str, Any]:
 
 
 def _smaller(picture: Path, to: Path) -> None:
-    """A picture for the web: of at most WIDTH pixels and few colours."""
+    """A picture for the web: WIDTH pixels wide, of few colours and at most SIZE."""
     with Image.open(picture) as whole:
         high = round(whole.height * WIDTH / whole.width)
         small = whole.convert("RGB").resize((WIDTH, high), Image.Resampling.LANCZOS)
-        small.quantize(COLOURS, dither=Image.Dither.NONE).save(to, optimize=True)
+    for colours in COLOURS:
+        few = small.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(to, optimize=True)
+        if to.stat().st_size <= SIZE:
+            break
 
 
 def main() -> None:
