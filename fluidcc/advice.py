@@ -16,6 +16,12 @@ def advice(net: Network) -> tuple[str, ...]:
     """One sentence for each thing that may not be meant: laws and rates that work badly together.
 
     Results carry these sentences in their messages.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.advice(fc.load("hollot2001/slow"))
+    ()
     """
     require_network(net)
     out: list[str] = []

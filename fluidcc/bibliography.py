@@ -26,7 +26,14 @@ def keys(source: str) -> list[str]:
 
 
 def citations(net: "Network") -> dict[str, str]:
-    """What a study of this network should cite: the scenario's source and those of its laws."""
+    """What a study of this network should cite: the scenario's source and those of its laws.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> list(fc.citations(fc.load("hollot2001/slow")))
+    ['hollot2001', 'misra2000', 'floyd1993', 'misra2003', 'durresi2001']
+    """
     laws: list[Any] = [link.queue for link in net.links]
     for flows in net.flows:
         laws += [flows.window, flows.reaction, flows.feedback, flows.marking]

@@ -57,7 +57,17 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network."""
+    """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> both = fc.compare(
+    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
+    ... )
+    >>> both.equilibrium.status, both.fluid, both.until
+    ('interior', None, 3)
+    """
 
     rows: tuple[Row, ...]
     equilibrium: Equilibrium
@@ -164,6 +174,15 @@ def compare(
     ------
     ValueError
         If `warmup` is not below `until`, or as `simulate` and `simulate_packets` do.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> both = fc.compare(
+    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
+    ... )
+    >>> [row.name for row in both.rows[:2]]
+    ['links.bottleneck.utilization', 'links.bottleneck.queue']
     """
     if not isinstance(until, Real):
         raise ValueError(f"until: expected a time in s, got {until!r}")

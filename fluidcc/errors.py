@@ -18,7 +18,18 @@ def shown(text: str, most: int = _LONGEST) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """One fault: where it is (file or option), at which key, what was expected and what was got."""
+    """One fault: where it is (file or option), at which key, what was expected and what was got.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> try:
+    ...     fc.replace(fc.load("hollot2001/slow"), {"link.queue.wq": 0.1})
+    ... except fc.ScenarioError as error:
+    ...     fault = error.faults[0]
+    >>> fault.key, fault.nearest[0]
+    ('link.queue.wq', 'link.queue.w_q')
+    """
 
     where: str
     key: str
@@ -33,7 +44,17 @@ class Fault:
 
 
 class ScenarioError(ValueError):
-    """A scenario, a path or an option is faulty; `faults` has every fault, `str()` lists them."""
+    """A scenario, a path or an option is faulty; `faults` has every fault, `str()` lists them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> try:
+    ...     fc.replace(fc.load("hollot2001/slow"), {"link.queue.p_max": 2})
+    ... except fc.ScenarioError as error:
+    ...     print(error)
+    replace: links.bottleneck.queue.p_max: expected a value in (0, 1], got 2
+    """
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults: tuple[Fault, ...] = tuple(faults)
@@ -44,6 +65,12 @@ class SweepStopped(RuntimeError):
     """A sweep ended before all points were done; what is finished is kept, where it has a folder.
 
     The message says why, what is kept, and what to do; the same call goes on from there.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> issubclass(fc.SweepStopped, Exception)
+    True
     """
 
 

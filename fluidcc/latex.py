@@ -29,7 +29,7 @@ def _state(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
     return jax.tree.map(lambda symbol: _positive(symbol.name), state_symbols(law))
 
 
-def _readable(expression: sp.Expr) -> sp.Expr:
+def readable(expression: sp.Expr) -> sp.Expr:
     """Exact numbers, no guards against 0 and 1, and simplified where that is quickly done."""
 
     def below_one(*args: sp.Expr) -> sp.Expr:
@@ -46,7 +46,7 @@ def _readable(expression: sp.Expr) -> sp.Expr:
 def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
     """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
     pairs = zip(jax.tree.leaves(symbols), jax.tree.leaves(values), strict=True)
-    found = {f"{left} {_braced(symbol.name)}": _readable(value) for symbol, value in pairs}
+    found = {f"{left} {_braced(symbol.name)}": readable(value) for symbol, value in pairs}
     return {key: value for key, value in found.items() if value != 0}
 
 
@@ -67,7 +67,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
     resting = flows.loss.window(lost, rtt)
     if resting is not None:
-        return {"W": _readable(resting)}
+        return {"W": readable(resting)}
     bare = dataclasses.replace(flows, window=with_symbols(flows.window))
     marks = flows.feedback.hears(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
@@ -87,7 +87,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     if bare.window.period(ack) is not None:
         out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
     flight = flows.feedback.sending(window, signal.mark)
-    return out | ({} if flight == window else {"x": _readable(flight / rtt)})
+    return out | ({} if flight == window else {"x": readable(flight / rtt)})
 
 
 def window_equation(flows: Flows, rates: str) -> sp.Expr:
@@ -112,7 +112,7 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
     says = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
-    read = {left: _readable(right) for left, right in says.items()}
+    read = {left: readable(right) for left, right in says.items()}
     return out | {left: right for left, right in read.items() if right != _positive(left)}
 
 
@@ -133,10 +133,16 @@ def _limits(link: Link) -> str:
 
 
 def latex(net: Network) -> str:
-    """The fluid model of a network as an `align*` environment.
+    r"""The fluid model of a network as an `align*` environment.
 
     Rates and signals with index d carry the delays of their feedback law; several links' signals
     combine as 1 - prod(1 - p). Made from the rules of the laws, like every other result.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> print(fc.latex(fc.load("durresi2001/slow_start_tail")).splitlines()[0])
+    \begin{align*}
     """
     net, lines = as_fluid(net), []
     for name, flows in zip(net.flow_names, net.flows, strict=True):

@@ -60,7 +60,15 @@ class FlowsInitial(eqx.Module):
 
 
 class Link(eqx.Module):
-    """One link with its queue."""
+    """One link with its queue.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> link = fc.load("hollot2001/slow").links[0]
+    >>> link.queue.name, link.capacity, link.buffer
+    ('red', 3750.0, 800.0)
+    """
 
     queue: AbstractQueueLaw
     capacity: Num = param(1250.0, "C", unit="packet/s", doc="link rate", within="(0, inf)")
@@ -92,6 +100,13 @@ class Flows(eqx.Module):
     link. `reverse_delay` is that of the first router; those further on add the delays of the links
     in between. An array has one for each link of the route, None stands for the propagation of the
     way there. `sender` holds rules of the packet sender as (name, value) pairs.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> flows = fc.load("hollot2001/slow").flows[0]
+    >>> flows.window.name, flows.feedback.name, flows.reaction.name
+    ('reno', 'mark_tail', 'per_mark')
     """
 
     window: AbstractWindowLaw
@@ -133,6 +148,13 @@ class Network(eqx.Module):
 
     `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
     `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`).
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("misra2003/mixed")
+    >>> net.link_names, net.flow_names, net.rates
+    (('bottleneck',), ('mod', 'newreno'), 'ack')
     """
 
     links: tuple[Link, ...]

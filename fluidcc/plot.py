@@ -43,6 +43,13 @@ def plot(*results: Any) -> Figure:
     ------
     TypeError
         For something that has no picture.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> figure = fc.plot(fc.equilibrium(fc.load("hollot2001/slow")))
+    >>> len(figure.subfigs)
+    1
     """
     if not results:
         raise TypeError("plot: expected at least one result, got none")

@@ -22,7 +22,15 @@ from fluidcc.sweeps.table import dataset, join
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """Results over a grid; `points` in the order of the grid, the last axis fastest."""
+    """Results over a grid; `points` in the order of the grid, the last axis fastest.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> curve = fc.sweep(fc.load("hollot2001/slow"), {"flow.n": [40, 60]}, fc.equilibrium)
+    >>> [point.status for point in curve.points], curve.failed
+    (['interior', 'interior'], ())
+    """
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]

@@ -70,6 +70,13 @@ class Voice(eqx.Module):
     by its own share at least; in one queue (`fifo`) the calls are traffic that no signal slows.
     In packets a talker sends one every `frame`, and the two queues are served by self-clocked fair
     queueing; `process` and `seed` are those of the fluid model.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> voice = fc.load("misra2003/persistent_mod").links[0].voice
+    >>> voice.holding, voice.discipline
+    (100.0, 'wfq')
     """
 
     calls: Num | None = param(

@@ -68,6 +68,16 @@ class Crossings:
     `further` are crossings of more roots while others are unstable; `gaps` the parts of the range
     without a smooth equilibrium; `stable_at_low` is None where the range begins with one.
     `certified` says that every count was proven and that the crossings account for all of them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> delayed = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 1.0}, 0.0
+    ... )
+    >>> edge = fc.crossings(delayed, "r", 1.0, 2.0).crossings[0]
+    >>> round(edge.value, 6), edge.becomes, edge.criticality
+    (1.570796, 'unstable', 'supercritical')
     """
 
     path: str
@@ -154,6 +164,13 @@ def crossings(
     ------
     ScenarioError
         For a path that does not exist or has no number, and for ends out of range.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.crossings(fc.load("hollot2001/slow"), "link.queue.w_q", 1e-5, 1e-3)
+    Crossings of link.queue.w_q from 1e-05 to 0.001: 1, stable at the low end
+      0.0001048512513: unstable (supercritical), frequency 1.3415397 rad/s
     """
     ends = ends_of(net, path, low, high, "crossings")
     scan = Scan(family(net, [path], "crossings"), scale_of(*ends))

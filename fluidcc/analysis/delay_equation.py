@@ -120,6 +120,16 @@ class EquationRest:
 
     `jacobians` are the derivatives of the field by the present and by each delayed state. `status`
     is `interior`, or `none` where none was found near the guess; `message` says why.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> decay = fc.DelayEquation(
+    ...     lambda t, y, z, p: p["a"] - z[0] ** 2, [lambda t, y, p: 1.0], {"a": 4.0}, 1.5
+    ... )
+    >>> rest = decay.equilibrium()
+    >>> rest.status, round(float(rest.y), 6)
+    ('interior', 2.0)
     """
 
     status: str

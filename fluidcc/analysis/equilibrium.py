@@ -78,6 +78,13 @@ class Equilibrium:
     (a link stays overloaded, or windows grow without end); `message` says why and what helps.
     `sliding` names the links that are held at a jump from both sides: the equilibrium of the
     undelayed model, without a linearisation. Numbers are NaN where there is no equilibrium.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> rest = fc.equilibrium(fc.load("hollot2001/slow"))
+    >>> rest.status, round(rest.links["bottleneck"].queue, 3)
+    ('interior', 194.4)
     """
 
     status: str
@@ -161,6 +168,14 @@ def equilibrium(net: Network) -> Equilibrium:
     is found and the message says so; of memories that rest anywhere it tells the range. For several
     links uniqueness is not known: the search starts from empty and from long queues, and the
     message says if they differ.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.equilibrium(fc.load("hollot2001/slow"))
+    Equilibrium: interior
+      link bottleneck: queue 194.4 packet, average 194.4 packet, signal 0.00807273, utilization 1
+      flows tcp: window 15.74 packet, rtt 0.25184 s, rate 62.5 packet/s, signal 0.00807273
     """
     noted, net = advice(net), as_fluid(net)
     arrays = with_mean_calls(numeric(net))

@@ -85,6 +85,13 @@ def gain_and_loss(
     ------
     ValueError
         If a group is not in both, or has no throughput in the baseline, or no seed is in both.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> before, after = {"bmcc": 50.0, "sack": 50.0}, {"bmcc": 60.0, "sack": 45.0}
+    >>> fc.gain_and_loss(after, before, aggressive="bmcc", other="sack")
+    GainAndLoss(gain=1.2, loss=0.9, gain_ci95=nan, loss_ci95=nan)
     """
     found = [
         [_ratio(mixed, alone, name) for name in (aggressive, other)]

@@ -40,6 +40,13 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     At a kink of a marking function `side` = -1 or 1 takes the derivatives just below or above it;
     see `at_kink`. Ticks of sampled laws count as change per period. Raises ValueError where there
     is no smooth equilibrium.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> linear = fc.linearize(fc.load("hollot2001/slow"))
+    >>> linear.size, linear.lag.round(4).tolist()
+    ((3, 5), [0.2518, 0.2518, 0.2518, 0.2518, 0.2518, 0.0, 0.2518])
     """
     net = as_fluid(net)
     eq = equilibrium(net) if eq is None else eq

@@ -16,7 +16,17 @@ _SETTLED = 0.01  # of the mean: smaller deviations are the last of a decay
 
 
 class Oscillation(NamedTuple):
-    """Mean time between cycles [s], None without two of them, and what the values reach."""
+    """Mean time between cycles [s], None without two of them, and what the values reach.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import numpy as np
+    >>> time = np.linspace(0, 20, 2001)
+    >>> found = fc.oscillation(time, 3 + np.sin(time))
+    >>> round(found.lowest, 3), round(found.highest, 3)
+    (2.0, 4.0)
+    """
 
     period: float | None
     lowest: float
@@ -41,6 +51,15 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Os
     ------
     ValueError
         If the shapes differ, or fewer than two times are left.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import numpy as np
+    >>> time = np.linspace(0, 20, 2001)
+    >>> found = fc.oscillation(time, np.sin(2 * np.pi * time / 4), after=4.0)
+    >>> round(found.period, 6)
+    4.0
     """
     t, v = np.asarray(time, float), np.asarray(values, float)
     if t.ndim != 1 or t.shape != v.shape:

@@ -49,6 +49,13 @@ class RelayCycle:
     names, and `exact` if the network is set to it: around a step `model.rates = "self_clocked"`,
     with `model.delay = "fifo"` unless marks are set at the front; around full load
     `model.rates = "ack"` or `"mgt"` and `model.delay = "explicit"`, the defaults.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.relay_cycle(fc.load("durresi2001/slow_start_tail"))
+    >>> [round(end, 2) for end in found.queue]
+    [0.62, 45.99]
     """
 
     period: float
@@ -187,6 +194,13 @@ def relay_cycle(
     ------
     ValueError
         If the network is no relay of this kind; the message says why.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.relay_cycle(fc.load("durresi2001/slow_start_tail"))
+    >>> found.valid, round(found.period, 4)
+    (True, 17.3921)
     """
     net = as_fluid(net)
     if _follows_load(net):

@@ -40,6 +40,13 @@ class Stability:
     is None where there is no verdict: `message` says why. Where a link switches between all marks
     and none, or senders between increase and decrease at full load, `cycle` is the cycle that
     results, if it is known (`relay_cycle`).
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.stability(fc.load("hollot2001/slow"))
+    >>> round(found.phase_margin, 2), round(found.delay_margin, 2)
+    (87.97, 29.24)
     """
 
     status: str
@@ -157,6 +164,13 @@ def stability(net: Network | DelayEquation, *, roots: int = 6, certify: bool = F
     both one-sided linearisations is returned, and the message says so. `certify` proves the count
     of unstable roots in ball arithmetic, for the linearisation as it stands in double precision;
     MissingExtra is raised without python-flint.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.stability(fc.load("hollot2001/fast"))
+    >>> found.stable, found.unstable, found.certified
+    (False, 2, True)
     """
     judged = functools.partial(_judged, count=roots, certify=certify)
     if isinstance(net, DelayEquation):

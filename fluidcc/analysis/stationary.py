@@ -46,6 +46,13 @@ class StationaryWindow:
     `window` [packet] are values in order; `packets` and `time` the shares of ACKs that find, and of
     time spent at, each of them. `fluid` is the window at which the mean drift vanishes. `error` is
     the relative change of the mean on the last doubling of the grid.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.stationary_windows(fc.load("hollot2001/slow")).groups["tcp"]
+    >>> round(found.time_mean, 2), round(found.bias, 3)
+    (14.66, 0.074)
     """
 
     p: float
@@ -363,6 +370,15 @@ def stationary_window(
     ValueError
         For another law, a probability out of range, and where windows reach too far or settle too
         slowly for the grid.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> from fluidcc.laws.reaction import PerMark
+    >>> from fluidcc.laws.window.ecn_mod import ECNMod
+    >>> found = fc.stationary_window(ECNMod(), 0.01, reaction=PerMark())
+    >>> round(found.mean, 4), round(found.fluid, 4)
+    (49.5, 49.5)
     """
     if not _LEAST_P <= p < 1:
         raise ValueError(f"p: expected a probability in [{_LEAST_P:g}, 1), got {p!r}")

@@ -31,7 +31,15 @@ SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class StationaryWindows:
-    """Stationary windows by group of flows; of the other groups, why they have none."""
+    """Stationary windows by group of flows; of the other groups, why they have none.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.stationary_windows(fc.load("hollot2001/slow"))
+    >>> found.status, found.missing
+    ('ok', {})
+    """
 
     groups: Mapping[str, StationaryWindow]
     missing: Mapping[str, str]

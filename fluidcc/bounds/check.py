@@ -57,6 +57,15 @@ def check_bound(
     ------
     ScenarioError
         If there is no such bound, axis or value.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> report = fc.check_bound(
+    ...     "mark_front.slow_start", fc.load("durresi2001/slow_start_tail")
+    ... )
+    >>> report.verdict
+    'violated'
     """
     bound = _named(name)
     chosen = _readings(bound, definitions)
@@ -79,6 +88,15 @@ def check_bounds(
     """Judge all bounds, or those named, as `check_bound` does.
 
     Without a network and names, bounds whose search takes long are left out.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> reports = fc.check_bounds(
+    ...     fc.load("durresi2001/slow_start_tail"), names=["mark_front.slow_start"]
+    ... )
+    >>> [report.id for report in reports.reports]
+    ['mark_front.slow_start']
     """
     wanted = list(names)
     if not wanted:

@@ -86,6 +86,15 @@ class BoundReport:
 
     `readings` has one entry for each set of definitions, first the one of the words; `verdict`,
     `tight` and `worst` are those of that one. `derivation` lists what follows by algebra.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> report = fc.check_bound(
+    ...     "mark_front.slow_start", fc.load("durresi2001/slow_start_tail")
+    ... )
+    >>> report.source, report.engine
+    ('durresi2001, section 4, results 1 and 2', 'packets')
     """
 
     id: str
@@ -167,7 +176,17 @@ def _verdict(reading: Reading) -> str:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class BoundReports:
-    """What was found about several bounds."""
+    """What was found about several bounds.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> reports = fc.check_bounds(
+    ...     fc.load("durresi2001/slow_start_tail"), names=["mark_front.slow_start"]
+    ... )
+    >>> [report.verdict for report in reports.reports]
+    ['violated']
+    """
 
     reports: tuple[BoundReport, ...]
 

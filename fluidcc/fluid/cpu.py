@@ -23,6 +23,11 @@ def fast_cpu() -> bool:
     It adds an option to XLA_FLAGS and keeps what is there. It holds for the whole process: large
     loops of other code lose their threads. Returns whether the option is set in time; if a
     backend has started already it warns once and changes nothing.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> on = fc.fast_cpu()  # first of all, before other JAX code
     """
     global _warned
     flags = os.environ.get("XLA_FLAGS", "")

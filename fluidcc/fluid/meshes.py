@@ -46,6 +46,16 @@ class Uniform(eqx.Module):
         Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``), in which
         each trajectory is a thread: on the card where JAX computes on one, else on the processor,
         where no compiler is needed. The same steps as without it, to rounding. Not in traced code.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.Uniform(0.125),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
     """
 
     step: Any
@@ -72,6 +82,16 @@ class Located(eqx.Module):
     max_steps
         Most nodes to store. By default enough for a third more steps than the longest step
         needs and a thousand events.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.Located(0.25),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
     """
 
     step: Any = None
@@ -100,6 +120,16 @@ class MethodOfSteps(eqx.Module):
         An explicit diffrax solver with dense output.
     rtol, atol
         Tolerances of its step-size control.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.MethodOfSteps(),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
     """
 
     solver: diffrax.AbstractAdaptiveSolver = diffrax.Dopri8()
@@ -122,6 +152,17 @@ class Sampled(eqx.Module):
         Shape (k,), increasing: where the input changes.
     values
         Shape (k + 1, ...): before the first time, between the times, after the last.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> held = fc.Sampled([1.0], [0.0, 2.0])
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p, u: u(t - 0.5), lambda t, p: 0.0, 0.0, 2.0, lags=[], ts=[1.5, 2.0],
+    ...     inputs=held,
+    ... )
+    >>> found.y.round(6).tolist()
+    [0.0, 1.0]
     """
 
     times: Any = eqx.field(converter=_floats)
@@ -151,6 +192,22 @@ class Modes:
     switch
         switch(t, y, z, params, mode, hit) -> (mode, y) when the guards marked in `hit`, an array
         of booleans (m,), have fallen to zero. It may move the state, best onto the boundary.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import jax.numpy as jnp
+    >>> fall = fc.Modes(
+    ...     start=lambda t, y, z, p: jnp.array(1),
+    ...     guards=lambda t, y, z, p, mode: jnp.array([jnp.where(mode == 1, y, 1.0)]),
+    ...     switch=lambda t, y, z, p, mode, hit: (jnp.array(0), 0.0 * y),
+    ... )
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p, mode: jnp.where(mode == 1, -1.0, 0.0) + 0.0 * y,
+    ...     lambda t, p: 1.5, 0.0, 3.0, lags=[], ts=[1.0, 2.0], modes=fall,
+    ... )
+    >>> found.y.round(6).tolist()
+    [0.5, 0.0]
     """
 
     start: Callable[..., Any]

@@ -70,7 +70,15 @@ class FlowsRun:
 
 @dataclasses.dataclass(frozen=True)
 class Trajectory:
-    """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended."""
+    """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> run = fc.simulate(fc.load("hollot2001/slow"), until=5)
+    >>> round(float(run.time[-1]), 2), run.to_dataset().sizes["time"]
+    (5.0, 1001)
+    """
 
     time: Floats
     links: dict[str, LinkRun]
@@ -344,6 +352,13 @@ def simulate(
     ValueError
         If `until` is not positive, `points` lie outside the run, `mesh` is no mesh, flows of a
         self-clocked network start late (nothing would ever clock them), or a signal takes no time.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> run = fc.simulate(fc.load("hollot2001/slow"), until=5)
+    >>> run.status.name, round(float(run.links["bottleneck"].queue[-1]), 2)
+    ('ok', 188.09)
     """
     given, net = net, as_fluid(net)
     times = checked_times(net, until, points, mesh)

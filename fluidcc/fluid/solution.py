@@ -20,6 +20,15 @@ class Solution(eqx.Module):
     good value is repeated. `status` is a code of `Status`, `status_time` the last good time.
     `steps` counts steps; `breaking_points` are the times on which the mesh has landed, filled up
     with infinities in traced code. Calling a solution evaluates it at any times in [t0, t1].
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 3.0, lags=[lambda t, y, p: 1.0]
+    ... )
+    >>> round(float(found(0.5)), 6), found.breaking_points[:3].tolist()
+    (0.5, [1.0, 2.0, 3.0])
     """
 
     t: Array

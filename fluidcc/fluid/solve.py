@@ -71,6 +71,16 @@ def solve_dde(
     ------
     ValueError
         For wrong shapes, times that are not increasing, or a mesh that cannot do what is asked.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -p * z[0], lambda t, p: 1.0, 0.0, 2.0,
+    ...     lags=[lambda t, y, p: 1.0], params=1.0, ts=[0.5, 2.0],
+    ... )
+    >>> found.message, found.y.round(6).tolist()
+    ('the run reached its end', [0.5, -0.5])
     """
     mesh = Located() if mesh is None else mesh
     cpu.from_environment()

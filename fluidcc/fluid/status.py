@@ -7,7 +7,14 @@ from jax import Array
 
 
 class Status(enum.IntEnum):
-    """Outcome of one trajectory; the first failure sticks and its `advice` says what to do."""
+    """Outcome of one trajectory; the first failure sticks and its `advice` says what to do.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> [status.name for status in fc.Status][:3]
+    ['ok', 'nonfinite', 'lag_negative']
+    """
 
     ok = 0
     nonfinite = 1

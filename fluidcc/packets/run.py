@@ -258,6 +258,14 @@ def simulate_packets(
     ------
     PacketError
         For a network or times that cannot be simulated, or a run that failed, with advice.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> runs = fc.simulate_packets(net, until=3, warmup=1, seeds=(1, 2))
+    >>> runs.seeds, runs.status
+    ((1, 2), 'finished')
     """
     if not _ordered(warmup, until):
         raise PacketError(

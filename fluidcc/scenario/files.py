@@ -17,6 +17,27 @@ def loads(text: str, *, where: str = "scenario") -> Network:
 
     `where` names the text in messages. Raises ScenarioError with every fault there is, and
     TypeError for what is no text.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> text = '''
+    ... [links.bottleneck]
+    ... capacity = "10 Mbit/s"
+    ... packet_size = "1000 B"
+    ... delay = "5 ms"
+    ... buffer = "150 packet"
+    ... queue = { law = "red", min_th = 25, max_th = 75 }
+    ...
+    ... [flows.tcp]
+    ... n = 10
+    ... rtt = "80 ms"
+    ... window = { law = "newreno" }
+    ... feedback = "mark_tail"
+    ... '''
+    >>> net = fc.loads(text)
+    >>> net.links[0].capacity
+    1250.0
     """
     if not isinstance(text, str):
         raise TypeError(f"loads: expected the text of a scenario, got {_told(text)}")
@@ -27,6 +48,12 @@ def load(scenario: str | os.PathLike[str]) -> Network:
     """The network of a scenario: a bundled one by its name (``misra2003/mixed``), or a file.
 
     Raises ScenarioError with every fault there is, and TypeError for what is no name or path.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.load("misra2003/mixed").flow_names
+    ('mod', 'newreno')
     """
     name = os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else None
     if not isinstance(name, str):
@@ -59,5 +86,13 @@ def _with_stem(name: str, known: list[str]) -> tuple[str, ...]:
 
 
 def dumps(net: Network) -> str:
-    """The scenario text (TOML) of a network, every value explicit; `loads` gives it back."""
+    """The scenario text (TOML) of a network, every value explicit; `loads` gives it back.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> fc.dumps(fc.loads(fc.dumps(net))) == fc.dumps(net)
+    True
+    """
     return to_toml(tables(net))

@@ -38,7 +38,14 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
 
 
 def paths(net: Network) -> tuple[str, ...]:
-    """Every path that can be set, links first."""
+    """Every path that can be set, links first.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.paths(fc.load("hollot2001/slow"))[:3]
+    ('links.bottleneck.capacity', 'links.bottleneck.packet_size', 'links.bottleneck.delay')
+    """
     values = tables(net)
     found = [*_leaves({"links": values["links"]}, ""), *_leaves({"flows": values["flows"]}, "")]
     found += _leaves({"model": values["model"]}, "")
@@ -121,6 +128,13 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     ------
     ScenarioError
         For wrong paths, with the nearest valid ones, and for every value that does not fit.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.replace(fc.load("hollot2001/slow"), {"flow.n": 40, "link.delay": "50 ms"})
+    >>> fc.number_at(net, "flow.n"), fc.number_at(net, "link.delay")
+    (40.0, 0.05)
     """
     if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
         form = 'values by path, such as {"flow.n": 40}'
@@ -246,6 +260,12 @@ def number_at(net: Network, path: str) -> float:
     """The number at a path; the total for the `n` of a group.
 
     Raises ScenarioError where there is no number.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.number_at(fc.load("hollot2001/slow"), "link.capacity")
+    3750.0
     """
     here: Any = tables(net)
     full = full_path(net, path)

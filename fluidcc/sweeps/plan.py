@@ -22,6 +22,14 @@ class Progress(float):
         Points: finished, finished without a sound result, and all.
     left
         Time that the rest will take [s]; None where it is not known yet.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.Progress(3, 0, 12)
+    3 of 12 points, 0 failed
+    >>> round(fc.Progress(3, 0, 12), 2)
+    0.25
     """
 
     done: int

@@ -33,7 +33,16 @@ _LEAST = Table(np.zeros(1, int), {}, told([""], [""], [1])).memory  # bytes of a
 
 @dataclasses.dataclass(frozen=True)
 class SweepData:
-    """Results over a grid as labelled numbers, as a sweep in chunks gives them."""
+    """Results over a grid as labelled numbers, as a sweep in chunks gives them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> data = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, workers=0)
+    >>> data.axes, data.to_dataset()["window"].dims
+    ({'flow.n': (40, 60)}, ('flow.n', 'flow'))
+    """
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
@@ -153,6 +162,17 @@ class SweepStatus:
     """How far the sweep in a folder has come: points that are done, failed (of these), missing.
 
     `busy` tells that a process works on it now.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import tempfile
+    >>> net = fc.load("hollot2001/slow")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, folder=folder, workers=0)
+    ...     status = fc.sweep_status(folder)
+    >>> status.done, status.missing, status.busy
+    (2, 0, False)
     """
 
     folder: Path
@@ -192,6 +212,16 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
     """How far the sweep in a folder has come; nothing is run or changed.
 
     Raises ValueError if there is no sweep in the folder.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import tempfile
+    >>> net = fc.load("hollot2001/slow")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, folder=folder, workers=0)
+    ...     print(fc.sweep_status(folder))
+    SweepStatus: 2 of 2 points done, 0 of them failed, 0 missing; no process works on it
     """
     place = Path(folder)
     kept = Folder(place, _known(place))

@@ -61,6 +61,13 @@ class StabilityMap:
     """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
 
     `batched` is how many points were settled together; the others took their own turn.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.stability_map(fc.load("hollot2001/slow"), {"flow.n": [40, 60]})
+    >>> found.shape, found.failed
+    ((2,), ())
     """
 
     axes: Mapping[str, tuple]
@@ -150,6 +157,14 @@ def stability_map(
     ------
     ScenarioError
         If a path or a value's unit is wrong. What fails at single points is in `failed`.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> found = fc.stability_map(net, {"link.queue.w_q": [1e-6, 1e-3]})
+    >>> [point.unstable for point in found.points]
+    [0, 2]
     """
     check_paths(net, over)
     axes = {path: tuple(value_at(net, path, v) for v in values) for path, values in over.items()}

@@ -54,6 +54,17 @@ class Boundary:
     there is no smooth equilibrium. `status` is `ok`, or `incomplete` where counts and curves do not
     agree everywhere, or a curve was lost; `message` says where and what helps. `certified` says
     that every count was proven and that the curves account for all of them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> scalar = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["a"] * y - p["b"] * z[0], [lambda t, y, p: 1.0],
+    ...     {"a": 0.5, "b": 1.0}, 0.0,
+    ... )
+    >>> found = fc.boundary(scalar, "a", "b", (0.1, 1.0), (0.5, 3.0), points=5)
+    >>> found.certified, len(found.curves), found.paths
+    (True, 1, ('a', 'b'))
     """
 
     paths: tuple[str, str]

@@ -47,6 +47,17 @@ def boundary(
     ScenarioError
         For a path that does not exist or has no number, for ends out of range, and for one
         parameter twice.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> scalar = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["a"] * y - p["b"] * z[0], [lambda t, y, p: 1.0],
+    ...     {"a": 0.5, "b": 1.0}, 0.0,
+    ... )
+    >>> found = fc.boundary(scalar, "a", "b", (0.1, 1.0), (0.5, 3.0), points=5)
+    >>> found.status, found.curves[0].kind
+    ('ok', 'hopf')
     """
     ranges = [_range(net, path, given) for path, given in ((x, x_range), (y, y_range))]
     network = isinstance(net, Network)

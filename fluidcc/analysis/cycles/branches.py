@@ -52,7 +52,18 @@ class CycleBranch:
 
 @dataclasses.dataclass(frozen=True)
 class Cycles:
-    """Cycles along one parameter, a branch from every Hopf point in the range."""
+    """Cycles along one parameter, a branch from every Hopf point in the range.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> delayed = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 1.7}, 0.0
+    ... )
+    >>> found = fc.cycles(delayed, "r", 1.5, 1.6)
+    >>> found.path, found.low, found.high
+    ('r', 1.5, 1.6)
+    """
 
     path: str
     unit: str
@@ -148,6 +159,16 @@ def cycles(
     ------
     ScenarioError
         For a path that does not exist or has no number, and for ends out of range.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> delayed = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 1.7}, 0.0
+    ... )
+    >>> found = fc.cycles(delayed, "r", 1.5, 1.6)
+    >>> len(found.branches), found.failure
+    (1, '')
     """
     ends = ends_of(net, path, low, high, "cycles")
     scale = scale_of(*ends)

@@ -57,6 +57,16 @@ class Cycle:
     that. `spread` is the range of the periods in a simulation, relative to their mean: how well it
     repeats; None where it repeats but in part. A delay equation has `states`, the extremes of each
     component, in place of links and flows.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> delayed = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 1.7}, 0.1
+    ... )
+    >>> found = fc.cycle(delayed)
+    >>> abs(found.floquet[0] - 1) < 1e-6, [round(end, 4) for end in found.states[0]]
+    (True, [-0.6658, 0.9431])
     """
 
     period: float | None

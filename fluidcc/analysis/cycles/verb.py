@@ -81,6 +81,16 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     Cycle
         With status `none` where the run comes to rest, `incomplete` where it does not repeat, and
         a message.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> delayed = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: 1.0], {"r": 1.7}, 0.1
+    ... )
+    >>> found = fc.cycle(delayed)
+    >>> found.status, found.stable, round(found.period, 4)
+    ('smooth', True, 4.0964)
     """
     if isinstance(net, DelayEquation):
         model, y0 = equation_model(net)

@@ -22,6 +22,14 @@ class Gradient:
     crossover or root that is double), `no_crossover` (an infinite margin), `singular`, or what the
     equilibrium is where there is none, or no linearisation for a root or margin (`saturated`,
     `sliding`, `continuum`, `none`); `message` says more. `units` are those of the parameters.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> found = fc.gradient(net, "queue", ["flow.n"])
+    >>> round(found.value, 3), round(found.derivatives["flow.n"], 3)
+    (194.4, 1.353)
     """
 
     of: str

@@ -64,6 +64,13 @@ class Sensitivity:
 
     `slopes` has per path what `run` has: links and groups by name, with derivatives in place of
     values. Means are from `after` on, exact for the cubics between nodes.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.sensitivity(fc.load("hollot2001/slow"), ["flow.rtt"], until=5)
+    >>> list(found.slopes)
+    ['flow.rtt']
     """
 
     run: Trajectory
@@ -174,6 +181,14 @@ def sensitivity(
     ValueError
         Without a path, for what `simulate` refuses, `after` outside the run, and a mesh without a
         fixed step.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> found = fc.sensitivity(net, ["flow.rtt"], until=5)
+    >>> found.status.name
+    'ok'
     """
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))

@@ -89,6 +89,13 @@ class PacketRuns:
     waiting packets, `system_*` also the one in service. Intervals are Student's over seeds, or
     over parts of the run where there is one seed. `missing` are seeds that were interrupted;
     `series` are samples over time, where they were asked for.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> runs = fc.simulate_packets(fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2))
+    >>> round(runs.mean["links"]["bottleneck"]["utilization"], 3)
+    0.483
     """
 
     seeds: tuple[int, ...]

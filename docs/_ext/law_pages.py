@@ -1,0 +1,289 @@
+"""Pages on the laws: formulas and parameters made from the laws themselves."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import sympy as sp
+
+import fluidcc as fc
+from fluidcc.bibliography import bibliography, keys
+from fluidcc.latex import queue_equations, readable, sender_equations
+from fluidcc.laws.law import (
+    AbstractFeedback,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractWindowLaw,
+    Law,
+    Trip,
+)
+from fluidcc.laws.registry import LAWS
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.scenario.reader import described_fields
+from fluidcc.symbolic import latex_period, latex_rule, marking_rule, rule, zero_drift
+
+KINDS = {
+    "window": (
+        "Window laws",
+        "What one acknowledgement, one congestion signal and one loss do to the window $W$ "
+        "[packet]. $n$ packets acknowledged in $e$ seconds; the fluid model takes the slope of "
+        "the rule at zero in both, so $n = 1$ is one clean ACK. In the fluid equations $x_d$ is "
+        "the rate of the packets that are acknowledged now, $p_d$ the probability that they were "
+        "marked, $l_d$ that one was lost, $f_d$ the load factor that they heard, $R$ the round "
+        "trip. They hold for the reaction that the law has by default.",
+    ),
+    "queue": (
+        "Queue laws",
+        "What one arrival and one tick of a clock do to what a queue law remembers, and the "
+        "probability $p$ that a packet is marked and $l$ that it is dropped by the law. $q$ is the "
+        "queue [packet], $C$ the rate of the link and $Y$ that of the arrivals [packet/s], $s$ the "
+        "size of a packet in mean packets.",
+    ),
+    "feedback": (
+        "Feedback laws",
+        "How a signal comes back to the source: how old it is when it acts, and how old the "
+        "packets are at whose rate it comes. $R$ is the round trip with all queues, $f$ the way "
+        r"from the source to the queue, $q/C$ the wait in it, $b_r$ the way from the router back.",
+    ),
+    "reaction": (
+        "Reactions",
+        "Which signals a sender acts on, as mean shares: of the acknowledgements that let the "
+        "window grow, and of the signals that count, at a mark probability $p$ and window $W$.",
+    ),
+    "marking": (
+        "Marking maps",
+        "The probability that is used for the packets of a group, from the link's own $p$.",
+    ),
+    "spreading": (
+        "Spreading of marks",
+        "How far apart the marks of a queue law lie: its long-run rate of marks, and the chance of "
+        "the $j$-th packet after a mark, for a nominal probability $p$.",
+    ),
+    "loss": (
+        "Losses in the fluid",
+        "What losses of probability $l$ do to a sender of window $W$ with $x$ acknowledged packets "
+        "per second: loss indications per second that end in fast recovery, those that end in a "
+        "timeout, and the share of the time in which the sender is not recovering (for Reno's "
+        "recovery); or the window at rest.",
+    ),
+    "estimator": (
+        "What senders know of the load",
+        r"The mean change of a receiver's estimate $\hat f$ of the load factor $f$ per packet.",
+    ),
+    "traffic": (
+        "What flows send",
+        "Transfers that end and begin per second, at $x$ packets per second of an active sender, "
+        "and what a uniform random number $U$ is turned into.",
+    ),
+}
+"""Kinds of laws as the registry has them: title of the page, and how to read it."""
+
+_SAYS = {
+    "shares": (r"\text{growing}", r"\text{heard}"),
+    "rate": (r"\text{marks per packet}",),
+    "chance": (r"\text{chance of packet } j",),
+    "permit": (r"\text{window allowed}",),
+    "sending": (r"\text{in flight}",),
+    "mean": (r"\Delta \hat f",),
+    "lost": (r"\text{recovered}", r"\text{timeouts}", r"\text{running}"),
+    "window": (r"W",),
+    "ending": (r"\text{transfers ended}",),
+    "beginning": (r"\text{transfers begun}",),
+    "first_window": (r"\text{first window}",),
+    "arrival": (r"\text{time to the next arrival}",),
+    "pages": (r"\text{pages of a session}",),
+    "objects": (r"\text{objects of a page}",),
+    "pause": (r"\text{time between pages or files}",),
+    "gap": (r"\text{time between objects}",),
+    "size": (r"\text{size}",),
+}
+_OF_KIND = {
+    "reaction": ("shares",),
+    "spreading": ("rate", "chance"),
+    "feedback": ("permit", "sending"),
+    "estimator": ("mean",),
+    "loss": ("lost", "window"),
+    "traffic": ("ending", "beginning", "first_window", "arrival", "pages", "pause", "objects",
+                "gap", "size"),
+}  # fmt: skip
+
+
+def _display(lines: list[str]) -> Iterator[str]:
+    """Equations below each other, aligned at their first equals sign."""
+    if lines:
+        body = " \\\\\n".join(re.sub(r" = ", " &= ", line, count=1) for line in lines)
+        yield from ("", "```{math}", r"\begin{align*}", body, r"\end{align*}", "```", "")
+
+
+def _scenario(window: str = "reno", queue: str = "red", feedback: str = "mark_tail") -> Any:
+    """A network of one link with the laws named, and all else by default."""
+    text = f"""
+    [links.link]
+    capacity = 1000
+    delay = 0.01
+    buffer = 1000
+    queue = {{ law = "{queue}" }}
+    [flows.flow]
+    n = 1
+    rtt = 0.1
+    window = {{ law = "{window}" }}
+    feedback = "{feedback}"
+    """
+    return fc.loads(text)
+
+
+def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
+    """What single events change, each with the name of the event."""
+    of_window = ("on_ack", "on_mark", "on_loss", "observe")
+    methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
+    lines = [line for method in methods for line in _named(law, method)]
+    if period := latex_period(law):
+        lines += [rf"{e} \quad \text{{every }} {period}" for e in _named(law, "on_tick")]
+    return lines
+
+
+def _window(law: Any) -> Iterator[str]:
+    yield "For packets:"
+    yield from _display(packet_rules(law))
+    usual = "backward" if law.name == "becn" else "mark_tail"
+    queue, feedback = ("load_factor", "load_factor") if law.loads else ("red", usual)
+    flows = _scenario(law.name, queue, feedback).flows[0]
+    fluid = [f"{a} = {sp.latex(b)}" for a, b in sender_equations(flows, "ack").items()]
+    yield f"In the fluid, with the reaction `{flows.reaction.name}` and `{feedback}`:"
+    yield from _display(fluid)
+    rests = [f"W = {sp.latex(readable(w))}" for w in zero_drift(law, flows.reaction)]
+    if rests:
+        yield "Where growth and reactions to marks balance:"
+        yield from _display(rests)
+
+
+def _named(law: Any, method: str) -> list[str]:
+    """Changes by one rule, with the event that causes them."""
+    what = {
+        "on_ack": "ACK", "on_mark": "signal", "on_loss": "loss", "observe": "ACK, marked or not",
+        "on_tick": "", "on_arrival": "arrival",
+    }[method]  # fmt: skip
+    when = rf" && \text{{({what})}}" if what else ""
+    return [f"{line}{when}" for line in latex_rule(law, method)]
+
+
+def _queue(law: Any) -> Iterator[str]:
+    if lines := packet_rules(law):
+        yield "For packets:"
+        yield from _display(lines)
+    link = _scenario(queue=law.name).links[0]
+    fluid = [f"{a} = {sp.latex(b)}" for a, b in queue_equations(link).items()]
+    if fluid:
+        yield "In the fluid, and what it says:"
+        yield from _display(fluid)
+
+
+def _feedback(law: AbstractFeedback) -> Iterator[str]:
+    trip = Trip(*sp.symbols("R f w b_r", positive=True))
+    wait = sp.Symbol("q") / sp.Symbol("C")
+    ages = {
+        r"\text{age of the signal}": law.age(trip),
+        r"\text{age of what carries it}": law.carrier(trip),
+    }
+    shown = {name: sp.sympify(age).subs(trip.queueing, wait) for name, age in ages.items()}
+    yield from _display([f"{name} = {sp.latex(age)}" for name, age in shown.items()])
+
+
+def _rules(law: Law, kind: str) -> Iterator[str]:
+    lines = []
+    for method in _OF_KIND[kind]:
+        try:
+            results = rule(law, method).results
+        except ValueError:  # a closure that has windows at rest alone
+            continue
+        named = zip(_SAYS[method], results, strict=False)
+        values = ((name, readable(raw)) for name, raw in named)
+        lines += [f"{name} = {sp.latex(value)}" for name, value in values if _says(value)]
+    yield from _display(lines)
+
+
+def _says(value: sp.Expr) -> bool:
+    """Whether a result is more than no change, and no window that is left as it is."""
+    return value not in (0, sp.Symbol("W", positive=True))
+
+
+def _marking(law: AbstractMarking) -> Iterator[str]:
+    (result,) = marking_rule(law, ECNMod()).results
+    yield f"For flows of the law `{ECNMod.name}`:"
+    yield from _display([f"p_{{\\mathrm{{used}}}} = {sp.latex(readable(result))}"])
+
+
+def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]:
+    """A table of what can be set, without what the law `apart` has too."""
+    shared = () if apart is None else described_fields(apart)
+    fields = {n: field for n, field in described_fields(law).items() if n not in shared}
+    if not fields:
+        return
+    yield from ("", "| parameter | symbol | default | range | meaning |", "|---|---|---|---|---|")
+    for name, field in fields.items():
+        info, default = field.metadata["info"], field.default
+        symbol = f"${info.symbol}$" if info.symbol else ""
+        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in info.choices)
+        within = within.replace(" ", "\u00a0") or "true, false"
+        yield f"| `{name}` | {symbol} | {_default(default, info.unit)} | {within} | {info.doc} |"
+    yield ""
+
+
+def _default(default: Any, unit: str) -> str:
+    """A default with its unit; nothing where it is another law, or has to be given."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, int | float):
+        return f"{default:g} {'' if unit == '1' else unit}".strip().replace(" ", "\u00a0")
+    return default if isinstance(default, str) else ""
+
+
+def _source(law: type[Law]) -> str:
+    works = [bibliography()[key] for key in keys(law.source)]
+    told = "; ".join(
+        f"{w['authors']}, *{w['title']}*, {w['published']}, {w['year']}" for w in works
+    )
+    return f"Source: {law.source}. {told}." if told else f"Source: {law.source}."
+
+
+def _law(kind: str, name: str, law: type[Law]) -> Iterator[str]:
+    yield from (f"({kind}-{name.replace('_', '-')})=", f"## `{name}`", "")
+    about = (law.__doc__ or "").strip().split("\n\n")
+    yield from (" ".join(about[0].split()), "")
+    one = law()
+    if kind == "window":
+        yield from _window(one)
+    elif kind == "queue":
+        yield from _queue(one)
+    elif isinstance(one, AbstractMarking):
+        yield from _marking(one)
+    else:
+        if isinstance(one, AbstractFeedback):
+            yield from _feedback(one)
+        yield from _rules(one, kind)
+    yield from _parameters(law, AbstractWindowLaw if kind == "window" else None)
+    yield from (_source(law), "")
+
+
+def pages() -> dict[str, str]:
+    """A page for each kind of law, and one that leads to them."""
+    index = ["# Laws", "", (
+        "Every formula and every table here is made from the laws when the documentation is built: "
+        "the rules are called with symbols in place of numbers. Nothing is written twice. "
+        "`fluidcc list laws` prints the parameters, `fluidcc show SCENARIO --latex` the equations "
+        "of one network."
+    ), ""]  # fmt: skip
+    index += ["| kind | laws |", "|---|---|"]
+    found = {}
+    for kind, laws in LAWS.items():
+        title, about = KINDS[kind]
+        lines = [f"# {title}", "", about, ""]
+        if kind == "window":
+            lines += ["Every window law takes", "", *_parameters(AbstractWindowLaw), ""]
+        for name, law in laws.items():
+            lines += _law(kind, name, law)
+        found[f"laws/{kind}.md"] = "\n".join(lines) + "\n"
+        links = ", ".join(f"[`{n}`](#{kind}-{n.replace('_', '-')})" for n in laws)
+        index.append(f"| [{title}]({kind}.md) | {links} |")
+    index += ["", "```{toctree}", ":hidden:", "", *LAWS, "```"]
+    return found | {"laws/index.md": "\n".join(index) + "\n"}

@@ -1,0 +1,169 @@
+"""Pages on the papers and their peers: cards, verdicts on their claims, figures, scenarios."""
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fluidcc.bundled import bundled, scenarios
+from fluidcc.papers.experiments import PAPERS
+from fluidcc.papers.judging import VERDICTS
+from fluidcc.papers.ledger import Claim, claims
+
+_KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
+_JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>$#|])")
+
+MEANINGS = {
+    "reproduced": "the number, order or statement comes out",
+    "ordering_only": "the direction comes out, significantly; the number does not",
+    "not_reproduced": "neither comes out, nor the opposite",
+    "contradicted": "the opposite comes out, significantly, under every reading of the text",
+    "under_specified": "the text leaves too much open to tell",
+    "not_applicable": "outside of what a model can judge",
+}
+"""Verdicts in words; the rules are in `fluidcc/papers/judging.py`."""
+
+
+def kept() -> dict[str, Any]:
+    """Verdicts and figures as `refresh.py` left them."""
+    return json.loads(_KEPT.read_text(encoding="utf-8"))
+
+
+def plain(text: Any) -> str:
+    """Text in which no character means anything to Markdown."""
+    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def badge(verdict: str) -> str:
+    """A verdict with its colour."""
+    return f"[{verdict.replace('_', ' ')}]{{.verdict .{verdict.replace('_', '-')}}}"
+
+
+def _card(folder: str) -> tuple[str, str, str]:
+    """Title, opening and the sections of a card."""
+    text = (bundled("models") / folder / f"{folder}.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!-- .*? -->\n", "", text)
+    title, _, rest = text.partition("\n")
+    opening, _, sections = rest.partition("\n## ")
+    return title.removeprefix("# "), opening.strip(), f"## {sections}"
+
+
+def _counts(rows: list[dict[str, Any]]) -> Iterator[str]:
+    found = Counter(row["verdict"] for row in rows)
+    yield from ("| verdict | claims | which says |", "|---|---|---|")
+    for verdict in VERDICTS:
+        yield f"| {badge(verdict)} | {found[verdict]} | {MEANINGS[verdict]} |"
+
+
+def _figures(figures: list[dict[str, Any]], level: str = "###") -> Iterator[str]:
+    for made in figures:
+        yield from (f"{level} {plain(made['title'])}", "", f"```{{image}} figures/{made['file']}")
+        yield from (f":alt: {made['title']}", ":class: paper-figure", "```", "")
+        judged = [found for note in made["notes"] if (found := _JUDGED.match(note))]
+        said = [note for note in made["notes"] if not _JUDGED.match(note)]
+        yield from (line for note in said for line in (plain(note), ""))
+        if judged:
+            yield "Claims: " + ", ".join(f"`{j[1]}` {badge(j[2])}" for j in judged)
+        yield from ("", f"`fluidcc figures {made['paper']}/{made['figure']}` makes it anew.", "")
+
+
+def _expected(claim: Claim) -> str:
+    """What is printed, as text; long lists by their ends."""
+    value = claim.value
+    if value is None:
+        return ""
+    if isinstance(value, list | dict) and len(json.dumps(value)) > 60:
+        return ""
+    text = json.dumps(value) if isinstance(value, list | dict) else str(value)
+    return f"printed: {text} {'' if claim.unit == '1' else claim.unit}".strip()
+
+
+def _claim(row: dict[str, Any], claim: Claim) -> Iterator[str]:
+    under = f" under the reading *{plain(row['reading'])}*" if row["reading"] else ""
+    printed = plain(_expected(claim))
+    printed = f"; {printed}" if printed else ""
+    yield from (f"`{claim.id}` {badge(row['verdict'])}{under}", "")
+    yield from (f": {plain(claim.claim)} ({plain(claim.where)}{printed})", "")
+    yield from (f"  *Found* ({row['engine'] or 'no engine'}): {plain(row['why'])}", "")
+
+
+def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
+    title, opening, sections = _card(folder)
+    ledger = claims(short)
+    rows = [row for row in data["claims"] if row["id"] in ledger]
+    figures = [made for made in data["figures"] if made["paper"] == short]
+    lines = [f"# {title}", "", opening, "", "## Verdicts on its claims", "", *_counts(rows), ""]
+    lines += [
+        f"{len(rows)} claims, judged on {data['date']} with fluidcc {data['version']} by "
+        f"`fluidcc validate {short}`, which does it anew and has every number with its interval. "
+        "[How claims are judged](index.md#how-claims-are-judged).", "",
+    ]  # fmt: skip
+    lines += ["## Figures", ""]
+    lines += [
+        "Packets with 95 % intervals over seeds, the fluid model over them wherever it applies, "
+        "and the numbers that the paper prints marked.", "", *_figures(figures),
+    ]  # fmt: skip
+    lines += ["## Claims one by one", ""]
+    for row in rows:
+        lines += _claim(row, ledger[row["id"]])
+    return "\n".join([*lines, sections]) + "\n"
+
+
+def _table(data: dict[str, Any]) -> str:
+    """Verdicts of all papers, counted."""
+    named = " | ".join(v.replace("_", " ") for v in VERDICTS)
+    lines = [f"| paper | {named} |", "|---" * (len(VERDICTS) + 1) + "|"]
+    for short in PAPERS:
+        found = Counter(r["verdict"] for r in data["claims"] if r["id"] in claims(short))
+        lines.append(f"| [{short}]({short}.md) | {' | '.join(str(found[v]) for v in VERDICTS)} |")
+    lines += ["", f"{len(data['claims'])} claims, judged on {data['date']} with five seeds by "
+              f"`fluidcc validate all` (fluidcc {data['version']})."]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _beyond(data: dict[str, Any]) -> str:
+    """Figures that no paper has."""
+    lines = ["# Beyond the papers", "", (
+        "Figures that the papers do not have, of what their laws do: stability, margins, bounds."
+    ), ""]  # fmt: skip
+    lines += _figures([made for made in data["figures"] if made["paper"] == "beyond"], "##")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(folder: str) -> Iterator[str]:
+    yield from ("| scenario | what it is |", "|---|---|")
+    for name, file in scenarios().items():
+        if name.startswith(f"{folder}/"):
+            title = tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
+            yield f"| `{name}` | {plain(title)} |"
+    yield ""
+
+
+def _all_scenarios(pages: dict[str, str]) -> str:
+    lines = ["# Scenarios", "", (
+        "What `fluidcc list` prints: every bundled scenario by the name that commands and "
+        "`fc.load` take. Each folder has a card that tells where its values come from."
+    ), ""]  # fmt: skip
+    for folder, page in pages.items():
+        lines += [f"## {folder}", "", f"[Its card]({page})", "", *_listed(folder)]
+    lines += ["```{toctree}", ":hidden:", "", *(p[:-3] for p in pages.values() if "/" not in p)]
+    return "\n".join([*lines, "```"]) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """A page for each paper and each peer, and the list of scenarios."""
+    data = kept()
+    found = {f"papers/{s}.md": _paper(s, folder, data) for s, folder in PAPERS.items()}
+    found |= {"papers/counts.md": _table(data), "papers/beyond.md": _beyond(data)}
+    where = {folder: f"../papers/{short}.md" for short, folder in PAPERS.items()}
+    for folder in dict.fromkeys(name.split("/")[0] for name in scenarios()):
+        if folder not in where:
+            title, opening, sections = _card(folder)
+            found[f"scenarios/{folder}.md"] = f"# {title}\n\n{opening}\n\n{sections}\n"
+            where[folder] = f"{folder}.md"
+    found["scenarios/index.md"] = _all_scenarios(where)
+    return found

@@ -1,0 +1,117 @@
+"""The public names by what they are for, and the pages that tell them."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """Names that belong together: a page of the reference."""
+
+    page: str
+    title: str
+    about: str
+    names: tuple[str, ...]
+
+
+GROUPS = (
+    Group(
+        "scenarios", "Load and change",
+        "Scenarios come from files, bundled names or text, and stay as they are: what changes one "
+        "gives a new one. Numbers are SI with packets, text carries units.",
+        ("load", "loads", "dumps", "replace", "paths", "number_at", "citations", "advice",
+         "latex", "Network", "Link", "Flows", "Voice", "ScenarioError", "Fault"),
+    ),
+    Group(
+        "rest", "Rest",
+        "Where a network comes to rest, in which regime, and how its windows spread there.",
+        ("equilibrium", "Equilibrium", "stationary_windows", "StationaryWindows",
+         "stationary_window", "StationaryWindow", "gain_and_loss"),
+    ),
+    Group(
+        "stability", "Stability",
+        "Roots with a certified count, margins, and the same for whole grids.",
+        ("stability", "Stability", "stability_map", "StabilityMap", "linearize"),
+    ),
+    Group(
+        "boundaries", "Boundaries",
+        "Every change of stability along one parameter, and the curves over two.",
+        ("crossings", "Crossings", "boundary", "Boundary"),
+    ),
+    Group(
+        "cycles", "Cycles",
+        "The oscillation that follows where rest is unstable.",
+        ("cycle", "Cycle", "cycles", "Cycles", "relay_cycle", "RelayCycle", "oscillation",
+         "Oscillation"),
+    ),
+    Group(
+        "derivatives", "Derivatives",
+        "Exact derivatives of what rests, of roots, margins, cycles and trajectories.",
+        ("gradient", "Gradient", "sensitivity", "Sensitivity"),
+    ),
+    Group(
+        "simulate", "Simulate the fluid model",
+        "Trajectories of the delay equations, from the initial history of a scenario.",
+        ("simulate", "Trajectory", "fast_cpu"),
+    ),
+    Group(
+        "packets", "Packets, and both side by side",
+        "The same laws, one packet at a time, with intervals over seeds.",
+        ("simulate_packets", "PacketRuns", "compare", "Comparison"),
+    ),
+    Group(
+        "sweeps", "Sweeps",
+        "One verb over a grid: in this process, in many, on a cluster; kept and taken up again.",
+        ("sweep", "Sweep", "SweepData", "sweep_status", "SweepStatus", "SweepStopped", "Progress"),
+    ),
+    Group(
+        "optimise", "Best parameters",
+        "Search under constraints, over the worst of many scenarios.",
+        ("optimize", "Optimum"),
+    ),
+    Group(
+        "bounds", "Published bounds",
+        "Bounds and theorems of the five papers, judged for exact definitions.",
+        ("check_bound", "check_bounds", "BoundReport", "BoundReports"),
+    ),
+    Group(
+        "equations", "Delay equations",
+        "Any delay equation, without a network: solved, and its stability judged.",
+        ("solve_dde", "Solution", "Status", "Uniform", "Located", "MethodOfSteps", "Modes",
+         "Sampled", "DelayEquation", "EquationRest"),
+    ),
+    Group("pictures", "Pictures", "Results drawn in one style.", ("plot",)),
+)  # fmt: skip
+
+BUILT_BY_HAND = frozenset(
+    ("Network", "Link", "Flows", "Voice", "Uniform", "Located", "MethodOfSteps", "Modes",
+     "Sampled", "DelayEquation", "Fault")
+)  # fmt: skip
+"""Classes that users call themselves; all others are results."""
+
+
+def _page(group: Group) -> Iterator[str]:
+    yield from (group.title, "=" * len(group.title), "", group.about, "")
+    yield from (".. currentmodule:: fluidcc", "", ".. autosummary::", "")
+    yield from (f"   {name}" for name in group.names)
+    for name in group.names:
+        if name[0].isupper():
+            yield from ("", f".. autoclass:: {name}", "   :members:")
+        else:
+            yield from ("", f".. autofunction:: {name}")
+
+
+def _index() -> Iterator[str]:
+    yield from ("Functions", "=========", "")
+    yield "Verbs are functions of a network; results say what they are when printed, and have"
+    yield "``to_dict()`` and ``to_dataset()``. All are names of ``fluidcc``, by habit ``fc``."
+    yield from ("Every example here is run by the tests.", "", ".. currentmodule:: fluidcc", "")
+    for group in GROUPS:
+        yield from (f":doc:`{group.page}`", f"   {group.about}", "")
+        yield from ("   " + ", ".join(f"`{name}`" for name in group.names), "")
+    yield from (".. toctree::", "   :hidden:", "", *(f"   {g.page}" for g in GROUPS))
+
+
+def pages() -> dict[str, str]:
+    """The pages of the reference, by file."""
+    found = {f"reference/api/{g.page}.rst": "\n".join(_page(g)) + "\n" for g in GROUPS}
+    return found | {"reference/api/index.rst": "\n".join(_index()) + "\n"}

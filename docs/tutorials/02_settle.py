@@ -1,0 +1,68 @@
+"""
+Where does it settle?
+=====================
+
+What load does to queue, marks and windows, and what an equilibrium is called when a law has come
+to the end of its range.
+"""
+
+# %%
+# A curve over the load
+# ---------------------
+# ``sweep`` applies a verb at every point of a grid. A point that has no answer never ends it.
+
+import fluidcc as fc
+
+net = fc.load("hollot2001/slow")
+curve = fc.sweep(net, {"flow.n": range(40, 401, 40)}, fc.equilibrium)
+picture = fc.plot(curve)
+
+# %%
+# Judge it from the right: as flows are added, each gets a smaller window, a smaller window needs
+# more marks, and RED only marks more when its average queue is longer. So the queue is the price
+# of the load. At some load the marks needed exceed what RED can give:
+
+for point in curve.points:
+    print(point.set["flow.n"], point.status, point.result.message)
+
+# %%
+# The regimes
+# -----------
+# ``interior``
+#     Every law works within its range.
+# ``saturated``
+#     The marks needed exceed a jump of the marking: without ``gentle``, RED jumps from p_max to
+#     dropping everything at max_th, and the average is held there. The queue still has a value,
+#     but what keeps it is a switch, not a slope.
+# ``empty``
+#     Windows are capped and do not fill the link.
+# ``continuum``
+#     A law that rests anywhere within a range, as BLUE does: history decides where.
+# ``none``
+#     Even marking everything leaves more demand than the link has. Losses decide then.
+#
+# ``--json`` and ``to_dict()`` have the status as a word, and a message that says what to do.
+
+# %%
+# What if RED were gentle?
+# ------------------------
+
+gentle = fc.replace(net, {"link.queue.gentle": True, "flow.n": 400})
+print(fc.equilibrium(gentle))
+
+# %%
+# How far windows spread
+# ----------------------
+# The fluid has the mean window. Under random marks windows spread, and the mean of a spread is not
+# the window at which growth and halvings balance. The stationary distribution, one packet at a
+# time, tells by how much:
+
+spread = fc.stationary_windows(net)
+print(spread)
+
+# %%
+picture = fc.plot(spread)
+
+# %%
+# A bias of a few percent is the usual size at windows of more than ten packets. It grows as windows
+# shrink, and it is the first thing to look at where packets disagree with the fluid model.

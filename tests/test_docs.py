@@ -1,0 +1,66 @@
+"""What the documentation keeps and lists is all there is, and no more."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import fluidcc
+from fluidcc.laws.registry import LAWS
+from fluidcc.papers.experiments import PAPERS
+from fluidcc.papers.figure import wanted
+from fluidcc.papers.judging import VERDICTS
+from fluidcc.papers.ledger import claims
+
+DOCS = Path(__file__).parents[1] / "docs"
+KEPT = json.loads((DOCS / "papers" / "verdicts.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """Import a module of the documentation's own extensions."""
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if "_ext" in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_every_claim_of_the_ledger_has_a_kept_verdict():
+    ledger = [name for paper in PAPERS for name in claims(paper)]
+    assert sorted(row["id"] for row in KEPT["claims"]) == sorted(ledger)
+    assert {row["verdict"] for row in KEPT["claims"]} <= set(VERDICTS)
+    assert all(row["why"] for row in KEPT["claims"])
+
+
+def test_every_figure_is_kept_and_small_enough_for_the_web():
+    drawn = [(figure["paper"], figure["figure"]) for figure in KEPT["figures"]]
+    assert sorted(drawn) == sorted((recipe.paper, recipe.number) for recipe in wanted(()))
+    sizes = {f.name: f.stat().st_size for f in (DOCS / "papers" / "figures").iterdir()}
+    assert set(sizes) == {figure["file"] for figure in KEPT["figures"]}
+    assert max(sizes.values()) <= 60_000 and sum(sizes.values()) <= 4_000_000
+
+
+def test_every_public_name_stands_once_in_the_reference_with_an_example(extension):
+    names = [name for group in extension("reference").GROUPS for name in group.names]
+    assert sorted(names) == sorted(dir(fluidcc))
+    bare = {name for name in names if ">>> " not in (getattr(fluidcc, name).__doc__ or "")}
+    assert bare == {"Optimum"}  # seconds to make: that of `optimize` serves both
+
+
+def test_the_pages_on_laws_have_every_law_and_none_without_its_parameters(extension):
+    pages = extension("law_pages").pages()
+    for kind, laws in LAWS.items():
+        page = pages[f"laws/{kind}.md"]
+        assert [f"## `{name}`" in page for name in laws] == [True] * len(laws)
+    assert r"\dot W &= " in pages["laws/window.md"] and "`w_q`" in pages["laws/queue.md"]
+
+
+def test_the_page_on_commands_has_every_command_with_its_options(extension):
+    page = extension("cli_page").pages()["reference/cli.md"]
+    for command in ("equilibrium", "boundary", "sweep", "validate"):
+        assert f"\n## {command}\n" in page
+    assert page.count("`--json`") >= 15
