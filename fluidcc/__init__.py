@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from fluidcc.fluid.solve import solve_dde as solve_dde
     from fluidcc.fluid.status import Status as Status
     from fluidcc.latex import latex as latex
+    from fluidcc.laws.own import load_laws as load_laws
+    from fluidcc.laws.registry import register as register
     from fluidcc.network import Flows as Flows
     from fluidcc.network import Link as Link
     from fluidcc.network import Network as Network
@@ -116,6 +118,8 @@ _MODULES = {
     "fluid.solve": ("solve_dde",),
     "fluid.status": ("Status",),
     "latex": ("latex",),
+    "laws.own": ("load_laws",),
+    "laws.registry": ("register",),
     "network": ("Flows", "Link", "Network"),
     "optimize": ("Optimum", "optimize"),
     "packets.run": ("PacketRuns", "simulate_packets"),

@@ -21,6 +21,7 @@ from fluidcc.cli.flags import (
     Until,
     Warmup,
 )
+from fluidcc.cli.law_files import Commands, TakingLaws
 from fluidcc.cli.optimize import optimize
 from fluidcc.cli.options import (
     Faults,
@@ -38,7 +39,7 @@ from fluidcc.cli.run import advise, deliver, evaluate, progress, told
 from fluidcc.cli.slopes import gradient, sensitivity
 from fluidcc.cli.sweep import sweep
 
-app = typer.Typer(
+app = Commands(
     name="fluidcc",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -360,7 +361,7 @@ def show(
         advise(task.net)
 
 
-@app.command(name="list")
+@app.command("list", cls=TakingLaws)
 def list_(
     what: Annotated[str, typer.Argument(help="scenarios, laws or figures")] = "scenarios",
     json: Json = False,
