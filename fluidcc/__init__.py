@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from fluidcc.analysis.stationary import stationary_window as stationary_window
     from fluidcc.analysis.windows import StationaryWindows as StationaryWindows
     from fluidcc.analysis.windows import stationary_windows as stationary_windows
+    from fluidcc.battery.report import LawReport as LawReport
+    from fluidcc.battery.verb import check_law as check_law
     from fluidcc.bibliography import citations as citations
     from fluidcc.bounds.check import check_bound as check_bound
     from fluidcc.bounds.check import check_bounds as check_bounds
@@ -106,6 +108,8 @@ _MODULES = {
     "analysis.stability": ("Stability", "stability"),
     "analysis.stationary": ("StationaryWindow", "stationary_window"),
     "analysis.windows": ("StationaryWindows", "stationary_windows"),
+    "battery.report": ("LawReport",),
+    "battery.verb": ("check_law",),
     "bibliography": ("citations",),
     "bounds.check": ("check_bound", "check_bounds"),
     "bounds.reports": ("BoundReport", "BoundReports"),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fluidcc.cli.check_law import check_law
 from fluidcc.cli.flags import (
     Changes,
     FastCPU,
@@ -342,6 +343,7 @@ def bounds(
 
 app.command()(figures)
 app.command()(validate)
+app.command()(check_law)
 
 
 @app.command()
