@@ -27,6 +27,9 @@ from fluidcc.laws.registry import LAWS
 SEED = 2026
 """Of the numbers that rules are tried with."""
 
+KEEPERS = ("on_tick", "observe", "on_mark", "on_loss")
+"""Rules that may not take a probability or a share of a state out of [0, 1]."""
+
 _DRAWS = 25
 
 
@@ -103,10 +106,11 @@ def batches(subject: Subject) -> Answer:
     """Rules compile, batch, and have finite slopes also where a signal is 0 or 1."""
     if not subject.cases():
         return None, "no rule is left"
-    return [_batch(case) for case in subject.cases()], "jit and vmap give the law's own numbers"
+    return [batch(case) for case in subject.cases()], "jit and vmap give the law's own numbers"
 
 
-def _batch(case: Case) -> Why:
+def batch(case: Case) -> Why:
+    """One rule compiled and batched gives its own numbers, with finite slopes."""
     rows = [usual_numbers(case, p) for p in (0.0, 1e-9, 0.3, 1.0)]
     slopes, batched = case.batched(np.array(rows))
     for row, slope, result in zip(rows, slopes, batched, strict=True):
@@ -145,7 +149,7 @@ def probabilities(subject: Subject) -> Answer:
     """What is a probability lies in [0, 1], and stays there."""
     said = subject.cases(*judges.PROBABILITIES)
     kept = [
-        case for case in subject.cases("on_tick", "observe", "on_mark", "on_loss")
+        case for case in subject.cases(*KEEPERS)
         if any(s.name in judges.SHARES for s in case.asked.state)
     ]  # fmt: skip
     methods = {id(case) for case in kept}
