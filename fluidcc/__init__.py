@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from fluidcc.analysis.stationary import stationary_window as stationary_window
     from fluidcc.analysis.windows import StationaryWindows as StationaryWindows
     from fluidcc.analysis.windows import stationary_windows as stationary_windows
+    from fluidcc.battery.report import LawReport as LawReport
+    from fluidcc.battery.verb import check_law as check_law
     from fluidcc.bibliography import citations as citations
     from fluidcc.bounds.check import check_bound as check_bound
     from fluidcc.bounds.check import check_bounds as check_bounds
@@ -62,6 +64,8 @@ if TYPE_CHECKING:
     from fluidcc.fluid.solve import solve_dde as solve_dde
     from fluidcc.fluid.status import Status as Status
     from fluidcc.latex import latex as latex
+    from fluidcc.laws.own import load_laws as load_laws
+    from fluidcc.laws.registry import register as register
     from fluidcc.network import Flows as Flows
     from fluidcc.network import Link as Link
     from fluidcc.network import Network as Network
@@ -104,6 +108,8 @@ _MODULES = {
     "analysis.stability": ("Stability", "stability"),
     "analysis.stationary": ("StationaryWindow", "stationary_window"),
     "analysis.windows": ("StationaryWindows", "stationary_windows"),
+    "battery.report": ("LawReport",),
+    "battery.verb": ("check_law",),
     "bibliography": ("citations",),
     "bounds.check": ("check_bound", "check_bounds"),
     "bounds.reports": ("BoundReport", "BoundReports"),
@@ -116,6 +122,8 @@ _MODULES = {
     "fluid.solve": ("solve_dde",),
     "fluid.status": ("Status",),
     "latex": ("latex",),
+    "laws.own": ("load_laws",),
+    "laws.registry": ("register",),
     "network": ("Flows", "Link", "Network"),
     "optimize": ("Optimum", "optimize"),
     "packets.run": ("PacketRuns", "simulate_packets"),

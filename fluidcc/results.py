@@ -57,11 +57,16 @@ def to_json(value: Any) -> str:
 
 
 def provenance(net: "Network | None", command: str) -> dict[str, str]:
-    """What a result file says about its origin: scenario text, command and versions."""
+    """What a result file says about its origin: scenario text, command and versions; where laws
+    of one's own are from.
+    """
+    from fluidcc.laws.own import origins
     from fluidcc.scenario import dumps
 
+    own = "\n".join(map(str, origins(net)))
     return {
         "scenario": "" if net is None else dumps(net),
+        **({"laws": own} if own else {}),
         "command": command,
         "fluidcc": version("fluidcc"),
         "jax": version("jax"),

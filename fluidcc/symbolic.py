@@ -141,26 +141,36 @@ def _event(law: Law, method: str) -> tuple:
     return next(found[method] for kind, found in arguments.items() if isinstance(law, kind))
 
 
+def asked(law: Law, method: str) -> Rule:
+    """The symbols of the rule `method` of a law, without results: the rule is not called.
+
+    Raises TypeError where the law has no such rule.
+    """
+    names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
+    if method not in names:
+        raise TypeError(f"{law.name} has no rule {method!r}; it has {', '.join(names) or 'none'}")
+    bare = with_symbols(law)
+    remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
+    return Rule(
+        state=_flat(state_symbols(bare)) if remembers else (),
+        event=tuple(s for part in _event(law, method) for s in _flat(part)),
+        parameters=tuple(parameter_symbols(law).values()),
+        results=(),
+    )
+
+
 def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
     """The rule `method` of a law as SymPy expressions.
 
     `recovery` is that of the sender, for the rule `lost`. Raises TypeError where the law has no
     such rule.
     """
-    names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
-    if method not in names:
-        raise TypeError(f"{law.name} has no rule {method!r}; it has {', '.join(names) or 'none'}")
-    bare, event = with_symbols(law), _event(law, method)
+    known, bare = asked(law, method), with_symbols(law)
     remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
     state = (state_symbols(bare),) if remembers else ()
     words = (recovery,) if method == "lost" else ()
-    results = getattr(bare, method)(*state, *event, *words)
-    return Rule(
-        state=tuple(s for part in state for s in _flat(part)),
-        event=tuple(s for part in event for s in _flat(part)),
-        parameters=tuple(parameter_symbols(law).values()),
-        results=tuple(sp.sympify(r) for r in _flat(results)),
-    )
+    results = getattr(bare, method)(*state, *_event(law, method), *words)
+    return known._replace(results=tuple(sp.sympify(r) for r in _flat(results)))
 
 
 def _answer(law: AbstractWindowLaw, answer: Callable[[Any, Any, Ack], Num | None]) -> Rule:

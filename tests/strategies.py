@@ -11,6 +11,8 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from fluidcc.battery.cases import variants
+from fluidcc.battery.draws import Among, Decades, Even, Range, Ranges, Whole
 from fluidcc.laws.law import Law
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, infos
@@ -27,6 +29,24 @@ def logarithmic(low: float, high: float) -> st.SearchStrategy[float]:
     """Numbers of [low, high], all decades alike, at least 2 % apart or equal."""
     exponents = st.integers(math.ceil(100 * math.log10(low)), math.floor(100 * math.log10(high)))
     return exponents.map(lambda k: min(max(10 ** (k / 100), low), high))
+
+
+def of_ranges(ranges: Ranges) -> st.SearchStrategy[float]:
+    """Numbers of one of several ranges."""
+    return st.one_of(*map(_of_range, ranges))
+
+
+@functools.cache
+def _of_range(chosen: Range) -> st.SearchStrategy[float]:
+    match chosen:
+        case Among(values):
+            return st.sampled_from(values)
+        case Whole(low, high):
+            return st.integers(low, high).map(float)
+        case Decades(low, high):
+            return logarithmic(low, high)
+        case Even(low, high):
+            return st.floats(low, high)
 
 
 @functools.cache
@@ -54,26 +74,6 @@ def parameters_of(draw: st.DrawFn, law: Law) -> dict[str, float]:
             dataclasses.replace(law, **values)
             return values
     return assume(False) or {}
-
-
-def variants(law: type[Law]) -> list[Any]:
-    """The law as it is by default, with each of its choices made otherwise, and with all so."""
-    default = law()
-    others: dict[str, list[Any]] = {}
-    for name, info in infos(law).items():
-        value = getattr(default, name)
-        if isinstance(value, bool):
-            others[name] = [not value]
-        elif len(info.choices) > 1:
-            others[name] = [c for c in info.choices if c != value]
-        elif isinstance(value, Law):
-            kinds = type(value).__mro__[1].__subclasses__()
-            others[name] = [k() for k in kinds if k is not type(value)]
-    single = [dataclasses.replace(default, **{name: v}) for name, vs in others.items() for v in vs]
-    if len(others) < 2:
-        return [default, *single]
-    every = dataclasses.replace(default, **{name: vs[-1] for name, vs in others.items()})
-    return [default, *single, every]
 
 
 KINDS = ("window", "reaction", "loss", "feedback", "marking", "estimator", "traffic")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fluidcc.cli.check_law import check_law
 from fluidcc.cli.flags import (
     Changes,
     FastCPU,
@@ -23,6 +24,7 @@ from fluidcc.cli.flags import (
     Until,
     Warmup,
 )
+from fluidcc.cli.law_files import Commands, TakingLaws
 from fluidcc.cli.machine import doctor, warm
 from fluidcc.cli.optimize import optimize
 from fluidcc.cli.options import (
@@ -41,7 +43,7 @@ from fluidcc.cli.run import advise, deliver, evaluate, progress, told
 from fluidcc.cli.slopes import gradient, sensitivity
 from fluidcc.cli.sweep import sweep
 
-app = typer.Typer(
+app = Commands(
     name="fluidcc",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -344,6 +346,7 @@ def bounds(
 
 app.command()(figures)
 app.command()(validate)
+app.command()(check_law)
 
 
 @app.command()
@@ -363,7 +366,7 @@ def show(
         advise(task.net)
 
 
-@app.command(name="list")
+@app.command("list", cls=TakingLaws)
 def list_(
     what: Annotated[str, typer.Argument(help="scenarios, laws or figures")] = "scenarios",
     json: Json = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.bounds.check import check_bound
 from fluidcc.fluid.simulate import simulate
+from fluidcc.laws.own import origins
 from fluidcc.machine import processors
 from fluidcc.network import Network
 from fluidcc.packets.entry import entry_points
@@ -120,7 +121,7 @@ class Lab:
 
         Raises what the verb raises.
         """
-        about = {"verb": verb.__name__, "args": args, "scenario": dumps(net), **options}
+        about = {"verb": verb.__name__, "args": args, **_scenario(net), **options}
         return self.store.keep("fluid", about, lambda: verb(net, *args, **options).to_dict())
 
     def _each(self, name: str, verb: Callable[..., Any], **options: Any) -> tuple[Experiment, list]:
@@ -158,6 +159,11 @@ def _first(series: "Dataset") -> dict[str, Any]:
 
 def _about(experiment: Experiment, k: int) -> dict[str, Any]:
     return {
-        "scenario": dumps(experiment.net(k)), "until": experiment.until,
+        **_scenario(experiment.net(k)), "until": experiment.until,
         "warmup": experiment.warmup, "seeds": experiment.seeds, "sample": experiment.sample,
     }  # fmt: skip
+
+
+def _scenario(net: Network) -> dict[str, Any]:
+    """A network as results follow from it: in full, and the text of laws of one's own."""
+    return {"scenario": dumps(net), "laws": origins(net)}

@@ -118,13 +118,13 @@ def tables(net: Network) -> Tables:
 
 
 def laws_of(net: Network) -> Laws:
-    """The registered laws, and those of the network that are not registered."""
+    """The registered laws, and those of the network in place of others of the same name."""
     used: dict[str, dict[str, type[Law]]] = {kind: dict(known) for kind, known in LAWS.items()}
     parts = [("queue", link.queue) for link in net.links]
     for flows in net.flows:
         parts += [(kind, getattr(flows, kind)) for kind in _LAWS_OF_FLOWS]
     for kind, law in parts:
-        used[kind].setdefault(law.name, type(law))
+        used[kind][law.name] = type(law)
     return used
 
 

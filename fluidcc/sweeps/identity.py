@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fluidcc.laws.law import Law
+from fluidcc.laws.own import origins, source_of
 from fluidcc.network import Network
 from fluidcc.scenario.files import dumps
 
@@ -75,33 +74,16 @@ def _plain(name: str, value: Any) -> Any:
 def description(
     net: Network, axes: Mapping[str, tuple], verb: Callable[..., Any], code: str
 ) -> dict[str, Any]:
-    """Scenario, grid, verb with its options, and the code that the results follow from."""
-    laws = jax.tree.leaves(net, is_leaf=lambda part: isinstance(part, Law))
-    beside = {type(law) for law in laws if isinstance(law, Law)} | {_inner(verb)}
+    """Scenario, grid, verb with its options, laws of one's own and the code that the results
+    follow from.
+    """
+    inner = _inner(verb)
+    own = "" if inner.__module__.startswith("fluidcc.") else source_of(inner)
     return {
         "scenario": dumps(net),
         "grid": {path: _plain(path, values) for path, values in axes.items()},
         "verb": name_of(verb),
         "options": options_of(verb),
-        "code": hashlib.sha256("".join([code, *_sources(beside)]).encode()).hexdigest(),
+        "laws": [[Path(origin.name).name, origin.digest] for origin in origins(net)],
+        "code": hashlib.sha256(f"{code}{own}".encode()).hexdigest(),
     }
-
-
-def _sources(things: set[Any]) -> list[str]:
-    """Text of the modules outside of this package that laws and verbs are defined in, or of what
-    was typed: a cell of a notebook.
-    """
-    texts = set()
-    for thing in things:
-        if thing.__module__.startswith("fluidcc."):
-            continue
-        try:
-            file = Path(inspect.getsourcefile(thing) or "")
-            text = (
-                file.read_text("utf-8", "replace") if file.is_file() else inspect.getsource(thing)
-            )
-        except (OSError, TypeError):
-            code = getattr(thing, "__code__", None)  # typed where nothing is remembered
-            text = f"{code.co_code!r}{code.co_consts!r}" if code else ""
-        texts.add(text)
-    return sorted(texts)

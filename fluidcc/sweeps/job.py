@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.folders import fingerprint
+from fluidcc.laws.own import Carried, files
 from fluidcc.network import Network
 from fluidcc.sweeps.grid import Blocks, Grid
 from fluidcc.sweeps.identity import name_of
@@ -41,6 +42,7 @@ class Job:
     it is one of `GRID_VERBS`. `code` is the fingerprint of the package that began the sweep.
     """
 
+    laws: Carried  # first, so that a pickle brings them before the network needs them
     net: Network
     blocks: Blocks
     verb: Callable[..., Any]
@@ -50,7 +52,7 @@ class Job:
     def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
         """The job with the blocks that the verb works on."""
         size = GRID_VERBS.get(name_of(verb), 1)
-        return cls(net, Blocks.of(grid, size), verb, code())
+        return cls(Carried(files()), net, Blocks.of(grid, size), verb, code())
 
     @property
     def grid(self) -> Grid:

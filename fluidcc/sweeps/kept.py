@@ -187,7 +187,7 @@ def check(place: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> N
     """Raise ValueError if a folder has another sweep than is wanted, with what differs."""
     parts = [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
     if parts:
-        words = {"code": "the versions of the code"}
+        words = {"code": "the versions of the code", "laws": "the text of laws of one's own"}
         named = ", ".join(words.get(part, f"the {part}") for part in parts)
         raise ValueError(
             f"folder: '{place}' has another sweep, from which this one differs in "

@@ -2,60 +2,24 @@
 
 Reactions are random: their means are compared within 5 standard errors of a run with a fixed
 seed (chosen once; a right rule fails one seed in two million). Spreading and averaging are not:
-their means are computed exactly.
+their means are computed exactly. What judges is the battery of the package.
 """
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy as sp
-from law_cases import Case
 
-from fluidcc import ops
+from fluidcc.battery import means
 from fluidcc.fluid.rates import queue_law_rate
-from fluidcc.fluid.senders import sender_change, start_sender
-from fluidcc.laws.law import Ack, Arrival, Shares, Signal, Since
+from fluidcc.laws.law import Arrival, Shares
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
+from fluidcc.laws.reaction import PerMark, Refractory
 from fluidcc.laws.registry import LAWS
-from fluidcc.network import Flows, Link
+from fluidcc.network import Link
 
-RTT = 0.25  # s; with windows of powers of two, ACKs come at exact binary fractions of it
-ERRORS = 5
 WINDOW_LAWS = list(LAWS["window"].values())
 SPREADINGS = list(LAWS["spreading"].values())
-
-
-def counts_per_block(reaction, p: float, w: int, blocks: int, seed: int) -> np.ndarray:
-    """(growing ACKs, reactions) in each of many blocks of ACKs under a reaction's own rules.
-
-    The window is held at w and the ACKs are spaced RTT/w. `once_per_rtt` states its mean for
-    blocks of w ACKs, so its window of data ends with the block; the blocks of the others are
-    long enough to hold many reactions.
-    """
-    fixed = isinstance(reaction, OncePerRTT)
-    length = w if fixed else 50 * w
-    growing, ready = Case(reaction, "growing").sympy, Case(reaction, "ready").sympy
-    marks = np.random.default_rng(seed).random((blocks, length)) < p
-    counts, since = np.zeros((blocks, 2)), 10**9
-    for block in range(blocks):
-        reacted = False
-        for marked in marks[block].tolist():
-            since += 1
-            time = Since(since * RTT / w, RTT, 0.0 if fixed and reacted else 1.0)
-            counts[block, 0] += growing(*time, float(marked))[0]
-            if marked and ready(*time)[0]:
-                counts[block, 1] += 1
-                since, reacted = 0, True
-    return counts / length
-
-
-def assert_mean(samples: np.ndarray, expected: float) -> None:
-    error = samples.std(ddof=1) / np.sqrt(len(samples))
-    assert abs(samples.mean() - expected) <= ERRORS * error + 1e-12
-
-
 REACTIONS = [
     kind(growth=growth) if "growth" in infos(kind) else kind()
     for kind in LAWS["reaction"].values()
@@ -63,29 +27,18 @@ REACTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("p", "w"), [(0.02, 16), (0.3, 8)])
+@pytest.mark.parametrize(("p", "w"), means.POINTS)
 @pytest.mark.parametrize("reaction", REACTIONS, ids=str)
 def test_senders_drift_is_the_mean_of_packet_events(reaction, p: float, w: int):
-    blocks = 4000 if isinstance(reaction, OncePerRTT) else 100
-    counts = counts_per_block(reaction, p, w, blocks, seed=20261)
-    shares = reaction.shares(p, float(w))
-    assert_mean(counts[:, 0], float(shares.growing))
-    assert_mean(counts[:, 1], float(shares.heard))
-    pace = 40.0  # ACKs per second, of all the flows' rates
-    one = Ack(1.0, 0.0, RTT, 0.9, p)
+    counts = means.counts_per_block(reaction, p, w)
+    assert means.shares_are_means(reaction, p, w, counts) is None
     for law in (k() for k in WINDOW_LAWS):
-        flows = Flows(law, n=jnp.ones(1), rtt=jnp.array([RTT]), reaction=reaction)
-        signal = Signal(jnp.array([p]), jnp.array([0.0]), jnp.array([0.9]))
-        acks, window = jnp.array([pace]), jnp.array([float(w)])
-        rate = sender_change(
-            flows, start_sender(flows, window), growth=acks * shares.growing, acks=acks,
-            carried=acks, signal=signal, rtt=flows.rtt,
-        ).law  # fmt: skip
-        s = law.start(float(w))
-        own = [float(law.window(change)) for change in (law.on_ack(s, one), law.on_mark(s, one))]
-        grown = ops.slope(lambda k: law.on_ack(s, Ack(0.0, k, RTT, 0.9, p)))  # noqa: B023
-        changes = pace * (counts @ np.array(own)) + float(law.window(grown))
-        assert_mean(changes, float(law.window(rate)[0]))
+        assert means.drift_is_mean(law, reaction, p, w, counts) is None
+
+
+@pytest.mark.parametrize("kind", LAWS["queue"].values(), ids=lambda k: k.name)
+def test_memories_of_queues_follow_their_drift(kind):
+    assert means.memory_follows_its_drift(kind()) is None
 
 
 def test_refractory_mean_is_that_of_a_renewal_process():

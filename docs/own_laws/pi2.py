@@ -1,0 +1,37 @@
+"""PI2: a proportional-integral controller of the queueing delay whose output is squared."""
+
+from typing import NamedTuple
+
+from fluidcc.laws import AbstractQueueLaw, Signal, ops, param
+
+
+class Memory(NamedTuple):
+    """What the queue remembers from tick to tick."""
+
+    p: float  # before it is squared
+    delay: float  # at the last tick [s]
+
+
+class PI2(AbstractQueueLaw):
+    """Marks with the square of p; each tick moves p by the delay and by its growth."""
+
+    name = "pi2"
+    source = "De Schepper, Briscoe and White (2023), RFC 9332, appendix A"
+    symbols = ("p", r"\tau")  # of the memory's numbers, in LaTeX
+    period = "interval"  # the parameter with the time between ticks
+    held = True  # the signal changes at ticks alone
+    target: float = param(0.015, r"\tau_0", unit="s", doc="delay aimed at", within="(0, inf)")
+    alpha: float = param(0.16, r"\alpha", unit="1/s", doc="gain of the delay", within="(0, inf)")
+    beta: float = param(3.2, r"\beta", unit="1/s", doc="gain of its growth", within="(0, inf)")
+    interval: float = param(0.016, "D", unit="s", doc="time between ticks", within="(0, inf)")
+
+    def start(self, average):
+        return Memory(0.0, 0.0)
+
+    def on_tick(self, x, seen):
+        delay = seen.queue / seen.capacity
+        moved = x.p + self.alpha * (delay - self.target) + self.beta * (delay - x.delay)
+        return Memory(ops.clip(moved, 0.0, 1.0) - x.p, delay - x.delay)
+
+    def signal(self, x, seen):
+        return Signal(mark=x.p**2)

@@ -1,0 +1,65 @@
+"""Where in the user's own text an error comes from."""
+
+import dataclasses
+import inspect
+import linecache
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fluidcc.laws.law import Law
+
+_PACKAGE = str(Path(__file__).parents[1])
+_ELSEWHERE = (
+    _PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"),
+    sysconfig.get_path("platlib"), "<",
+)  # fmt: skip
+
+
+def own_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame of text that is neither of this package nor of an installed one."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_ELSEWHERE) or "ipykernel" in frame.filename
+    ]  # fmt: skip
+    return frames[-1] if frames else None
+
+
+def place(error: BaseException) -> str:
+    """The line that an error comes from, with its text; empty where that is not the user's."""
+    frame = own_frame(error)
+    if frame is None:
+        return ""
+    text = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
+    return f"line {frame.lineno}, `{text}`"
+
+
+def line_of_rule(law: Any, method: str) -> str:
+    """The line that a rule begins at; empty for one that this package has."""
+    function = inspect.unwrap(getattr(type(law), method))
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_filename.startswith(_PACKAGE):
+        return ""
+    return f"line {code.co_firstlineno}"
+
+
+def in_words(error: BaseException, law: Law) -> str:
+    """What an error in a rule means to the one who wrote it."""
+    if isinstance(error, dataclasses.FrozenInstanceError):
+        return (
+            f"{error}: a law keeps nothing itself; what it remembers is its state, "
+            "which a rule returns the change of"
+        )
+    if isinstance(error, AttributeError) and (record := _record(error)) is not None:
+        known = ", ".join(record._fields)
+        return f"reads {error.name!r}, but {type(record).__name__} tells {known} alone"
+    if isinstance(error, AttributeError) and isinstance(error.obj, Law):
+        return f"reads {error.name!r}, which {type(error.obj).__name__} has not"
+    if isinstance(error, AttributeError) and isinstance(error.obj, float):
+        return f"reads {error.name!r} of a number: the state is one number, not a record"
+    return f"{type(error).__name__}: {error}"
+
+
+def _record(error: AttributeError) -> Any:
+    return error.obj if isinstance(error.obj, tuple) and hasattr(error.obj, "_fields") else None

@@ -1,0 +1,76 @@
+"""The command `check-law`: laws of one's own through the battery, with a report."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fluidcc.cli.flags import FastCPU, Json
+from fluidcc.cli.options import begin
+from fluidcc.cli.run import SOME_FAILED, progress, told
+from fluidcc.errors import Fault, ScenarioError
+
+if TYPE_CHECKING:
+    from fluidcc.battery.report import LawReport
+
+
+def check_law(
+    file: Annotated[str, typer.Argument(help="Python file with one law or several.")],
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--scenario", metavar="SCENARIO",
+            help="Where the law is tried; ten flows over 10 Mbit/s if not told.",
+        ),
+    ] = None,
+    json: Json = False, fast_cpu: FastCPU = True,
+) -> None:  # fmt: skip
+    """Laws of one's own through every check; exit code 3 where one fails."""
+    with told():
+        begin(fast_cpu)
+        from fluidcc.battery.verb import check_law as verb
+        from fluidcc.laws.own import load_laws, loaded
+        from fluidcc.scenario.files import load
+
+        with loaded([]):  # whatever is added ends with the command
+            laws = load_laws(file)
+            net = None if within is None else load(within)
+            _require_in(net, laws, within)
+            reports = []
+            for law in laws:
+                with progress(law.name) as show:
+                    reports.append(verb(law, scenario=net, progress=show))
+                if not json:
+                    _print(reports[-1])
+        _finish(reports, json)
+
+
+def _require_in(net: Any, laws: Any, name: str | None) -> None:
+    """Raise ScenarioError unless the scenario has one of the laws."""
+    from fluidcc.battery.whole import has
+
+    if net is not None and not any(has(net, law) for law in laws):
+        names = ", ".join(law.name for law in laws)
+        fault = Fault("--scenario", "", f"a scenario with {names} in it", f"'{name}'")
+        raise ScenarioError([fault])
+
+
+def _print(report: "LawReport") -> None:
+    from fluidcc.cli.report import console, table
+
+    out = table(f"{report.law}, a {report.kind} law", "check", "", "why")
+    for column in out.columns:
+        column.justify = "left"
+    for finding in report.findings:
+        out.add_row(finding.check, finding.verdict, finding.why)
+    console().print(out)
+    console().print(report.summary)
+
+
+def _finish(reports: "list[LawReport]", json: bool) -> None:
+    from fluidcc.results import to_json
+
+    if json:
+        sys.stdout.write(to_json({"laws": [report.to_dict() for report in reports]}) + "\n")
+    if any(report.failed for report in reports):
+        raise typer.Exit(SOME_FAILED)

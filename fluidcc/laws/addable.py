@@ -1,0 +1,161 @@
+"""Whether a class can be added to the laws, judged before any of its rules is called."""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from fluidcc.errors import Fault, nearest
+from fluidcc.laws.law import (
+    AbstractEstimator,
+    AbstractFeedback,
+    AbstractLossClosure,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractSpreading,
+    AbstractWindowLaw,
+    Law,
+)
+from fluidcc.laws.parameters import infos
+from fluidcc.laws.registry import LAWS
+from fluidcc.laws.source import AbstractSource
+
+BASES: Mapping[str, type[Law]] = MappingProxyType(
+    {
+        "window": AbstractWindowLaw,
+        "queue": AbstractQueueLaw,
+        "feedback": AbstractFeedback,
+        "reaction": AbstractReaction,
+        "marking": AbstractMarking,
+        "spreading": AbstractSpreading,
+        "estimator": AbstractEstimator,
+    }
+)
+"""Kinds of laws that can be added, with their abstract classes."""
+
+CLOSED: Mapping[type[Law], str] = MappingProxyType(
+    {
+        AbstractLossClosure: (
+            "a loss closure, which cannot be added: it stands for the recovery of the packet "
+            "sender, which is no law, so that nothing would compare the two"
+        ),
+        AbstractSource: (
+            "a kind of traffic, which cannot be added: its rates are formulas beside its draws, "
+            "and nothing would compare the two"
+        ),
+    }
+)
+"""Kinds of laws that cannot be added, and why."""
+
+RECOVERIES = ("reno", "newreno", "sack")
+_TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
+_RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
+_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_WORDS = ("name", "source", "reaction", "recovery")  # that are no parameters
+
+
+def kind_of(law: type[Law]) -> str:
+    """The kind of a law by its abstract base; raises StopIteration for one that has none."""
+    return next(kind for kind, base in BASES.items() if issubclass(law, base))
+
+
+def fault(law: Any, part: str, expected: str, got: str, close: tuple[str, ...] = ()) -> Fault:
+    """A fault of a class, or of a part of it."""
+    return Fault("", f"{law.__qualname__}.{part}" if part else law.__qualname__, expected, got,
+                 close)  # fmt: skip
+
+
+def faults_of(law: Any) -> list[Fault]:
+    """Everything that keeps `law` from being added; empty where nothing does."""
+    bases = ", ".join(base.__name__ for base in BASES.values())
+    if not inspect.isclass(law):
+        return [Fault("", "", f"a class below one of {bases}", repr(law))]
+    if not issubclass(law, tuple(BASES.values())):
+        closed = (why for base, why in CLOSED.items() if issubclass(law, base))
+        return [fault(law, "", f"a class below one of {bases}", next(closed, "another class"))]
+    found = [*_missing(law), *_words(law), *_fields(law)]
+    if not found:
+        try:
+            law()
+        except (TypeError, ValueError) as error:
+            found.append(fault(law, "", "a law that can be made with its defaults", f"{error}"))
+    return found
+
+
+def _missing(law: Any) -> Iterator[Fault]:
+    """Rules and words that every law of the kind has."""
+    kind = kind_of(law)
+    for name in sorted(law.__abstractmethods__):
+        arguments = ", ".join(inspect.signature(getattr(BASES[kind], name)).parameters)
+        told = f"a method {name}({arguments}), which every {kind} law has"
+        yield fault(law, name, told, "none")
+    for name in sorted(law.__abstractclassvars__):
+        yield fault(law, name, f'a line `{name} = "..."` in the class', "none")
+
+
+def _words(law: Any) -> Iterator[Fault]:
+    """Names, and the words by which a window law chooses its sender."""
+    fields = {field.name for field in dataclasses.fields(law)}
+    for name in fields.intersection(_WORDS):
+        yield fault(law, name, f"a plain line `{name} = ...`", "a field, as it has a type")
+    given = [n for n in _WORDS if n not in fields | law.__abstractclassvars__ and hasattr(law, n)]
+    for name in given:
+        word = getattr(law, name)
+        if not isinstance(word, str) or not word:
+            yield fault(law, name, "a text", repr(word))
+        elif name == "name" and not _NAME.match(word):
+            yield fault(law, name, "small letters, digits and _, a letter first", repr(word))
+        elif name in ("reaction", "recovery"):
+            words = {"reaction": tuple(LAWS["reaction"]), "recovery": RECOVERIES}[name]
+            if word not in words:
+                close = nearest(word, words, 1)
+                yield fault(law, name, f"one of {', '.join(words)}", repr(word), close)
+
+
+def _fields(law: Any) -> Iterator[Fault]:
+    """Parameters: each described, with a default in its range, and a name that is free."""
+    kind, described = kind_of(law), infos(law)
+    inherited = {field.name for field in dataclasses.fields(BASES[kind])}
+    for field in dataclasses.fields(law):
+        if field.name in inherited or field.name in _WORDS:
+            continue
+        if field.name in described:
+            yield from _described(law, field, described[field.name])
+        else:
+            shape = "param(default, symbol, unit=..., doc=..., within=...)"
+            expected = f"{shape}, or choice(...) for a word or a yes/no"
+            yield fault(law, field.name, expected, "a field without unit and meaning")
+        if field.name in _taken(kind):
+            free = "a name that nothing else in a scenario's table has"
+            yield fault(law, field.name, free, repr(field.name))
+
+
+def _described(law: Any, field: dataclasses.Field, info: Any) -> Iterator[Fault]:
+    told = {"its meaning in doc=": info.doc}
+    if info.within is not None:
+        told |= {'its unit in unit=, "1" for a pure number': info.unit}
+        told |= {"its symbol for formulas, in LaTeX": info.symbol}
+    for expected, text in told.items():
+        if not text:
+            yield fault(law, field.name, expected, "none")
+    default = field.default
+    if default is dataclasses.MISSING:
+        if field.default_factory is dataclasses.MISSING:
+            yield fault(law, field.name, "a default", "none")
+    elif info.within is None:
+        return
+    elif not isinstance(default, int | float) or isinstance(default, bool):
+        yield fault(law, field.name, "a number by default", repr(default))
+    elif default not in info.within:
+        expected = f"a default in its own range {info.within}"
+        yield fault(law, field.name, expected, repr(default))
+
+
+def _taken(kind: str) -> set[str]:
+    """Names of keys that stand in the same table of a scenario, and are of other laws."""
+    others = [other for other in _TABLE if other != kind] if kind in _TABLE else []
+    taken = {name for other in others for law in LAWS[other].values() for name in infos(law)}
+    return taken | set(_RESERVED)

@@ -1,0 +1,242 @@
+"""Laws of one's own from files: loaded when asked for by name of the file, never by a scenario."""
+
+import ast
+import contextlib
+import dataclasses
+import hashlib
+import inspect
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.laws.addable import BASES, CLOSED, faults_of
+from fluidcc.laws.law import Law
+from fluidcc.laws.registry import own_laws, register, restore
+
+_PREFIX = "law_file_"
+
+
+class LawFile(NamedTuple):
+    """A file with laws as it was read, and the module that it became."""
+
+    path: str
+    text: str
+    module: str
+
+    @property
+    def digest(self) -> str:
+        """Hash of the text (SHA-256, hexadecimal)."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+_files: dict[str, LawFile] = {}  # by module
+
+
+def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
+    """Add every law that a Python file defines; those of the same file read before give way.
+
+    Classes whose names begin with Abstract are left out. The file stands alone: it may import
+    installed packages, but no file beside it.
+
+    Raises
+    ------
+    ScenarioError
+        With every fault of the file and its laws, each with the line. Nothing is added then.
+    """
+    where = os.fspath(path)
+    try:
+        text = Path(where).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _faulty(where, "a Python file with a law", "no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "a file that is no UTF-8 text"
+        raise _faulty(where, "a readable Python file", reason) from None
+    place = hashlib.sha256(str(Path(where).resolve()).encode()).hexdigest()[:12]
+    return _added(LawFile(where, text, f"{_PREFIX}{place}"))
+
+
+def _faulty(where: str, expected: str, got: str) -> ScenarioError:
+    return ScenarioError([Fault(where, "", expected, got)])
+
+
+def _added(file: LawFile) -> tuple[type[Law], ...]:
+    """Run the text of a file and add its laws, all or none."""
+    before, module = own_laws(), _executed(file)
+    laws = _laws_in(file, module)
+    restore([law for law in own_laws() if law.__module__ != file.module])
+    try:
+        for law in laws:
+            register(law)
+    except ScenarioError as error:
+        restore(before)
+        raise ScenarioError(_at(file, fault) for fault in error.faults) from None
+    _files[file.module] = file
+    return laws
+
+
+def _executed(file: LawFile) -> ModuleType:
+    module = ModuleType(file.module)
+    module.__file__ = file.path
+    lines = file.text.splitlines(keepends=True)
+    linecache.cache[file.path] = (len(file.text), None, lines, file.path)
+    former = sys.modules.get(file.module)
+    sys.modules[file.module] = module  # dataclasses and pickles look there
+    try:
+        exec(compile(file.text, file.path, "exec"), module.__dict__)
+    except BaseException as error:
+        if former is None:
+            del sys.modules[file.module]
+        else:
+            sys.modules[file.module] = former
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise _stopped(file, error) from None
+    return module
+
+
+def _stopped(file: LawFile, error: BaseException) -> ScenarioError:
+    """What ended the reading of a file, with the line of it."""
+    if isinstance(error, SyntaxError) and error.filename == file.path:
+        return _faulty(f"{file.path}, line {error.lineno}", "Python", f"{error.msg}")
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file.path]
+    where = f"{file.path}, line {lines[-1]}" if lines else file.path
+    if isinstance(error, ImportError):
+        expected = "imports of installed packages alone (a law file stands by itself)"
+        return _faulty(where, expected, f"{error}")
+    told = f"{type(error).__name__}: {error}"
+    if isinstance(error, TypeError) and "param() missing" in str(error):
+        missing = str(error).partition(": ")[2]
+        return _faulty(where, "param(default, symbol, unit=..., doc=..., within=...)",
+                       f"it without {missing}")  # fmt: skip
+    return _faulty(where, "a file that can be run", told)
+
+
+def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
+    """Classes of laws that the file defines; raises ScenarioError with every fault of theirs."""
+    own = [
+        thing for thing in vars(module).values()
+        if inspect.isclass(thing) and thing.__module__ == file.module
+    ]  # fmt: skip
+    known = (*BASES.values(), *CLOSED)
+    laws = [c for c in own if issubclass(c, known) and not c.__name__.startswith("Abstract")]
+    laws = list(dict.fromkeys(laws))
+    if not laws:
+        bases = ", ".join(base.__name__ for base in BASES.values())
+        names = ", ".join(c.__name__ for c in own) or "no class"
+        raise _faulty(file.path, f"a class below one of {bases}", names)
+    unfit = [fault for law in laws for fault in faults_of(law)]
+    if unfit:
+        raise ScenarioError(_at(file, fault) for fault in unfit)
+    return tuple(laws)
+
+
+def _at(file: LawFile, fault: Fault) -> Fault:
+    """A fault of a class with the line of the file where that part of it stands."""
+    name, _, part = fault.key.partition(".")
+    line = line_of(file.text, name, part)
+    return dataclasses.replace(fault, where=f"{file.path}, line {line}" if line else file.path)
+
+
+def line_of(text: str, name: str, part: str = "") -> int | None:
+    """Line of a class in Python text, or of the field or method `part` of it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for inner in node.body:
+                targets = getattr(inner, "targets", [getattr(inner, "target", inner)])
+                names = [getattr(t, "id", getattr(t, "name", None)) for t in targets]
+                if part and part in names:
+                    return inner.lineno
+            return node.lineno
+    return None
+
+
+@contextlib.contextmanager
+def loaded(paths: Sequence[str | os.PathLike[str]]) -> Iterator[None]:
+    """Laws of these files, as long as the context lasts."""
+    laws, files = own_laws(), dict(_files)
+    try:
+        for path in paths:
+            load_laws(path)
+        yield
+    finally:
+        restore(laws)
+        _files.clear()
+        _files.update(files)
+
+
+def files() -> tuple[LawFile, ...]:
+    """Files whose laws are added, in the order of their paths."""
+    return tuple(sorted(_files.values()))
+
+
+class Carried(NamedTuple):
+    """Files with laws that a pickle brings along: where it is read, these laws are added, in
+    place of those of all other files.
+    """
+
+    files: tuple[LawFile, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _adopted, (self.files,)
+
+
+def _adopted(wanted: tuple[LawFile, ...]) -> Carried:
+    modules = {file.module for file in wanted}
+    for module in set(_files) - modules:
+        del _files[module]
+    restore([law for law in own_laws() if not law.__module__.startswith(_PREFIX)
+             or law.__module__ in modules])  # fmt: skip
+    for file in wanted:
+        if _files.get(file.module) != file:
+            _added(file)
+    return Carried(wanted)
+
+
+class Origin(NamedTuple):
+    """Where laws of one's own are from: a file, or a law that was typed, and the text's hash."""
+
+    name: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, sha256 {self.digest}"
+
+
+def origins(net: Any = None) -> list[Origin]:
+    """Files whose laws are added, and laws of a network that were defined elsewhere."""
+    found = {Origin(file.path, file.digest) for file in _files.values()}
+    for law in _classes(net):
+        if not law.__module__.startswith(("fluidcc.", _PREFIX)):
+            name = f"{law.name} ({law.__module__}.{law.__qualname__})"
+            found.add(Origin(name, hashlib.sha256(source_of(law).encode()).hexdigest()))
+    return sorted(found)
+
+
+def _classes(thing: Any) -> set[type[Law]]:
+    """Classes of the laws in a network, those within laws included."""
+    leaves = jax.tree.leaves(thing, is_leaf=lambda v: v is not thing and isinstance(v, Law))
+    inside = [v for v in leaves if v is not thing and isinstance(v, Law)]
+    own = {type(thing)} if isinstance(thing, Law) else set()
+    return own.union(*map(_classes, inside))
+
+
+def source_of(thing: Any) -> str:
+    """Text of the module that a class or function is defined in, or of what was typed: a cell of
+    a notebook; empty where nothing is known of it.
+    """
+    try:
+        file = Path(inspect.getsourcefile(thing) or "")
+        if file.is_file():
+            return file.read_text("utf-8", "replace")
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        code = getattr(thing, "__code__", None)  # typed where nothing is remembered
+        return f"{code.co_code!r}{code.co_consts!r}" if code else ""
