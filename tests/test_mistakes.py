@@ -118,7 +118,7 @@ OPTIONS = [
     (["sweep", "--status", "--out", "never.nc"], ["expected one with a sweep in it"]),
     (
         ["sweep", "map", SLOW, "--over", "flow.n=1,2", "--out", "s.nc", "--scheduler", "host"],
-        ["an address such as tcp://host:8786, got 'host'"],
+        ["a Dask scheduler, such as tcp://host:8786, got 'host'"],
     ),
 ]
 

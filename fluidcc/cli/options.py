@@ -270,7 +270,6 @@ def check_file(option: str, path: Path, endings: Sequence[str], faults: Faults) 
     """Note an ending that is not among those known, and a file that cannot be written."""
     if path.suffix not in endings:
         faults.add(option, "", f"a file that ends in {', '.join(endings)}", f"'{path}'")
-        return
     if not path.parent.is_dir():
         faults.add(option, "", "a file in a folder that exists", f"'{path}'")
     elif path.is_dir():

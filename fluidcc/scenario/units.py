@@ -86,7 +86,9 @@ def _float(value: float | Fraction, unit: str) -> float:
 
 def _close(text: str, unit: str) -> tuple[str, ...]:
     """What is meant by a number with a comma, or by a bare one in quotes."""
-    pointed = _COMMA.sub(r"\1.\2", text.strip()[:_LONGEST])
+    if len(text) > _LONGEST:
+        return ()
+    pointed = _COMMA.sub(r"\1.\2", text.strip())
     if pointed != text.strip() and pointed.count(".") == 1:
         return (pointed,)
     return (f"{pointed} {unit}",) if _BARE.fullmatch(pointed) and unit in _UNITS else ()

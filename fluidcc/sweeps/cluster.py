@@ -58,7 +58,8 @@ def on_cluster(job: "Job", plan: "Plan", scheduler: str) -> None:
     cloudpickle = extra("cloudpickle", "cluster", what="a sweep on a cluster")
     if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it says so
         raise ValueError(
-            f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}"
+            "scheduler: expected the address of a Dask scheduler, such as tcp://host:8786, got "
+            f"{scheduler!r}"
         )
     sent = cloudpickle.dumps(job)
     with _quiet():

@@ -111,7 +111,7 @@ def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
         (
             ["compare", SLOW, "--until", "5 kB", "--warmup", "-1", "--seeds", "0", "--over", "x"],
             ["--until: expected a number in s", "--warmup: expected a time in [0, inf) s",
-             "--seeds: expected a whole number of at least 1", "--over: expected PATH=VALUE"],
+             "--seeds: expected a whole number of at least 1", "--over: expected PATH=A:B:STEP"],
         ),
         (["compare", SLOW, "--until", "5", "--warmup", "5"], ["a time before --until (5 s)"]),
         (["packets", SLOW, "--until", "5", "--over", "link.delay=1:2"], ["A:B:STEP or v1,v2"]),

@@ -388,7 +388,7 @@ def test_unknown_scenarios_are_told_with_the_nearest(tmp_path):
         load("misra2003/mixd")
     with pytest.raises(ScenarioError, match="did you mean 'hollot2001/slow'"):
         load("slow")
-    with pytest.raises(ScenarioError, match="readable text file"):
+    with pytest.raises(ScenarioError, match="got a folder"):
         load(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
     with pytest.raises(ScenarioError, match=r"no UTF-8 text"):
