@@ -224,7 +224,7 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
 
     A rule whose code is in `known`, to which all are added, comes with the usual choices alone.
     """
-    known = set() if known is None else known
+    known, default = set() if known is None else known, law()
     kind = next(kind for kind in RULES if issubclass(law, kind))
     if kind is AbstractMarking:
         windows: list[Any] = [
@@ -234,7 +234,7 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
         return
     for method in RULES[kind]:
         code = getattr(law, method)
-        choices = [law()] if code in known else variants(law)
+        choices = [default] if code in known else variants(law)
         known.add(code)
         for variant in choices:
             if not isinstance(variant, AbstractLossClosure) or method != "lost":

@@ -81,7 +81,7 @@ def branches(subject: Subject) -> Answer:
 def _tried(cases: list[Case], judge: Callable[[Case, list[float]], Why]) -> Answer:
     """The first fault of each method at numbers drawn from the ranges."""
     if not cases:
-        return None, "the law has no such rule, or it failed above"
+        return None, "no rule of the law is concerned, or it failed above"
     faults: dict[str, str] = {}
     for case in cases:
         for numbers in draws(case, _DRAWS, SEED) if case.method not in faults else ():
@@ -286,7 +286,7 @@ def packets_mean(subject: Subject) -> Answer:
             seen = Arrival(1.0, 0.001, queue, 1250.0)
             faults += [means.chances_meet_the_rate(made, x, seen) for x in made.starts(queue)]
         return faults, "64 packets at a constant queue, and chances of a signal beside its rate"
-    return None, "its rules are held against their means in the packets below"
+    return None, "nothing is drawn at random in its rules, or the packets below show their means"
 
 
 def _sender_means(law: Any) -> Iterator[Why]:

@@ -68,7 +68,7 @@ def network_with(law: type[Law], kind: str) -> Network:
     from fluidcc.scenario.files import loads
 
     net, changes = loads(BASE), {paths_of(kind): law.name}
-    if getattr(law, "loads", False) and kind in ("window", "queue", "feedback"):
+    if getattr(law, "loads", False) or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",
                    "flow.feedback": "load_factor"} | changes  # fmt: skip
     return replace(net, changes, where="the network of the battery")
@@ -154,7 +154,7 @@ class Whole:
         end = min(_FOLDS / abs(pace), _LONGEST)
         rate, status = _rate(self.net, self.rest, end)
         if status is not Status.ok:
-            return [f"the trajectory ended early: {status.value}"], ""
+            return None, f"the trajectory ended early: {status.advice}"
         told = (
             f"from {_AWAY:.0e} beside the rest the distance changes by {rate:+.3g} 1/s, the "
             f"rightmost root says {pace:+.3g}"
