@@ -15,7 +15,7 @@ class HighSpeed(AbstractWindowLaw):
     b_high: float = param(0.1, r"b_h", unit="1", doc="share given up there", within="(0, 0.5)")
 
     def __check_init__(self):
-        super().__check_init__()
+        """Refuse parameters that do not fit together."""
         check_order(self, "w_low", "w_high")
 
     def share(self, w):
@@ -24,9 +24,11 @@ class HighSpeed(AbstractWindowLaw):
         return ops.maximum(0.5 - (0.5 - self.b_high) * x, self.b_high)
 
     def on_ack(self, s, ack):
+        """Change of the window s on clean ACKs of ack.count packets: a(w)/w for each."""
         b = self.share(s)
         gain = 2 * 0.078 * s**0.8 * b / (2 - b)  # a(w): RFC 3649 has p = 0.078/w^1.2
         return ack.count * ops.where(s > self.w_low, gain, 1.0) / s
 
     def on_mark(self, s, ack):
+        """Change of the window on one mark that counts; on a loss the same."""
         return -self.share(s) * s

@@ -26,12 +26,15 @@ class PI2(AbstractQueueLaw):
     interval: float = param(0.016, "D", unit="s", doc="time between ticks", within="(0, inf)")
 
     def start(self, average):
+        """Memory at the start."""
         return Memory(0.0, 0.0)
 
     def on_tick(self, x, seen):
+        """Change of the memory x at a tick."""
         delay = seen.queue / seen.capacity
         moved = x.p + self.alpha * (delay - self.target) + self.beta * (delay - x.delay)
         return Memory(ops.clip(moved, 0.0, 1.0) - x.p, delay - x.delay)
 
     def signal(self, x, seen):
+        """What the queue says to a packet."""
         return Signal(mark=x.p**2)

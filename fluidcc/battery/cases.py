@@ -199,7 +199,7 @@ def _records(law: Any, method: str, numbers: tuple) -> tuple:
     return numbers
 
 
-def variants(law: type[Law]) -> list[Any]:
+def variants(law: Any) -> list[Any]:
     """The law as it is by default, with each of its choices made otherwise, and with all so."""
     default = law()
     others: dict[str, list[Any]] = {}
@@ -210,7 +210,7 @@ def variants(law: type[Law]) -> list[Any]:
         elif len(info.choices) > 1:
             others[name] = [c for c in info.choices if c != value]
         elif isinstance(value, Law):
-            kinds = next(k.values() for k in LAWS.values() if type(value) in k.values())
+            kinds: Any = next(k.values() for k in LAWS.values() if type(value) in k.values())
             others[name] = [k() for k in kinds if k is not type(value)]
     single = [dataclasses.replace(default, **{name: v}) for name, vs in others.items() for v in vs]
     if len(others) < 2:
@@ -219,20 +219,22 @@ def variants(law: type[Law]) -> list[Any]:
     return [default, *single, every]
 
 
-def asked_cases(law: type[Law], known: set[Any] | None = None) -> Iterator[Case]:
+def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
     """Each rule of a law with each of its choices made otherwise; nothing is called.
 
     A rule whose code is in `known`, to which all are added, comes with the usual choices alone.
     """
-    known = set() if known is None else known
+    known, default = set() if known is None else known, law()
     kind = next(kind for kind in RULES if issubclass(law, kind))
     if kind is AbstractMarking:
-        windows = [w for w in LAWS["window"].values() if issubclass(w, AbstractPolynomial)]
+        windows: list[Any] = [
+            w for w in LAWS["window"].values() if issubclass(w, AbstractPolynomial)
+        ]
         yield from (Case(law(), "probability", w()) for w in windows)
         return
     for method in RULES[kind]:
         code = getattr(law, method)
-        choices = [law()] if code in known else variants(law)
+        choices = [default] if code in known else variants(law)
         known.add(code)
         for variant in choices:
             if not isinstance(variant, AbstractLossClosure) or method != "lost":

@@ -40,7 +40,7 @@ def usual_numbers(case: Case, p: float = 0.3) -> Numbers:
 
 
 def _at(case: Case, why: str, line: str = "") -> str:
-    line = line or line_of_rule(case.law if case.window is None else case.law, case.method)
+    line = line or line_of_rule(case.law, case.method)
     return f"{case}{f' ({line})' if line else ''}: {why}"
 
 

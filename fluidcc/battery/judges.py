@@ -4,6 +4,7 @@ They serve the report on one law and the tests of all, whatever draws the number
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +56,7 @@ def engines_agree(case: Case, numbers: Numbers) -> Why:
             return f"{case} at {told(case, numbers)}: {name} says {error}, JAX {_list(by_jax)}"
         if not (np.abs(other - by_jax) <= 1e-12 * np.abs(by_jax) + floor).all():
             return (
-                f"{case} at {told(case, numbers)}: {name} gives {_list(other)}, "
-                f"JAX {_list(by_jax)}"
+                f"{case} at {told(case, numbers)}: {name} gives {_list(other)}, JAX {_list(by_jax)}"
             )
     return None
 
@@ -66,7 +66,8 @@ def derivatives_agree(case: Case, numbers: Numbers) -> Why:
     by_jax = case.jax(numbers)[1].ravel()
     pairs = [(r, s) for r in range(len(case.rule.results)) for s in case.symbols]
     if not np.isfinite(by_jax).all():
-        _, symbol = pairs[int(np.argmin(np.isfinite(by_jax)))]
+        lost = [pairs[k][1] for k in (~np.isfinite(by_jax)).nonzero()[0]]
+        symbol = next((s for s in lost if s in case.used), lost[0])
         return (
             f"{case} at {told(case, numbers)}: the slope in {symbol.name} is not finite, as of "
             "sqrt(x), log(x) or 1/x at x = 0; where() takes slopes of both branches: guard the "
@@ -85,7 +86,7 @@ def derivatives_agree(case: Case, numbers: Numbers) -> Why:
     k = int(np.argmax(wrong))
     return (
         f"{case} at {told(case, numbers)}: the slope in {pairs[k][1].name} is "
-        f"{by_jax[k]:.10g} by JAX, {by_sympy[1, k]:.10g} by SymPy"
+        f"{by_jax[k] + 0.0:.10g} by JAX, {by_sympy[1, k]:.10g} by SymPy"
     )
 
 
@@ -151,15 +152,16 @@ def in_unit_interval(case: Case, numbers: Numbers) -> Why:
 
 def never_raises_the_window(case: Case, numbers: Numbers) -> Why:
     """A mark or a loss does not raise the window."""
-    change = case.answer(*numbers)
+    change: Any = case.answer(*numbers)
     raised = float(case.law.window(change))
     if raised <= 0:
         return None
     size = len(case.asked.state)
-    state = type(change)(*numbers[:size]) if isinstance(change, tuple) else numbers[0]
+    record: Any = type(change)
+    state = record(*numbers[:size]) if isinstance(change, tuple) else numbers[0]
     window = float(case.law.window(state))
-    hint = (
-        "; it seems to return the new window: a rule returns the change, here "
-        f"{raised - window:.6g}" if raised < window else ", so that windows grow without bound"
-    )  # fmt: skip
-    return f"{case} at {told(case, numbers)} raises the window by {raised:.6g}{hint}"
+    return (
+        f"{case} at {told(case, numbers)} raises the window by {raised:.6g}, so that windows grow "
+        "without bound: a decrease is negative, and a rule that computes the new window returns "
+        f"the change, here {raised - window:.6g}"
+    )

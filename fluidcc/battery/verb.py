@@ -12,7 +12,7 @@ from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS, own_laws, register, restore
 from fluidcc.network import Network
 
-_RULES: dict[str, Callable[[Subject], Answer]] = {
+RULES: dict[str, Callable[[Subject], Answer]] = {
     "ranges": checks.ranges,
     "symbols": checks.symbols,
     "results": checks.results,
@@ -86,15 +86,15 @@ def check_law(
 
 
 def _findings(law: type[Law], kind: str, scenario: Any, progress: Any) -> list[Finding]:
-    found, total = [], len(_RULES) + len(_NETWORK)
+    found, total = [], len(RULES) + len(_NETWORK)
 
     def take(name: str, judge: Callable[[Any], Answer], thing: Any) -> None:
-        found.append(_finding(name, judge, thing))
+        found.append(finding(name, judge, thing))
         if progress is not None:
             progress(len(found) / total)
 
     subject = Subject(law)
-    for name, judge in _RULES.items():
+    for name, judge in RULES.items():
         take(name, judge, subject)
     sound = not any(f.verdict == FAILED for f in found if f.check in ("results", "branches"))
     if sound:
@@ -103,11 +103,11 @@ def _findings(law: type[Law], kind: str, scenario: Any, progress: Any) -> list[F
             take(name, judge, whole)
             if found[-1].verdict == FAILED and name in ("scenario", "equilibrium"):
                 break
-    left = list(_NETWORK)[len(found) - len(_RULES) :]
+    left = list(_NETWORK)[len(found) - len(RULES) :]
     return found + [Finding(name, NOT_APPLICABLE, "it needs a check that failed") for name in left]
 
 
-def _finding(name: str, judge: Callable[[Any], Answer], thing: Any) -> Finding:
+def finding(name: str, judge: Callable[[Any], Answer], thing: Any) -> Finding:
     """What one check finds; an error in a rule is a fault of the law."""
     try:
         faults, told = judge(thing)

@@ -6,7 +6,6 @@ What each step finds is told; steps that need an earlier one are left out where 
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,7 +51,8 @@ _FOLDS = 6.0  # e-folds that a trajectory is followed for
 _FROM = 0.3  # of that: when other roots are thought to have died out
 _LONGEST = 60.0  # s
 _WITHIN = 0.4  # relative difference of the rates by trajectory and by root
-_RUN = {"until": 40.0, "warmup": 15.0, "seeds": (1, 2, 3)}
+_WARMUP, _MEASURED = 15.0, 25.0  # s of packets
+_SEEDS = (1, 2, 3)
 _GOODPUT, _QUEUE = 0.1, 1.0  # relative differences of packets from the rest that are none
 
 
@@ -68,7 +68,7 @@ def network_with(law: type[Law], kind: str) -> Network:
     from fluidcc.scenario.files import loads
 
     net, changes = loads(BASE), {paths_of(kind): law.name}
-    if getattr(law, "loads", False) and kind in ("window", "queue", "feedback"):
+    if getattr(law, "loads", False) or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",
                    "flow.feedback": "load_factor"} | changes  # fmt: skip
     return replace(net, changes, where="the network of the battery")
@@ -97,8 +97,13 @@ class Whole:
 
     @functools.cached_property
     def beside(self) -> Comparison:
-        """Packets beside the rest."""
-        return compare(self.net, trajectory=False, **_RUN)
+        """Packets beside the rest, once the slowest root has died out."""
+        root = self.roots.rightmost
+        slow = 0.0 if root is None or root.real >= 0 else _FOLDS / -root.real
+        warmup = min(max(_WARMUP, slow), _LONGEST)
+        return compare(
+            self.net, until=warmup + _MEASURED, warmup=warmup, seeds=_SEEDS, trajectory=False
+        )
 
     def scenario(self) -> Answer:
         """The law comes back from the text of a scenario, with parameters changed."""
@@ -114,8 +119,10 @@ class Whole:
         """The network has an equilibrium."""
         rest = self.rest
         link, told = next(iter(rest.links.values())), f"equilibrium {rest.status}"
-        if rest.status in ("none", "continuum"):
+        if rest.status == "none":
             return [f"{told}: {rest.message}"], ""
+        if rest.status == "continuum":
+            return None, rest.message
         flows = next(iter(rest.flows.values()))
         window = float(np.mean(np.asarray(flows.window)))
         numbers = (float(link.queue), float(link.utilization), window)
@@ -147,7 +154,7 @@ class Whole:
         end = min(_FOLDS / abs(pace), _LONGEST)
         rate, status = _rate(self.net, self.rest, end)
         if status is not Status.ok:
-            return [f"the trajectory ended early: {status.value}"], ""
+            return None, f"the trajectory ended early: {status.advice}"
         told = (
             f"from {_AWAY:.0e} beside the rest the distance changes by {rate:+.3g} 1/s, the "
             f"rightmost root says {pace:+.3g}"

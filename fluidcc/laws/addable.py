@@ -73,7 +73,8 @@ def faults_of(law: Any) -> list[Fault]:
     bases = ", ".join(base.__name__ for base in BASES.values())
     if not inspect.isclass(law):
         return [Fault("", "", f"a class below one of {bases}", repr(law))]
-    if not issubclass(law, tuple(BASES.values())):
+    kinds: tuple[Any, ...] = tuple(BASES.values())
+    if not issubclass(law, kinds):
         closed = (why for base, why in CLOSED.items() if issubclass(law, base))
         return [fault(law, "", f"a class below one of {bases}", next(closed, "another class"))]
     found = [*_missing(law), *_words(law), *_fields(law)]

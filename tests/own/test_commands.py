@@ -1,0 +1,141 @@
+"""Laws of one's own on the command line, with the examples that the pages show."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from faulty_rules import Sound
+
+import fluidcc as fc
+from fluidcc.cli.app import app
+from fluidcc.laws.own import files, loaded
+from fluidcc.laws.registry import own_laws
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
+NAMES = ("highspeed", "pi2")
+
+
+@pytest.fixture
+def here(tmp_path):
+    """The folder of a new user: the examples, and nothing else."""
+    for name in NAMES:
+        for ending in ("py", "toml"):
+            shutil.copy(EXAMPLES / f"{name}.{ending}", tmp_path)
+    return tmp_path
+
+
+def test_every_command_with_a_scenario_takes_law_files():
+    from typer.main import get_command
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    taking = {n for n, c in commands.items() if any(p.name == "law_file" for p in c.params)}
+    assert {n for n, c in commands.items() if any(p.name == "scenario" for p in c.params)} <= taking
+    assert "list" in taking and len(taking) >= 15
+
+
+def test_a_scenario_alone_never_loads_a_law(run, here):
+    mark = here / "ran"
+    (here / "evil.py").write_text(f"open({str(mark)!r}, 'w')")
+    text = (here / "pi2.toml").read_text()
+    (here / "evil.toml").write_text(f'law_file = "evil.py"\n{text.replace("pi2", "evil")}')
+    code, _, err = run("show", "evil.toml", heavy=False)
+    assert code == 2 and "law_file" in err and '"evil"' in err
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_bring_their_laws_for_one_command(run, here, name):
+    words = ("show", f"{name}.toml", "--json")
+    code, out, _ = run(*words, "--law-file", f"{name}.py", heavy=False)
+    assert code == 0
+    tables = json.loads(out)["scenario"]
+    assert name in (tables["links"]["bottleneck"]["queue"]["law"],
+                    next(iter(tables["flows"].values()))["window"]["law"])  # fmt: skip
+    assert own_laws() == []
+    code, _, err = run(*words, heavy=False)
+    assert code == 2 and f'got "{name}"' in err
+    listed = run("list", "laws", "--json", "--law-file", f"{name}.py", heavy=False)[1]
+    assert any(name in laws for laws in json.loads(listed)["laws"].values())
+
+
+def test_latex_and_faulty_files(run, here):
+    code, out, _ = run("show", "pi2.toml", "--latex", "--law-file", "pi2.py", heavy=False)
+    assert code == 0 and r"\tau_{0}" in out
+    (here / "pi2.py").write_text("def")
+    code, _, err = run("show", "pi2.toml", "--law-file", "pi2.py", heavy=False)
+    assert (code, err) == (2, "error: pi2.py, line 1: expected Python, got invalid syntax\n")
+
+
+def test_results_name_the_file(run, here):
+    words = ("packets", "pi2.toml", "--law-file", "pi2.py", "--until", "2", "--seeds", "1")
+    assert run(*words, "--out", "runs.csv")[0] == 0
+    with loaded(["pi2.py"]):
+        (file,) = files()
+    assert f"# laws: pi2.py, sha256 {file.digest}\n" in (here / "runs.csv").read_text()
+
+
+def test_a_sweep_by_two_processes_knows_the_file(run, here):
+    words = ("sweep", "equilibrium", "pi2.toml", "--law-file", "pi2.py", "--out", "grid.nc")
+    grid = ("--over", "link.queue.target=10 ms,15 ms,20 ms", "--over", "flow.n=5,10")
+    code, out, err = run(*words, *grid, "--workers", "2")
+    assert (code, out, err) == (0, "6 points, 0 failed: grid.nc\n", "")
+    with xr.open_dataset(here / "grid.nc", engine="h5netcdf") as data:
+        queue = data["queue"].sel(link="bottleneck").values
+        assert data.attrs["laws"].startswith("pi2.py, sha256 ")
+    assert queue.ravel() == pytest.approx([12.5, 12.5, 18.75, 18.75, 25.0, 25.0])  # C times delay
+    (here / "pi2.py").write_text((here / "pi2.py").read_text() + "\n# another text\n")
+    code, _, err = run(*words, *grid, "--workers", "2")
+    assert code == 2 and "differs in the text of laws of one's own" in err
+
+
+def test_a_cluster_knows_the_file(here):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as own,
+        loaded([here / "pi2.py"]),
+    ):
+        net = fc.load(here / "pi2.toml")
+        (here / "pi2.py").unlink()  # workers need no file
+        over, address = {"link.queue.target": [0.01, 0.02]}, own.scheduler_address
+        found = fc.sweep(net, over, fc.equilibrium, scheduler=address).to_dataset()
+    assert found["queue"].values.ravel() == pytest.approx([12.5, 25.0])
+
+
+def test_a_faulty_law_is_told_by_the_command(run, here):
+    text = (here / "pi2.py").read_text()
+    (here / "pi2.py").write_text(text.replace("delay = seen.queue", "delay = seen.que"))
+    code, out, _ = run("check-law", "pi2.py", "--json")
+    (report,) = json.loads(out)["laws"]
+    verdicts = {check["check"]: check for check in report["checks"]}
+    assert code == 3 and not report["sound"] and report["law"] == "pi2"
+    assert verdicts["results"]["verdict"] == "failed"
+    assert (
+        "`delay = seen.que / seen.capacity`): reads 'que', but Arrival tells count, elapsed"
+        in (verdicts["results"]["why"])
+    )
+    assert verdicts["packets"]["verdict"] == "not applicable"
+
+
+def test_a_scenario_for_the_battery_must_have_the_law(run, here):
+    words = ("check-law", "pi2.py", "--scenario", "hollot2001/slow")
+    code, _, err = run(*words)
+    assert code == 2 and "--scenario: expected a scenario with pi2 in it, got 'hollot" in err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_pass_the_battery(run, here, name):
+    code, out, err = run("check-law", f"{name}.py", "--scenario", f"{name}.toml", "--json")
+    (report,) = json.loads(out)["laws"]
+    failed = [check for check in report["checks"] if check["verdict"] == "failed"]
+    assert (code, failed, err) == (0, [], "")
+    done = {check["check"] for check in report["checks"] if check["verdict"] == "ok"}
+    assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= done
+
+
+def test_the_report_has_a_line_for_each_check():
+    report = fc.check_law(Sound)
+    lines = repr(report).splitlines()
+    assert len(lines) == len(report.findings) + 1 and not report.failed
+    assert lines[-1] == report.summary and " 0 failed, " in lines[-1]

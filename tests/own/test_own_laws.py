@@ -1,0 +1,205 @@
+"""Laws of one's own: registered, loaded from files, refused with the line of the fault."""
+
+import pickle
+
+import numpy as np
+import pytest
+from faulty_rules import AbstractSound
+
+import fluidcc as fc
+from fluidcc.laws import AbstractQueueLaw, AbstractWindowLaw, Signal, param
+from fluidcc.laws.law import AbstractLossClosure
+from fluidcc.laws.own import Carried, files, loaded, origins
+from fluidcc.laws.registry import LAWS, own_laws, restore
+from fluidcc.results import provenance
+from fluidcc.sweeps.identity import description
+
+SLOW = "hollot2001/slow"
+HEAD = """\
+from fluidcc.laws import AbstractWindowLaw, param
+
+
+class Mild(AbstractWindowLaw):
+    name = "mild"
+    source = "a test"
+    reaction = "once_per_rtt"
+    recovery = "newreno"
+    b: float = param(0.25, "b", unit="1", doc="share given up", within="(0, 1)")
+
+    def on_ack(self, s, ack):
+        return ack.count / s
+
+    def on_mark(self, s, ack):
+        return -self.b * s
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays():
+    before = own_laws()
+    with loaded([]):
+        yield
+    assert own_laws() == before
+
+
+def law(**words):
+    """A class as a cell of a notebook would define it."""
+    space = {"name": "mine", "__qualname__": "Mine", "__module__": "__main__", **words}
+    return type(AbstractSound)("Mine", (AbstractSound,), space)
+
+
+def test_a_registered_law_is_everywhere_by_its_name():
+    mine = fc.register(law())
+    assert LAWS["window"]["mine"] is mine
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "mine", "flow.window.b": 0.25})
+    assert type(net.flows[0].window) is mine
+    assert fc.loads(fc.dumps(net)) == net
+    assert fc.number_at(net, "flow.window.b") == 0.25
+    with pytest.raises(fc.ScenarioError, match="did you mean 'mine'"):
+        fc.replace(fc.load(SLOW), {"flow.window.law": "mina"})
+    with pytest.raises(fc.ScenarioError, match=r"window\.b: expected a value in \(0, 1\)"):
+        fc.replace(net, {"flow.window.b": 2.0})
+
+
+def test_a_class_defined_again_takes_the_place_and_networks_keep_theirs():
+    first = fc.register(law())
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "mine"})
+    second = fc.register(law())
+    assert LAWS["window"]["mine"] is second
+    assert type(fc.replace(net, {"flow.n": 20}).flows[0].window) is first
+
+
+def register_other():
+    fc.register(law())
+    fc.register(law(__module__="elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: fc.register(law(name="reno")), "got 'reno', which is Reno of fluidcc"),
+        (register_other, "got 'mine', which is Mine of __main__"),
+        (lambda: fc.register(law(name="No Name")), "expected small letters"),
+        (lambda: fc.register(law(reaction="oncee_per_rtt")), "did you mean 'once_per_rtt'"),
+        (lambda: fc.register(law(recovery="cubic")), "expected one of reno, newreno, sack"),
+        (lambda: fc.register(law(source="")), r"Mine\.source: expected a text, got ''"),
+        (lambda: fc.register(law()()), "expected a class below one of"),
+        (lambda: fc.register(int), "got another class"),
+        (lambda: fc.register(AbstractSound), r"AbstractSound\.name: expected a line `name"),
+        (lambda: fc.register(AbstractLossClosure), "a loss closure, which cannot be added"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_added_is_told(make, says):
+    with pytest.raises(fc.ScenarioError, match=says):
+        make()
+
+
+def test_every_fault_of_a_class_is_told_at_once():
+    class Many(AbstractWindowLaw):
+        name: str = "many"
+        source = "a test"
+        reaction = "per_mark"
+        a: float = 1.0
+        c: float = param(2.0, "", unit="", doc="", within="(0, 1)")
+        growth: float = param(1.0, "g", unit="1", doc="a name that reactions have", within="(0, 2)")
+
+        def on_ack(self, s, ack):
+            return ack.count / s
+
+    with pytest.raises(fc.ScenarioError) as told:
+        fc.register(Many)
+    for text in (
+        "Many.on_mark: expected a method on_mark(self, s, ack), which every window law has, got",
+        "Many.recovery: expected a line", "Many.name: expected a plain line `name = ...`, got a",
+        "Many.a: expected param(default, symbol, unit=", "Many.c: expected its unit in unit=",
+        "Many.c: expected its symbol", "Many.c: expected its meaning in doc=",
+        "Many.c: expected a default in its own range (0, 1), got 2.0",
+        "Many.growth: expected a name that nothing else",
+    ):  # fmt: skip
+        assert text in str(told.value).replace(f"{Many.__qualname__[:-4]}", "")
+
+
+def test_a_file_brings_its_laws_as_long_as_wanted(tmp_path):
+    file = tmp_path / "mild.py"
+    file.write_text(HEAD)
+    with loaded([file]):
+        assert [c.name for c in own_laws()] == ["mild"] and len(files()) == 1
+        net = fc.replace(fc.load(SLOW), {"flow.window.law": "mild"})
+        assert fc.loads(fc.dumps(net)) == net
+        (origin,) = origins(net)
+        assert provenance(net, "")["laws"] == f"{file}, sha256 {origin.digest}"
+        known = description(net, {}, fc.equilibrium, "")
+        assert known["laws"] == [["mild.py", origin.digest]]
+        file.write_text(HEAD.replace("0.25", "0.5"))
+        fc.load_laws(file)  # the same file, changed: takes the place of what it said
+        assert fc.replace(net, {"flow.n": 50}).flows[0].window.b == 0.25
+        again = fc.replace(fc.load(SLOW), {"flow.window.law": "mild"})
+        assert again.flows[0].window.b == 0.5
+        assert description(again, {}, fc.equilibrium, "")["laws"] != known["laws"]
+    assert own_laws() == [] and files() == ()
+    assert "laws" not in provenance(fc.load(SLOW), "")
+
+
+def test_a_pickle_brings_the_files_of_its_laws(tmp_path):
+    file = tmp_path / "mild.py"
+    file.write_text(HEAD)
+    with loaded([file]):
+        sent = pickle.dumps((Carried(files()), LAWS["window"]["mild"]()))
+    file.unlink()  # what was read counts, not what is there by now
+    assert own_laws() == []
+    _, there = pickle.loads(sent)
+    assert there.b == 0.25 and LAWS["window"]["mild"] is type(there)
+    restore([])
+
+
+FILES = {
+    "law = (": ("line 1: expected Python, got '(' was never closed",),
+    "import a_module_that_is_not_there": ("line 1: expected imports of installed packages alone",),
+    "x = 1 / 0": ("line 1: expected a file that can be run, got ZeroDivisionError",),
+    "class Plain:\n    pass\n": ("expected a class below one of AbstractWindowLaw", "got Plain"),
+    HEAD.replace(', unit="1"', ""): ("line 9: expected param(default, symbol, unit=",
+                                     "got it without 'unit'"),
+    HEAD.replace('"1"', '""'): ('line 9: Mild.b: expected its unit in unit=, "1" for',),
+    HEAD.replace("on_mark", "on_mork"): ("line 4: Mild.on_mark: expected a method on_mark(self",),
+    HEAD.replace('"mild"', '"reno"'): ("line 5: Mild.name: expected a name that no other window",),
+    HEAD.replace("0.25", "1.25"): ("line 9: Mild.b: expected a default in its own range (0, 1)",),
+    HEAD.replace("(0, 1)", "0 to 1"): ("line 9: expected a file that can be run", "an interval"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
+def test_faults_of_files_are_told_with_their_line(tmp_path, text):
+    file = tmp_path / "faulty.py"
+    file.write_text(text)
+    with pytest.raises(fc.ScenarioError) as told:
+        fc.load_laws(file)
+    assert str(told.value).startswith(str(file))
+    for words in FILES[text]:
+        assert words in str(told.value)
+    assert own_laws() == []
+
+
+def test_a_file_that_is_not_there_is_told():
+    with pytest.raises(fc.ScenarioError, match="expected a Python file with a law, got no such"):
+        fc.load_laws("nowhere.py")
+
+
+def test_two_definitions_of_one_name_are_two_laws_in_packets():
+    """What is compiled goes by the rules, not by the name."""
+
+    def runs(b):
+        class Mine(AbstractQueueLaw):
+            name = "mine"
+            source = "a test"
+
+            def signal(self, x, seen):
+                return Signal(mark=0.0 * seen.queue + b)
+
+        Mine.__module__, Mine.__qualname__ = "__main__", "Mine"
+        fc.register(Mine)
+        net = fc.replace(fc.load(SLOW), {"link.queue.law": "mine"})
+        return fc.simulate_packets(net, until=10.0, warmup=5.0, seeds=[1]).to_dict()["runs"][0]
+
+    few, many = (runs(b)["links"]["bottleneck"]["mark_fraction"] for b in (0.001, 0.1))
+    assert few < 0.005 and many == pytest.approx(0.1, abs=0.01)
+    assert np.isfinite(few)
