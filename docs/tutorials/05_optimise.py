@@ -7,14 +7,25 @@ packets confirm it.
 """
 
 # %%
-# A goal and a constraint
-# -----------------------
+# One gain by hand
+# ----------------
 # The proportional-integral controller of Hollot et al. has two gains. A high gain crossover is a
-# fast reaction; sixty degrees of phase margin are the usual caution.
+# fast reaction; sixty degrees of phase margin are the usual caution. One wants the first and pays
+# with the second:
+
+import numpy as np
 
 import fluidcc as fc
 
 net = fc.load("hollot2001/pi")
+curve = fc.sweep(net, {"link.queue.k_pi": np.geomspace(1e-6, 3e-5, 9)}, fc.stability)
+picture = fc.plot(curve)
+
+# %%
+# A goal and a constraint
+# -----------------------
+# Both gains at once, and the point where the constraint begins to bind:
+
 best = fc.optimize(
     net,
     {"link.queue.k_pi": (1e-6, 1e-4), "link.queue.z": (0.1, 2.0)},

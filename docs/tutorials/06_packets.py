@@ -36,8 +36,8 @@ for reason in both.outside:
 # %%
 # Where the fluid model says so itself
 # ------------------------------------
-# The largest of these is usually the smallest window. At two packets a halving is a step of whole
-# packets, and losses become timeouts. More flows on the same link:
+# Small windows are behind most of it. At two packets a halving is a step of whole packets, and
+# losses become timeouts. Six times as many flows on the same link:
 
 crowded = fc.replace(net, {"flows.mod.n": 60, "flows.newreno.n": 60})
 small = fc.compare(crowded, until=60, warmup=20, seeds=range(1, 5), trajectory=False)

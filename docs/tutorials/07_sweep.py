@@ -74,8 +74,9 @@ print(data["queue"].sel(link="bottleneck"))
 # %%
 # The numbers are the same to the last bit as those of a sweep that was never interrupted:
 
-plain = fc.sweep(net, over, fc.equilibrium).to_dataset()
-print(np.array_equal(plain["queue"], data["queue"]))
+plain = fc.sweep(net, over, fc.equilibrium)
+print(np.array_equal(plain.to_dataset()["queue"], data["queue"]))
+picture = fc.plot(plain)
 
 # %%
 # On a cluster
