@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fluidcc.network import Network
     from fluidcc.sweep import Sweep
+    from fluidcc.tables.blocks import Block
 
 WRONG_USE = 2
 SOME_FAILED = 3
@@ -88,7 +89,7 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
     result
         A verb's result, or a sweep of them where there is a grid.
     view
-        Name of the function of `cli.report` (of `summary` for a sweep) that shows it.
+        Name of the function of `tables.views` (of `summary` for a sweep) that shows it.
     listed
         Whether the JSON is a list of points even where there is but one.
     told
@@ -102,7 +103,9 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
         whole = {"points": points} if task.axes or listed else result.to_dict()
         sys.stdout.write(results.to_json(whole) + "\n")
     else:
-        _print(task, points, view, told)
+        from fluidcc.cli import report
+
+        report.printed(_blocks(task, points, view, told), report.console())
     if task.net is not None:
         advise(task.net, points)
     failures = _failures(task, result)
@@ -124,16 +127,17 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
             typer.echo(f"note: {line}", err=True)
 
 
-def _print(task: Task, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]) -> None:
-    from fluidcc.cli import headlines, report
-
+def _blocks(
+    task: Task, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]
+) -> "list[Block]":
+    """What is told of the result, as lines and tables."""
     if task.axes:
-        lines = headlines.sweep(points, list(task.axes), view)
-    else:
-        lines = getattr(report, view)(points[0], **told)
-    console = report.console()
-    for line in lines:
-        console.print(line)
+        from fluidcc.tables import grids
+
+        return [grids.sweep(points, list(task.axes), view)]
+    from fluidcc.tables import views
+
+    return getattr(views, view)(points[0], **told)
 
 
 def _save(task: Task, result: Any) -> None:
