@@ -160,10 +160,12 @@ def comparison(result: Result) -> dict[str, Quantity]:
 SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
     "Equilibrium": equilibrium,
     "Stability": stability,
+    "MapPoint": stability_map,
     "Boundary": boundary,
     "Crossings": crossings,
     "Cycle": cycle,
     "Cycles": cycles,
+    "Gradient": gradient,
     "Sensitivity": sensitivity,
     "StationaryWindows": windows,
     "Trajectory": simulation,

@@ -105,12 +105,12 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
     else:
         from fluidcc.cli import report
 
-        report.printed(_blocks(task, points, view, told), report.console())
+        report.printed(_blocks(task, result, points, view, told), report.console())
     if task.net is not None:
         advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
-        _save(task, result)
+        _save(task, result, lambda: _blocks(task, result, points, view, told))
     for line in failures:
         typer.echo(line, err=True)
     if failures:
@@ -128,27 +128,32 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
 
 
 def _blocks(
-    task: Task, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]
+    task: Task, result: Any, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]
 ) -> "list[Block]":
     """What is told of the result, as lines and tables."""
     if task.axes:
+        from fluidcc import summary
         from fluidcc.tables import grids
 
-        return [grids.sweep(points, list(task.axes), view)]
+        return [grids.sweep(points, result.units, getattr(summary, view))]
     from fluidcc.tables import views
 
     return getattr(views, view)(points[0], **told)
 
 
-def _save(task: Task, result: Any) -> None:
-    """The files of ``--out`` and ``--plot``."""
+def _save(task: Task, result: Any, blocks: "Callable[[], list[Block]]") -> None:
+    """The files of ``--out`` and ``--plot``; `blocks` gives what is told of the result."""
     if task.out is not None:
         from fluidcc import results
+        from fluidcc.tables import tex
 
         rows = list(task.axes) if task.axes else list(results.ROWS)
         origin = results.provenance(task.net, command_line())
         with written("--out", task.out):
-            results.write(_dataset(result, task.out), task.out, rows, origin)
+            if task.out.suffix == ".tex":
+                tex.write(blocks(), task.out, origin)
+            else:
+                results.write(_dataset(result, task.out), task.out, rows, origin)
     if task.plot is not None:
         from fluidcc.plot import save
 

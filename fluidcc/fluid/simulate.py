@@ -25,6 +25,7 @@ from fluidcc.fluid.service import varies, with_service
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Ack
 from fluidcc.network import Link, Network
+from fluidcc.shown import Shown
 
 _POINTS = 1001
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
@@ -64,7 +65,7 @@ class FlowsRun:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Shown):
     """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended."""
 
     time: Floats

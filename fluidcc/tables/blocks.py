@@ -72,11 +72,12 @@ class Column(NamedTuple):
 
 @dataclasses.dataclass
 class Table:
-    """A table: all columns but the first are for numbers."""
+    """A table: all columns but the first are for numbers; `hidden` rows are left out at its end."""
 
     title: str
     columns: tuple[Column, ...]
     rows: list[tuple[Cell, ...]] = dataclasses.field(default_factory=list)
+    hidden: int = 0
 
     def add_row(self, *cells: Cell) -> None:
         """Add a line; raises ValueError unless there is a cell for each column."""

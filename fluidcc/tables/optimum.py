@@ -38,7 +38,7 @@ def optimum(result: Mapping[str, Any]) -> list[Block]:
     out += [_constraints(result["constraints"])] if result["constraints"] else []
     out += [_held(result["active"])] if result["active"] else []
     out += [_starts(result["starts"], list(result["values"]))] if result["starts"] else []
-    out += _curve(result["tradeoff"]) if result["tradeoff"] else []
+    out += tradeoff(result["tradeoff"]) if result["tradeoff"] else []
     return [*out, *(line for found in result["verification"] for line in _verification(found))]
 
 
@@ -75,12 +75,10 @@ def _starts(starts: list[Mapping[str, Any]], paths: list[str]) -> Table:
     return out
 
 
-def _curve(curve: Mapping[str, Any]) -> list[Block]:
+def tradeoff(curve: Mapping[str, Any]) -> list[Block]:
+    """The best goal for every level of another quantity."""
     paths = list(curve["levels"][0]["values"])
-    names = (
-        f"{curve['quantity']} [{curve['quantity_unit']}]",
-        f"{curve['goal']} [{curve['unit']}]",
-    )
+    names = ((curve["quantity"], curve["quantity_unit"]), (curve["goal"], curve["unit"]))
     out = table("Trade-off", *names, *paths, "status")
     for level in curve["levels"]:
         ends = (Number(level["values"][path]) for path in paths)

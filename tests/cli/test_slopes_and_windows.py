@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fluidcc import summary
 from fluidcc.tables import blocks, grids
 
 IDLE = (
@@ -53,7 +54,7 @@ def test_groups_that_come_and_go_keep_their_columns():
         groups = {name: {"p": 0.1, "time_mean": 5.0, "bias": b} for name, b in biases.items()}
         return {"set": {"x": 1}, "status": "ok" if groups else "none", "groups": groups}
 
-    table = grids.sweep([point(), point(new=0.25), point(old=0.5)], ["x"], "windows")
+    table = grids.sweep([point(), point(new=0.25), point(old=0.5)], {"x": "1"}, summary.windows)
     columns = {
         column.heading: [blocks.text(row[k]) for row in table.rows]
         for k, column in enumerate(table.columns)
