@@ -55,14 +55,21 @@ class Word(NamedTuple):
     good: bool | None
 
 
-Cell = str | Number | Quantity | Span | Difference | Word
+class Path(NamedTuple):
+    """A parameter by its path."""
+
+    path: str
+
+
+Cell = str | Number | Quantity | Span | Difference | Word | Path
 
 
 class Column(NamedTuple):
-    """The heading of a column: a name and the unit of its numbers."""
+    """The heading of a column: a name and the unit of its numbers; a parameter's is its path."""
 
     name: str
     unit: str = "1"
+    parameter: bool = False
 
     @property
     def heading(self) -> str:
@@ -89,9 +96,14 @@ class Table:
 Block = Line | Table
 
 
-def table(title: str, *columns: str | tuple[str, str]) -> Table:
+def table(title: str, *columns: str | tuple[str, str] | Column) -> Table:
     """An empty table with these columns: names, or names with units."""
     return Table(title, tuple(Column(c) if isinstance(c, str) else Column(*c) for c in columns))
+
+
+def parameter(path: str, unit: str = "1") -> Column:
+    """The column of a parameter."""
+    return Column(path, unit, parameter=True)
 
 
 def verdict(good: bool | None, text: str) -> Line:
@@ -132,6 +144,6 @@ def text(cell: Cell) -> str:
             return low if low == high else f"{low} … {high}"
         case Difference(value):
             return DASH if value is None else f"{100 * value:+.2f} %"
-        case Word(words, _):
+        case Word(words, _) | Path(words):
             return words
     return cell

@@ -9,6 +9,7 @@ from fluidcc.tables.blocks import (
     Line,
     Number,
     number,
+    parameter,
     quantity,
     span,
     table,
@@ -77,7 +78,8 @@ def cycles(result: Mapping[str, Any], path: str, unit: str) -> list[Block]:
         frequency = quantity(branch["frequency"], "rad/s")
         found = table(
             f"From the Hopf point at {number(branch['hopf'], 8)}, {frequency}",
-            (path, unit), ("period", "s"), *((f"{name}: queue", "packet") for name in links),
+            parameter(path, unit), ("period", "s"),
+            *((f"{name}: queue", "packet") for name in links),
             "largest multiplier", "", "found as",
         )  # fmt: skip
         for point in points:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.results import columns
-from fluidcc.tables.blocks import DASH, Cell, Number, Quantity, Table, table
+from fluidcc.tables.blocks import DASH, Cell, Column, Number, Quantity, Table, parameter, table
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -34,7 +34,7 @@ def sweep(
     names = list(dict.fromkeys(name for line in lines if line is not None for name in line))
     names = names or ["status"]
     count = len(points) if total is None else total
-    out = table(f"{count} points", *axes.items(), *names)
+    out = table(f"{count} points", *(parameter(*axis) for axis in axes.items()), *names)
     out.hidden = count - len(points)
     for point, line in zip(points, lines, strict=True):
         values = [Number(point["set"][a]) for a in axes]
@@ -56,7 +56,7 @@ def dataset(data: "Dataset", axes: Sequence[str], rows: int | None = None) -> Ta
         if name in axes or (name not in _TOLD and _few(variable, axes))
     ]  # fmt: skip
     found = columns(data[[*few]].isel(_first(data, axes, wanted)), list(axes))
-    out = table(f"{total} points", *((name, unit) for name, unit, _ in found))
+    out = table(f"{total} points", *(Column(name, unit, name in axes) for name, unit, _ in found))
     out.hidden = total - wanted
     for row in zip(*(values[:wanted] for _, _, values in found), strict=True):
         out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))

@@ -7,9 +7,11 @@ from fluidcc.tables.blocks import (
     Block,
     Line,
     Number,
+    Path,
     Quantity,
     Table,
     number,
+    parameter,
     quantity,
     table,
     verdict,
@@ -32,7 +34,7 @@ def optimum(result: Mapping[str, Any]) -> list[Block]:
         out.append(Line(f"as given: {given}{missed}"))
     found = table("Parameters", "path", "value", "unit")
     for path, value in result["values"].items():
-        found.add_row(path, Number(value, 8), result["units"][path])
+        found.add_row(Path(path), Number(value, 8), result["units"][path])
     out.append(found)
     out += [Line(f"worst scenario: {_place(worst)}") for worst in result["worst"]]
     out += [_constraints(result["constraints"])] if result["constraints"] else []
@@ -67,7 +69,7 @@ def _place(values: Mapping[str, Any]) -> str:
 
 
 def _starts(starts: list[Mapping[str, Any]], paths: list[str]) -> Table:
-    out = table("Starts", "start", "points", *paths, "goal", "constraints")
+    out = table("Starts", "start", "points", *map(parameter, paths), "goal", "constraints")
     for k, start in enumerate(starts, start=1):
         ends = (Number(start["end"][path]) for path in paths)
         met = "met" if start["feasible"] else "missed"
@@ -79,7 +81,7 @@ def tradeoff(curve: Mapping[str, Any]) -> list[Block]:
     """The best goal for every level of another quantity."""
     paths = list(curve["levels"][0]["values"])
     names = ((curve["quantity"], curve["quantity_unit"]), (curve["goal"], curve["unit"]))
-    out = table("Trade-off", *names, *paths, "status")
+    out = table("Trade-off", *names, *map(parameter, paths), "status")
     for level in curve["levels"]:
         ends = (Number(level["values"][path]) for path in paths)
         numbers = (Number(level["quantity"]), Number(level["objective"]), *ends)

@@ -11,6 +11,7 @@ from fluidcc.tables.blocks import (
     Number,
     Table,
     number,
+    parameter,
     span,
     table,
     verdict,
@@ -106,8 +107,8 @@ def crossings(result: Mapping[str, Any], path: str, unit: str) -> list[Block]:
     proof = "certified" if result["certified"] else "not certified: crossings may be missing"
     head = verdict(stable if result["certified"] else None, f"At the low end: {known} ({proof})")
     found = table(
-        "Changes of stability", (path, unit), ("frequency", "rad/s"), ("period", "s"), "becomes",
-        "Hopf point",
+        "Changes of stability", parameter(path, unit), ("frequency", "rad/s"), ("period", "s"),
+        "becomes", "Hopf point",
     )  # fmt: skip
     for crossing in result["crossings"]:
         frequency = crossing["frequency"]
@@ -138,7 +139,7 @@ def boundary(result: Mapping[str, Any], paths: Sequence[str], units: Sequence[st
     out: list[Block] = [verdict(good, f"Boundary: {len(result['curves'])} curves ({proof})")]
     out += [Line(result["message"], "bold")] if result["message"] else []
     found = table(
-        "Curves on which stability changes", "kind", "points", *zip(paths, units, strict=True),
+        "Curves on which stability changes", "kind", "points", *map(parameter, paths, units),
         ("frequency", "rad/s"), "unstable roots", "ends",
     )  # fmt: skip
     for curve in result["curves"]:

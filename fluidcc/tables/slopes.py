@@ -9,6 +9,7 @@ from fluidcc.tables.blocks import (
     Difference,
     Line,
     Number,
+    Path,
     Quantity,
     number,
     quantity,
@@ -27,7 +28,7 @@ def gradient(result: Mapping[str, Any]) -> list[Block]:
     for path, slope in result["derivatives"].items():
         sides = map(Number, result["sides"].get(path, (None,) * len(columns)))
         unit = f"({result['unit']}) / ({result['units'][path]})"
-        out.add_row(path, Number(slope), *sides, unit)
+        out.add_row(Path(path), Number(slope), *sides, unit)
     return [head, out]
 
 
@@ -53,8 +54,9 @@ def sensitivity(result: Mapping[str, Any]) -> list[Block]:
 def windows(result: Mapping[str, Any]) -> list[Block]:
     """Moments of the stationary window of each group."""
     out = table(
-        "Windows under independent marks [packet]", "group", "marks", "mean over time",
-        "over packets", "standard deviation", "fluid", "fluid / mean - 1",
+        "Windows under independent marks", "group", "marks", ("mean over time", "packet"),
+        ("over packets", "packet"), ("standard deviation", "packet"), ("fluid", "packet"),
+        "fluid / mean - 1",
     )  # fmt: skip
     for name, found in result["groups"].items():
         deviation = math.sqrt(found["variance"])

@@ -1,9 +1,9 @@
 r"""Tables for LaTeX, in the manner of booktabs."""
 
 import math
+import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from fluidcc.folders import whole
 from fluidcc.results import scaled
@@ -12,9 +12,11 @@ from fluidcc.tables.blocks import (
     DIGITS,
     Block,
     Cell,
+    Column,
     Difference,
     Line,
     Number,
+    Path,
     Quantity,
     Span,
     Table,
@@ -45,7 +47,7 @@ def latex(told: Iterable[Block], origin: Mapping[str, str] | None = None) -> str
     return "\n".join([*notes, "\n\\par\\bigskip\n".join(_tabular(t, titled) for t in tables), ""])
 
 
-def write(told: Iterable[Block], path: Path, origin: Mapping[str, str]) -> None:
+def write(told: Iterable[Block], path: pathlib.Path, origin: Mapping[str, str]) -> None:
     """A file with the tables; what was there before is replaced when all is written."""
     with whole(path) as part:
         part.write_text(latex(told, origin), encoding="utf-8")
@@ -63,12 +65,11 @@ def escaped(words: str) -> str:
 def _tabular(own: Table, titled: bool) -> str:
     own = _units_aside(own)
     sides = "".join("l" if k == 0 or _wordy(own, k) else "r" for k in range(len(own.columns)))
-    names = [column.name for column in own.columns]
-    heads = _unit_heads(_symbols(names), [column.unit for column in own.columns])
+    heads = _unit_heads(_names(own.columns), [column.unit for column in own.columns])
     long = len(own.rows) > _LONG
     lines = [rf"\begin{{{'longtable' if long else 'tabular'}}}{{{sides}}}"]
     if titled and own.title:
-        lines.append(rf"\multicolumn{{{len(names)}}}{{l}}{{\textbf{{{escaped(own.title)}}}}} \\")
+        lines.append(rf"\multicolumn{{{len(heads)}}}{{l}}{{\textbf{{{escaped(own.title)}}}}} \\")
     lines += [r"\toprule", _row(heads), r"\midrule", *([r"\endhead"] if long else [])]
     lines += [_row([_cell(cell) for cell in row]) for row in own.rows]
     return "\n".join([*lines, r"\bottomrule", lines[0].split("}")[0].replace("begin", "end") + "}"])
@@ -85,16 +86,16 @@ def _wordy(own: Table, column: int) -> bool:
     return bool(words) and all(word != DASH and not str(word).isdecimal() for word in words)
 
 
-def _symbols(names: Sequence[str]) -> list[str]:
-    """Headings, with symbols where these are known and tell columns apart."""
-    found = [_label(name) for name in names]
-    return found if len(set(found)) == len(found) else [escaped(name) for name in names]
+def _names(columns: Sequence[Column]) -> list[str]:
+    """Headings, with symbols of parameters where these are known and tell columns apart."""
+    found = [_label(c.name) if c.parameter else escaped(c.name) for c in columns]
+    return found if len(set(found)) == len(found) else [escaped(c.name) for c in columns]
 
 
-def _label(words: str) -> str:
-    known = symbol(words)
+def _label(path: str) -> str:
+    known = symbol(path)
     if known is None:
-        return escaped(words)
+        return escaped(path)
     math, owner = known
     return f"${math}$" + (f" ({escaped(owner)})" if owner else "")
 
@@ -147,8 +148,8 @@ def _bare(cell: Cell, scale: float) -> Cell:
 
 def _cell(cell: Cell) -> str:
     match cell:
-        case str():
-            return _label(cell)
+        case Path(path):
+            return _label(path)
         case Number(value, digits) if isinstance(value, int | float) and value == value:
             return _number(value, digits)
         case Quantity(value, unit, half) if value is not None and value == value:
