@@ -24,6 +24,7 @@ from fluidcc.packets.accounts.results import half_width
 from fluidcc.packets.accounts.series import shortest
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -56,7 +57,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network.
 
     Examples
@@ -89,14 +90,22 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""
+        return {
+            **self.known(),
+            "outside": list(self.outside),
+            "windows": {name: found.to_dict() for name, found in self.windows.items()},
+        }
+
+    def known(self) -> dict[str, Any]:
+        """The same without `outside` and `windows`, which take some computing."""
         rows = [dataclasses.asdict(r) | {"difference": r.difference} for r in self.rows]
         return {
             "rows": rows,
             "until": self.until,
             "warmup": self.warmup,
             "message": self.message,
-            "outside": list(self.outside),
-            "windows": {name: found.to_dict() for name, found in self.windows.items()},
+            "outside": [],
+            "windows": {},
             "fluid_status": None if self.fluid is None else self.fluid.status.name,
             "fluid_message": "" if self.fluid is None else self.fluid.message,
             "equilibrium": self.equilibrium.to_dict(),

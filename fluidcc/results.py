@@ -24,7 +24,10 @@ _SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "\N{MICRO SIGN}s")),
 }
 
-ROWS = ("time", "phase", "quantity", "crossing", "vertex", "seed", "reading")
+ROWS = (
+    "time", "phase", "quantity", "crossing", "vertex", "point", "parameter", "window", "seed",
+    "reading",
+)  # fmt: skip
 """Dimensions of results that run over the lines of a CSV file."""
 
 
@@ -95,36 +98,54 @@ def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
         for name, value in dataset.attrs.items():
             file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
         writer = csv.writer(file)
-        columns = _columns(dataset, [d for d in rows if d in dataset.dims])
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        found = columns(dataset, [d for d in rows if d in dataset.dims])
+        writer.writerow([_heading(name, unit) for name, unit, _ in found])
+        writer.writerows(zip(*(values for _, _, values in found), strict=True))
 
 
-def _columns(dataset: "xarray.Dataset", rows: list[str]) -> dict[str, list[Any]]:
-    """Columns by heading ``name[label] (unit)``, all of one length."""
+def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, str, list[Any]]]:
+    """Columns of one length as name, unit and values; a line for each place along `rows`.
+
+    What has further dimensions has a column for each place along these: ``name[label]``.
+    """
     shape = [dataset.sizes[d] for d in rows]
-    columns: dict[str, list[Any]] = {}
+    out: list[tuple[str, str, list[Any]]] = []
     for k, dim in enumerate(rows):
         labels = dataset[dim].values
         spread = labels.reshape([-1 if j == k else 1 for j in range(len(rows))])
-        heading = _heading(dim, dataset[dim].attrs)
-        columns[heading] = np.broadcast_to(spread, shape).ravel().tolist()
+        values = np.broadcast_to(spread, shape).ravel().tolist()
+        out.append((dim, _unit(dataset[dim].attrs), values))
+    places = {str(d): _labels(dataset, str(d)) for d in dataset.dims}
     for name, variable in dataset.variables.items():
         if name in dataset.dims:
             continue
         others = [str(d) for d in variable.dims if d not in rows]
         for index in itertools.product(*(range(dataset.sizes[d]) for d in others)):
             part = variable.isel(dict(zip(others, index, strict=True)))
-            label = "".join(
-                f"[{dataset[d].values[i] if d in dataset.coords else i}]"
-                for d, i in zip(others, index, strict=True)
-            )
+            label = "".join(f"[{places[d][i]}]" for d, i in zip(others, index, strict=True))
             filled = part.set_dims(dict(zip(rows, shape, strict=True))) if rows else part
-            values = filled.values.ravel().tolist()
-            columns[_heading(f"{name}{label}", variable.attrs)] = values
-    return columns
+            out.append((f"{name}{label}", _unit(variable.attrs), filled.values.ravel().tolist()))
+    return out
 
 
-def _heading(name: str, attributes: Mapping[str, Any]) -> str:
-    unit = attributes.get("units", "1")
+def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
+    """What the places along a dimension are called: by its coordinate, or by the group there."""
+    if dim in dataset.coords:
+        return dataset[dim].values.tolist()
+    groups = {"flow": ("group", "flow_group")}.get(dim, ())
+    known = [dataset[name] for name in groups if name in dataset]
+    if not known or known[0].dims != (dim,):
+        return list(range(dataset.sizes[dim]))
+    names = known[0].values.tolist()
+    counts = [names[: k + 1].count(name) for k, name in enumerate(names)]
+    alone = {name for name in names if names.count(name) == 1}
+    pairs = zip(names, counts, strict=True)
+    return [name if name in alone else f"{name} {count}" for name, count in pairs]
+
+
+def _unit(attributes: Mapping[str, Any]) -> str:
+    return str(attributes.get("units", "1"))
+
+
+def _heading(name: str, unit: str) -> str:
     return name if unit in ("", "1") else f"{name} ({unit})"

@@ -1,18 +1,12 @@
 """The few numbers of a result that stand for it in the table or the picture of a sweep."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from fluidcc.tables.blocks import Quantity
 
 Result = Mapping[str, Any]
 """A result as its `to_dict` gives it."""
-
-
-class Quantity(NamedTuple):
-    """A number (None where there is none), its unit and the half width of its interval."""
-
-    value: float | None
-    unit: str = "1"
-    half: float | None = None
 
 
 def _mean(values: Any) -> float | None:
@@ -166,10 +160,12 @@ def comparison(result: Result) -> dict[str, Quantity]:
 SUMMARIES: Mapping[str, Callable[[Result], dict[str, Quantity]]] = {
     "Equilibrium": equilibrium,
     "Stability": stability,
+    "MapPoint": stability_map,
     "Boundary": boundary,
     "Crossings": crossings,
     "Cycle": cycle,
     "Cycles": cycles,
+    "Gradient": gradient,
     "Sensitivity": sensitivity,
     "StationaryWindows": windows,
     "Trajectory": simulation,

@@ -9,6 +9,7 @@ from typing import Any, overload
 import xarray as xr
 
 from fluidcc.network import Network
+from fluidcc.shown import Shown
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.identity import name_of
 from fluidcc.sweeps.job import GRID_VERBS, of_point
@@ -21,7 +22,7 @@ from fluidcc.sweeps.table import dataset, join
 
 
 @dataclasses.dataclass(frozen=True)
-class Sweep:
+class Sweep(Shown):
     """Results over a grid; `points` in the order of the grid, the last axis fastest.
 
     Examples

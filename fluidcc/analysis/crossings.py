@@ -21,6 +21,7 @@ from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root, scale_of
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -62,7 +63,7 @@ class Gap:
 
 
 @dataclasses.dataclass(frozen=True)
-class Crossings:
+class Crossings(Shown):
     """Changes of stability along one parameter, in order.
 
     `further` are crossings of more roots while others are unstable; `gaps` the parts of the range

@@ -18,6 +18,7 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.fluid.equation import as_state, ravel_like
 from fluidcc.fluid.shapes import shapes_of, unraveler
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -115,7 +116,7 @@ def _names(params: Mapping[str, Any], prefix: str = "") -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class EquationRest:
+class EquationRest(Shown):
     """An equilibrium of a delay equation: `y` as the equation has it, `flat` (n,), lags there.
 
     `jacobians` are the derivatives of the field by the present and by each delayed state. `status`

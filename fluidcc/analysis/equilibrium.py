@@ -30,6 +30,7 @@ from fluidcc.fluid.rates import touched
 from fluidcc.fluid.service import with_mean_calls
 from fluidcc.network import Network, numeric
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -69,7 +70,7 @@ class FlowsRest:
 
 
 @dataclasses.dataclass(frozen=True)
-class Equilibrium:
+class Equilibrium(Shown):
     """Where a network comes to rest.
 
     `status` is `interior` (a root within the laws' ranges), `empty` (a queue at zero, the links

@@ -32,6 +32,7 @@ from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.network import Flows, Network, numeric
 from fluidcc.ops import Num
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
@@ -39,7 +40,7 @@ _SOME_LOAD = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
-class RelayCycle:
+class RelayCycle(Shown):
     """A switching cycle, around a step of the marking or around full load.
 
     `period` [s]; `delay` [s] from a signal to the change it causes in the queue, waits for ticks

@@ -23,13 +23,14 @@ from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.winding import frequency_bound
 from fluidcc.network import Network
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
 
 
 @dataclasses.dataclass(frozen=True)
-class Stability:
+class Stability(Shown):
     """Roots and margins of the linearisation at an equilibrium.
 
     `unstable` is the number of roots with positive real part, `certified` if the argument

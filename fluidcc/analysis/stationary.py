@@ -22,6 +22,7 @@ import scipy.sparse
 
 from fluidcc.analysis.linear import Array
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -40,7 +41,7 @@ _ONE = Ack(1.0, 0.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class StationaryWindow:
+class StationaryWindow(Shown):
     """Distribution of a window law's window under independent marks of probability `p`.
 
     `window` [packet] are values in order; `packets` and `time` the shares of ACKs that find, and of

@@ -14,6 +14,7 @@ from fluidcc.analysis.stationary import StationaryWindow, stationary_window
 from fluidcc.echoes import repeated
 from fluidcc.laws.law import Signal
 from fluidcc.network import Flows, Network
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -30,7 +31,7 @@ SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class StationaryWindows:
+class StationaryWindows(Shown):
     """Stationary windows by group of flows; of the other groups, why they have none.
 
     Examples

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -227,10 +227,8 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
     known, default = set() if known is None else known, law()
     kind = next(kind for kind in RULES if issubclass(law, kind))
     if kind is AbstractMarking:
-        windows: list[Any] = [
-            w for w in LAWS["window"].values() if issubclass(w, AbstractPolynomial)
-        ]
-        yield from (Case(law(), "probability", w()) for w in windows)
+        windows = [w for w in LAWS["window"].values() if issubclass(w, AbstractPolynomial)]
+        yield from (Case(law(), "probability", cast(Any, w)()) for w in windows)
         return
     for method in RULES[kind]:
         code = getattr(law, method)

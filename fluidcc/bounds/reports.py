@@ -8,6 +8,7 @@ from fluidcc.bounds.bound import AbstractBound, Definitions
 from fluidcc.bounds.search import Case
 from fluidcc.network import Network
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -81,7 +82,7 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class BoundReport:
+class BoundReport(Shown):
     """What was found about one bound.
 
     `readings` has one entry for each set of definitions, first the one of the words; `verdict`,
@@ -175,7 +176,7 @@ def _verdict(reading: Reading) -> str:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class BoundReports:
+class BoundReports(Shown):
     """What was found about several bounds.
 
     Examples

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc import bundled
-from fluidcc.cli.report import console, number, table
+from fluidcc.cli.report import console, table
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.tables.blocks import number
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -35,7 +35,9 @@ Over = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write the result: .nc or .csv.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write the result: .nc, .csv, or its tables as .tex.")
+]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the result: .png, .pdf or .svg.")]
 Until = Annotated[str, typer.Option("--until", metavar="TIME", help="End of the run [s].")]
 Warmup = Annotated[

@@ -27,7 +27,9 @@ def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
             whole = {"findings": [dataclasses.asdict(finding) for finding in found]}
             sys.stdout.write(to_json(whole) + "\n")
         else:
-            from fluidcc.cli.report import console, table, verdict
+            from rich.text import Text
+
+            from fluidcc.cli.report import console, table
 
             out = table("", "", "what", "found")
             for column in out.columns:
@@ -35,7 +37,7 @@ def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
             for topic in dict.fromkeys(finding.topic for finding in found):
                 out.add_section()
                 for k, f in enumerate(f for f in found if f.topic == topic):
-                    shown = verdict(f.good, f.value) if f.good is False else f.value
+                    shown = Text(f.value, style="bold red" if f.good is False else "")
                     out.add_row("" if k else topic, f.name, shown)
             console().print(out)
             for f in found:

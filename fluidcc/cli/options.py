@@ -17,7 +17,7 @@ from fluidcc.folders import keep_compiled
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-_DATA = (".nc", ".csv")
+_DATA = (".nc", ".csv", ".tex")
 _PICTURES = (".png", ".pdf", ".svg")
 _MOST = 100_000  # points of a grid
 _COUNTED = 1_000_000  # seeds, trials, starts and the like

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fluidcc.network import Network
     from fluidcc.sweep import Sweep
+    from fluidcc.tables.blocks import Block
 
 WRONG_USE = 2
 SOME_FAILED = 3
@@ -96,7 +97,7 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
     result
         A verb's result, or a sweep of them where there is a grid.
     view
-        Name of the function of `cli.report` (of `summary` for a sweep) that shows it.
+        Name of the function of `tables.views` (of `summary` for a sweep) that shows it.
     listed
         Whether the JSON is a list of points even where there is but one.
     told
@@ -110,12 +111,14 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
         whole = {"points": points} if task.axes or listed else result.to_dict()
         sys.stdout.write(results.to_json(whole) + "\n")
     else:
-        _print(task, points, view, told)
+        from fluidcc.cli import report
+
+        report.printed(_blocks(task, result, points, view, told), report.console())
     if task.net is not None:
         advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
-        _save(task, result)
+        _save(task, result, lambda: _blocks(task, result, points, view, told))
     for line in failures:
         typer.echo(line, err=True)
     if failures:
@@ -132,27 +135,33 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
             typer.echo(f"note: {line}", err=True)
 
 
-def _print(task: Task, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]) -> None:
-    from fluidcc.cli import headlines, report
-
+def _blocks(
+    task: Task, result: Any, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]
+) -> "list[Block]":
+    """What is told of the result, as lines and tables."""
     if task.axes:
-        lines = headlines.sweep(points, list(task.axes), view)
-    else:
-        lines = getattr(report, view)(points[0], **told)
-    console = report.console()
-    for line in lines:
-        console.print(line)
+        from fluidcc import summary
+        from fluidcc.tables import grids
+
+        return [grids.sweep(points, result.units, getattr(summary, view))]
+    from fluidcc.tables import views
+
+    return getattr(views, view)(points[0], **told)
 
 
-def _save(task: Task, result: Any) -> None:
-    """The files of ``--out`` and ``--plot``."""
+def _save(task: Task, result: Any, blocks: "Callable[[], list[Block]]") -> None:
+    """The files of ``--out`` and ``--plot``; `blocks` gives what is told of the result."""
     if task.out is not None:
         from fluidcc import results
+        from fluidcc.tables import tex
 
         rows = list(task.axes) if task.axes else list(results.ROWS)
         origin = results.provenance(task.net, command_line())
         with written("--out", task.out):
-            results.write(_dataset(result, task.out), task.out, rows, origin)
+            if task.out.suffix == ".tex":
+                tex.write(blocks(), task.out, origin)
+            else:
+                results.write(_dataset(result, task.out), task.out, rows, origin)
     if task.plot is not None:
         from fluidcc.plot import save
 

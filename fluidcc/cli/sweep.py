@@ -142,11 +142,17 @@ def _swept(
 
 def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
     from fluidcc import results
+    from fluidcc.tables import tex
+    from fluidcc.tables.told import told as told_of
 
     data, out = found.to_dataset(), task.out
     if out is not None:
         with written("--out", out):
-            results.write(data, out, list(found.axes), {})
+            if out.suffix == ".tex":
+                origin = {str(name): str(value) for name, value in data.attrs.items()}
+                tex.write(told_of(found), out, origin)
+            else:
+                results.write(data, out, list(found.axes), {})
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         told = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}

@@ -25,6 +25,7 @@ from fluidcc.fluid.service import varies, with_service
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Ack
 from fluidcc.network import Link, Network
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -69,7 +70,7 @@ class FlowsRun:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Shown):
     """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
 
     Examples

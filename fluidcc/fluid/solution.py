@@ -11,9 +11,10 @@ from jax import Array
 from jax.core import Tracer
 
 from fluidcc.fluid.status import Status
+from fluidcc.shown import Shown
 
 
-class Solution(eqx.Module):
+class Solution(Shown, eqx.Module):
     """Values of a delay equation's solution, and how the run ended.
 
     `t` has shape (S,), each leaf of `y` the times as its first axis; after a failure the last

@@ -12,6 +12,7 @@ from fluidcc.optimize.stationary import Active
 from fluidcc.optimize.tradeoff import Tradeoff, tradeoff
 from fluidcc.optimize.verify import Verification
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -52,7 +53,7 @@ class Kept:
 
 
 @dataclasses.dataclass(frozen=True)
-class Optimum:
+class Optimum(Shown):
     """The best parameters found, what holds them, and whether both engines agree.
 
     `status` is `ok`, `infeasible` (no point meets all constraints and has a finite goal: the one

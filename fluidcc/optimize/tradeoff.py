@@ -15,6 +15,7 @@ from fluidcc.optimize.problem import Evaluator, Problem, worst
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.solve import solve
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -35,7 +36,7 @@ class Level:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tradeoff:
+class Tradeoff(Shown):
     """The goal against another quantity: levels from the least to the greatest."""
 
     goal: str

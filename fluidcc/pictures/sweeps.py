@@ -8,7 +8,8 @@ from matplotlib.figure import SubFigure
 
 from fluidcc.pictures.axes import fit_scale, with_unit
 from fluidcc.results import scaled
-from fluidcc.summary import SUMMARIES, Quantity
+from fluidcc.summary import SUMMARIES
+from fluidcc.tables.blocks import Quantity
 
 
 def panels_of(sweep: Any) -> dict[str, list[Quantity | None]]:

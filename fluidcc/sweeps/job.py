@@ -102,7 +102,7 @@ def code() -> str:
     Python is in it as its versions differ in last bits: from 3.12 on `sum` rounds less.
     """
     major, minor, _ = python_version_tuple()
-    return f"{fingerprint('cli', 'pictures', 'papers')} {major}.{minor}"
+    return f"{fingerprint('cli', 'pictures', 'tables', 'papers')} {major}.{minor}"
 
 
 def of_point(point: Point, number: int) -> Table:

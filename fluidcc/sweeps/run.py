@@ -17,6 +17,7 @@ from fluidcc.fluid import room
 from fluidcc.machine import processors
 from fluidcc.network import Network
 from fluidcc.results import provenance
+from fluidcc.shown import Shown
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.identity import description
 from fluidcc.sweeps.job import Chunk, Job
@@ -32,7 +33,7 @@ _LEAST = Table(np.zeros(1, int), {}, told([""], [""], [1])).memory  # bytes of a
 
 
 @dataclasses.dataclass(frozen=True)
-class SweepData:
+class SweepData(Shown):
     """Results over a grid as labelled numbers, as a sweep in chunks gives them.
 
     Examples

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from fluidcc.cli import headlines
+from fluidcc import summary
+from fluidcc.tables import blocks, grids
 
 IDLE = (
     "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",
@@ -53,8 +54,11 @@ def test_groups_that_come_and_go_keep_their_columns():
         groups = {name: {"p": 0.1, "time_mean": 5.0, "bias": b} for name, b in biases.items()}
         return {"set": {"x": 1}, "status": "ok" if groups else "none", "groups": groups}
 
-    (table,) = headlines.sweep([point(), point(new=0.25), point(old=0.5)], ["x"], "windows")
-    columns = {column.header: list(column.cells) for column in table.columns}
+    table = grids.sweep([point(), point(new=0.25), point(old=0.5)], {"x": "1"}, summary.windows)
+    columns = {
+        column.heading: [blocks.text(row[k]) for row in table.rows]
+        for k, column in enumerate(table.columns)
+    }
     assert columns["new: fluid's bias"] == ["–", "0.25", "–"]  # noqa: RUF001
     assert columns["old: fluid's bias"] == ["–", "–", "0.5"]  # noqa: RUF001
     assert columns["status"] == ["none", "ok", "ok"]

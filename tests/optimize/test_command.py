@@ -10,7 +10,7 @@ from optimize_cases import red_p_max, red_queue
 from rich.console import Console
 
 import fluidcc as fc
-from fluidcc.cli.optimum import optimum
+from fluidcc.cli.report import printed
 from fluidcc.optimize import verb
 from fluidcc.optimize.constraints import constraint
 from fluidcc.optimize.measures import measure
@@ -19,6 +19,7 @@ from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.scaled import Scaled
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.verify import verify
+from fluidcc.tables import views
 
 RED = "hollot2001/slow"
 LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "queue")
@@ -27,7 +28,7 @@ LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "
 def table(found):
     """What is printed of the JSON of an optimum."""
     shown = io.StringIO()
-    Console(file=shown, width=400).print(*optimum(found), sep="\n")
+    printed(views.optimum(found), Console(file=shown, width=400))
     return shown.getvalue()
 
 

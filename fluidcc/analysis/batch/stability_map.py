@@ -20,6 +20,7 @@ from fluidcc.network import Network
 from fluidcc.results import plain
 from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
 from fluidcc.scenario.reader import got
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -57,7 +58,7 @@ class MapPoint:
 
 
 @dataclasses.dataclass(frozen=True)
-class StabilityMap:
+class StabilityMap(Shown):
     """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
 
     `batched` is how many points were settled together; the others took their own turn.

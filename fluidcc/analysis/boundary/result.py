@@ -9,6 +9,7 @@ import numpy as np
 
 from fluidcc.analysis.linear import Array
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -46,7 +47,7 @@ class BoundaryCurve:
 
 
 @dataclasses.dataclass(frozen=True)
-class Boundary:
+class Boundary(Shown):
     """Curves over two parameters on which stability changes.
 
     `further` are curves on which more roots cross while others are unstable. `grid` (k,) of each

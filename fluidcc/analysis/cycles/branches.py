@@ -22,6 +22,7 @@ from fluidcc.analysis.model import ends_of, family, unit_of
 from fluidcc.analysis.scan import Scale, scale_of
 from fluidcc.network import Network
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -51,7 +52,7 @@ class CycleBranch:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cycles:
+class Cycles(Shown):
     """Cycles along one parameter, a branch from every Hopf point in the range.
 
     Examples

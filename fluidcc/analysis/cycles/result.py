@@ -11,6 +11,7 @@ from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.orbit import Orbit
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -42,7 +43,7 @@ class Course:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cycle:
+class Cycle(Shown):
     """A limit cycle: `period` [s], extremes of links and flows, Floquet multipliers.
 
     `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the

@@ -7,13 +7,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.results import plain
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
 
 
 @dataclasses.dataclass(frozen=True)
-class Gradient:
+class Gradient(Shown):
     """A quantity of a network and its derivatives by parameters, by path.
 
     `status` is `ok`, or says why derivatives are NaN: `kink` (they differ on both sides of a kink

@@ -50,6 +50,7 @@ from fluidcc.fluid.trajectory import power_of_two
 from fluidcc.network import Network
 from fluidcc.ops import Num
 from fluidcc.scenario.paths import check_paths, full_path
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
@@ -59,7 +60,7 @@ _GAUSS = 0.5 - 0.5 / math.sqrt(3.0)  # two points an interval, exact for cubics
 
 
 @dataclasses.dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Shown):
     """A trajectory, its derivatives by parameters, and means over time with theirs.
 
     `slopes` has per path what `run` has: links and groups by name, with derivatives in place of

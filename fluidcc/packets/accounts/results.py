@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from fluidcc.packets.accounts.measure import COUNTS, FLOW_UNITS, LARGEST, LINK_UNITS, Metrics
+from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -81,7 +82,7 @@ def _thawed(value: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class PacketRuns:
+class PacketRuns(Shown):
     """Packet runs of one network, one a seed.
 
     `runs[k]["links"][NAME]` and `runs[k]["flows"][NAME]` hold the metrics of seed `seeds[k]`

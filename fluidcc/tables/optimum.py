@@ -1,56 +1,66 @@
-"""An optimum for people."""
+"""Tables of an optimum."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from rich.text import Text
-
-from fluidcc.cli.report import number, quantity, table, verdict
+from fluidcc.tables.blocks import (
+    Block,
+    Line,
+    Number,
+    Path,
+    Quantity,
+    Table,
+    number,
+    parameter,
+    quantity,
+    table,
+    verdict,
+)
 
 _SENSE = {"maximize": "largest", "minimize": "least"}
 _HOLDS = {True: "holds", False: "missed", None: "undecided"}
 
 
-def optimum(result: Mapping[str, Any]) -> list[Any]:
+def optimum(result: Mapping[str, Any]) -> list[Block]:
     """Parameters, what holds them, starts, the trade-off curve and the verification."""
     status, unit = result["status"], result["unit"]
     head = f"{_SENSE[result['sense']]} {result['goal']}: {quantity(result['objective'], unit)}"
     good = status == "ok"
-    out: list[Any] = [verdict(good, head if good else f"{head}, {status}")]
-    out += [Text(result["message"])] if result["message"] else []
+    out: list[Block] = [verdict(good, head if good else f"{head}, {status}")]
+    out += [Line(result["message"])] if result["message"] else []
     if result["given_meets"] is not None:
         given = "infinite" if result["given"] is None else quantity(result["given"], unit)
         missed = "" if result["given_meets"] else ", which misses a constraint"
-        out.append(Text(f"as given: {given}{missed}"))
+        out.append(Line(f"as given: {given}{missed}"))
     found = table("Parameters", "path", "value", "unit")
     for path, value in result["values"].items():
-        found.add_row(path, number(value, 8), result["units"][path])
+        found.add_row(Path(path), Number(value, 8), result["units"][path])
     out.append(found)
-    out += [Text(f"worst scenario: {_place(worst)}") for worst in result["worst"]]
+    out += [Line(f"worst scenario: {_place(worst)}") for worst in result["worst"]]
     out += [_constraints(result["constraints"])] if result["constraints"] else []
     out += [_held(result["active"])] if result["active"] else []
     out += [_starts(result["starts"], list(result["values"]))] if result["starts"] else []
-    out += _curve(result["tradeoff"]) if result["tradeoff"] else []
+    out += tradeoff(result["tradeoff"]) if result["tradeoff"] else []
     return [*out, *(line for found in result["verification"] for line in _verification(found))]
 
 
-def _constraints(rules: list[Mapping[str, Any]]) -> Any:
+def _constraints(rules: list[Mapping[str, Any]]) -> Table:
     """Each constraint with its value, over a box of scenarios with where it is worst."""
     somewhere = any(each["scenario"] for each in rules)
     out = table("Constraints", "constraint", "value", "", *(["worst at"] if somewhere else []))
     for each in rules:
-        value = "infinite" if each["infinite"] else number(each["value"], 6)
+        value = "infinite" if each["infinite"] else Number(each["value"], 6)
         place = [_place(each["scenario"])] if somewhere else []
         out.add_row(each["text"], value, "met" if each["met"] else "missed", *place)
     return out
 
 
-def _held(active: list[Mapping[str, Any]]) -> Any:
+def _held(active: list[Mapping[str, Any]]) -> Table:
     somewhere = any(each["scenario"] for each in active)
     out = table("Held by", "constraint", "multiplier", *(["scenario"] if somewhere else []))
     for each in active:
         place = [_place(each["scenario"])] if somewhere else []
-        out.add_row(each["text"], number(each["multiplier"]), *place)
+        out.add_row(each["text"], Number(each["multiplier"]), *place)
     return out
 
 
@@ -58,44 +68,43 @@ def _place(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{path} = {number(value)}" for path, value in values.items())
 
 
-def _starts(starts: list[Mapping[str, Any]], paths: list[str]) -> Any:
-    out = table("Starts", "start", "points", *paths, "goal", "constraints")
+def _starts(starts: list[Mapping[str, Any]], paths: list[str]) -> Table:
+    out = table("Starts", "start", "points", *map(parameter, paths), "goal", "constraints")
     for k, start in enumerate(starts, start=1):
-        ends = (number(start["end"][path]) for path in paths)
+        ends = (Number(start["end"][path]) for path in paths)
         met = "met" if start["feasible"] else "missed"
-        out.add_row(str(k), str(start["points"]), *ends, number(start["objective"], 7), met)
+        out.add_row(str(k), str(start["points"]), *ends, Number(start["objective"], 7), met)
     return out
 
 
-def _curve(curve: Mapping[str, Any]) -> list[Any]:
+def tradeoff(curve: Mapping[str, Any]) -> list[Block]:
+    """The best goal for every level of another quantity."""
     paths = list(curve["levels"][0]["values"])
-    names = (
-        f"{curve['quantity']} [{curve['quantity_unit']}]",
-        f"{curve['goal']} [{curve['unit']}]",
-    )
-    out = table("Trade-off", *names, *paths, "status")
+    names = ((curve["quantity"], curve["quantity_unit"]), (curve["goal"], curve["unit"]))
+    out = table("Trade-off", *names, *map(parameter, paths), "status")
     for level in curve["levels"]:
-        ends = (number(level["values"][path]) for path in paths)
-        out.add_row(number(level["quantity"]), number(level["objective"]), *ends, level["status"])
+        ends = (Number(level["values"][path]) for path in paths)
+        numbers = (Number(level["quantity"]), Number(level["objective"]), *ends)
+        out.add_row(*numbers, level["status"])
     return [out]
 
 
-def _verification(found: Mapping[str, Any]) -> list[Any]:
+def _verification(found: Mapping[str, Any]) -> list[Block]:
     seeds = f"{len(found['seeds'])} seeds, {number(found['warmup'])} to {number(found['until'])} s"
-    out: list[Any] = []
+    out: list[Block] = []
     if found["scenario"]:
         worst = f"the worst for {' and '.join(found['worst_for'])}"
-        out.append(Text(f"Verified at {_place(found['scenario'])}, {worst}", style="bold"))
+        out.append(Line(f"Verified at {_place(found['scenario'])}, {worst}", "bold"))
     for link in found["settling"]:
         out.append(verdict(link["settles"], f"Trajectory: the queue of {_settled(link)}"))
     checks = table(f"Packets, {seeds}", "quantity or constraint", "fluid", "packets (95 %)", "")
     for check in found["checks"]:
-        value = quantity(check["value"], "1", check["ci95"])
+        value = Quantity(check["value"], "1", check["ci95"])
         holds = "" if check["bound"] is None else _HOLDS[check["holds"]]
-        checks.add_row(check["text"], number(check["fluid"]), value, holds)
+        checks.add_row(check["text"], Number(check["fluid"]), value, holds)
     out += [checks] if found["checks"] else []
-    reasons = [Text(f"outside of the fluid model: {reason}") for reason in found["outside"]]
-    return [*out, *reasons, *([Text(found["message"])] if found["message"] else [])]
+    reasons = [Line(f"outside of the fluid model: {reason}") for reason in found["outside"]]
+    return [*out, *reasons, *([Line(found["message"])] if found["message"] else [])]
 
 
 def _settled(link: Mapping[str, Any]) -> str:
