@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fluidcc.cli.explore import explore
 from fluidcc.cli.flags import (
     Changes,
     FastCPU,
@@ -339,6 +340,7 @@ def bounds(
         deliver(task, evaluate(task, verb, doing="bounds", reports=True), "bounds")
 
 
+app.command()(explore)
 app.command()(figures)
 app.command()(validate)
 
