@@ -100,8 +100,7 @@ def margins(loop: Loop, *, scale: float = 1.0) -> Margins:
     phase crossovers as long as the gain is above 1 %. Raises ArithmeticError where the phase cannot
     be followed.
     """
-    low, high = _band(loop, scale)
-    frequency, log = _followed(loop, low, high)
+    frequency, log = followed(loop, scale=scale)
     turn = np.angle(np.exp(1j * np.diff(np.imag(log))))
     start = np.imag(log)[0] - 2 * math.pi * (np.imag(log)[0] > 0.75 * math.pi)
     phase = np.concatenate([[start], start + np.cumsum(turn)])
@@ -136,6 +135,15 @@ def _root(function: Callable[[float], float], a: float, b: float) -> float:
     return float(found)
 
 
+def followed(loop: Loop, *, scale: float = 1.0) -> tuple[Array, Array]:
+    """Frequencies [rad/s] at which the loop's course shows without a doubt, and log L there.
+
+    They go from where L is a power of the frequency to where it is faint; `scale` and what is
+    raised are those of `margins`.
+    """
+    return _dense(loop, *_band(loop, scale))
+
+
 def _band(loop: Loop, scale: float) -> tuple[float, float]:
     """From where the loop is still a power of frequency to where it is faint."""
     first, last = _DECADES
@@ -152,7 +160,7 @@ def _band(loop: Loop, scale: float) -> tuple[float, float]:
     return float(w[begin]), float(w[max(end, begin + 1)])
 
 
-def _followed(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
+def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
     """Frequencies so dense that log L is followed without a doubt, and log L there.
 
     Raises ArithmeticError where the loop cannot be resolved.

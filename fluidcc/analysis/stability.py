@@ -40,7 +40,8 @@ class Stability(Shown):
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
     is None where there is no verdict: `message` says why. Where a link switches between all marks
     and none, or senders between increase and decrease at full load, `cycle` is the cycle that
-    results, if it is known (`relay_cycle`).
+    results, if it is known (`relay_cycle`). `linear` is the linearisation that was judged, None
+    where there is none.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class Stability(Shown):
     proven: int = 0
     cycle: RelayCycle | None = None
     proof: str = ""
+    linear: Linear | None = dataclasses.field(default=None, repr=False)
 
     @property
     def rightmost(self) -> complex | None:
@@ -249,7 +251,7 @@ def _judged(
     stable = None if near and not found.certified else found.unstable == 0
     result = Stability(
         eq.status, "", stable, found.unstable, found.certified, found.values, loop, eq,
-        found.proven, proof="double precision" if found.certified else "",
+        found.proven, proof="double precision" if found.certified else "", linear=system,
     )  # fmt: skip
     if certify:
         result, refused = _proven(result, prove(system))

@@ -228,7 +228,7 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
     kind = next(kind for kind in RULES if issubclass(law, kind))
     if kind is AbstractMarking:
         windows = [w for w in LAWS["window"].values() if issubclass(w, AbstractPolynomial)]
-        yield from (Case(law(), "probability", cast(Any, w)()) for w in windows)
+        yield from (Case(default, "probability", cast(Any, w)()) for w in windows)
         return
     for method in RULES[kind]:
         code = getattr(law, method)

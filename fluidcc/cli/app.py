@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fluidcc.cli.check_law import check_law
+from fluidcc.cli.explore import explore
 from fluidcc.cli.flags import (
     Changes,
     FastCPU,
@@ -344,6 +345,7 @@ def bounds(
         deliver(task, evaluate(task, verb, doing="bounds", reports=True), "bounds")
 
 
+app.command()(explore)
 app.command()(figures)
 app.command()(validate)
 app.command()(check_law)

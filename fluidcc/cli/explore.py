@@ -1,0 +1,86 @@
+"""The command that opens the explorer in a browser."""
+
+import socket
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fluidcc.cli.options import begin
+from fluidcc.cli.run import told
+from fluidcc.errors import Fault, ScenarioError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def explore(
+    scenario: Annotated[
+        str | None, typer.Argument(help="Bundled scenario or a TOML file to begin with.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; others can reach all but this one.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any that is free.")
+    ] = 8765,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
+    ] = False,
+) -> None:
+    """A page in the browser: sliders, equilibrium, roots, margins, maps, runs."""
+    with told():
+        begin(True)
+        from fluidcc.extras import extra
+
+        for module in ("starlette", "uvicorn", "plotly"):
+            extra(module, "web", what="the explorer")
+        from fluidcc.explore.state import Catalogue
+
+        catalogue = Catalogue(scenario)
+        listening = _listening(host, port)
+        from fluidcc.explore.server import application
+
+        app = application(catalogue, host=host, warm=True)
+    import uvicorn
+
+    number = listening.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{number}/"
+    typer.echo(f"fluidcc explore: {address} (Ctrl-C ends it)")
+    if host not in _LOCAL:
+        typer.echo("note: other machines can reach this; there is no password", err=True)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    serve(uvicorn.Server(config), listening, None if no_browser else address)
+
+
+def serve(server: "uvicorn.Server", listening: socket.socket, address: str | None) -> None:
+    """Answer until Ctrl-C; a browser opens at `address`, if there is one."""
+    if address is not None:
+        import webbrowser
+
+        webbrowser.open(address)  # the socket listens already
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises ScenarioError where host or port cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        reason = f"{host}:{port} ({error.strerror or error})"
+        expected = "an address of this machine and a free port (0 takes any)"
+        raise ScenarioError([Fault("--host, --port", "", expected, reason)]) from None
+    return listening

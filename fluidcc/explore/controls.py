@@ -1,0 +1,248 @@
+"""The controls of a network, made from what laws, links and groups tell of their parameters."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from latex2mathml.converter import convert
+
+from fluidcc.errors import ScenarioError
+from fluidcc.explore.state import changed
+from fluidcc.laws.law import Law
+from fluidcc.laws.parameters import Interval, infos
+from fluidcc.network import Flows, Network
+from fluidcc.scenario.laws import Laws
+from fluidcc.scenario.paths import info_at, paths
+from fluidcc.scenario.tables import laws_of, tables
+from fluidcc.scenario.window import KINDS, NAMED
+
+_ELSEWHERE = ("initial", "start", "sender", "voice")
+"""Tables that say how a run begins, or what else there is: folded away at first."""
+
+_APART = ("packets:", "fluid:")
+"""How the meaning of what matters in one engine alone begins."""
+
+
+_KINDS = {**KINDS, "queue": "queue law", "marking": "which flows a mark is for",
+          "estimator": "what senders know of the load", "traffic": "what sources send",
+          "spreading": "how signals are spread over packets"}  # fmt: skip
+"""What kinds of laws are called."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """What a slider runs over."""
+
+    low: float
+    high: float
+    log: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """One parameter or choice of a network.
+
+    `value` is None for a number that is not set, `span` None where no slider makes sense. `owner`
+    is the path of the law that a number belongs to: another law there does away with it.
+    `options` are those of a choice, each with what speaks against it, or nothing.
+    """
+
+    path: str
+    name: str
+    meaning: str
+    symbol: str
+    unit: str
+    within: str
+    value: float | str | None
+    span: Span | None = None
+    whole: bool = False
+    owner: str = ""
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Controls that belong together; `folded` ones are not shown until asked for."""
+
+    title: str
+    folded: bool
+    controls: tuple[Control, ...]
+
+
+def controls(base: Network, net: Network) -> tuple[Group, ...]:
+    """All controls of `net`; sliders run about the values of `base`, the scenario as it stands."""
+    found: dict[tuple[str, bool], list[Control]] = {}
+    for control in (*_choices(net), *numbers(base, net)):
+        kind, name, *rest = control.path.split(".")
+        inner = rest[0] if rest else ""
+        aside = inner in _ELSEWHERE or control.meaning.startswith(_APART) or kind == "model"
+        # what is not set, or without limit, is rarely what one wants to move
+        aside = aside or (not control.options and control.span is None)
+        found.setdefault((_title(net, kind, name, inner), aside), []).append(control)
+    folded = [control for (_, aside), own in found.items() if aside for control in own]
+    shown = [Group(title, False, tuple(own)) for (title, aside), own in found.items() if not aside]
+    shown.sort(key=lambda group: ":" in group.title)  # flows and links before their laws
+    return (*shown, Group("Further values", True, tuple(folded)))
+
+
+def _title(net: Network, kind: str, name: str, inner: str) -> str:
+    """The group that a control goes to."""
+    if kind == "model":
+        return "Model"
+    single = len(net.links if kind == "links" else net.flows) == 1
+    title = {"links": "Link", "flows": "Flows"}[kind] + ("" if single else f" {name}")
+    law = {"queue": ": queue law", "window": ": window law and signal"}
+    law |= {"feedback": law["window"], "marking": law["window"], "estimator": law["window"]}
+    return title + law.get(inner, "")
+
+
+@functools.cache
+def _symbol(latex: str) -> str:
+    """MathML of a symbol."""
+    return convert(latex) if latex else ""
+
+
+def _values(net: Network) -> dict[str, Any]:
+    """What stands at each path; None where nothing is set."""
+    whole, found = tables(net), {}
+    for path in paths(net):
+        here: Any = whole
+        for part in path.split("."):
+            here = here.get(part) if isinstance(here, Mapping) else None
+        found[path] = here
+    return found
+
+
+def _choices(net: Network) -> Iterator[Control]:
+    """Laws that can be exchanged, and the words and yes/no of laws and of the model."""
+    known, laws = laws_of(net), dict[str, str]()
+    for path, kind, law in _laws(net, known):
+        laws[path] = law.name
+        yield _choice(net, path, kind.replace("_", " "), _KINDS.get(kind, kind), law.name,
+                      known[kind])  # fmt: skip
+    for name, info in infos(net).items():
+        yield _choice(net, f"model.{name}", name, info.doc, getattr(net, name), info.choices)
+    for path, value in _values(net).items():
+        info = info_at(net, path)
+        if info is not None and info.within is None and path not in laws:
+            text = value if isinstance(value, str) else str(value).lower()
+            yield _choice(net, path, _name(path), info.doc, text, info.choices or ("true", "false"))
+
+
+def _choice(
+    net: Network, path: str, name: str, meaning: str, value: str, options: Iterable[str]
+) -> Control:
+    """A choice, with what the network has against each option."""
+    refused = {o: "" if o == value else _refused(net, path, o) for o in options}
+    return Control(path, name, meaning, "", "", "", value, options=refused)
+
+
+def _refused(net: Network, path: str, option: str) -> str:
+    try:
+        changed(net, {path: option})
+    except ScenarioError as error:
+        return str(error)
+    return ""
+
+
+def _laws(net: Network, known: Laws) -> Iterator[tuple[str, str, Law]]:
+    """Path, kind and law of everything that is chosen by the name of a law."""
+    for name, link in zip(net.link_names, net.links, strict=True):
+        yield f"links.{name}.queue.law", "queue", link.queue
+        for kind in (f.name for f in dataclasses.fields(link.queue) if f.name in known):
+            yield f"links.{name}.queue.{kind}", kind, getattr(link.queue, kind)
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        for kind in (f.name for f in dataclasses.fields(Flows) if f.name in known):
+            yield _law_path(name, kind), kind, getattr(flows, kind)
+
+
+def _law_path(group: str, kind: str) -> str:
+    if kind in NAMED:
+        return f"flows.{group}.window.{kind}"
+    return f"flows.{group}.window.law" if kind == "window" else f"flows.{group}.{kind}"
+
+
+def numbers(base: Network, net: Network) -> Iterator[Control]:
+    """The controls of all single numbers of `net`; sliders run about the values of `base`."""
+    values, first = _values(net), _values(base)
+    for path, value in values.items():
+        info = info_at(net, path)
+        if info is None or info.within is None or isinstance(value, list):
+            continue
+        start = first.get(path, value)
+        start = value if isinstance(start, list) or start is None else start
+        whole = path.endswith(".n")  # flows are counted
+        spread = whole and path.removesuffix("n") + "rtt.min" in values  # each a round trip
+        span = None if spread else _span(info.within, start, value, whole)
+        if span is None and start == 0 and value == 0:
+            span = Span(0.0, _alike(base, first, path, info.unit), False)
+        unit = "" if info.unit == "1" else info.unit
+        yield Control(
+            path, _name(path), info.doc, _symbol(info.symbol), unit, str(info.within), value, span,
+            whole, _owner(net, path),
+        )  # fmt: skip
+
+
+def _owner(net: Network, path: str) -> str:
+    """The path of the law that a number belongs to."""
+    kind, name, *inner = path.split(".")
+    if len(inner) < 2 or inner[0] in (*_ELSEWHERE, "rtt"):
+        return ""
+    if kind == "links":
+        return f"links.{name}.{inner[0]}.law"
+    flows = net.flows[net.flow_names.index(name)]
+    if inner[0] == "window":
+        law = next((k for k in KINDS if inner[-1] in infos(getattr(flows, k))), "window")
+        return _law_path(name, law)
+    return _law_path(name, inner[0])
+
+
+def _name(path: str) -> str:
+    """The last words of a path: what a parameter is called."""
+    *_, table, last = path.split(".")
+    return f"{table}.{last}" if table in ("rtt", "initial") else last
+
+
+def _span(within: Interval, start: Any, value: Any, whole: bool) -> Span | None:
+    """A slider about the scenario's own value that reaches the present one.
+
+    Numbers in a range that is not much wider than they are go through all of it. Other positive
+    ones go from a tenth to ten times the value, a hundredth to a hundred times where the range has
+    an upper end, evenly in the logarithm.
+    """
+    if value is None or math.isinf(start) or math.isinf(value):
+        return None
+    low, high = within.ends
+    if math.isfinite(high - low) and (start - low >= (high - low) / 20 or start == low):
+        return _inside(within, low, high, value, log=False)
+    if low >= 0 and start > 0:
+        factor = 100.0 if math.isfinite(high) else 10.0
+        least = max(1.0, start / factor) if whole else start / factor
+        return _inside(within, _round(least), _round(start * factor), value, log=True)
+    if low < 0:
+        reach = max(1.0, abs(start))
+        return _inside(within, start - reach, start + reach, value, log=False)
+    return _inside(within, 0.0, 2 * value, value, log=False) if value > 0 else None
+
+
+def _inside(within: Interval, low: float, high: float, value: float, *, log: bool) -> Span:
+    """A slider from low to high, within the range, its open ends left out, that has the value."""
+    first, last = within.ends
+    gap = (min(high, last) - max(low, first)) / 1000
+    low, high = max(low, first), min(high, last)
+    low = low + gap if low not in within else low
+    high = high - gap if high not in within else high
+    return Span(min(low, value), max(high, value), log and min(low, value) > 0)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _alike(net: Network, values: Mapping[str, Any], path: str, unit: str) -> float:
+    """The largest number of a unit in the scenario: how far a number that is 0 may go."""
+    same = [v for p, v in values.items() if (i := info_at(net, p)) is not None and i.unit == unit
+            and i.within is not None and isinstance(v, int | float) and math.isfinite(v)]  # fmt: skip
+    return max(same, default=0.0) or 1.0

@@ -1,0 +1,153 @@
+// Draws what the server computed. Each function draws one panel and returns its table for CSV.
+
+import { axis, colour, config, layout, series, shown, withUnit } from "./theme.js";
+
+function draw(place, traces, more) {
+  return globalThis.Plotly.react(place, traces, layout(more), config);
+}
+
+const column = (name, unit, values) => ({ name: unit && unit !== "1" ? `${name} (${unit})` : name, values });
+
+export function roots(place, stability) {
+  const points = stability.roots;
+  const real = points.map((p) => p[0]);
+  const imag = points.map((p) => p[1]);
+  const inner = { x: real, y: imag, mode: "markers", type: "scatter", name: "roots",
+    marker: { symbol: "x", size: 9, color: real.map((r) => colour(r > 0 ? "two" : "one")) },
+    hovertemplate: "%{x:.5g} %{y:+.5g} i 1/s<extra></extra>" };
+  const least = Math.min(...real, 0);
+  const most = Math.max(...real, 0);
+  const pad = 0.08 * (most - least || 1);
+  const range = [least - pad, Math.max(most + pad, 0.12 * (most - least || 1))];
+  draw(place, [inner], {
+    xaxis: axis("real part [1/s]", { range, zeroline: true, zerolinecolor: colour("soft") }),
+    yaxis: axis("imaginary part [rad/s]"),
+    shapes: [{ type: "rect", xref: "x", yref: "paper", x0: 0, x1: range[1] + 1e3 * pad, y0: 0, y1: 1,
+      fillcolor: colour("half"), line: { width: 0 }, layer: "below" }],
+    annotations: [{ x: 0, y: 1, yref: "paper", xanchor: "left", yanchor: "top", showarrow: false,
+      text: " unstable", font: { color: colour("bad"), size: 11 } }],
+  });
+  return [column("real", "1/s", real), column("imag", "rad/s", imag)];
+}
+
+export function nyquist(place, loops, crossovers, revision) {
+  const circle = [...Array(181).keys()].map((k) => (k * Math.PI) / 90);
+  const traces = [
+    { x: circle.map(Math.cos), y: circle.map(Math.sin), mode: "lines", name: "unit circle", hoverinfo: "skip",
+      line: { color: colour("soft"), width: 1, dash: "dot" } },
+  ];
+  loops.forEach((loop, k) => {
+    const hover = "L = %{x:.4g} %{y:+.4g} i<br>at %{customdata:.4g} rad/s<extra>%{fullData.name}</extra>";
+    const line = { color: series(k), width: 2 };
+    traces.push(
+      { x: loop.real, y: loop.imag, customdata: loop.frequency, mode: "lines", name: loop.link, line, hovertemplate: hover },
+      { x: loop.real, y: loop.imag.map((v) => -v), mode: "lines", name: `${loop.link}, below zero`, hoverinfo: "skip",
+        line: { ...line, width: 1 }, opacity: 0.5 },
+    );
+  });
+  const { gain, phase } = crossovers;
+  traces.push(
+    { x: gain.map((c) => c.real), y: gain.map((c) => c.imag), mode: "markers", name: "phase margin",
+      customdata: gain.map((c) => [c.phase_margin, c.frequency]), marker: { color: colour("three"), size: 9 },
+      hovertemplate: "phase margin %{customdata[0]:.4g} deg<br>at %{customdata[1]:.4g} rad/s<extra></extra>" },
+    { x: phase.map((c) => c.real), y: phase.map(() => 0), mode: "markers", name: "gain margin",
+      customdata: phase.map((c) => [c.gain_margin, c.frequency]),
+      marker: { color: colour("four"), size: 9, symbol: "diamond" },
+      hovertemplate: "gain margin %{customdata[0]:.4g}<br>at %{customdata[1]:.4g} rad/s<extra></extra>" },
+    { x: [-1], y: [0], mode: "markers+text", name: "critical point", text: ["-1"], textposition: "bottom left",
+      marker: { color: colour("bad"), size: 11, symbol: "cross" }, hovertemplate: "-1<extra></extra>" },
+  );
+  const largest = Math.max(...loops.flatMap((l) => l.real.map((v, k) => Math.hypot(v, l.imag[k]))));
+  const reach = Math.min(3, Math.max(1.4, 1.1 * largest));
+  draw(place, traces, {
+    xaxis: axis("real part of L", { range: [-reach, reach], constrain: "domain" }),
+    yaxis: axis("imaginary part of L", { range: [-reach, reach], scaleanchor: "x", constrain: "domain" }),
+    uirevision: revision, showlegend: true,
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } },
+  });
+  const note = largest > reach ? `The curve goes on to |L| = ${shown(largest)} at low frequencies: zoom out to see it.` : "";
+  const all = (key) => loops.flatMap((l) => l[key]);
+  const table = [column("link", "", loops.flatMap((l) => l.real.map(() => l.link))),
+    column("frequency", "rad/s", all("frequency")), column("real", "1", all("real")), column("imag", "1", all("imag"))];
+  return { note, table };
+}
+
+const VERDICTS = ["no verdict", "stable", "unstable"];
+
+export function map(place, found, point) {
+  const verdict = found.stable.map((row) => row.map((s) => (s === 1 ? 1 : s === 0 ? 2 : 0)));
+  const text = found.stable.map((row, j) => row.map((_, i) => {
+    const words = [VERDICTS[verdict[j][i]]];
+    if (found.unstable[j][i] >= 0) words.push(`${found.unstable[j][i]} unstable roots`);
+    if (found.real[j][i] !== null) words.push(`rightmost ${shown(found.real[j][i])} \u00b1 ${shown(Math.abs(found.imag[j][i]))} i 1/s`);
+    if (verdict[j][i] === 0) words.push(found.status[j][i]);
+    return words.join("<br>");
+  }));
+  const colours = ["unknown", "stable", "unstable"].map(colour);
+  const scale = colours.flatMap((c, k) => [[k / 3, c], [(k + 1) / 3, c]]);
+  const [x, y] = [found.x, found.y];
+  const traces = [{ type: "heatmap", x: x.values, y: y.values, z: verdict, text, zmin: -0.5, zmax: 2.5, colorscale: scale,
+    showscale: false, hovertemplate: `${x.name} %{x:.4g}<br>${y.name} %{y:.4g}<br>%{text}<extra></extra>` }];
+  VERDICTS.forEach((name, k) => {
+    if (verdict.some((row) => row.includes(k))) traces.push({ x: [null], y: [null], mode: "markers", name,
+      marker: { symbol: "square", size: 11, color: colours[k] } });
+  });
+  traces.push({ x: [point.x], y: [point.y], mode: "markers", name: "here",
+    marker: { symbol: "x", size: 12, color: colour("ink"), line: { width: 1, color: colour("card") } },
+    hovertemplate: "here: %{x:.4g}, %{y:.4g}<extra></extra>" });
+  const scaled = (a) => axis(withUnit(a.name, a.unit), { type: a.log ? "log" : "linear", dtick: a.log ? "D2" : undefined, showgrid: false });
+  draw(place, traces, { xaxis: scaled(x), yaxis: scaled(y), showlegend: true,
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } } });
+  const flat = (grid) => grid.flat();
+  return [
+    column(x.path, x.unit, y.values.flatMap(() => x.values)), column(y.path, y.unit, y.values.flatMap((v) => x.values.map(() => v))),
+    column("stable", "", flat(found.stable)), column("unstable", "", flat(found.unstable)),
+    column("root_real", "1/s", flat(found.real)), column("root_imag", "rad/s", flat(found.imag)),
+    column("status", "", flat(found.status)), column("message", "", flat(found.message).map((k) => found.messages[k])),
+  ];
+}
+
+export function runs(place, fluid, packets, rest) {
+  const traces = [];
+  const table = [];
+  let k = 0;
+  const rows = [["links", "queue", "y"], ["flows", "window", "y2"]];
+  for (const [kind, key, yaxis] of rows) {
+    for (const [name, own] of Object.entries(fluid?.[kind] ?? packets?.[kind] ?? {})) {
+      const color = series(k++);
+      const common = { mode: "lines", yaxis, hovertemplate: `%{y:.4g} packet at %{x:.4g} s<extra>%{fullData.name}</extra>` };
+      const beside = packets?.[kind][name];
+      if (beside) traces.push({ ...common, x: packets.time, y: beside[key], name: `${key} ${name}, packets`,
+        line: { color, width: 1 }, opacity: 0.5 });
+      if (fluid) traces.push({ ...common, x: fluid.time, y: own[key], name: `${key} ${name}, fluid`, line: { color, width: 2 } });
+      const level = kind === "links" ? rest?.links?.[name]?.queue : mean(rest?.flows?.[name]?.window);
+      if (level !== null && level !== undefined) {
+        const end = (fluid ?? packets).until;
+        traces.push({ ...common, x: [0, end], y: [level, level], name: `${key} ${name}, equilibrium`, showlegend: false,
+          line: { color, width: 1, dash: "dash" } });
+      }
+    }
+  }
+  draw(place, traces, {
+    grid: { rows: 2, columns: 1, pattern: "independent" }, showlegend: true,
+    xaxis: axis("time [s]", { anchor: "y2", range: [0, (fluid ?? packets).until] }),
+    yaxis: axis("queue [packet]", { domain: [0.54, 1], rangemode: "tozero" }),
+    yaxis2: axis("window [packet]", { domain: [0, 0.46], rangemode: "tozero", anchor: "x" }),
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } },
+  });
+  for (const [model, run] of [["fluid", fluid], ["packets", packets]]) {
+    if (!run) continue;
+    table.push(column(`${model}.time`, "s", run.time));
+    for (const kind of ["links", "flows"]) for (const [name, own] of Object.entries(run[kind])) {
+      for (const [key, values] of Object.entries(own)) {
+        table.push(column(`${model}.${kind}.${name}.${key}`, ["queue", "window"].includes(key) ? "packet" : "", values));
+      }
+    }
+  }
+  return table;
+}
+
+export function mean(values) {
+  const known = (values ?? []).filter((v) => v !== null);
+  return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
+}
