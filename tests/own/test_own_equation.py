@@ -1,0 +1,34 @@
+"""The example of a delay equation of one's own, against what can be found by hand."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import pytest
+
+import fluidcc as fc
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILE = DOCS / "own_laws" / "mackey_glass.py"
+
+
+def example():
+    spec = importlib.util.spec_from_file_location("mackey_glass", FILE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_has_the_hopf_point_of_the_page():
+    (hopf,) = fc.crossings(example().model, "tau", 0.1, 3.0).crossings
+    assert hopf.frequency == pytest.approx(math.sqrt(3), rel=1e-9)
+    assert hopf.value == pytest.approx(2 * math.pi / (3 * math.sqrt(3)), rel=1e-9)
+    assert f"{hopf.value:.10g}" in (DOCS / "own_delay_equation.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["own_window_law", "own_queue_law", "own_delay_equation"])
+def test_files_that_a_page_shows_are_there(page):
+    text = (DOCS / f"{page}.md").read_text()
+    shown = [line.split()[-1] for line in text.splitlines() if "{literalinclude}" in line]
+    assert shown and all((DOCS / name).is_file() for name in shown)
