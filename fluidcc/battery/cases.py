@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -227,8 +227,9 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
     known, default = set() if known is None else known, law()
     kind = next(kind for kind in RULES if issubclass(law, kind))
     if kind is AbstractMarking:
-        windows = [w for w in LAWS["window"].values() if issubclass(w, AbstractPolynomial)]
-        yield from (Case(default, "probability", cast(Any, w)()) for w in windows)
+        windows: Any = LAWS["window"].values()
+        polynomial = [w for w in windows if issubclass(w, AbstractPolynomial)]
+        yield from (Case(default, "probability", w()) for w in polynomial)
         return
     for method in RULES[kind]:
         code = getattr(law, method)

@@ -103,8 +103,8 @@ def _findings(law: type[Law], kind: str, scenario: Any, progress: Any) -> list[F
             take(name, judge, whole)
             if found[-1].verdict == FAILED and name in ("scenario", "equilibrium"):
                 break
-    left = list(_NETWORK)[len(found) - len(RULES) :]
-    return found + [Finding(name, NOT_APPLICABLE, "it needs a check that failed") for name in left]
+    left, why = list(_NETWORK)[len(found) - len(RULES) :], "it needs a check above that failed"
+    return found + [Finding(name, NOT_APPLICABLE, why) for name in left]
 
 
 def finding(name: str, judge: Callable[[Any], Answer], thing: Any) -> Finding:
