@@ -98,7 +98,12 @@ Block = Line | Table
 
 def table(title: str, *columns: str | tuple[str, str] | Column) -> Table:
     """An empty table with these columns: names, or names with units."""
-    return Table(title, tuple(Column(c) if isinstance(c, str) else Column(*c) for c in columns))
+    own = (c if isinstance(c, Column) else _column(c) for c in columns)
+    return Table(title, tuple(own))
+
+
+def _column(given: str | tuple[str, str]) -> Column:
+    return Column(given) if isinstance(given, str) else Column(*given)
 
 
 def parameter(path: str, unit: str = "1") -> Column:
