@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from fluidcc.packets.run import PacketRuns as PacketRuns
     from fluidcc.packets.run import simulate_packets as simulate_packets
     from fluidcc.plot import plot as plot
+    from fluidcc.plot import style as style
     from fluidcc.scenario.files import dumps as dumps
     from fluidcc.scenario.files import load as load
     from fluidcc.scenario.files import loads as loads
@@ -127,7 +128,7 @@ _MODULES = {
     "network": ("Flows", "Link", "Network"),
     "optimize": ("Optimum", "optimize"),
     "packets.run": ("PacketRuns", "simulate_packets"),
-    "plot": ("plot",),
+    "plot": ("plot", "style"),
     "scenario.files": ("dumps", "load", "loads"),
     "scenario.paths": ("number_at", "paths", "replace"),
     "sweep": ("Sweep", "sweep"),

@@ -166,7 +166,11 @@ def _save(task: Task, result: Any, blocks: "Callable[[], list[Block]]") -> None:
         from fluidcc.plot import save
 
         with written("--plot", task.plot):
-            save(result, task.plot)
+            try:
+                save(result, task.plot)
+            except (TypeError, ValueError) as error:
+                expected = "a result that has a picture"
+                raise ScenarioError([Fault("--plot", "", expected, str(error))]) from None
 
 
 def _dataset(result: Any, path: Path) -> "Dataset":

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fluidcc.papers.figure import FLUID, FORMULA, PACKETS, Curve, Panel, Printed, Recipe
-from fluidcc.plot import house_style
+from fluidcc.plot import style
 
 _MARKS = "osD^vP*X"
 _DASHES: dict[str, Any] = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
@@ -34,7 +34,7 @@ def _layout(count: int) -> tuple[int, int]:
 def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figure:
     """The picture of a figure: panels, one legend beside all of them, and a caption below."""
     rows, columns = _layout(len(panels))
-    with house_style():
+    with style():
         size = (_WIDTH * columns + _LEGEND, _HEIGHT * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -184,7 +184,7 @@ def save(recipe: Recipe, panels: Sequence[Panel], folder: Path, notes: Sequence[
     base = folder / f"fig{recipe.number}"
     figure = draw(recipe, panels, caption=notes[0])
     files = [base.with_suffix(ending) for ending in (".pdf", ".png", ".csv")]
-    with house_style():
+    with style():
         figure.savefig(files[0], metadata={"CreationDate": None})
         figure.savefig(files[1])
     with files[2].open("w", newline="", encoding="utf-8") as file:

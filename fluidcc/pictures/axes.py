@@ -4,13 +4,44 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
 
 PALE = 0.18  # opacity of bands
+MARKERS = "osD^vP*"
+_NARROW = 5.0  # inch below which panels stand below each other
 
 
 def with_unit(name: str, unit: str) -> str:
     """A label with its unit, if it has one."""
     return name if unit in ("", "1") else f"{name} [{unit}]"
+
+
+def narrow(width: float) -> bool:
+    """Whether a picture of this width [inch] is for one column of a page."""
+    return width < _NARROW
+
+
+def is_narrow(figure: FigureBase) -> bool:
+    """Whether what is drawn into is for one column of a page."""
+    return narrow(_width(figure))
+
+
+def _width(figure: FigureBase) -> float:
+    root: Any = figure.figure
+    return float(root.get_figwidth())
+
+
+def abreast(figure: FigureBase, count: int = 2, **options: Any) -> np.ndarray:
+    """Panels beside each other, or below each other in a narrow picture, shape (count,)."""
+    rows, columns = (count, 1) if is_narrow(figure) else (1, count)
+    found: Any = figure.subplots(rows, columns, squeeze=False, **options)
+    return found.ravel()
+
+
+def legend(ax: Axes, columns: int = 1, **options: Any) -> None:
+    """A legend of as many columns as there is room for."""
+    figure: Any = ax.figure
+    ax.legend(ncols=max(columns // 2, 1) if is_narrow(figure) else columns, **options)
 
 
 def from_zero(*axes: Axes) -> None:

@@ -6,18 +6,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import PALE, from_zero, from_zero_late
+from fluidcc.pictures.axes import PALE, from_zero, from_zero_late, is_narrow, legend
 from fluidcc.results import scaled
 
 
 def comparison(figure: SubFigure, both: Any) -> None:
     """Queues and windows over time, goodputs, and all relative differences."""
-    grid = figure.add_gridspec(3, 2)
+    slim = is_narrow(figure)
+    grid = figure.add_gridspec(4 if slim else 3, 1 if slim else 2)
     queues = figure.add_subplot(grid[0, :])
     _queues(queues, both)
     _windows(figure.add_subplot(grid[1, :], sharex=queues), both)
     _goodputs(figure.add_subplot(grid[2, 0]), both)
-    _differences(figure.add_subplot(grid[2, 1]), both)
+    _differences(figure.add_subplot(grid[3, 0] if slim else grid[2, 1]), both)
 
 
 def _one_run(both: Any, variable: str, label: str) -> Any:
@@ -32,21 +33,21 @@ def _queues(ax: Axes, both: Any) -> None:
     rows = {row.name: row for row in both.rows}
     for k, name in enumerate(both.equilibrium.links):
         seen = _one_run(both, "link_system", name)
-        ax.plot(*seen, color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * PALE)
+        ax.plot(*seen, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * PALE)
         if both.fluid is not None:
             queue = both.fluid.links[name].queue
-            ax.plot(both.fluid.time, queue, color=f"C{2 * k}", label=f"{name}: fluid")
+            ax.plot(both.fluid.time, queue, "-", color=f"C{2 * k}", label=f"{name}: fluid")
         row, colour = rows[f"links.{name}.queue"], f"C{2 * k + 1}"
         if row.packets is not None:
             half = row.ci95 or 0.0
             span, mean = [both.warmup, both.until], row.packets
             ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * PALE)
-            ax.plot(span, [mean, mean], color=colour, label=f"{name}: packets, mean and 95 %")
+            ax.plot(span, [mean, mean], "--", color=colour, label=f"{name}: packets, mean and 95 %")
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
     ax.set(title=both.equilibrium.net.title, ylabel="queue [packet]")
     from_zero(ax)
-    ax.legend(ncols=3)
+    legend(ax, 3)
 
 
 def _windows(ax: Axes, both: Any) -> None:
@@ -54,14 +55,14 @@ def _windows(ax: Axes, both: Any) -> None:
     for k, name in enumerate(both.equilibrium.flows):
         seen = _one_run(both, "group_window", name)
         label = f"{name}: packets, seed {both.packets.seeds[0]}"
-        ax.plot(*seen, color=f"C{2 * k + 1}", linewidth=0.7, label=label)
+        ax.plot(*seen, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.7, label=label)
         if both.fluid is not None:
             group = both.fluid.flows[name]
             mean = np.average(group.window, axis=1, weights=group.n)
-            ax.plot(both.fluid.time, mean, color=f"C{2 * k}", label=f"{name}: fluid")
+            ax.plot(both.fluid.time, mean, "-", color=f"C{2 * k}", label=f"{name}: fluid")
     ax.set(xlabel="time [s]", ylabel="window [packet]")
     from_zero_late(ax, both.warmup)
-    ax.legend(ncols=min(len(both.equilibrium.flows), 3))
+    legend(ax, min(len(both.equilibrium.flows), 3))
 
 
 def _goodputs(ax: Axes, both: Any) -> None:
@@ -74,10 +75,10 @@ def _goodputs(ax: Axes, both: Any) -> None:
     ax.bar(places - 0.2, fluid, 0.38, label="fluid", color="C0")
     ax.bar(places + 0.2, packets, 0.38, yerr=halves, label="packets", color="C1")
     ax.set_xticks(places, [row.name.split(".")[1] for row in rows])
-    ax.set(ylabel=f"goodput of a flow [{unit}]")
+    ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
-    ax.legend(ncols=2)
+    legend(ax, 2)
 
 
 def _differences(ax: Axes, both: Any) -> None:
@@ -88,5 +89,6 @@ def _differences(ax: Axes, both: Any) -> None:
     ax.axvline(0, color="0.4", linewidth=0.8)
     ax.errorbar([100 * row.difference for row in rows], places, xerr=halves, fmt="o")
     ax.set_yticks(places, [" ".join(row.name.split(".")[1:]) for row in rows])
-    ax.set(xlabel="fluid relative to packets [%]")
+    ax.set(xlabel="fluid relative to packets [%]", ylabel="quantity")
+    ax.set_title("with 95 % intervals of the packets")
     ax.margins(y=0.15)

@@ -1,15 +1,25 @@
 """Pictures over time, and of what packets did."""
 
+from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import PALE, from_zero, from_zero_late, with_unit
+from fluidcc.pictures.axes import (
+    PALE,
+    abreast,
+    from_zero,
+    from_zero_late,
+    legend,
+    with_unit,
+)
 from fluidcc.results import scaled
 from fluidcc.scenario.paths import number_at
 
 _BINS = 60
+_LINES = 7  # of a solution
 
 
 def trajectory(figure: SubFigure, run: Any) -> None:
@@ -21,12 +31,12 @@ def trajectory(figure: SubFigure, run: Any) -> None:
     for k, (name, group) in enumerate(run.flows.items()):
         low, high = group.window.min(axis=1), group.window.max(axis=1)
         mean = np.average(group.window, axis=1, weights=group.n)
-        below.plot(run.time, mean, color=f"C{k}", label=name)
+        below.plot(run.time, mean, label=name)
         below.fill_between(run.time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
     above.set(title=run.net.title, ylabel="queue [packet]")
     below.set(xlabel="time [s]", ylabel="window [packet]")
-    above.legend(ncols=2)
-    below.legend(ncols=3)
+    legend(above, 2)
+    legend(below, 3)
 
 
 def sensitivity(figure: SubFigure, found: Any) -> None:
@@ -43,7 +53,7 @@ def sensitivity(figure: SubFigure, found: Any) -> None:
     above.set(title=run.net.title, ylabel="queue [packet]")
     below.set(xlabel="time [s]", ylabel="change of the queue\nfor + 1 % [packet]")
     for ax in (above, below):
-        ax.legend(ncols=2)
+        legend(ax, 2)
 
 
 def cycle(figure: SubFigure, found: Any) -> None:
@@ -59,14 +69,14 @@ def cycle(figure: SubFigure, found: Any) -> None:
     below.set(xlabel="time [s]", ylabel="window [packet]")
     for ax in (above, below):
         if ax.get_lines():
-            ax.legend(ncols=3)
+            legend(ax, 3)
 
 
 def windows(figure: SubFigure, found: Any) -> None:
     """Densities of the windows over time, and the windows of the fluid model."""
     if not found.groups:
         raise ValueError(f"no picture: {found.message}")
-    axes = figure.subplots(1, len(found.groups), squeeze=False)[0]
+    axes = abreast(figure, len(found.groups))
     for k, (ax, (name, own)) in enumerate(zip(axes, found.groups.items(), strict=True)):
         edges = np.linspace(own.quantile(0.0), own.quantile(1.0 - 1e-4), _BINS + 1)
         for shares, style, label in ((own.time, "-", "over time"), (own.packets, ":", "over ACKs")):
@@ -77,26 +87,66 @@ def windows(figure: SubFigure, found: Any) -> None:
             ax.axvline(own.fluid, color="0.3", linestyle="--", label="fluid")
         ax.set(title=f"{name}, marks {own.p:.3g}", xlabel="window [packet]")
         from_zero(ax)
-    axes[0].set(ylabel="density [1/packet]")
-    axes[0].legend()
+        ax.set(ylabel="density [1/packet]")
+    legend(axes[0])
+
+
+def window(figure: SubFigure, found: Any) -> None:
+    """The same for one window."""
+    windows(figure, SimpleNamespace(groups={"window": found}, message=found.message))
+
+
+def relay_cycle(figure: SubFigure, found: Any) -> None:
+    """What queue, average and window reach in the cycle of a relay."""
+    ax = figure.subplots()
+    ranges = {"queue": found.queue, "average": found.average, "window": found.window}
+    for k, (low, high) in enumerate(ranges.values()):
+        ax.barh(k, high - low, left=low, height=0.5, color=f"C{k}")
+        ax.text(high, k, f" {low:.4g} to {high:.4g}", va="center", fontsize=7)
+    ax.set_yticks(range(len(ranges)), [f"{name} [packet]" for name in ranges])
+    ax.margins(x=0.3)
+    ax.set(title=f"relay cycle, period {found.period:.4g} s", xlabel="least to greatest [packet]")
+    ax.set(ylabel="quantity [packet]")
+
+
+def solution(figure: SubFigure, found: Any) -> None:
+    """Components of the state of a delay equation over time."""
+    if np.ndim(found.status):
+        raise TypeError("a batch of solutions has no picture: choose one, with jax.tree.map")
+    ax = figure.subplots()
+    parts = {
+        f"y{jax.tree_util.keystr(path)}": np.reshape(leaf, (len(found.t), -1))
+        for path, leaf in jax.tree_util.tree_leaves_with_path(found.y)
+    }
+    lines = [
+        (name if own.shape[1] == 1 else f"{name}[{k}]", own[:, k])
+        for name, own in parts.items()
+        for k in range(own.shape[1])
+    ]
+    for name, values in lines[:_LINES]:
+        ax.plot(found.t, values, label=name)
+    rest = f", {_LINES} of {len(lines)} components" if len(lines) > _LINES else ""
+    ax.set(title=f"{found.message}{rest}", xlabel="time [s]", ylabel="state")
+    legend(ax, 4)
 
 
 def packets(figure: SubFigure, runs: Any) -> None:
     """Goodput of each group, and queue of each link, with intervals."""
-    left, right = figure.subplots(1, 2)
-    for ax, kind, metric, unit in (
-        (left, "flows", "goodput", "bit/s"),
-        (right, "links", "system_mean", "packet"),
+    left, right = abreast(figure)
+    for ax, kind, metric, words, unit in (
+        (left, "flows", "goodput", "goodput of a group", "bit/s"),
+        (right, "links", "system_mean", "mean queue", "packet"),
     ):
         names = list(runs.mean[kind])
         pairs = [(runs.mean[kind][n][metric], runs.ci95[kind][n][metric]) for n in names]
         scale, unit = scaled([value for value, _ in pairs], unit)
         values, halves = np.array(pairs, float).T / scale
         ax.errorbar(names, values, yerr=np.nan_to_num(halves), fmt="o")
-        ax.set(ylabel=with_unit(metric.replace("_", " "), unit))
+        what = {"flows": "group of flows", "links": "link"}[kind]
+        ax.set(xlabel=what, ylabel=with_unit(words, unit))
         ax.margins(x=0.3)
     from_zero(left, right)
-    left.set_title(runs.message)
+    left.set_title(f"{runs.message}: mean and 95 % interval")
 
 
 def packet_series(figure: SubFigure, runs: Any) -> None:
@@ -121,5 +171,5 @@ def packet_series(figure: SubFigure, runs: Any) -> None:
     below.set(xlabel="time [s]", ylabel="window [packet]")
     from_zero(above)
     from_zero_late(below, runs.warmup)
-    above.legend(ncols=2)
-    below.legend(ncols=3)
+    legend(above, 2)
+    legend(below, 3)

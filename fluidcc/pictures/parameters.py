@@ -7,32 +7,22 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import PALE, fit_scale, from_zero, with_unit
+from fluidcc.pictures.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend, with_unit
 
 
 def equilibrium(figure: SubFigure, rest: Any) -> None:
     """Rates and windows over round trips."""
-    axes = figure.subplots(1, 2)
+    axes = abreast(figure)
     for name, group in rest.flows.items():
         for ax, key in zip(axes, ("rate", "window"), strict=True):
-            ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), "o", label=name)
+            mark = MARKERS[list(rest.flows).index(name) % len(MARKERS)]
+            ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), mark, label=name)
     queues = ", ".join(f"{name} {v.queue:.4g}" for name, v in rest.links.items())
     figure.suptitle(f"{rest.status}; queue [packet]: {queues}", fontsize=8)
     for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
         ax.set(xlabel="round trip [ms]", ylabel=label)
     from_zero(*axes)
     axes[0].legend()
-
-
-def stability(figure: SubFigure, found: Any) -> None:
-    """The rightmost roots in the complex plane."""
-    ax = figure.subplots()
-    ax.axvline(0, color="0.4", linewidth=0.8)
-    for colour, unstable in (("C0", False), ("C1", True)):
-        roots = [complex(s) for s in found.roots if (s.real > 0) == unstable]
-        ax.plot([s.real for s in roots], [s.imag for s in roots], "x", color=colour)
-    verdict = "stable" if found.stable else f"not stable ({found.status})"
-    ax.set(title=verdict, xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
 
 
 def boundary(figure: SubFigure, found: Any) -> None:
@@ -55,56 +45,6 @@ def boundary(figure: SubFigure, found: Any) -> None:
     labels = [with_unit(p, u) for p, u in zip(found.paths, found.units, strict=True)]
     ax.set(xlabel=labels[0], ylabel=labels[1])
     ax.legend()
-
-
-def _uneven(values: np.ndarray) -> float:
-    """How much the steps between values differ."""
-    steps = np.diff(values)
-    return float(np.ptp(steps) / np.max(np.abs(steps))) if steps.size > 1 else 0.0
-
-
-def _edges(values: np.ndarray, *, log: bool) -> np.ndarray:
-    """Ends of the cells about values, half-way between them on the axis as it is drawn."""
-    if len(values) < 2:
-        return values[0] + np.array([-0.5, 0.5]) * (abs(values[0]) or 1.0)
-    on_axis = np.log(values) if log else values
-    middle = (on_axis[1:] + on_axis[:-1]) / 2
-    ends = 2 * on_axis[0] - middle[0], 2 * on_axis[-1] - middle[-1]
-    edges = np.array([ends[0], *middle, ends[1]])
-    return np.exp(edges) if log else edges
-
-
-def stability_map(figure: SubFigure, found: Any) -> None:
-    """Growth rates over one or two parameters, and where there is no verdict."""
-    if len(found.axes) > 2:
-        raise TypeError(f"a map over {len(found.axes)} parameters has no picture: choose two")
-    ax = figure.subplots()
-    paths, rate = list(found.axes), np.real(found.grid("rightmost"))
-    x, *others = (np.asarray(values, float) for values in found.axes.values())
-    labels = [with_unit(path, found.units[path]) for path in paths]
-    if not others:
-        ax.plot(x, rate, ".-")
-        ax.axhline(0.0, color="0.6", linewidth=0.8)
-        ax.set(xlabel=labels[0], ylabel="growth rate [1/s]")
-        fit_scale(ax, x[0], x[-1])
-        return
-    y = others[0]
-    known = rate[np.isfinite(rate)]
-    most = float(np.max(np.abs(known), initial=0.0)) or 1.0
-    logs = [v.min() > 0 and _uneven(np.log(v)) < _uneven(v) for v in (x, y)]
-    corners = [_edges(v, log=log) for v, log in zip((x, y), logs, strict=True)]
-    image = ax.pcolormesh(*corners, rate.T, cmap="RdBu_r", vmin=-most, vmax=most, rasterized=True)
-    if known.size and known.min() < 0 < known.max() and min(rate.shape) > 1:
-        ax.contour(x, y, rate.T, levels=[0.0], colors="black", linewidths=1.0)
-    i, j = np.nonzero(found.grid("stable") < 0)
-    ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="no verdict")
-    figure.colorbar(image, ax=ax, label="growth rate [1/s]")
-    for axis, log in zip("xy", logs, strict=True):
-        if log:
-            getattr(ax, f"set_{axis}scale")("log")
-    ax.set(xlabel=labels[0], ylabel=labels[1])
-    if i.size:
-        ax.legend()
 
 
 def crossings(figure: SubFigure, found: Any) -> None:
@@ -139,7 +79,7 @@ def cycles(figure: SubFigure, found: Any) -> None:
             pairs = [c.links[name].queue if c.links else c.states[name] for c in branch.cycles]
             colour, label = f"C{k * len(names) + j}", name if k == 0 else None
             above.fill_between(branch.values, *np.array(pairs).T, color=colour, alpha=PALE)
-            above.plot(branch.values, pairs, color=colour, label=[label, None])
+            above.plot(branch.values, pairs, "-", color=colour, label=[label, None])
         periods = [c.period for c in branch.cycles]
         faces = ["none" if c.stable is False else f"C{k}" for c in branch.cycles]
         below.plot(branch.values, periods, color=f"C{k}")
@@ -149,4 +89,4 @@ def cycles(figure: SubFigure, found: Any) -> None:
     below.set(xlabel=with_unit(found.path, found.unit), ylabel="period [s]")
     fit_scale(below, found.low, found.high)
     if branches:
-        above.legend(ncols=3)
+        legend(above, 3)

@@ -98,13 +98,12 @@ Block = Line | Table
 
 def table(title: str, *columns: str | tuple[str, str] | Column) -> Table:
     """An empty table with these columns: names, or names with units."""
-    return Table(title, tuple(map(_column, columns)))
+    own = (c if isinstance(c, Column) else _column(c) for c in columns)
+    return Table(title, tuple(own))
 
 
-def _column(told: str | tuple[str, str] | Column) -> Column:
-    if isinstance(told, Column):
-        return told
-    return Column(told) if isinstance(told, str) else Column(told[0], told[1])
+def _column(given: str | tuple[str, str]) -> Column:
+    return Column(given) if isinstance(given, str) else Column(*given)
 
 
 def parameter(path: str, unit: str = "1") -> Column:

@@ -51,11 +51,11 @@ def dataset(data: "Dataset", axes: Sequence[str], rows: int | None = None) -> Ta
     """
     total = math.prod(data.sizes[a] for a in axes)
     wanted = total if rows is None else min(rows, total)
-    few = [
+    chosen = [
         name for name, variable in data.variables.items()
-        if name in axes or (name not in _TOLD and _few(variable, axes))
+        if name in axes or (name not in _TOLD and few(variable, axes))
     ]  # fmt: skip
-    found = columns(data[[*few]].isel(_first(data, axes, wanted)), list(axes))
+    found = columns(data[chosen].isel(_first(data, axes, wanted)), list(axes))
     out = table(f"{total} points", *(Column(name, unit, name in axes) for name, unit, _ in found))
     out.hidden = total - wanted
     for row in zip(*(values[:wanted] for _, _, values in found), strict=True):
@@ -63,7 +63,8 @@ def dataset(data: "Dataset", axes: Sequence[str], rows: int | None = None) -> Ta
     return out
 
 
-def _few(variable: Any, axes: Sequence[str]) -> bool:
+def few(variable: Any, axes: Sequence[str]) -> bool:
+    """Whether a variable differs along all axes, and has but a few numbers at each point."""
     others = math.prod(size for dim, size in variable.sizes.items() if dim not in axes)
     return set(axes) <= set(variable.dims) and others <= _FEW
 
