@@ -59,6 +59,11 @@ GROUPS = (
         ("simulate_packets", "PacketRuns", "compare", "Comparison"),
     ),
     Group(
+        "laws", "Laws of one's own",
+        "A class or a file of laws joins those of the package, and is judged as these are.",
+        ("register", "load_laws", "check_law", "LawReport"),
+    ),
+    Group(
         "sweeps", "Sweeps",
         "One verb over a grid: in this process, in many, on a cluster; kept and taken up again.",
         ("sweep", "Sweep", "SweepData", "sweep_status", "SweepStatus", "SweepStopped", "Progress"),
@@ -79,7 +84,7 @@ GROUPS = (
         ("solve_dde", "Solution", "Status", "Uniform", "Located", "MethodOfSteps", "Modes",
          "Sampled", "DelayEquation", "EquationRest"),
     ),
-    Group("pictures", "Pictures", "Results drawn in one style.", ("plot",)),
+    Group("pictures", "Pictures", "Results drawn in one style.", ("plot", "style",)),
 )  # fmt: skip
 
 BUILT_BY_HAND = frozenset(

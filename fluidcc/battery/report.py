@@ -22,7 +22,14 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class LawReport:
-    """Every check of one law, in the order in which they were made."""
+    """Every check of one law, in the order in which they were made.
+
+    Examples
+    --------
+    >>> from fluidcc.battery.report import Finding, LawReport
+    >>> LawReport("reno", "window", (Finding("units", "ok"),)).summary
+    'reno: 1 ok, 0 failed, 0 not applicable'
+    """
 
     law: str
     kind: str

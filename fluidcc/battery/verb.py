@@ -71,8 +71,9 @@ def check_law(
     --------
     >>> import fluidcc as fc
     >>> from fluidcc.laws.window.reno import Reno
-    >>> fc.check_law(Reno).failed
-    ()
+    >>> report = fc.check_law(Reno)
+    >>> report.failed, report.to_dict()["sound"]
+    ((), True)
     """
     before = own_laws()
     kinds = [kind for kind, laws in LAWS.items() if law in laws.values()]

@@ -50,6 +50,15 @@ def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
     ------
     ScenarioError
         With every fault of the file and its laws, each with the line. Nothing is added then.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> try:
+    ...     fc.load_laws("no_such_law.py")
+    ... except fc.ScenarioError as error:
+    ...     print(error)
+    no_such_law.py: expected a Python file with a law, got no such file
     """
     where = os.fspath(path)
     try:
