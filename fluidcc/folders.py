@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-SHOWING = ("cli", "pictures", "papers", "optimize", "sweeps")
+SHOWING = ("battery", "cli", "pictures", "papers", "optimize", "sweeps")
 """Parts of the package that follow from results, not they from it."""
 
 UNFINISHED = ".part-"
