@@ -227,9 +227,10 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
     known, default = set() if known is None else known, law()
     kind = next(kind for kind in RULES if issubclass(law, kind))
     if kind is AbstractMarking:
-        windows: Any = LAWS["window"].values()
-        polynomial = [w for w in windows if issubclass(w, AbstractPolynomial)]
-        yield from (Case(default, "probability", w()) for w in polynomial)
+        known_windows: Any = LAWS["window"].values()
+        windows = (window() for window in known_windows)
+        polynomial = (w for w in windows if isinstance(w, AbstractPolynomial))
+        yield from (Case(default, "probability", w) for w in polynomial)
         return
     for method in RULES[kind]:
         code = getattr(law, method)

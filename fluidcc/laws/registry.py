@@ -122,7 +122,7 @@ def register(law: AnyLaw) -> AnyLaw:
     ...         return -self.b * s
     >>> net = fc.replace(fc.load("hollot2001/slow"), {"flow.window.law": "gentle"})
     >>> round(float(fc.equilibrium(net).flows["tcp"].window[0]), 2)
-    14.47
+    16.89
     """
     from fluidcc.laws.addable import fault, faults_of, kind_of
 
