@@ -133,8 +133,9 @@ def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
     if dim in dataset.coords:
         return dataset[dim].values.tolist()
     groups = {"flow": ("group", "flow_group")}.get(dim, ())
-    known = [dataset[name] for name in groups if name in dataset]
-    if not known or known[0].dims != (dim,):
+    known = [dataset[name] for name in groups if name in dataset.variables]
+    known = [labels for labels in known if labels.dims == (dim,)]
+    if not known:
         return list(range(dataset.sizes[dim]))
     names = known[0].values.tolist()
     counts = [names[: k + 1].count(name) for k, name in enumerate(names)]

@@ -80,9 +80,14 @@ def _nyquist(ax: Axes, found: Any, loops: list[Loop]) -> None:
     names = found.equilibrium.net.link_names
     for k, loop in enumerate(loops):
         values = loop(w)
-        ax.plot(values.real, values.imag, color=f"C{k}", label="loop gain L(iω)" if not k else None)
+        ax.plot(
+            np.real(values),
+            np.imag(values),
+            color=f"C{k}",
+            label="loop gain L(iω)" if not k else None,
+        )
     circle = np.exp(1j * np.linspace(0, 2 * math.pi, 361))
-    ax.plot(circle.real, circle.imag, color="0.6", linewidth=0.7, linestyle=":")
+    ax.plot(np.real(circle), np.imag(circle), color="0.6", linewidth=0.7, linestyle=":")
     ax.plot(-1, 0, "k+", markersize=8, label="-1")
     _margins(ax, found)
     ax.set(xlim=_VIEW[0], ylim=_VIEW[1], aspect="equal")

@@ -186,6 +186,7 @@ def _interval(value: float, half: float | None) -> str:
     width = float(f"{half:.1e}")
     size = math.floor(math.log10(max(abs(value), width)))
     power = size if not -4 < size < 6 else 0
-    places = max(1 - math.floor(math.log10(width)) + power, 0)
-    inner = rf"{value / 10.0**power:.{places}f} \pm {width / 10.0**power:.{places}f}"
+    places = 1 - math.floor(math.log10(width)) + power
+    ends = (round(end / 10.0**power, places) for end in (value, width))
+    inner = r" \pm ".join(f"{end:.{max(places, 0)}f}" for end in ends)
     return f"$({inner}){_power(power)}$" if power else f"${inner}$"

@@ -1,0 +1,107 @@
+"""Every public result has a picture with labels and units, or says in a sentence why not."""
+
+import inspect
+import io
+
+import matplotlib
+import numpy as np
+import pytest
+from result_cases import INPUTS, NET, NUMBERS, RESULTS, optimum
+
+import fluidcc as fc
+
+REFUSED = {"EquationRest", "Gradient", "Oscillation", "GainAndLoss"}
+BARE = {
+    "state", "quantity", "link", "group of flows", "bound", "link.queue.w_q", "flow.n",
+    "value over bound, at the worst case found", "real part of the loop gain",
+    "imaginary part of the loop gain", "unstable roots", "bottleneck: signal",
+    "bottleneck: utilization", "signal[bottleneck]", "utilization[bottleneck]",
+}  # fmt: skip
+"""Labels of what has no dimension."""
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Each result once."""
+    kept = {}
+
+    def one(name):
+        if name not in kept:
+            kept[name] = (RESULTS | NUMBERS)[name]()
+        return kept[name]
+
+    return one
+
+
+def test_every_public_class_is_known_here():
+    classes = {name for name in dir(fc) if inspect.isclass(getattr(fc, name))}
+    assert classes - INPUTS <= {*RESULTS, *NUMBERS}
+    assert all(type(make()).__name__ == name for name, make in NUMBERS.items())
+
+
+def _labels(ax):
+    """Both labels; panels above each other may share the horizontal one."""
+    shared = [other.get_xlabel() for other in ax.get_shared_x_axes().get_siblings(ax)]
+    return ax.get_xlabel() or next(filter(None, shared), ""), ax.get_ylabel()
+
+
+@pytest.mark.parametrize("width", [7.0, 3.5])
+@pytest.mark.parametrize("name", sorted({*RESULTS, *NUMBERS} - REFUSED))
+def test_pictures_have_labels_with_units(made, name, width):
+    figure = fc.plot(made(name), width=width)
+    assert figure.get_figwidth() == width
+    axes = [ax for ax in figure.get_axes() if ax.get_visible() and ax.get_label() != "<colorbar>"]
+    assert axes
+    for ax in axes:
+        assert ax.get_lines() or ax.patches or ax.collections or ax.containers
+        for label in _labels(ax):
+            words = label.replace("\n", " ")
+            assert words in BARE or (words.endswith("]") and "[" in words), (name, words)
+    figure.draw_without_rendering()  # warnings about the layout are errors
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_has_no_picture_says_why(made, name):
+    with pytest.raises(TypeError, match=f"plot: {name} has no picture: .*draw"):
+        fc.plot(made(name))
+
+
+def test_other_refusals_say_what_helps(made):
+    with pytest.raises(TypeError, match=r"best\.traded\(QUANTITY\)"):
+        fc.plot(optimum())
+    with pytest.raises(TypeError, match="Network has no picture"):
+        fc.plot(NET)
+    with pytest.raises(ValueError, match="at least 2 inch, got 1"):
+        fc.plot(made("Trajectory"), width=1)
+
+
+def test_margins_are_marked_where_the_loop_passes(made):
+    """The marks lie on the drawn loop, and the labels have the margins with units."""
+    found = made("Stability")
+    loop = fc.plot(found).get_axes()[1]
+    lines = {line.get_label(): np.column_stack(line.get_data()) for line in loop.get_lines()}
+    curve = lines["loop gain L(iω)"]
+    marks = {label: xy[0] for label, xy in lines.items() if "margin" in str(label)}
+    gain, phase = (next(v for k, v in marks.items() if k.startswith(w)) for w in ("gain", "phase"))
+    assert gain == pytest.approx([-1 / found.gain_margin, 0.0])
+    assert np.hypot(*phase) == pytest.approx(1.0)
+    for place in (gain, phase):
+        assert np.min(np.hypot(*(curve - place).T)) < 0.01
+    assert any(f"{found.phase_margin:.3g} deg at" in label for label in marks)
+
+
+def test_the_style_is_for_print_and_leaves_no_trace():
+    before = dict(matplotlib.rcParams)
+    with fc.style():
+        styles = matplotlib.rcParams["axes.prop_cycle"].by_key()
+        assert (matplotlib.rcParams["pdf.fonttype"], matplotlib.rcParams["ps.fonttype"]) == (42, 42)
+        assert len({*styles["color"]}) == len({*map(str, styles["linestyle"])}) + 1 == 7
+        assert matplotlib.rcParams["figure.figsize"] == [3.5, 2.6]
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_fonts_are_embedded_as_truetype(made):
+    file = io.BytesIO()
+    with fc.style():
+        fc.plot(made("Crossings"), width=3.5).savefig(file, format="pdf")
+    assert b"/FontFile2" in file.getvalue() and b"/Type3" not in file.getvalue()
