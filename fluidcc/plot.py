@@ -130,6 +130,7 @@ _NUMBERS = {
     "EquationRest": "it is a point; draw its stability, or a solution that goes there",
     "Oscillation": "it is a few numbers; draw the trajectory that they are of",
     "GainAndLoss": "it is a few numbers; draw a comparison of the mix",
+    "LawReport": "it is a list of verdicts; draw what a verb finds about a network with the law",
     "SweepStatus": "it is a count; draw the finished sweep",
     "Network": "it is a scenario; draw what a verb finds about it",
     "DelayEquation": "it is an equation; draw what a verb finds about it",

@@ -12,6 +12,7 @@ from fluidcc.analysis.crossings import Crossing
 from fluidcc.analysis.cycles.branches import CycleBranch
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.analysis.fairness import GainAndLoss
+from fluidcc.battery.report import Finding
 from fluidcc.bounds.reports import Example, Reading
 from fluidcc.compare import Row
 from fluidcc.fluid.simulate import FlowsRun, LinkRun
@@ -186,6 +187,12 @@ def equation_rest():
     return fc.EquationRest("interior", "", 1.5, flat, np.array([1.0]), (flat, [flat]), equation)
 
 
+def law_report():
+    """Two checks, one of which failed."""
+    findings = (Finding("units", "ok"), Finding("slopes", "failed", "line 3: <w> = 2"))
+    return fc.LawReport("mine", "window", findings)
+
+
 RESULTS = {
     "Boundary": boundary,
     "BoundReport": bounds,
@@ -196,6 +203,7 @@ RESULTS = {
     "Cycles": cycles,
     "Equilibrium": lambda: fc.equilibrium(NET),
     "EquationRest": equation_rest,
+    "LawReport": law_report,
     "Gradient": lambda: fc.Gradient(
         "phase_margin", 12.5, {PATH: -3.25e6}, "ok", "", "deg", {PATH: "1"}, {}
     ),

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+from fluidcc.shown import Shown
+
 OK, FAILED, NOT_APPLICABLE = "ok", "failed", "not applicable"
 
 
@@ -21,7 +23,7 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True)
-class LawReport:
+class LawReport(Shown):
     """Every check of one law, in the order in which they were made.
 
     Examples
@@ -53,6 +55,7 @@ class LawReport:
             "law": self.law,
             "kind": self.kind,
             "sound": not self.failed,
+            "summary": self.summary,
             "checks": [dataclasses.asdict(finding) for finding in self.findings],
         }
 

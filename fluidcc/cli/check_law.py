@@ -56,15 +56,10 @@ def _require_in(net: Any, laws: Any, name: str | None) -> None:
 
 
 def _print(report: "LawReport") -> None:
-    from fluidcc.cli.report import console, table
+    from fluidcc.cli.report import console, printed
+    from fluidcc.tables.views import law
 
-    out = table(f"{report.law}, a {report.kind} law", "check", "", "why")
-    for column in out.columns:
-        column.justify = "left"
-    for finding in report.findings:
-        out.add_row(finding.check, finding.verdict, finding.why)
-    console().print(out)
-    console().print(report.summary)
+    printed(law(report.to_dict()), console())
 
 
 def _finish(reports: "list[LawReport]", json: bool) -> None:

@@ -1,6 +1,7 @@
 """The picture of stability: roots in the plane, and the loop with its margins."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,10 @@ from matplotlib.figure import SubFigure
 from matplotlib.patches import Arc
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.linear import Linear
-from fluidcc.analysis.linearize import at_kink, linearize
-from fluidcc.analysis.margins import Loop, heard_signals, loop_gain
+from fluidcc.analysis.nyquist import LoopCurve, loop_curves
 from fluidcc.pictures.axes import abreast, legend
 from fluidcc.pictures.courses import relay_cycle
 
-_POINTS = 4000
-_BEYOND = 300.0  # times the frequencies of the crossovers that the loop is drawn to
 _VIEW = ((-2.2, 1.4), (-1.9, 1.4))  # of the loop's plane: where margins are
 
 
@@ -30,16 +27,17 @@ def stability(figure: SubFigure, found: Any) -> None:
             raise ValueError(f"no picture: {found.message or found.status}")
         relay_cycle(figure, found.cycle)
         return
-    loops = _loops(found) if has_loop(found) else []
-    left, *right = abreast(figure, 2 if loops else 1)
+    curves = loop_curves(found.linear) if has_loop(found) else ()
+    left, *right = abreast(figure, 2 if curves else 1)
     _roots(left, found)
     for ax in right:
-        _nyquist(ax, found, loops)
+        _nyquist(ax, found, curves)
 
 
 def has_loop(found: Any) -> bool:
     """Whether a result of `stability` is one of a network with a linearisation."""
-    return isinstance(found.equilibrium, Equilibrium) and found.margins is not None
+    whole = found.linear is not None and found.margins is not None
+    return whole and isinstance(found.equilibrium, Equilibrium)
 
 
 def _roots(ax: Axes, found: Any) -> None:
@@ -57,35 +55,11 @@ def _roots(ax: Axes, found: Any) -> None:
     legend(ax)
 
 
-def _loops(found: Any) -> list[Loop]:
-    """The loop of each link; at a kink of the marking on the side that the margins are of."""
-    eq = found.equilibrium
-    if not at_kink(eq.net, eq):
-        return _of_links(linearize(eq.net, eq))
-    sides = [_of_links(linearize(eq.net, eq, side=side)) for side in (-1, 1)]
-    w = np.array([found.gain_crossover or 1.0])
-    misses = [min((abs(abs(loop(w)[0]) - 1) for loop in loops), default=0.0) for loops in sides]
-    return sides[int(np.argmin(misses))]
-
-
-def _of_links(system: Linear) -> list[Loop]:
-    links = [k for k in range(len(system.signals)) if heard_signals(system, k)]
-    return [loop_gain(system, k) for k in links]
-
-
-def _nyquist(ax: Axes, found: Any, loops: list[Loop]) -> None:
-    at = [w for w in (found.gain_crossover, found.phase_crossover) if w is not None]
-    scale = at or [abs(complex(s)) for s in found.roots]
-    w = np.geomspace(min(scale) / _BEYOND, max(scale) * _BEYOND, _POINTS)
+def _nyquist(ax: Axes, found: Any, curves: Sequence[LoopCurve]) -> None:
     names = found.equilibrium.net.link_names
-    for k, loop in enumerate(loops):
-        values = loop(w)
-        ax.plot(
-            np.real(values),
-            np.imag(values),
-            color=f"C{k}",
-            label="loop gain L(iω)" if not k else None,
-        )
+    for k, curve in enumerate(curves):
+        x, y = np.real(curve.response), np.imag(curve.response)
+        ax.plot(x, y, color=f"C{k}", label="loop gain L(iω)" if not k else None)
     circle = np.exp(1j * np.linspace(0, 2 * math.pi, 361))
     ax.plot(np.real(circle), np.imag(circle), color="0.6", linewidth=0.7, linestyle=":")
     ax.plot(-1, 0, "k+", markersize=8, label="-1")

@@ -89,6 +89,7 @@ _VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
     "Comparison": _simply(views.comparison),
     "BoundReport": _simply(views.bounds),
     "BoundReports": _simply(views.bounds),
+    "LawReport": _simply(views.law),
     "Optimum": _simply(views.optimum),
     "Tradeoff": _simply(views.tradeoff),
 }

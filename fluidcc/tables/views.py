@@ -4,6 +4,7 @@ from fluidcc.tables.bounds import bounds as bounds
 from fluidcc.tables.cycles import cycle as cycle
 from fluidcc.tables.cycles import cycles as cycles
 from fluidcc.tables.cycles import relay_cycle as relay_cycle
+from fluidcc.tables.laws import law as law
 from fluidcc.tables.optimum import optimum as optimum
 from fluidcc.tables.optimum import tradeoff as tradeoff
 from fluidcc.tables.rest import boundary as boundary

@@ -10,7 +10,7 @@ from result_cases import INPUTS, NET, NUMBERS, RESULTS, optimum
 
 import fluidcc as fc
 
-REFUSED = {"EquationRest", "Gradient", "Oscillation", "GainAndLoss"}
+REFUSED = {"EquationRest", "Gradient", "Oscillation", "GainAndLoss", "LawReport"}
 BARE = {
     "state", "quantity", "link", "group of flows", "bound", "link.queue.w_q", "flow.n",
     "value over bound, at the worst case found", "real part of the loop gain",
