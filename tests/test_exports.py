@@ -172,6 +172,14 @@ def test_packets_have_intervals_and_their_units_beside_them():
     assert known["utilization"] == ["", r"$0.988 \pm 0.012$ \\"]
 
 
+def test_units_have_superscripts_beside_and_above_their_numbers():
+    own = blocks.table("", "metric", ("x", "1/s^2"))
+    own.add_row("a", Quantity(4.0, "packet^2"))
+    own.add_row("b", Quantity(2.0, "packet"))
+    source = tex.latex([own])
+    assert "metric & unit & x [1/s$^{2}$]" in source and "a & packet$^{2}$ & $4$" in source
+
+
 def test_grids_have_symbols_and_units_in_their_headings():
     """Where laws differ in the symbol the path stands."""
     assert r"$d$ [s] & status & bottleneck: queue [packet]" in sweep().to_latex()
