@@ -230,3 +230,13 @@ def test_columns_of_csv_are_named_by_their_groups(tmp_path, made):
         with (tmp_path / "t.csv").open() as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         assert heads <= set(rows[0]), (name, list(rows[0]))
+
+
+def test_sweeps_in_chunks_write_tables_with_their_origin(run, tmp_path):
+    words = ("sweep", "equilibrium", "hollot2001/slow", "--over", "flow.n=40,60")
+    code, _, _ = run(*words, "--workers", "0", "--out", "t.tex")
+    source = (tmp_path / "t.tex").read_text()
+    assert code == 0 and "% verb: fluidcc.analysis.equilibrium.equilibrium" in source
+    queue = fc.equilibrium(fc.replace(NET, {"flow.n": 60})).links["bottleneck"].queue
+    (row,) = [line for line in source.splitlines() if line.startswith("$60$")]
+    assert f"${queue:.5g}$" in row and "queue[bottleneck] [packet]" in source
