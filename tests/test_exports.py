@@ -172,6 +172,14 @@ def test_packets_have_intervals_and_their_units_beside_them():
     assert known["utilization"] == ["", r"$0.988 \pm 0.012$ \\"]
 
 
+def test_units_have_superscripts_beside_and_above_their_numbers():
+    own = blocks.table("", "metric", ("x", "1/s^2"))
+    own.add_row("a", Quantity(4.0, "packet^2"))
+    own.add_row("b", Quantity(2.0, "packet"))
+    source = tex.latex([own])
+    assert "metric & unit & x [1/s$^{2}$]" in source and "a & packet$^{2}$ & $4$" in source
+
+
 def test_grids_have_symbols_and_units_in_their_headings():
     """Where laws differ in the symbol the path stands."""
     assert r"$d$ [s] & status & bottleneck: queue [packet]" in sweep().to_latex()
@@ -222,3 +230,13 @@ def test_columns_of_csv_are_named_by_their_groups(tmp_path, made):
         with (tmp_path / "t.csv").open() as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         assert heads <= set(rows[0]), (name, list(rows[0]))
+
+
+def test_sweeps_in_chunks_write_tables_with_their_origin(run, tmp_path):
+    words = ("sweep", "equilibrium", "hollot2001/slow", "--over", "flow.n=40,60")
+    code, _, _ = run(*words, "--workers", "0", "--out", "t.tex")
+    source = (tmp_path / "t.tex").read_text()
+    assert code == 0 and "% verb: fluidcc.analysis.equilibrium.equilibrium" in source
+    queue = fc.equilibrium(fc.replace(NET, {"flow.n": 60})).links["bottleneck"].queue
+    (row,) = [line for line in source.splitlines() if line.startswith("$60$")]
+    assert f"${queue:.5g}$" in row and "queue[bottleneck] [packet]" in source

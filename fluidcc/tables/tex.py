@@ -4,6 +4,7 @@ import math
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from fluidcc.folders import whole
 from fluidcc.results import scaled
@@ -31,6 +32,12 @@ _SPECIAL = {
     ">": "$>$", "|": "$|$", "±": r"$\pm$", "…": r"\dots{}", DASH: "--", "\N{MICRO SIGN}": r"$\mu$",
     "\n": " ",
 }  # fmt: skip
+
+
+class _Unit(NamedTuple):
+    """A unit beside its numbers."""
+
+    text: str
 
 
 def latex(told: Iterable[Block], origin: Mapping[str, str] | None = None) -> str:
@@ -129,7 +136,7 @@ def _units_aside(own: Table) -> Table:
             row[:] = [_bare(cell, scale) for cell in row]
     if any(beside):
         columns.insert(1, columns[0]._replace(name="unit", unit="1"))
-        rows = [[row[0], unit, *row[1:]] for row, unit in zip(rows, beside, strict=True)]
+        rows = [[row[0], _Unit(unit), *row[1:]] for row, unit in zip(rows, beside, strict=True)]
     return Table(own.title, tuple(columns), [tuple(row) for row in rows])
 
 
@@ -148,6 +155,8 @@ def _bare(cell: Cell, scale: float) -> Cell:
 
 def _cell(cell: Cell) -> str:
     match cell:
+        case _Unit(unit):
+            return _unit(unit)
         case Path(path):
             return _label(path)
         case Number(value, digits) if isinstance(value, int | float) and value == value:

@@ -105,7 +105,7 @@ def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
             ["simulate", SLOW, "--set", "flow.m=3", "--over", "link.q=1", "--out", "x.txt",
              "--plot", "nodir/x.png"],
             ["--set: flow.m", "--over: link.q: expected a path",
-             "--out: expected a file that ends in .nc, .csv, got 'x.txt'",
+             "--out: expected a file that ends in .nc, .csv, .tex, got 'x.txt'",
              "--plot: expected a file in a folder that exists"],
         ),
         (
