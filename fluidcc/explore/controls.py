@@ -31,6 +31,11 @@ _KINDS = {**KINDS, "queue": "queue law", "marking": "which flows a mark is for",
 """What kinds of laws are called."""
 
 
+_FEW_GROUPS = 3
+"""Up to so many groups of flows every option is tried; with more, what does not fit is told when
+it is chosen, as there are too many to try."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Span:
     """What a slider runs over."""
@@ -81,6 +86,8 @@ def controls(base: Network, net: Network) -> tuple[Group, ...]:
         # what is not set, or without limit, is rarely what one wants to move
         aside = aside or (not control.options and control.span is None)
         found.setdefault((_title(net, kind, name, inner), aside), []).append(control)
+    for own in found.values():  # the law, its numbers, then what else can be chosen
+        own.sort(key=lambda c: (not c.path.endswith(".law"), bool(c.options)))
     folded = [control for (_, aside), own in found.items() if aside for control in own]
     shown = [Group(title, False, tuple(own)) for (title, aside), own in found.items() if not aside]
     shown.sort(key=lambda group: ":" in group.title)  # flows and links before their laws
@@ -135,7 +142,8 @@ def _choice(
     net: Network, path: str, name: str, meaning: str, value: str, options: Iterable[str]
 ) -> Control:
     """A choice, with what the network has against each option."""
-    refused = {o: "" if o == value else _refused(net, path, o) for o in options}
+    tried = len(net.flows) <= _FEW_GROUPS
+    refused = {o: _refused(net, path, o) if tried and o != value else "" for o in options}
     return Control(path, name, meaning, "", "", "", value, options=refused)
 
 
@@ -177,7 +185,7 @@ def numbers(base: Network, net: Network) -> Iterator[Control]:
         spread = whole and path.removesuffix("n") + "rtt.min" in values  # each a round trip
         span = None if spread else _span(info.within, start, value, whole)
         if span is None and start == 0 and value == 0:
-            span = Span(0.0, _alike(base, first, path, info.unit), False)
+            span = Span(0.0, _alike(base, first, info.unit), False)
         unit = "" if info.unit == "1" else info.unit
         yield Control(
             path, _name(path), info.doc, _symbol(info.symbol), unit, str(info.within), value, span,
@@ -241,8 +249,8 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _alike(net: Network, values: Mapping[str, Any], path: str, unit: str) -> float:
+def _alike(net: Network, values: Mapping[str, Any], unit: str) -> float:
     """The largest number of a unit in the scenario: how far a number that is 0 may go."""
-    same = [v for p, v in values.items() if (i := info_at(net, p)) is not None and i.unit == unit
-            and i.within is not None and isinstance(v, int | float) and math.isfinite(v)]  # fmt: skip
-    return max(same, default=0.0) or 1.0
+    found = ((info_at(net, p), v) for p, v in values.items() if isinstance(v, int | float))
+    same = [v for i, v in found if i is not None and i.within is not None and i.unit == unit]
+    return max(filter(math.isfinite, same), default=0.0) or 1.0

@@ -17,9 +17,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.explore import panels
 from fluidcc.explore.controls import controls
 from fluidcc.explore.jobs import Progress, Worker, told
+from fluidcc.explore.maps import axes, heavy, stability_grid
+from fluidcc.explore.present import numbers_at, present
+from fluidcc.explore.runs import duration, packets, trajectory
 from fluidcc.explore.state import Catalogue, State, parse
 from fluidcc.laws.parameters import Interval
 from fluidcc.network import Network
@@ -33,10 +35,10 @@ _LONGEST_RUN = "(0, 100000]"
 _TYPES = {
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
-    "theme.js": "text/javascript; charset=utf-8",
-    "plots.js": "text/javascript; charset=utf-8",
-    "controls.js": "text/javascript; charset=utf-8",
-    "app.js": "text/javascript; charset=utf-8",
+    **dict.fromkeys(
+        ("app.js", "controls.js", "longer.js", "plots.js", "tables.js", "theme.js"),
+        "text/javascript; charset=utf-8",
+    ),
 }
 
 _HEADERS = {
@@ -116,27 +118,28 @@ class Explorer:
         return {
             "title": net.title,
             "groups": [dataclasses.asdict(group) for group in controls(base, net)],
-            "axes": [{"path": c.path, "name": c.name} for c in panels.axes(base, net)],
-            "until": panels.duration(net),
+            "axes": [{"path": c.path, "name": c.name} for c in axes(base, net)],
+            "until": duration(net),
+            "heavy": heavy(net),
         }
 
     def present(self, state: State) -> dict[str, Any]:
         """Equilibrium, roots, margins, Nyquist curves."""
         _, net = self._catalogue.changed(state)
         with self._turn:  # the same thing is not compiled twice
-            return {**panels.present(net), "numbers": panels.numbers_at(net, state.changes)}
+            return {**present(net), "numbers": numbers_at(net, state.changes)}
 
     def map(self, state: State) -> Callable[[Progress], dict[str, Any]]:
         """The stability map."""
         base, net = self._catalogue.changed(state)
         across, up = state.options.get("map.x"), state.options.get("map.y")
-        return functools.partial(panels.stability_grid, base, net, across, up)
+        return functools.partial(stability_grid, base, net, across, up)
 
     def trajectory(self, state: State) -> Callable[[Progress], dict[str, Any]]:
         """A fluid run."""
         _, net = self._catalogue.changed(state)
         until = _until(state, net)
-        return lambda _: panels.trajectory(net, until)
+        return lambda _: trajectory(net, until)
 
     def packets(self, state: State) -> Callable[[Progress], dict[str, Any]]:
         """A packet run."""
@@ -144,7 +147,7 @@ class Explorer:
         text = state.options.get("seed", "1")
         if not (text.isdecimal() and len(text) < 10):
             raise ScenarioError([Fault("", "seed", "a whole number below 10^9", repr(text))])
-        return functools.partial(panels.packets, net, _until(state, net), int(text))
+        return functools.partial(packets, net, _until(state, net), int(text))
 
     def toml(self, state: State) -> str:
         """The scenario file of a state."""
@@ -165,7 +168,7 @@ def _until(state: State, net: Network) -> float:
     """The end of a run [s]."""
     text = state.options.get("until", "")
     try:
-        value = read(_number(text), "s") if text else panels.duration(net)
+        value = read(_number(text), "s") if text else duration(net)
     except UnitError as error:
         raise ScenarioError([Fault("", "until", str(error), repr(text))]) from None
     if value not in Interval(_LONGEST_RUN):

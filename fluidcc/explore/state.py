@@ -22,6 +22,8 @@ START = "hollot2001/slow"
 
 _PARTS = ("links.", "flows.", "link.", "flow.", "model.")
 _MOST_CHANGES = 200
+_LONGEST = 200
+"""Characters of one value."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +38,7 @@ class State:
 def parse(query: Iterable[tuple[str, str]]) -> State:
     """The state that an address tells.
 
-    Raises ScenarioError for a key that is told twice, and for too many changes.
+    Raises ScenarioError for a key that is told twice, and for what is too long.
     """
     told: dict[str, str] = {}
     for key, value in query:
@@ -47,6 +49,10 @@ def parse(query: Iterable[tuple[str, str]]) -> State:
     if len(changes) > _MOST_CHANGES:
         expected = f"at most {_MOST_CHANGES} changes"
         raise ScenarioError([Fault("address", "", expected, str(len(changes)))])
+    for key, value in told.items():
+        if len(value) > _LONGEST:
+            expected = f"at most {_LONGEST} characters"
+            raise ScenarioError([Fault("address", key, expected, str(len(value)))])
     options = {key: value for key, value in told.items() if key not in changes}
     return State(options.pop("scenario", ""), changes, options)
 

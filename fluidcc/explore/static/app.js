@@ -1,12 +1,14 @@
 // The page: an address is a state, a state is a scenario with changes, and the server answers it.
 
 import { Controls } from "./controls.js";
+import { Longer } from "./longer.js";
 import * as plots from "./plots.js";
-import { shown, withUnit } from "./theme.js";
+import * as tables from "./tables.js";
+import { shown } from "./theme.js";
 
 const PAUSE = 350; // ms without a change before longer work begins
 const byId = (id) => document.getElementById(id);
-const page = { scenario: "", changes: new Map(), view: new Map(), until: 0, axes: [], present: null };
+const page = { scenario: "", changes: new Map(), view: new Map(), heavy: false, present: null };
 const panels = Object.fromEntries(
   ["equilibrium", "stability", "roots", "nyquist", "map", "trajectory"].map((name) => {
     const root = byId(name);
@@ -103,15 +105,18 @@ async function refresh() {
   try {
     while (wanted) {
       wanted = false;
-      const answer = await ask("present", query());
-      if (wanted) continue; // newer values are there already
+      const asked = query();
+      const answer = await ask("present", asked);
       faults(answer.error ? answer : null);
-      stale(Boolean(answer.error), Object.keys(panels));
-      if (!answer.error) {
-        page.present = answer;
-        controls.place(answer.numbers);
-        showPresent();
+      if (answer.error) {
+        stale(true, Object.keys(panels));
+        continue;
       }
+      stale(false, ["equilibrium", "stability", "roots", "nyquist"]);
+      page.present = answer;
+      controls.place(answer.numbers);
+      showPresent();
+      document.body.dataset.shown = asked;
     }
   } catch (error) {
     say(`The server does not answer (${error.message}). Is it still running?`);
@@ -121,101 +126,23 @@ async function refresh() {
   }
 }
 
-function row(name, value, unit = "") {
-  const tr = document.createElement("tr");
-  const th = Object.assign(document.createElement("th"), { textContent: name, scope: "row" });
-  const td = Object.assign(document.createElement("td"), { textContent: value === null ? "none" : `${value}${unit ? ` ${unit}` : ""}` });
-  tr.append(th, td);
-  return tr;
-}
-
-function table(caption, rows) {
-  const made = document.createElement("table");
-  made.append(Object.assign(document.createElement("caption"), { textContent: caption }), ...rows);
-  return made;
-}
-
-function spread(values) {
-  const known = values.filter((v) => v !== null);
-  if (!known.length) return "unknown";
-  const [low, high] = [Math.min(...known), Math.max(...known)];
-  return shown(low) === shown(high) ? shown(low) : `${shown(low)} to ${shown(high)}`;
-}
-
-const LINK = [["queue", "queue", "packet"], ["average", "average queue", "packet"], ["signal", "mark or drop probability", ""],
-  ["utilization", "utilisation", ""], ["load", "load factor", ""]];
-const FLOWS = [["window", "window", "packet"], ["rtt", "round trip", "s"], ["rate", "rate of a flow", "packet/s"],
-  ["signal", "mark or drop probability", ""]];
-
-function showEquilibrium(rest) {
-  const panel = panels.equilibrium;
-  const known = Object.values(rest.links).some((link) => link.queue !== null);
-  if (!known) {
-    panel.body.replaceChildren();
-    instead(panel, rest.message || rest.status);
-    return;
-  }
-  beside(panel, [rest.status === "interior" ? "" : rest.status, rest.message].filter(Boolean).join(": "));
-  const names = [];
-  const values = [];
-  const units = [];
-  const note = (name, value, unit) => { names.push(name); values.push(value); units.push(unit || "1"); };
-  const tables = [];
-  for (const [name, link] of Object.entries(rest.links)) {
-    const kept = LINK.filter(([key]) => link[key] !== null);
-    tables.push(table(`Link ${name}`, kept.map(([key, words, unit]) => {
-      note(`links.${name}.${key}`, link[key], unit);
-      const made = row(words, shown(link[key]), unit);
-      made.dataset.value = `links.${name}.${key}`;
-      return made;
-    })));
-  }
-  for (const [name, flows] of Object.entries(rest.flows)) {
-    tables.push(table(`Flows ${name}`, FLOWS.map(([key, words, unit]) => {
-      flows[key].forEach((v, k) => note(`flows.${name}.${key}[${k}]`, v, unit));
-      const made = row(words, spread(flows[key]), unit);
-      made.dataset.value = `flows.${name}.${key}`;
-      return made;
-    })));
-  }
-  panel.body.replaceChildren(...tables);
-  panel.table = [{ name: "quantity", values: names }, { name: "value", values }, { name: "unit", values: units }];
-  tools(panel);
-}
-
-function showStability(found) {
-  const panel = panels.stability;
-  const stable = found.stable ?? null;
-  const verdict = document.createElement("p");
-  verdict.className = `verdict ${stable === null ? "unknown" : stable ? "stable" : "unstable"}`;
-  verdict.textContent = stable === null ? "No verdict" : stable ? "Stable" : "Unstable";
-  const rows = [];
-  if ((found.unstable ?? null) !== null) {
-    rows.push(row("unstable roots", `${found.unstable} (${found.certified ? `certified in ${found.proof}` : "not certified"})`));
-    const [re, im] = found.rightmost ?? [null, null];
-    rows.push(row("rightmost root", re === null ? "none" : `${shown(re)}${im ? ` \u00b1 ${shown(Math.abs(im))} i` : ""} 1/s`));
-    const gain = found.gain_margin;
-    rows.push(row("gain margin", gain === null ? null : `${shown(gain)} (${shown(20 * Math.log10(gain))} dB)`));
-    rows.push(row("phase margin", found.phase_margin === null ? null : shown(found.phase_margin), "deg"));
-    rows.push(row("delay margin", found.delay_margin === null ? null : shown(found.delay_margin), "s"));
-    rows.push(row("gain crossover", found.gain_crossover === null ? null : shown(found.gain_crossover), "rad/s"));
-    rows.push(row("phase crossover", found.phase_crossover === null ? null : shown(found.phase_crossover), "rad/s"));
-  }
-  const made = document.createElement("table");
-  made.append(...rows);
-  panel.body.replaceChildren(verdict, made);
-  beside(panel, found.message);
-  const keys = ["stable", "unstable", "certified", "gain_margin", "phase_margin", "delay_margin", "gain_crossover", "phase_crossover"];
-  const units = { phase_margin: "deg", delay_margin: "s", gain_crossover: "rad/s", phase_crossover: "rad/s" };
-  panel.table = [{ name: "quantity", values: keys }, { name: "value", values: keys.map((k) => found[k] ?? "") },
-    { name: "unit", values: keys.map((k) => units[k] ?? "1") }];
-  tools(panel);
+function showTables({ equilibrium, stability }) {
+  const rest = tables.equilibrium(equilibrium);
+  panels.equilibrium.body.replaceChildren(...rest.nodes);
+  if (rest.nodes.length) beside(panels.equilibrium, rest.note);
+  else instead(panels.equilibrium, rest.note);
+  panels.equilibrium.table = rest.table;
+  const found = tables.stability(stability);
+  panels.stability.body.replaceChildren(...found.nodes);
+  beside(panels.stability, found.note);
+  panels.stability.table = found.table;
+  tools(panels.equilibrium);
+  tools(panels.stability);
 }
 
 function showPresent() {
-  const { equilibrium, stability, loops, crossovers } = page.present;
-  showEquilibrium(equilibrium);
-  showStability(stability);
+  const { stability, loops, crossovers } = page.present;
+  showTables(page.present);
   if (stability.roots?.length) {
     beside(panels.roots);
     panels.roots.table = plots.roots(panels.roots.plot, stability);
@@ -229,7 +156,6 @@ function showPresent() {
   } else instead(panels.nyquist, stability.message || "There is no loop that a signal closes.");
   showMap();
   showRuns();
-  document.body.dataset.shown = query().toString();
 }
 
 function summary() {
@@ -242,63 +168,6 @@ function summary() {
 }
 
 // ---- what takes longer, each in lines as it goes
-
-class Longer {
-  constructor(name, panel, working, done, failed) {
-    Object.assign(this, { name, panel, working, done, failed, key: null, result: null, stop: null });
-  }
-
-  drop() {
-    this.stop?.abort();
-    this.stop = null;
-    this.key = null;
-    this.working.hidden = true;
-  }
-
-  async run(parameters, key = parameters.toString()) {
-    if (key === this.key) return;
-    this.drop();
-    const stop = (this.stop = new AbortController());
-    this.key = key;
-    const [bar, words] = this.working.children;
-    bar.removeAttribute("value");
-    words.textContent = "waiting \u2026";
-    const begun = performance.now();
-    const show = setTimeout(() => { this.working.hidden = false; }, 250);
-    try {
-      const answer = await fetch(`api/${this.name}?${parameters}`, { signal: stop.signal });
-      const lines = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (let part = await lines.read(); !part.done; part = await lines.read()) {
-        rest += part.value;
-        const whole = rest.split("\n");
-        rest = whole.pop();
-        for (const text of whole) this.take(JSON.parse(text), bar, words, begun);
-      }
-      if (rest) this.take(JSON.parse(rest), bar, words, begun);
-    } catch (error) {
-      if (!stop.signal.aborted) this.failed({ error: `The server does not answer (${error.message}).` });
-    } finally {
-      clearTimeout(show);
-      if (this.stop === stop) {
-        this.working.hidden = true;
-        this.stop = null;
-      }
-    }
-  }
-
-  take(line, bar, words, begun) {
-    const seconds = Math.round((performance.now() - begun) / 1000);
-    if (line.result) {
-      this.result = line.result;
-      this.done(line.result);
-    } else if (line.error) this.failed(line);
-    else {
-      if (line.share) bar.value = line.share;
-      words.textContent = `${line.share ? `${Math.round(100 * line.share)} %` : "computing, at first compiling"}, ${seconds} s`;
-    }
-  }
-}
 
 const longer = {
   map: new Longer("map", panels.map, panels.map.root.querySelector(".working"),
@@ -319,10 +188,9 @@ function here(path, fallback) {
 function showMap() {
   const found = longer.map.result;
   if (!found || !page.present) return;
-  const unsure = found.messages.filter(Boolean);
-  const grid = found.stable.flat();
-  const undecided = grid.filter((s) => s === -1).length;
-  beside(panels.map, undecided ? `${undecided} of ${grid.length} points have no verdict, such as: ${unsure[0] ?? "unknown"}` : "");
+  const why = found.message.flat();
+  const unsure = found.stable.flat().map((s, k) => (s === -1 ? why[k] || "unknown" : "")).filter(Boolean);
+  beside(panels.map, unsure.length ? `${unsure.length} of ${why.length} points have no verdict, the first as: ${unsure[0]}` : "");
   panels.map.table = plots.map(panels.map.plot, found, { x: here(found.x.path), y: here(found.y.path) });
   tools(panels.map);
 }
@@ -347,11 +215,17 @@ function later() {
     if (busy) return later();
     summary();
     if (!byId("fault").hidden || document.querySelector(".control .fault:not([hidden])")) return;
-    const axes = [byId("map-x").value, byId("map-y").value];
-    const mapped = query(["map.x", "map.y"]);
-    longer.map.run(mapped, `${query(["map.x", "map.y"], axes)}`);
     longer.trajectory.run(query(["until"]));
+    if (!page.heavy) longer.map.run(query(["map.x", "map.y"]), mapKey());
+    else if (longer.map.key !== mapKey() && !longer.map.result) {
+      instead(panels.map, "With so many distinct round trips a map takes minutes: it is computed when you ask for it.");
+    }
   }, PAUSE);
+}
+
+// A map is of everything but the two numbers that it runs over.
+function mapKey() {
+  return `${query(["map.x", "map.y"], [byId("map-x").value, byId("map-y").value])}`;
 }
 
 // ---- what people do
@@ -370,8 +244,7 @@ function changed(path, text, choice) {
 // What longer work was about is no longer so.
 function moved() {
   write();
-  const axes = [byId("map-x").value, byId("map-y").value];
-  if (longer.map.key !== `${query(["map.x", "map.y"], axes)}`) {
+  if (longer.map.key !== mapKey()) {
     longer.map.drop();
     stale(true, ["map"]);
   }
@@ -396,7 +269,8 @@ async function rebuild() {
       stale(true, Object.keys(panels));
       return;
     }
-    Object.assign(page, { axes: answer.axes, until: answer.until });
+    page.heavy = answer.heavy;
+    byId("map-run").hidden = !answer.heavy;
     byId("title").textContent = answer.title || "Parameters";
     controls.show(answer.groups, page.changes);
     options(answer);
@@ -432,6 +306,7 @@ byId("map-x").onchange = (event) => view("map.x", event.target.value);
 byId("map-y").onchange = (event) => view("map.y", event.target.value);
 byId("until").onchange = (event) => view("until", event.target.value.trim());
 byId("seed").onchange = (event) => view("seed", event.target.value.trim());
+byId("map-run").onclick = () => { beside(panels.map); longer.map.run(query(["map.x", "map.y"]), mapKey()); };
 byId("packets").onclick = () => longer.packets.run(query(["until", "seed"]));
 byId("reset").onclick = () => { page.changes.clear(); moved(); rebuild(); };
 byId("controls").onsubmit = (event) => event.preventDefault();

@@ -33,15 +33,16 @@ export function roots(place, stability) {
 export function nyquist(place, loops, crossovers, revision) {
   const circle = [...Array(181).keys()].map((k) => (k * Math.PI) / 90);
   const traces = [
-    { x: circle.map(Math.cos), y: circle.map(Math.sin), mode: "lines", name: "unit circle", hoverinfo: "skip",
+    { x: circle.map(Math.cos), y: circle.map(Math.sin), mode: "lines", name: "unit circle", hoverinfo: "skip", showlegend: false,
       line: { color: colour("soft"), width: 1, dash: "dot" } },
   ];
   loops.forEach((loop, k) => {
     const hover = "L = %{x:.4g} %{y:+.4g} i<br>at %{customdata:.4g} rad/s<extra>%{fullData.name}</extra>";
     const line = { color: series(k), width: 2 };
     traces.push(
-      { x: loop.real, y: loop.imag, customdata: loop.frequency, mode: "lines", name: loop.link, line, hovertemplate: hover },
-      { x: loop.real, y: loop.imag.map((v) => -v), mode: "lines", name: `${loop.link}, below zero`, hoverinfo: "skip",
+      { x: loop.real, y: loop.imag, customdata: loop.frequency, mode: "lines", name: loop.link, line, hovertemplate: hover,
+        showlegend: loops.length > 1 },
+      { x: loop.real, y: loop.imag.map((v) => -v), mode: "lines", hoverinfo: "skip", showlegend: false,
         line: { ...line, width: 1 }, opacity: 0.5 },
     );
   });
@@ -54,7 +55,7 @@ export function nyquist(place, loops, crossovers, revision) {
       customdata: phase.map((c) => [c.gain_margin, c.frequency]),
       marker: { color: colour("four"), size: 9, symbol: "diamond" },
       hovertemplate: "gain margin %{customdata[0]:.4g}<br>at %{customdata[1]:.4g} rad/s<extra></extra>" },
-    { x: [-1], y: [0], mode: "markers+text", name: "critical point", text: ["-1"], textposition: "bottom left",
+    { x: [-1], y: [0], mode: "markers+text", name: "critical point", showlegend: false, text: ["-1"], textposition: "bottom left",
       marker: { color: colour("bad"), size: 11, symbol: "cross" }, hovertemplate: "-1<extra></extra>" },
   );
   const largest = Math.max(...loops.flatMap((l) => l.real.map((v, k) => Math.hypot(v, l.imag[k]))));
@@ -65,7 +66,7 @@ export function nyquist(place, loops, crossovers, revision) {
     uirevision: revision, showlegend: true,
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } },
   });
-  const note = largest > reach ? `The curve goes on to |L| = ${shown(largest)} at low frequencies: zoom out to see it.` : "";
+  const note = largest > reach ? `Part of the curve: |L| reaches ${shown(largest)}.` : "";
   const all = (key) => loops.flatMap((l) => l[key]);
   const table = [column("link", "", loops.flatMap((l) => l.real.map(() => l.link))),
     column("frequency", "rad/s", all("frequency")), column("real", "1", all("real")), column("imag", "1", all("imag"))];
@@ -103,7 +104,7 @@ export function map(place, found, point) {
     column(x.path, x.unit, y.values.flatMap(() => x.values)), column(y.path, y.unit, y.values.flatMap((v) => x.values.map(() => v))),
     column("stable", "", flat(found.stable)), column("unstable", "", flat(found.unstable)),
     column("root_real", "1/s", flat(found.real)), column("root_imag", "rad/s", flat(found.imag)),
-    column("status", "", flat(found.status)), column("message", "", flat(found.message).map((k) => found.messages[k])),
+    column("status", "", flat(found.status)), column("message", "", flat(found.message)),
   ];
 }
 

@@ -1,0 +1,44 @@
+"""The command `fluidcc explore`."""
+
+import socket
+
+import pytest
+import uvicorn
+
+import fluidcc.cli.explore as command
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What would be served, in place of serving it."""
+    calls = []
+    monkeypatch.setattr(command, "serve", lambda *args: calls.append(args))
+    yield calls
+    for _, listening, _ in calls:
+        listening.close()
+
+
+def test_it_listens_on_this_machine_alone(run, served):
+    code, out, err = run("explore", "--port", "0", "--no-browser", heavy=False)
+    assert (code, err) == (0, "")
+    server, listening, address = served[0]
+    assert isinstance(server, uvicorn.Server) and address is None
+    host, port = listening.getsockname()
+    assert host == "127.0.0.1" and f"http://127.0.0.1:{port}/" in out
+
+
+def test_others_who_may_come_are_a_note(run, served):
+    _, _, err = run("explore", "--host", "0.0.0.0", "--port", "0", heavy=False)
+    assert "no password" in err
+
+
+def test_a_port_that_is_taken(run, served):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        code, _, err = run("explore", "--port", str(taken), heavy=False)
+    assert code == 2 and f"127.0.0.1:{taken}" in err and not served
+
+
+def test_a_scenario_that_is_none(run, served):
+    code, _, err = run("explore", "hollot2001/slwo", heavy=False)
+    assert code == 2 and "hollot2001/slow" in err and not served

@@ -1,0 +1,243 @@
+"""The explorer's answers, asked without a browser."""
+
+import math
+
+import numpy as np
+import pytest
+from explore.asgi import ask
+
+import fluidcc as fc
+from fluidcc.bundled import scenarios
+from fluidcc.explore.server import application
+from fluidcc.explore.state import Catalogue
+
+SLOW = {"scenario": "hollot2001/slow"}
+W_Q = "links.bottleneck.queue.w_q"
+
+
+@pytest.fixture(scope="module")
+def app():
+    return application(Catalogue())
+
+
+def controls(app, **state):
+    return ask(app, "/api/controls", state).json
+
+
+def flat(answer):
+    return {c["path"]: c for group in answer["groups"] for c in group["controls"]}
+
+
+def test_what_is_shown_is_what_the_library_finds(app):
+    state = {**SLOW, W_Q: "1e-5", "flow.n": "45", "link.capacity": "16 Mbit/s"}
+    found = ask(app, "/api/present", state).json
+    net = fc.replace(fc.load("hollot2001/slow"), {W_Q: 1e-5, "flow.n": 45, "link.capacity": 4000})
+    expected = fc.stability(net)
+    assert found["equilibrium"] == expected.equilibrium.to_dict()
+    assert found["stability"]["roots"] == expected.to_dict()["roots"]
+    assert found["stability"]["phase_margin"] == expected.phase_margin
+    assert found["numbers"] == {W_Q: 1e-5}  # short paths are for people, who have no sliders there
+
+
+def test_the_curve_goes_through_the_points_of_the_margins(app):
+    found = ask(app, "/api/present", SLOW).json
+    loop, gain = found["loops"][0], found["crossovers"]["gain"][0]
+    curve = np.array(loop["real"]) + 1j * np.array(loop["imag"])
+    w = np.array(loop["frequency"])
+    at = np.interp(gain["frequency"], w, curve.real) + 1j * np.interp(
+        gain["frequency"], w, curve.imag
+    )
+    assert abs(at - complex(gain["real"], gain["imag"])) < 0.02
+    assert abs(complex(gain["real"], gain["imag"])) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["hollot2001/slow", "misra2003/mixed", "qazi2010/three_flows"])
+def test_a_state_is_its_address(app, name):
+    """What the sliders are at goes out as an address, and comes back as the same network."""
+    found = flat(controls(app, scenario=name))
+    sliders = [(p, c) for p, c in found.items() if c["span"] and c["value"]]
+    assert len(sliders) > 5
+    moved = {p: c["value"] + 1 if c["whole"] else 1.001 * c["value"] for p, c in sliders}
+    text = ask(app, "/api/scenario.toml", {"scenario": name, **moved})
+    assert text.headers["content-disposition"].endswith('.toml"')
+    again = fc.loads(text.text)
+    assert {p: fc.number_at(again, p) for p in moved} == pytest.approx(moved)
+    assert fc.dumps(again) == text.text
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_every_scenario_has_controls_within_their_ranges(app, name):
+    answer = controls(app, scenario=name)
+    found = flat(answer)
+    assert found
+    for path, control in found.items():
+        if control["options"]:
+            assert control["options"][control["value"]] == "", path
+        elif control["span"]:
+            span = control["span"]
+            assert span["low"] <= control["value"] <= span["high"], path
+            assert span["low"] < span["high"] and (span["low"] > 0 or not span["log"]), path
+            assert control["meaning"], path
+            assert path.endswith(".seed") or control["symbol"].startswith("<math"), path
+    assert all(found[axis["path"]]["span"] for axis in answer["axes"])
+    assert len(answer["axes"]) >= 2 and answer["until"] > 0
+
+
+@pytest.mark.parametrize("name", ["qazi2010/two_droptail", "qazi2010/three_flows"])
+def test_what_has_no_answer_says_why(app, name):
+    found = ask(app, "/api/present", {"scenario": name}).json
+    assert found["stability"]["message"]
+    assert not found["loops"]
+    assert found["equilibrium"]["status"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", scenarios())
+def test_every_scenario_has_an_answer_at_once(app, name):
+    answer = ask(app, "/api/present", {"scenario": name})
+    assert answer.status == 200
+    found = answer.json
+    rest = found["equilibrium"]
+    assert rest["message"] or rest["status"] in ("interior", "empty")
+    assert found["stability"]["message"] or found["loops"]
+
+
+def test_faults_are_told_with_their_place(app):
+    answer = ask(app, "/api/present", {**SLOW, W_Q: "7", "links.bottleneck.capcity": "1"})
+    assert answer.status == 422
+    places = {f["path"]: f["text"] for f in answer.json["faults"]}
+    assert "links.bottleneck.capacity" in places["links.bottleneck.capcity"]
+    high = ask(app, "/api/present", {**SLOW, W_Q: "7"}).json["faults"]
+    assert [f["path"] for f in high] == [W_Q]
+    assert "(0, 1)" in high[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ({"scenario": "hollot2001/slwo"}, "hollot2001/slow"),
+        ({**SLOW, W_Q: "[" * 150}, W_Q),
+        ({**SLOW, W_Q: "1" * 300}, "characters"),
+        ([("flow.n", "1"), ("flow.n", "2")], "once"),
+        ({f"flow.x{k}": "1" for k in range(201)}, "changes"),
+    ],
+)
+def test_odd_addresses(app, query, word):
+    answer = ask(app, "/api/present", query)
+    assert answer.status == 422
+    assert word in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../pyproject", "/etc/passwd", "hollot2001/../hollot2001/slow", "pyproject.toml", "",
+     "hollot2001/slow.toml", "..%2f..%2fetc%2fpasswd", "models/hollot2001/slow.toml"],
+)  # fmt: skip
+def test_only_scenarios_that_are_listed_can_be_read(app, name):
+    answer = ask(app, "/api/controls", {"scenario": name})
+    if name == "":  # nothing named: the one to start with
+        assert answer.json["title"] == "TCP over RED, slow filter"
+    else:
+        assert answer.status == 422 and "root:" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/../state.py", "/static/app.js", "/app.js/../../state.py"])
+def test_only_the_files_of_the_page_are_served(app, path):
+    assert ask(app, path).status == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/style.css", "/app.js", "/plotly.js", "/api/scenarios"])
+def test_answers_forbid_what_the_page_does_not_need(app, path):
+    answer = ask(app, path)
+    assert answer.status == 200
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_has_no_inline_script(app):
+    page = ask(app, "/").text
+    assert "<script>" not in page and "onclick" not in page and "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:8765", 200), ("localhost", 200), ("[::1]:8765", 200), ("192.0.2.7:80", 200),
+     ("evil.example", 421), ("127.0.0.1.evil.example:8765", 421), ("", 421)],
+)  # fmt: skip
+def test_names_that_do_not_belong_here_are_refused(app, host, status):
+    assert ask(app, "/api/scenarios", host=host).status == status
+
+
+def test_the_name_that_it_listens_on_is_known():
+    app = application(Catalogue(), host="lab.example")
+    assert ask(app, "/api/scenarios", host="lab.example:8765").status == 200
+
+
+@pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-origin", 200)])
+def test_other_pages_cannot_ask(app, site, status):
+    headers = {"sec-fetch-site": site}
+    assert ask(app, "/api/scenarios", headers=headers).status == status
+    assert ask(app, "/", headers=headers).status == 200
+
+
+def test_addresses_have_a_limit(app):
+    assert ask(app, "/api/present", "x" * 20_000).status == 414
+
+
+def test_a_file_is_one_of_the_scenarios(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(fc.dumps(fc.replace(fc.load("hollot2001/slow"), {"flow.n": 33})))
+    app = application(Catalogue(str(file)))
+    assert ask(app, "/api/scenarios").json["start"] == "mine.toml"
+    assert flat(controls(app, scenario="mine.toml"))["flows.tcp.n"]["value"] == 33
+    assert flat(controls(app, scenario="hollot2001/slow"))["flows.tcp.n"]["value"] == 60
+    assert ask(app, "/api/controls", {"scenario": str(file)}).status == 422
+
+
+def test_another_law_brings_its_own_controls(app):
+    found = flat(controls(app, **SLOW, **{"links.bottleneck.queue.law": "pi"}))
+    assert "links.bottleneck.queue.k_pi" in found and W_Q not in found
+    owners = flat(controls(app, **SLOW))
+    assert owners[W_Q]["owner"] == "links.bottleneck.queue.law"
+    refused = owners["flows.tcp.feedback"]["options"]["load_factor"]
+    assert refused  # TCP knows of no load factor
+
+
+def test_a_run_comes_in_lines(app):
+    lines = ask(app, "/api/packets", {**SLOW, "until": "2 s", "seed": "3"}).lines
+    shares = [line["share"] for line in lines if "share" in line]
+    assert shares[0] == 0 and shares == sorted(shares)
+    run = lines[-1]["result"]
+    assert run["until"] == 2 and run["seed"] == 3
+    expected = fc.simulate_packets(fc.load("hollot2001/slow"), until=2.0, seeds=(3,), sample=2 / 600)
+    queue = expected.series["link_system"].isel(seed=0, link=0)
+    assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
+
+
+def test_a_fluid_run_is_that_of_the_library(app):
+    run = ask(app, "/api/trajectory", {**SLOW, "until": "2"}).lines[-1]["result"]
+    expected = fc.simulate(fc.load("hollot2001/slow"), until=2.0, points=np.linspace(0, 2, 601))
+    assert run["links"]["bottleneck"]["queue"] == expected.links["bottleneck"].queue.tolist()
+    assert run["message"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "word"),
+    [
+        ("trajectory", {"until": "-1"}, "until"),
+        ("trajectory", {"until": "soon"}, "until"),
+        ("packets", {"seed": "1.5"}, "seed"),
+        ("map", {"map.x": "flows.tcp.m"}, "flows.tcp.n"),
+        ("map", {"map.x": "flows.tcp.n", "map.y": "flows.tcp.n"}, "another"),
+    ],
+)
+def test_faults_of_longer_work(app, name, query, word):
+    answer = ask(app, f"/api/{name}", {**SLOW, **query})
+    assert word in answer.lines[-1]["error"]
+
+
+def test_a_link_may_be_slow_but_not_negative(app):
+    span = flat(controls(app, **SLOW))["links.bottleneck.capacity"]["span"]
+    assert span == {"low": 375, "high": 37500, "log": True}
+    assert math.isclose(math.sqrt(span["low"] * span["high"]), 3750)
