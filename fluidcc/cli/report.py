@@ -41,6 +41,9 @@ def _line(line: blocks.Line) -> Text:
 
 def _table(own: blocks.Table) -> Table:
     out = table(own.title, *(column.heading for column in own.columns))
+    for k, column in enumerate(out.columns):
+        if blocks.wordy(own, k):
+            column.justify = "left"
     for row in own.rows:
         out.add_row(*map(_cell, row))
     return out

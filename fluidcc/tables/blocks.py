@@ -106,6 +106,13 @@ def _column(given: str | tuple[str, str]) -> Column:
     return Column(given) if isinstance(given, str) else Column(*given)
 
 
+def wordy(own: Table, column: int) -> bool:
+    """Whether a column has words only."""
+    cells = [row[column] for row in own.rows if row[column] != DASH]
+    words = (isinstance(c, str | Word) and not text(c).isdecimal() for c in cells)
+    return bool(cells) and all(words)
+
+
 def parameter(path: str, unit: str = "1") -> Column:
     """The column of a parameter."""
     return Column(path, unit, parameter=True)

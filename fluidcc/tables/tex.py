@@ -22,6 +22,7 @@ from fluidcc.tables.blocks import (
     Span,
     Table,
     text,
+    wordy,
 )
 from fluidcc.tables.symbols import symbol
 
@@ -71,7 +72,7 @@ def escaped(words: str) -> str:
 
 def _tabular(own: Table, titled: bool) -> str:
     own = _units_aside(own)
-    sides = "".join("l" if k == 0 or _wordy(own, k) else "r" for k in range(len(own.columns)))
+    sides = "".join("l" if k == 0 or wordy(own, k) else "r" for k in range(len(own.columns)))
     heads = _unit_heads(_names(own.columns), [column.unit for column in own.columns])
     long = len(own.rows) > _LONG
     lines = [rf"\begin{{{'longtable' if long else 'tabular'}}}{{{sides}}}"]
@@ -85,12 +86,6 @@ def _tabular(own: Table, titled: bool) -> str:
 def _row(cells: Sequence[str]) -> str:
     line = " & ".join(cells)
     return ("{}" if line[:1] in ("[", "*") else "") + line + r" \\"  # no argument of the last row
-
-
-def _wordy(own: Table, column: int) -> bool:
-    """Whether a column has words only."""
-    words = [row[column] for row in own.rows if isinstance(row[column], str)]
-    return bool(words) and all(word != DASH and not str(word).isdecimal() for word in words)
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
