@@ -6,7 +6,7 @@ import * as plots from "./plots.js";
 import * as tables from "./tables.js";
 import { shown } from "./theme.js";
 
-const PAUSE = 250; // ms without a change before longer work begins
+const PAUSE = 350; // ms without a change before longer work begins
 const byId = (id) => document.getElementById(id);
 const page = { scenario: "", changes: new Map(), view: new Map(), heavy: false, present: null };
 const panels = Object.fromEntries(
