@@ -1,6 +1,7 @@
 """The command that opens the explorer in a browser."""
 
 import socket
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,6 +52,7 @@ def explore(
     typer.echo(f"fluidcc explore: {address} (Ctrl-C ends it)")
     if host not in _LOCAL:
         typer.echo("note: other machines can reach this; there is no password", err=True)
+    sys.setswitchinterval(0.0005)  # s: what is asked at once gets its turn beside longer work
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     serve(uvicorn.Server(config), listening, None if no_browser else address)
 

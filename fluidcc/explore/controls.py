@@ -217,7 +217,7 @@ def _span(within: Interval, start: Any, value: Any, whole: bool) -> Span | None:
     """A slider about the scenario's own value that reaches the present one.
 
     Numbers in a range that is not much wider than they are go through all of it. Other positive
-    ones go from a tenth to ten times the value, a hundredth to a hundred times where the range has
+    ones go from a tenth to ten times the value, a thirtieth to thirty times where the range has
     an upper end, evenly in the logarithm.
     """
     if value is None or math.isinf(start) or math.isinf(value):
@@ -226,7 +226,7 @@ def _span(within: Interval, start: Any, value: Any, whole: bool) -> Span | None:
     if math.isfinite(high - low) and (start - low >= (high - low) / 20 or start == low):
         return _inside(within, low, high, value, log=False)
     if low >= 0 and start > 0:
-        factor = 100.0 if math.isfinite(high) else 10.0
+        factor = 30.0 if math.isfinite(high) else 10.0
         least = max(1.0, start / factor) if whole else start / factor
         return _inside(within, _round(least), _round(start * factor), value, log=True)
     if low < 0:

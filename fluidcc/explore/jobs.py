@@ -1,9 +1,11 @@
 """Longer work, one at a time in a thread of its own, told of as it goes, given up when unwanted."""
 
 import asyncio
+import gc
 import logging
 import queue
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -17,6 +19,16 @@ _BEAT = 0.5
 """Seconds between lines while nothing happens."""
 
 _log = logging.getLogger("fluidcc.explore")
+
+
+_COMPILED = 3.0
+"""Seconds after which work has probably compiled something."""
+
+
+def spare_the_collector() -> None:
+    """What was compiled stays: the collector need not walk through it in the midst of an answer."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Unwanted(Exception):
@@ -60,7 +72,10 @@ class Worker:
 
     def _run(self) -> None:
         while True:
-            self._jobs.get().perform()
+            job, begun = self._jobs.get(), time.monotonic()
+            job.perform()
+            if time.monotonic() - begun > _COMPILED:
+                spare_the_collector()
 
     async def lines(self, work: Work) -> AsyncIterator[str]:
         """JSON lines about the work: its `share` done, at last its `result`, or what is wrong.

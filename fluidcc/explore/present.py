@@ -13,7 +13,7 @@ from fluidcc.explore.controls import numbers
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.network import Network
 
-_DRAWN = 1500
+_DRAWN = 800
 """Most points of a Nyquist curve that are drawn."""
 
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.explore.controls import controls
-from fluidcc.explore.jobs import Progress, Worker, told
+from fluidcc.explore.jobs import Progress, Worker, spare_the_collector, told
 from fluidcc.explore.maps import axes, heavy, stability_grid
 from fluidcc.explore.present import numbers_at, present
 from fluidcc.explore.runs import duration, packets, trajectory
@@ -155,9 +155,12 @@ class Explorer:
 
     def warm(self) -> None:
         """Compile what the first page will ask for."""
-        threading.Thread(
-            target=lambda: self.present(State(self._catalogue.start, {}, {})), daemon=True
-        ).start()
+
+        def work() -> None:
+            self.present(State(self._catalogue.start, {}, {}))
+            spare_the_collector()
+
+        threading.Thread(target=work, daemon=True).start()
 
     async def lines(self, work: Callable[[Progress], dict[str, Any]]) -> StreamingResponse:
         """The answer to a request for longer work, line by line."""

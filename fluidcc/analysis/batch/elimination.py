@@ -17,7 +17,7 @@ from fluidcc.analysis.batch.enclosure import Enclosure
 from fluidcc.analysis.linear import Array
 
 _SYSTEMS, _FREQUENCIES = 24, 24  # of the sample
-_SLIGHT = 1e-6  # of the largest cell of its row: no pivot
+_SLIGHT = 1e-9  # of the largest cell of its row: no pivot; their units differ, and so their sizes
 
 
 class Plan(NamedTuple):

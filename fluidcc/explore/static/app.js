@@ -154,8 +154,7 @@ function showPresent() {
     panels.nyquist.table = table;
     tools(panels.nyquist);
   } else instead(panels.nyquist, stability.message || "There is no loop that a signal closes.");
-  showMap();
-  showRuns();
+  if (longer.map.result && `${point()}` !== panels.map.point) showMap();
 }
 
 function summary() {
@@ -180,18 +179,26 @@ const longer = {
     (fault) => { longer.packets.result = null; longer.packets.fault = `Packets: ${fault.error}`; showRuns(); }),
 };
 
-function here(path, fallback) {
+function here(path) {
   const row = controls.rows.get(path);
-  return page.present?.numbers[path] ?? row?.control.value ?? fallback;
+  return page.present?.numbers[path] ?? row?.control.value;
+}
+
+// Where the present state is in the map.
+function point() {
+  const { x, y } = longer.map.result;
+  return [here(x.path), here(y.path)];
 }
 
 function showMap() {
   const found = longer.map.result;
   if (!found || !page.present) return;
+  const [x, y] = point();
+  panels.map.point = `${[x, y]}`;
   const why = found.message.flat();
   const unsure = found.stable.flat().map((s, k) => (s === -1 ? why[k] || "unknown" : "")).filter(Boolean);
   beside(panels.map, unsure.length ? `${unsure.length} of ${why.length} points have no verdict, the first as: ${unsure[0]}` : "");
-  panels.map.table = plots.map(panels.map.plot, found, { x: here(found.x.path), y: here(found.y.path) });
+  panels.map.table = plots.map(panels.map.plot, found, { x, y });
   tools(panels.map);
 }
 
@@ -215,11 +222,13 @@ function later() {
     if (busy) return later();
     summary();
     if (!byId("fault").hidden || document.querySelector(".control .fault:not([hidden])")) return;
-    longer.trajectory.run(query(["until"]));
+    const run = () => longer.trajectory.run(query(["until"]));
+    if (!longer.map.result) run(); // what compiles longer comes last
     if (!page.heavy) longer.map.run(query(["map.x", "map.y"]), mapKey());
     else if (longer.map.key !== mapKey() && !longer.map.result) {
       instead(panels.map, "With so many distinct round trips a map takes minutes: it is computed when you ask for it.");
     }
+    run();
   }, PAUSE);
 }
 
@@ -362,7 +371,12 @@ for (const [name, panel] of Object.entries(panels)) {
   });
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.present && showPresent());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  if (!page.present) return;
+  showPresent();
+  showMap();
+  showRuns();
+});
 
 async function begin() {
   read();
