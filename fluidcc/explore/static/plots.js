@@ -24,8 +24,8 @@ export function roots(place, stability) {
     yaxis: axis("imaginary part [rad/s]"),
     shapes: [{ type: "rect", xref: "x", yref: "paper", x0: 0, x1: range[1] + 1e3 * pad, y0: 0, y1: 1,
       fillcolor: colour("half"), line: { width: 0 }, layer: "below" }],
-    annotations: [{ x: 0, y: 1, yref: "paper", xanchor: "left", yanchor: "top", showarrow: false,
-      text: " unstable", font: { color: colour("bad"), size: 11 } }],
+    annotations: [{ x: 1, y: 1, xref: "paper", yref: "paper", xanchor: "right", yanchor: "top", showarrow: false,
+      text: "unstable", font: { color: colour("bad"), size: 11 } }],
   });
   return [column("real", "1/s", real), column("imag", "rad/s", imag)];
 }
