@@ -123,7 +123,7 @@ def test_wrong_use_is_told_at_once(run):
     assert code == 2
     assert "--maximize: phase_margn" in err and "'phase_margin'" in err
     assert "--over: flow.n: expected each path once" in err
-    assert "got queue > 3" in err and "--subject-to: que" in err
+    assert "got 'queue > 3'" in err and "--subject-to: que" in err
 
 
 def test_a_verification_runs_both_engines():
