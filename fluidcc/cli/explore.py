@@ -1,7 +1,9 @@
 """The command that opens the explorer in a browser."""
 
+import os
 import socket
 import sys
+import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +23,7 @@ def explore(
         str | None, typer.Argument(help="Bundled scenario or a TOML file to begin with.")
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; others can reach all but this one.")
+        str, typer.Option("--host", help="Address to listen on; another lets other machines in.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any that is free.")
@@ -58,15 +60,18 @@ def explore(
 
 
 def serve(server: "uvicorn.Server", listening: socket.socket, address: str | None) -> None:
-    """Answer until Ctrl-C; a browser opens at `address`, if there is one."""
+    """Answer until Ctrl-C, which ends the process; open a browser at `address`, if any."""
     if address is not None:
         import webbrowser
 
-        webbrowser.open(address)  # the socket listens already
+        # the socket listens already; a browser in the terminal would not return
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:
         pass
+    sys.stdout.flush()
+    os._exit(0)  # threads that compile cannot be told to end, and nothing is left to be done
 
 
 def _listening(host: str, port: int) -> socket.socket:

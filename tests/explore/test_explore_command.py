@@ -1,6 +1,7 @@
 """The command `fluidcc explore`."""
 
 import socket
+import sys
 
 import pytest
 import uvicorn
@@ -42,3 +43,9 @@ def test_a_port_that_is_taken(run, served):
 def test_a_scenario_that_is_none(run, served):
     code, _, err = run("explore", "hollot2001/slwo", heavy=False)
     assert code == 2 and "hollot2001/slow" in err and not served
+
+
+def test_what_must_be_installed_is_told(run, served, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, err = run("explore", heavy=False)
+    assert code == 2 and "pip install 'fluidcc[web]'" in err and not served
