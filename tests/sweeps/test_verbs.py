@@ -98,7 +98,7 @@ def test_results_of_another_python_are_of_another_code(monkeypatch):
 def test_wrong_use_is_told():
     with pytest.raises(ValueError, match="workers: expected a whole number of at least 0, got -1"):
         fc.sweep(NET, OVER, draw, workers=-1)
-    with pytest.raises(ValueError, match="flows.tcp.n: expected a list of at least one value"):
+    with pytest.raises(ValueError, match=r"flows\.tcp\.n: expected a list of at least one value"):
         fc.sweep(NET, {"flows.tcp.n": []}, deadly, workers=1)
     with pytest.raises(ValueError, match="every point failed: nothing to draw"):
         over = {"flows.tcp.n": [3], "links.near.delay": DELAYS[6:7]}
