@@ -15,6 +15,7 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
 from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.dctcp import DCTCP
+from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import Flows, Link, Network, Start
 
@@ -46,8 +47,9 @@ def told(**values):
     [
         {"window": NewReno(max_window=1e4), "reaction": OncePerRTT()},
         {"window": BECN(), "feedback": Backward(), "reaction": Pause()},
+        {"window": ECNMod(), "reaction": PerMark()},
     ],
-    ids=["echoes", "pause"],
+    ids=["echoes", "pause", "every mark"],
 )
 def test_the_excess_of_marks_is_that_of_packets(flows):
     """PI holds the queue, so that both engines have windows of 15 packets at their own marks."""
@@ -111,6 +113,27 @@ def test_cross_traffic_is_told():
     net = fc.replace(network(n=30, rtt="200 ms", p_max=0.2), {"links.l.cross": 100.0})
     (reason,) = outside(fc.equilibrium(net))
     assert "cross traffic comes in packets and files" in reason
+
+
+def test_voice_is_told():
+    (reason,) = outside(fc.equilibrium(fc.load("misra2003/fifo_mod")))
+    assert "voice calls come, go and pause" in reason
+
+
+@pytest.mark.parametrize(
+    ("scenario", "link", "wrong"),
+    [("govindaswamy2012/ared_ecn", "ingress", True), ("hollot2001/pi", "bottleneck", False)],
+)
+def test_a_law_that_turns_round_within_the_noise_of_windows_is_told(scenario, link, wrong):
+    """Adaptive RED rests on the edge of its target range; PI rests where nothing turns."""
+    net = fc.load(scenario)
+    rest, runs = (
+        fc.equilibrium(net),
+        fc.simulate_packets(net, until=60.0, warmup=20.0, seeds=(1, 2)),
+    )
+    error = runs.mean["links"][link]["system_mean"] / rest.links[link].queue - 1
+    told = any("rests where it turns round" in reason for reason in outside(rest))
+    assert told == (abs(error) > 0.1) == wrong
 
 
 def test_the_jump_to_dropping_is_told():
