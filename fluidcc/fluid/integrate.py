@@ -19,6 +19,7 @@ from fluidcc.fluid.trajectory import Trajectory, first, first_lags, known, numbe
 
 TRACED_STEPS = 1 << 14
 MOST_STEPS = 1 << 22
+EASY_ROOM = 1 << 21  # numbers; room that costs nothing to have
 
 
 def integrate(
@@ -135,15 +136,17 @@ def _on_located(
     settings = (step, number(mesh.rtol), number(atol))
     now = known(t0, t1, settings, args, y0)
     dense = not batched and (ts is None or now)
+    one_y0, one_args = first(y0, args, batched)
+    columns = system.kept_size(one_y0, t0, one_args)
     capacity = 1 << 12 if now else TRACED_STEPS
     if mesh.max_steps is not None:
         capacity = power_of_two(mesh.max_steps + 3)
     elif not refined and known(t0, t1, step):
         capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
+    if now and not batched and mesh.max_steps is None:  # more room is compiled anew
+        capacity = max(capacity, min(1 << 15, power_of_two(EASY_ROOM / (4 * columns + 2))))
     options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
     given: dict[str, Any] = {"t0": t0, "t1": t1, "settings": settings, "ts": ts}
-    one_y0, one_args = first(y0, args, batched)
-    columns = system.kept_size(one_y0, t0, one_args)
     while True:
         room.require(
             8.0 * capacity * (4 * columns + 2) * shards.in_one_memory(devices),
