@@ -13,8 +13,10 @@ def test_every_scenario_is_in_it_with_every_link():
 def test_where_the_model_says_nothing_against_itself_it_keeps_to_its_goals():
     inside = [row for row in table() if not row.outside]
     found = medians(inside)
-    assert len({row.scenario for row in inside}) >= 5
+    assert len({row.scenario for row in inside}) >= 4
     assert found["goodput"][0] <= 0.05 and found["queue"][0] <= 0.10
+    for kind, goal in (("goodput", 0.05), ("queue", 0.10)):  # not in the median alone
+        assert all(abs(r.difference) <= goal for r in inside if r.kind == kind and r.compares)
 
 
 def test_causes_have_neither_places_nor_numbers_and_cover_what_is_outside():
