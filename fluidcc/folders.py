@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-SHOWING = ("cli", "explore", "pictures", "tables", "battery", "papers", "optimize", "sweeps")
+SHOWING = ("cli", "explore", "pictures", "tables", "battery", "papers")
 """Parts of the package that follow from results, not they from it."""
 
 UNFINISHED = ".part-"

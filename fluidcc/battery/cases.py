@@ -13,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from fluidcc import symbolic
+from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import (
     AbstractFeedback,
     AbstractLossClosure,
@@ -210,8 +211,8 @@ def variants(law: Any) -> list[Any]:
         elif len(info.choices) > 1:
             others[name] = [c for c in info.choices if c != value]
         elif isinstance(value, Law):
-            kinds: Any = next(k.values() for k in LAWS.values() if type(value) in k.values())
-            others[name] = [k() for k in kinds if k is not type(value)]
+            alike: Any = LAWS[kind_of(type(value))].values()
+            others[name] = [k() for k in alike if k is not type(value)]
     single = [dataclasses.replace(default, **{name: v}) for name, vs in others.items() for v in vs]
     if len(others) < 2:
         return [default, *single]

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import linecache
+import os
 import sysconfig
 import traceback
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from fluidcc.laws.law import Law
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _ELSEWHERE = (
     _PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"),
     sysconfig.get_path("platlib"), "<",

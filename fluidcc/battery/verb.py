@@ -8,6 +8,7 @@ from fluidcc.battery.checks import Answer, Subject
 from fluidcc.battery.places import in_words, place
 from fluidcc.battery.report import FAILED, NOT_APPLICABLE, OK, Finding, LawReport
 from fluidcc.battery.whole import Whole
+from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS, own_laws, register, restore
 from fluidcc.network import Network
@@ -76,12 +77,11 @@ def check_law(
     ((), True)
     """
     before = own_laws()
-    kinds = [kind for kind, laws in LAWS.items() if law in laws.values()]
     try:
-        if not kinds:
+        if not any(law in laws.values() for laws in LAWS.values()):
             register(law)
-            kinds = [kind for kind, laws in LAWS.items() if law in laws.values()]
-        return LawReport(law.name, kinds[0], tuple(_findings(law, kinds[0], scenario, progress)))
+        kind = kind_of(law)
+        return LawReport(law.name, kind, tuple(_findings(law, kind, scenario, progress)))
     finally:
         restore(before)
 

@@ -3,7 +3,6 @@
 What each step finds is told; steps that need an earlier one are left out where that has no answer.
 """
 
-import dataclasses
 import functools
 import math
 
@@ -22,6 +21,7 @@ from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.simulate import uniform_mesh
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Law
+from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import infos
 from fluidcc.network import Network
 from fluidcc.scenario.build import build
@@ -108,7 +108,7 @@ class Whole:
     def scenario(self) -> Answer:
         """The law comes back from the text of a scenario, with parameters changed."""
         net, laws = self.net, laws_of(self.net)
-        if not has(net, self.law):
+        if self.law not in laws_in(net):
             return [f"the scenario has no {self.law.name} in it"], ""
         again = build(tables(net), "its own text", laws)
         faults = [] if tables(again) == tables(net) else ["its own text gives another network"]
@@ -182,15 +182,6 @@ class Whole:
         if faults and reasons:
             return None, f"{line}; they may differ, as {'; '.join(reasons)}"
         return faults, line
-
-
-def has(net: Network, law: type[Law]) -> bool:
-    """Whether a network has this law anywhere."""
-    laws = [link.queue for link in net.links]
-    laws += [getattr(link.queue, "spreading", None) for link in net.links]
-    for flows in net.flows:
-        laws += [getattr(flows, f.name) for f in dataclasses.fields(flows)]
-    return any(type(part) is law for part in laws)
 
 
 def _complex(root: complex) -> str:

@@ -47,9 +47,9 @@ def check_law(
 
 def _require_in(net: Any, laws: Any, name: str | None) -> None:
     """Raise ScenarioError unless the scenario has one of the laws."""
-    from fluidcc.battery.whole import has
+    from fluidcc.laws.own import laws_in
 
-    if net is not None and not any(has(net, law) for law in laws):
+    if net is not None and not set(laws) & set(laws_in(net)):
         names = ", ".join(law.name for law in laws)
         fault = Fault("--scenario", "", f"a scenario with {names} in it", f"'{name}'")
         raise ScenarioError([fault])

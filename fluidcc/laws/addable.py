@@ -50,6 +50,8 @@ CLOSED: Mapping[type[Law], str] = MappingProxyType(
 )
 """Kinds of laws that cannot be added, and why."""
 
+_KINDS = {**BASES, "loss": AbstractLossClosure, "traffic": AbstractSource}
+
 RECOVERIES = ("reno", "newreno", "sack")
 _TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
 _RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
@@ -59,7 +61,7 @@ _WORDS = ("name", "source", "reaction", "recovery")  # that are no parameters
 
 def kind_of(law: type[Law]) -> str:
     """The kind of a law by its abstract base; raises StopIteration for one that has none."""
-    return next(kind for kind, base in BASES.items() if issubclass(law, base))
+    return next(kind for kind, base in _KINDS.items() if issubclass(law, base))
 
 
 def fault(law: Any, part: str, expected: str, got: str, close: tuple[str, ...] = ()) -> Fault:

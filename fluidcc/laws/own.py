@@ -62,11 +62,13 @@ def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
     """
     where = os.fspath(path)
     try:
-        text = Path(where).read_text(encoding="utf-8")
+        text = Path(where).read_text(encoding="utf-8-sig")  # editors may begin with a mark
     except FileNotFoundError:
         raise _faulty(where, "a Python file with a law", "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "a file that is no UTF-8 text"
+    except UnicodeDecodeError:
+        raise _faulty(where, "a readable Python file", "a file that is no UTF-8 text") from None
+    except (OSError, ValueError) as error:  # a name with a null is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
         raise _faulty(where, "a readable Python file", reason) from None
     place = hashlib.sha256(str(Path(where).resolve()).encode()).hexdigest()[:12]
     return _added(LawFile(where, text, f"{_PREFIX}{place}"))
@@ -78,17 +80,28 @@ def _faulty(where: str, expected: str, got: str) -> ScenarioError:
 
 def _added(file: LawFile) -> tuple[type[Law], ...]:
     """Run the text of a file and add its laws, all or none."""
-    before, module = own_laws(), _executed(file)
-    laws = _laws_in(file, module)
-    restore([law for law in own_laws() if law.__module__ != file.module])
+    before, former = own_laws(), sys.modules.get(file.module)
+    try:
+        laws = _laws_in(file, _executed(file))
+        restore([law for law in before if law.__module__ != file.module])
+        _register(file, laws)
+    except BaseException:
+        restore(before)
+        if former is None:
+            sys.modules.pop(file.module, None)
+        else:
+            sys.modules[file.module] = former
+        raise
+    _files[file.module] = file
+    return laws
+
+
+def _register(file: LawFile, laws: Sequence[type[Law]]) -> None:
     try:
         for law in laws:
             register(law)
     except ScenarioError as error:
-        restore(before)
         raise ScenarioError(_at(file, fault) for fault in error.faults) from None
-    _files[file.module] = file
-    return laws
 
 
 def _executed(file: LawFile) -> ModuleType:
@@ -96,17 +109,12 @@ def _executed(file: LawFile) -> ModuleType:
     module.__file__ = file.path
     lines = file.text.splitlines(keepends=True)
     linecache.cache[file.path] = (len(file.text), None, lines, file.path)
-    former = sys.modules.get(file.module)
     sys.modules[file.module] = module  # dataclasses and pickles look there
     try:
         exec(compile(file.text, file.path, "exec"), module.__dict__)
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if former is None:
-            del sys.modules[file.module]
-        else:
-            sys.modules[file.module] = former
-        if isinstance(error, KeyboardInterrupt):
-            raise
         raise _stopped(file, error) from None
     return module
 
@@ -220,21 +228,21 @@ class Origin(NamedTuple):
 
 
 def origins(net: Any = None) -> list[Origin]:
-    """Files whose laws are added, and laws of a network that were defined elsewhere."""
+    """Files whose laws are added, and laws of a network, or that it can name, from elsewhere."""
     found = {Origin(file.path, file.digest) for file in _files.values()}
-    for law in _classes(net):
+    for law in (*laws_in(net), *own_laws()):
         if not law.__module__.startswith(("fluidcc.", _PREFIX)):
             name = f"{law.name} ({law.__module__}.{law.__qualname__})"
             found.add(Origin(name, hashlib.sha256(source_of(law).encode()).hexdigest()))
     return sorted(found)
 
 
-def _classes(thing: Any) -> set[type[Law]]:
-    """Classes of the laws in a network, those within laws included."""
+def laws_in(thing: Any) -> tuple[type[Law], ...]:
+    """Classes of the laws in a network, each once, those within laws after those around them."""
     leaves = jax.tree.leaves(thing, is_leaf=lambda v: v is not thing and isinstance(v, Law))
     inside = [v for v in leaves if v is not thing and isinstance(v, Law)]
-    own = {type(thing)} if isinstance(thing, Law) else set()
-    return own.union(*map(_classes, inside))
+    own = [type(thing)] if isinstance(thing, Law) else []
+    return tuple(dict.fromkeys(own + [law for v in inside for law in laws_in(v)]))
 
 
 def source_of(thing: Any) -> str:

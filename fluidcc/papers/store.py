@@ -15,8 +15,8 @@ from typing import Any
 from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
 from fluidcc.results import plain, to_json
 
-_APART = {"packets": (*SHOWING, "fluid", "analysis", "bounds"), "fluid": SHOWING,
-          "bounds": SHOWING}  # fmt: skip
+_ABOVE = (*SHOWING, "optimize", "sweeps")
+_APART = {"packets": (*_ABOVE, "fluid", "analysis", "bounds"), "fluid": _ABOVE, "bounds": _ABOVE}
 _LAB = Path(__file__).with_name("lab.py")  # decides what is kept of a result
 _ABANDONED = 3600.0  # [s] after which nobody is still writing a file
 

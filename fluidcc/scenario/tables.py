@@ -1,6 +1,5 @@
 """A network as tables of plain values, complete with every default, and those as TOML."""
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -8,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import AbstractReaction, Law
+from fluidcc.laws.own import laws_in
 from fluidcc.laws.registry import LAWS
 from fluidcc.network import Flows, Link, Network, require_network
 from fluidcc.scenario.laws import Laws
@@ -120,15 +121,9 @@ def tables(net: Network) -> Tables:
 def laws_of(net: Network) -> Laws:
     """The registered laws, and those of the network in place of others of the same name."""
     used: dict[str, dict[str, type[Law]]] = {kind: dict(known) for kind, known in LAWS.items()}
-    parts = [("queue", link.queue) for link in net.links]
-    for flows in net.flows:
-        parts += [(kind, getattr(flows, kind)) for kind in _LAWS_OF_FLOWS]
-    for kind, law in parts:
-        used[kind][law.name] = type(law)
+    for law in laws_in(net):
+        used[kind_of(law)][law.name] = law
     return used
-
-
-_LAWS_OF_FLOWS = tuple(f.name for f in dataclasses.fields(Flows) if f.name in LAWS)
 
 
 def literal(value: Any) -> str:

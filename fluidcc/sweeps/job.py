@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.folders import fingerprint
+from fluidcc.folders import SHOWING, fingerprint
 from fluidcc.laws.own import Carried, files
 from fluidcc.network import Network
 from fluidcc.sweeps.grid import Blocks, Grid
@@ -102,7 +102,7 @@ def code() -> str:
     Python is in it as its versions differ in last bits: from 3.12 on `sum` rounds less.
     """
     major, minor, _ = python_version_tuple()
-    return f"{fingerprint('cli', 'pictures', 'tables', 'papers')} {major}.{minor}"
+    return f"{fingerprint(*SHOWING)} {major}.{minor}"
 
 
 def of_point(point: Point, number: int) -> Table:

@@ -11,6 +11,7 @@ from fluidcc.laws import AbstractQueueLaw, AbstractWindowLaw, Signal, param
 from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
 from fluidcc.laws.registry import LAWS, own_laws, restore
+from fluidcc.laws.spreading import Geometric
 from fluidcc.results import provenance
 from fluidcc.sweeps.identity import description
 
@@ -67,6 +68,34 @@ def test_a_class_defined_again_takes_the_place_and_networks_keep_theirs():
     second = fc.register(law())
     assert LAWS["window"]["mine"] is second
     assert type(fc.replace(net, {"flow.n": 20}).flows[0].window) is first
+
+
+def test_a_law_within_a_law_is_kept_too():
+    def spreading():
+        return type("Evenly", (Geometric,), {"name": "evenly", "__module__": "__main__"})
+
+    first = fc.register(spreading())
+    net = fc.replace(fc.load(SLOW), {"link.queue.spreading": "evenly"})
+    fc.register(spreading())
+    assert type(fc.replace(net, {"flow.n": 20}).links[0].queue.spreading) is first
+
+
+def test_a_refused_file_leaves_the_former_as_it_was(tmp_path):
+    file = tmp_path / "mild.py"
+    file.write_text("\ufeff" + HEAD, encoding="utf-8")  # as some editors begin a file
+    (mild,) = fc.load_laws(file)
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "mild"})
+    file.write_text(HEAD.replace("share given up", ""), encoding="utf-8")
+    with pytest.raises(fc.ScenarioError, match="doc"):
+        fc.load_laws(file)
+    assert type(pickle.loads(pickle.dumps(net)).flows[0].window) is mild
+    with pytest.raises(fc.ScenarioError, match="null"):
+        fc.load_laws("a\0b")
+
+
+def test_laws_that_only_a_grid_names_are_told():
+    mine = fc.register(law())
+    assert any("(__main__.Mine)" in origin.name for origin in origins(fc.load(SLOW))), mine
 
 
 def register_other():

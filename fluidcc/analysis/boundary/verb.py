@@ -85,8 +85,9 @@ def boundary(
 
 
 def _range(net: Model, path: str, given: Range | None) -> tuple[float, float]:
+    given = _around(net, path) if given is None else given
     try:
-        low, high = _around(net, path) if given is None else given
+        low, high = given
     except (TypeError, ValueError):
         raise ScenarioError(
             [Fault("boundary", path, "a range (low, high)", f"{given!r}")]
