@@ -15,6 +15,7 @@ import sympy as sp
 from fluidcc import symbolic
 from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import (
+    RECOVERIES,
     AbstractFeedback,
     AbstractLossClosure,
     AbstractMarking,
@@ -36,7 +37,6 @@ RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
 )
 """Names of the rules of each kind of law."""
 
-RECOVERIES = ("reno", "newreno", "sack")
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
 _OPTIONAL = ("on_arrival", "observe", "on_tick")
 

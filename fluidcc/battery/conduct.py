@@ -52,7 +52,7 @@ def returns_what_it_should(case: Case) -> Why:
         before = _kept(law)
         found = [case.answer(*numbers) for _ in range(_TIMES)]
     except Exception as error:
-        return _at(case, in_words(error, law), place(error))
+        return _at(case, in_words(error), place(error))
     if why := _shape(case, found[0]):
         return _at(case, why)
     if any(other != found[0] for other in found[1:]):
@@ -148,7 +148,7 @@ def decides_in_python(case: Case) -> Why:
     except TypeError as error:
         return _untraced(case, error)
     except Exception as error:
-        return _at(case, in_words(error, case.law), place(error))
+        return _at(case, in_words(error), place(error))
     try:
         case.rule  # noqa: B018
     except TypeError as error:
@@ -156,7 +156,7 @@ def decides_in_python(case: Case) -> Why:
             return _branch(case, error)
         return _untraced(case, error)
     except Exception as error:
-        return _at(case, in_words(error, case.law), place(error))
+        return _at(case, in_words(error), place(error))
     return None
 
 

@@ -45,7 +45,7 @@ def line_of_rule(law: Any, method: str) -> str:
     return f"line {code.co_firstlineno}"
 
 
-def in_words(error: BaseException, law: Law) -> str:
+def in_words(error: BaseException) -> str:
     """What an error in a rule means to the one who wrote it."""
     if isinstance(error, dataclasses.FrozenInstanceError):
         return (

@@ -116,8 +116,6 @@ def finding(name: str, judge: Callable[[Any], Answer], thing: Any) -> Finding:
             return Finding(name, NOT_APPLICABLE, told)
         lines = [fault for fault in faults if fault]
     except Exception as error:
-        where = place(error)
-        law = getattr(thing, "law", None)
-        why = in_words(error, law) if law is not None else str(error)
+        where, why = place(error), in_words(error)
         return Finding(name, FAILED, f"{where}: {why}" if where else why)
     return Finding(name, FAILED, "\n".join(lines)) if lines else Finding(name, OK, told)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fluidcc.errors import Fault, nearest
 from fluidcc.laws.law import (
+    RECOVERIES,
     AbstractEstimator,
     AbstractFeedback,
     AbstractLossClosure,
@@ -52,7 +53,6 @@ CLOSED: Mapping[type[Law], str] = MappingProxyType(
 
 _KINDS = {**BASES, "loss": AbstractLossClosure, "traffic": AbstractSource}
 
-RECOVERIES = ("reno", "newreno", "sack")
 _TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
 _RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")

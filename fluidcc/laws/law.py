@@ -96,6 +96,10 @@ class Law(eqx.Module):
         check_fields(self, self.name)
 
 
+RECOVERIES = ("reno", "newreno", "sack")
+"""How packet senders recover from losses."""
+
+
 class AbstractWindowLaw(Law):
     """What acknowledgements and congestion signals do to a sender."""
 

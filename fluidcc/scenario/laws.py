@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from fluidcc.errors import nearest
 from fluidcc.laws.addable import BASES as ADDABLE
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS
@@ -34,12 +33,9 @@ def owners_of(name: str, kind: str, laws: Laws) -> list[str]:
 
 def law_named(reader: Reader, raw: Any, key: str, kind: str, laws: Laws) -> Any:
     """The class of the law of this name, or FAULTY."""
-    if isinstance(raw, str) and raw in laws[kind]:
-        return laws[kind][raw]
-    listed = ", ".join(f'"{name}"' for name in laws[kind])
-    added = ", or a law that is added (--law-file FILE)" if kind in ADDABLE else ""
-    close = nearest(raw, list(laws[kind]), 1) if isinstance(raw, str) else ()
-    return reader.fault(key, f"one of {listed}{added}", got(raw), close)
+    more = ", or a law that is added (--law-file FILE)" if kind in ADDABLE else ""
+    name = reader.word(raw, key, laws[kind], more)
+    return FAULTY if name is FAULTY else laws[kind][name]
 
 
 def law_of(reader: Reader, table: Mapping[str, Any], key: str, kind: str, laws: Laws) -> Any:

@@ -314,3 +314,33 @@ def _packet_size(net: Network, path: str) -> float:
     if kind == "links":
         return float(net.links[net.link_names.index(name)].packet_size)
     return float(net.links[net.flows[net.flow_names.index(name)].route[0]].packet_size)
+
+
+def axes_of(
+    net: Network, over: Mapping[str, Iterable[Any]]
+) -> tuple[dict[str, tuple], dict[str, str]]:
+    """Values and unit of every path of a grid, from values that may be text with units.
+
+    Raises ScenarioError if a path, the unit of a value or the list of them is wrong.
+    """
+    if not isinstance(over, Mapping) or not over:
+        form = 'values by path, such as {"flow.n": [10, 20]}'
+        raise ScenarioError([Fault("over", "", form, f"{over!r}")])
+    check_paths(net, over)
+    listed = {path: _listed(own) for path, own in over.items()}
+    faults = [
+        Fault("over", path, "a list of at least one value", f"{over[path]!r}")
+        for path, own in listed.items()
+        if not own
+    ]
+    if faults:
+        raise ScenarioError(faults)
+    axes = {path: tuple(value_at(net, path, v) for v in own) for path, own in listed.items()}
+    described = {path: info_at(net, path) for path in axes}
+    return axes, {path: info.unit if info else "1" for path, info in described.items()}
+
+
+def _listed(values: Any) -> tuple:
+    """The values of an axis; () for what is no list of any."""
+    listed = isinstance(values, Iterable) and not isinstance(values, str)
+    return tuple(values) if listed else ()

@@ -105,14 +105,14 @@ class Reader:
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))
         return value
 
-    def word(self, raw: Any, key: str, options: Iterable[str]) -> Any:
-        """One of a few words."""
+    def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:
+        """One of a few words; `more` tells what else there could be."""
         names = list(options)
         if isinstance(raw, str) and raw in names:
             return raw
         close = nearest(raw, names, 1) if isinstance(raw, str) else ()
         listed = ", ".join(f'"{n}"' for n in names)
-        return self.fault(key, f"one of {listed}", got(raw), close)
+        return self.fault(key, f"one of {listed}{more}", got(raw), close)
 
     def flag(self, raw: Any, key: str) -> Any:
         """A yes or no."""

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
-from fluidcc.scenario.paths import check_paths, info_at, value_at
+from fluidcc.scenario.paths import axes_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,21 +25,7 @@ class Grid:
 
         Raises ScenarioError if a path, the unit of a value or the list of them is wrong.
         """
-        if not isinstance(over, Mapping) or not over:
-            form = 'values by path, such as {"flow.n": [10, 20]}'
-            raise ScenarioError([Fault("over", "", form, f"{over!r}")])
-        check_paths(net, over)
-        listed = {path: _listed(own) for path, own in over.items()}
-        faults = [
-            Fault("over", path, "a list of at least one value", f"{over[path]!r}")
-            for path, own in listed.items()
-            if not own
-        ]
-        if faults:
-            raise ScenarioError(faults)
-        axes = {path: tuple(value_at(net, path, v) for v in own) for path, own in listed.items()}
-        described = {path: info_at(net, path) for path in axes}
-        return cls(axes, {path: info.unit if info else "1" for path, info in described.items()})
+        return cls(*axes_of(net, over))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -102,12 +87,6 @@ class Blocks:
         sides = [np.arange(low, high) for low, high in self._ends(block)]
         places = np.meshgrid(*sides, indexing="ij")
         return np.ravel_multi_index([p.ravel() for p in places], self.grid.shape)
-
-
-def _listed(values: Any) -> tuple:
-    """The values of an axis; () for what is no list of any."""
-    listed = isinstance(values, Iterable) and not isinstance(values, str)
-    return tuple(values) if listed else ()
 
 
 def _longest(size: int, parts: int) -> int:

@@ -256,6 +256,12 @@ def test_map_takes_corners_and_faults_alone():
     assert_as_pointwise(net, found, slice(0, 2))
 
 
+@pytest.mark.parametrize("over", [{}, {"flow.n": 60}, {"flow.n": "60"}, {"flow.n": []}])
+def test_a_map_needs_lists_of_values(over):
+    with pytest.raises(ScenarioError, match=r"expected (values by path|a list of at least one)"):
+        stability_map(load("hollot2001/slow"), over)
+
+
 def test_map_as_data():
     net = hollot()
     progress = []

@@ -229,7 +229,7 @@ def test_equations_without_an_equilibrium_are_gaps():
 def test_faults_name_the_path_and_the_range():
     with pytest.raises(ScenarioError, match="did you mean 'tau'"):
         boundary(HAYES, "a", "ta", (0, 1), (0, 1))
-    with pytest.raises(ScenarioError, match="did you mean 'link.queue.w_q'"):
+    with pytest.raises(ScenarioError, match=r"did you mean 'link\.queue\.w_q'"):
         boundary(hollot(), "link.queue.wq", "flow.n")
     with pytest.raises(ScenarioError, match="low < high"):
         boundary(HAYES, "a", "b", (1, 0), (0, 1))

@@ -18,7 +18,7 @@ from fluidcc.analysis.stability import Stability, stability
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.network import Network
 from fluidcc.results import plain
-from fluidcc.scenario.paths import check_paths, info_at, replace, value_at
+from fluidcc.scenario.paths import axes_of, replace
 from fluidcc.scenario.reader import got
 from fluidcc.shown import Shown
 
@@ -157,7 +157,8 @@ def stability_map(
     Raises
     ------
     ScenarioError
-        If a path or a value's unit is wrong. What fails at single points is in `failed`.
+        If a path, a value's unit or a list of values is wrong. What fails at single points is in
+        `failed`.
 
     Examples
     --------
@@ -167,10 +168,7 @@ def stability_map(
     >>> [point.unstable for point in found.points]
     [0, 2]
     """
-    check_paths(net, over)
-    axes = {path: tuple(value_at(net, path, v) for v in values) for path, values in over.items()}
-    described = {path: info_at(net, path) for path in axes}
-    units = {path: info.unit if info else "1" for path, info in described.items()}
+    axes, units = axes_of(net, over)
     grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
     found = _together(net, axes, grid)
     points = []

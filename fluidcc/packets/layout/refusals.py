@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
+from fluidcc.laws.law import RECOVERIES, AbstractQueueLaw, Arrival, Moment
 from fluidcc.network import Flows, Link, Network
 from fluidcc.packets.layout.options import sender_options
-
-_RECOVERIES = ("reno", "newreno", "sack")
 
 
 def _by_rate(law: AbstractQueueLaw) -> bool:
@@ -44,8 +42,8 @@ def _passed(flows: Flows) -> tuple[int, ...]:
 
 def _flows(flows: Flows, passed: list[Link]) -> Iterator[tuple[str, str]]:
     law = flows.window
-    if law.recovery not in _RECOVERIES and sender_options(flows.sender).recovery == "law":
-        known = " or ".join(f'"{name}"' for name in _RECOVERIES)
+    if law.recovery not in RECOVERIES and sender_options(flows.sender).recovery == "law":
+        known = " or ".join(f'"{name}"' for name in RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"
     for queue in (link.queue for link in passed if _by_rate(link.queue)):
         yield from _on_arrival(flows, queue)
