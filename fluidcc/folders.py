@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import stat
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -65,6 +66,15 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def writable(folder: Path) -> bool:
+    """Whether files can be made in a folder."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
