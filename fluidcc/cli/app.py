@@ -24,6 +24,7 @@ from fluidcc.cli.flags import (
     Trace,
     Until,
     Warmup,
+    completed,
 )
 from fluidcc.cli.law_files import Commands, TakingLaws
 from fluidcc.cli.machine import doctor, warm
@@ -308,7 +309,10 @@ def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults)
 def bounds(
     scenario: Annotated[
         str | None,
-        typer.Argument(help="Judge this scenario; without one, search over parameters."),
+        typer.Argument(
+            help="Judge this scenario; without one, search over parameters.",
+            autocompletion=completed,
+        ),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="BOUND", help="Judge this. Repeatable.")
@@ -369,7 +373,7 @@ def list_(
 
 
 app.command()(doctor)
-app.command()(warm)
+app.command(cls=TakingLaws)(warm)
 
 
 def main() -> None:

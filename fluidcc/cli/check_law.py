@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluidcc.cli.flags import FastCPU, Json
+from fluidcc.cli.flags import FastCPU, Json, completed
 from fluidcc.cli.options import begin
 from fluidcc.cli.run import SOME_FAILED, progress, told
 from fluidcc.errors import Fault, ScenarioError
@@ -21,6 +21,7 @@ def check_law(
         typer.Option(
             "--scenario", metavar="SCENARIO",
             help="Where the law is tried; ten flows over 10 Mbit/s if not told.",
+            autocompletion=completed,
         ),
     ] = None,
     json: Json = False, fast_cpu: FastCPU = True,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup
+from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup, completed
 from fluidcc.cli.options import Faults, Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, progress, told, write
 from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
@@ -25,7 +25,10 @@ def sweep(
     ] = None,
     scenario: Annotated[
         str | None,
-        typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False),
+        typer.Argument(
+            help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False,
+            autocompletion=completed,
+        ),
     ] = None,
     words: Annotated[
         list[str] | None,

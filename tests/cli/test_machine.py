@@ -105,15 +105,22 @@ def test_warming_calls_each_verb_once():
         ("fluidcc equil", ["equilibrium"]),
         ("fluidcc equilibrium hollot", [n for n in scenarios() if n.startswith("hollot")]),
         ("fluidcc show mine", ["mine.toml", "mine_too/"]),
+        ("fluidcc show ./mine.", ["./mine.toml"]),
+        ("fluidcc show ~/mine", ["~/mine.toml", "~/mine_too/"]),
+        ("fluidcc show mine_too/in", ["mine_too/inner.toml"]),
+        ("fluidcc bounds mine.", ["mine.toml"]),
+        ("fluidcc explore mine.", ["mine.toml"]),
+        ("fluidcc check-law mine.py --scenario mine.", ["mine.toml"]),
+        ("fluidcc sweep equilibrium mine.", ["mine.toml"]),
     ],
 )
 def test_a_shell_completes_commands_scenarios_and_files(typed, expected, tmp_path):
     (tmp_path / "mine.toml").write_text("")
     (tmp_path / "mine.txt").write_text("")
     (tmp_path / "mine_too").mkdir()
-    words = {"_FLUIDCC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "1"}
-    if typed.count(" ") == 2:
-        words["COMP_CWORD"] = "2"
+    (tmp_path / "mine_too/inner.toml").write_text("")
+    words = {"_FLUIDCC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "HOME": str(tmp_path)}
+    words["COMP_CWORD"] = str(typed.count(" "))
     out = subprocess.run(
         [Path(sys.executable).with_name("fluidcc")],
         cwd=tmp_path, env=os.environ | words, capture_output=True, text=True,
