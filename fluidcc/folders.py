@@ -19,8 +19,10 @@ SHOWING = ("cli", "explore", "pictures", "tables", "battery", "papers", "optimiz
 UNFINISHED = ".part-"
 """How the names of files begin that are not whole yet."""
 
+BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
+"""What numbers come from, beside this package."""
+
 _PRIVATE = 0o700
-_BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
 
 
 def kept_in(name: str) -> Path:
@@ -102,7 +104,7 @@ def fingerprint(*apart: str) -> str:
     The parts `apart` (folders or modules of the package) do not count.
     """
     home, digest = Path(__file__).parent, hashlib.sha256()
-    digest.update("".join(f"{name} {version(name)}\n" for name in _BESIDE).encode())
+    digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
     for file in sorted(home.rglob("*.py")):
         place = file.relative_to(home)
         if place.parts[0] not in (*apart, "_bundled"):
