@@ -9,9 +9,9 @@ import xarray as xr
 from matplotlib.figure import SubFigure
 
 from fluidcc.packets.accounts.results import half_width
-from fluidcc.pictures.axes import MARKERS, fit_scale, is_narrow, legend, with_unit
+from fluidcc.pictures.axes import MARKERS, fit_scale, is_narrow, legend
 from fluidcc.pictures.maps import growth_map
-from fluidcc.results import columns, scaled
+from fluidcc.results import columns, scaled, with_unit
 from fluidcc.summary import SUMMARIES
 from fluidcc.tables.grids import few
 
