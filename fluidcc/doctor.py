@@ -4,17 +4,18 @@ import dataclasses
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from fluidcc.folders import kept_in
+from fluidcc.folders import own_folder, writable
 from fluidcc.machine import processors, threads
 
-_KEPT = {"jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures"}
+_KEPT = {
+    "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
+    "faults": "reports of failures",
+}  # fmt: skip
 _ITSELF_FROM = (0, 12)  # JAX compiles loops as a whole without being told
 
 
@@ -30,8 +31,14 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Everything found, in the order in which it is told; JAX is started by it."""
-    return [*_versions(), *_machine(), *_devices(), *_caches(), *_extras()]
+    """Everything found, in the order in which it is told; JAX is started by it.
+
+    Where packages are missing nothing else is found, as that takes them.
+    """
+    versions = [*_versions()]
+    if any(finding.good is False for finding in versions):
+        return versions
+    return [*versions, *_machine(), *_devices(), *_caches(), *_extras()]
 
 
 def _versions() -> Iterator[Finding]:
@@ -39,7 +46,15 @@ def _versions() -> Iterator[Finding]:
     yield Finding("versions", "fluidcc", version("fluidcc"))
     for requirement in _wanted():
         if requirement.marker is None:
-            yield Finding("versions", requirement.name, version(requirement.name))
+            yield _core(requirement)
+
+
+def _core(requirement: Requirement) -> Finding:
+    """A package that fluidcc does not go without."""
+    name = requirement.name
+    if any(_missing(requirement)):
+        return Finding("versions", name, "missing or old", False, f"pip install '{requirement}'")
+    return Finding("versions", name, version(name))
 
 
 def _machine() -> Iterator[Finding]:
@@ -82,24 +97,21 @@ def _devices() -> Iterator[Finding]:
 def _caches() -> Iterator[Finding]:
     from fluidcc.fluid.room import as_text
 
-    home = kept_in("")
-    writable = _writable(home)
-    advice = "" if writable else "FLUIDCC_CACHE_DIR names another folder"
-    yield Finding("cache", "folder", str(home), writable, advice)
-    for folder in sorted(home.iterdir()) if home.is_dir() else ():
+    other = "FLUIDCC_CACHE_DIR names another folder"
+    try:
+        home = own_folder("jax").parent
+    except OSError as error:
+        why = str(error.strerror)
+        advice = why if "FLUIDCC_CACHE_DIR" in why else f"{why}; {other}"
+        yield Finding("cache", "folder", str(error.filename), False, advice)
+        return
+    good = writable(home)
+    yield Finding("cache", "folder", str(home), good, "" if good else other)
+    for folder in sorted(home.iterdir()):
         files = [file for file in folder.rglob("*") if file.is_file()]
         name = _KEPT.get(folder.name, "compiled packet engine" if "numba" in folder.name else "")
         size = as_text(float(sum(file.stat().st_size for file in files)))
         yield Finding("cache", folder.name, f"{name or 'files'}: {len(files)} files, {size}")
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 def _extras() -> Iterator[Finding]:

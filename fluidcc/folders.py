@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import stat
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -18,8 +19,10 @@ SHOWING = ("cli", "explore", "pictures", "tables", "battery", "papers")
 UNFINISHED = ".part-"
 """How the names of files begin that are not whole yet."""
 
+BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
+"""What numbers come from, beside this package."""
+
 _PRIVATE = 0o700
-_BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
 
 
 def kept_in(name: str) -> Path:
@@ -67,6 +70,15 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
+def writable(folder: Path) -> bool:
+    """Whether files can be made in a folder."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def whole(file: Path) -> Iterator[Path]:
     """A place to write what is to stand in `file`, which is replaced when all of it is there.
@@ -92,7 +104,7 @@ def fingerprint(*apart: str) -> str:
     The parts `apart` (folders or modules of the package) do not count.
     """
     home, digest = Path(__file__).parent, hashlib.sha256()
-    digest.update("".join(f"{name} {version(name)}\n" for name in _BESIDE).encode())
+    digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
     for file in sorted(home.rglob("*.py")):
         place = file.relative_to(home)
         if place.parts[0] not in (*apart, "_bundled"):

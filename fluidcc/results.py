@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -52,6 +53,11 @@ def scaled(values: Sequence[float | None], unit: str) -> tuple[float, str]:
         if largest >= factor:
             return factor, name
     return 1.0, unit
+
+
+def with_unit(name: str, unit: str) -> str:
+    """A heading or label with its unit, if there is one."""
+    return name if unit in ("", "1") else f"{name} [{unit}]"
 
 
 def to_json(value: Any) -> str:
@@ -115,7 +121,7 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, s
         spread = labels.reshape([-1 if j == k else 1 for j in range(len(rows))])
         values = np.broadcast_to(spread, shape).ravel().tolist()
         out.append((dim, _unit(dataset[dim].attrs), values))
-    places = {str(d): _labels(dataset, str(d)) for d in dataset.dims}
+    places = {str(d): _labels(dataset, str(d)) for d in dataset.dims if d not in rows}
     for name, variable in dataset.variables.items():
         if name in dataset.dims:
             continue
@@ -132,16 +138,12 @@ def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
     """What the places along a dimension are called: by its coordinate, or by the group there."""
     if dim in dataset.coords:
         return dataset[dim].values.tolist()
-    groups = {"flow": ("group", "flow_group")}.get(dim, ())
-    known = [dataset[name] for name in groups if name in dataset.variables]
-    known = [labels for labels in known if labels.dims == (dim,)]
-    if not known:
-        return list(range(dataset.sizes[dim]))
-    names = known[0].values.tolist()
-    counts = [names[: k + 1].count(name) for k, name in enumerate(names)]
-    alone = {name for name in names if names.count(name) == 1}
-    pairs = zip(names, counts, strict=True)
-    return [name if name in alone else f"{name} {count}" for name, count in pairs]
+    for group in ("group", "flow_group"):
+        if dim == "flow" and group in dataset.variables and dataset[group].dims == (dim,):
+            names = dataset[group].values.tolist()
+            total, place = Counter(names), {name: itertools.count(1) for name in names}
+            return [name if total[name] == 1 else f"{name} {next(place[name])}" for name in names]
+    return list(range(dataset.sizes[dim]))
 
 
 def _unit(attributes: Mapping[str, Any]) -> str:

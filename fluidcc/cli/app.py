@@ -24,6 +24,7 @@ from fluidcc.cli.flags import (
     Trace,
     Until,
     Warmup,
+    completed,
 )
 from fluidcc.cli.law_files import Commands, TakingLaws
 from fluidcc.cli.machine import doctor, warm
@@ -82,19 +83,15 @@ def _analysed(name: str, *flags: Any, **options: Any) -> None:
         task = prepare(faults, *flags)
         faults.finish()
         verb = partial(getattr(import_module(f"fluidcc.analysis.{name}"), name), **options)
-        deliver(task, evaluate(task, verb, doing=name), name, listed=True)
+        deliver(task, evaluate(task, verb, doing=name), listed=True)
 
 
 def _along(task: Task, faults: Faults, text: str, name: str, module: str, **options: Any) -> None:
     """Run the verb NAME of `fluidcc.analysis.MODULE` along the range PATH=LO:HI of `text`."""
     path, low, high = interval(text, task, faults, name)
     faults.finish()
-    from fluidcc.scenario.paths import info_at
-
     verb = partial(getattr(import_module(f"fluidcc.analysis.{module}"), name), **options)
-    info = info_at(task.net, path)
-    result = evaluate(task, lambda net: verb(net, path, low, high), doing=name)
-    deliver(task, result, name, path=path, unit=info.unit if info else "1")
+    deliver(task, evaluate(task, lambda net: verb(net, path, low, high), doing=name))
 
 
 @app.command()
@@ -136,7 +133,7 @@ def stability_map(
 
         with progress("map") as show:
             result = search(task.net, task.axes, progress=show)
-        deliver(task, result, "stability_map")
+        deliver(task, result)
 
 
 @app.command()
@@ -173,14 +170,10 @@ def boundary(
         ranges = [interval(text, task, faults, "boundary") for text in along]
         faults.finish()
         from fluidcc.analysis.boundary import boundary as search
-        from fluidcc.scenario.paths import info_at
 
         (x, *x_range), (y, *y_range) = ranges
         verb = partial(search, x=x, y=y, x_range=x_range, y_range=y_range)
-        infos = [info_at(task.net, path) for path in (x, y)]
-        units = [info.unit if info else "1" for info in infos]
-        result = evaluate(task, verb, doing="boundary")
-        deliver(task, result, "boundary", paths=(x, y), units=units)
+        deliver(task, evaluate(task, verb, doing="boundary"))
 
 
 @app.command()
@@ -205,7 +198,7 @@ def cycle(
             faults.finish()
             from fluidcc.analysis.cycles.verb import follower
 
-            deliver(task, evaluate(task, follower(), doing="cycle"), "cycle")
+            deliver(task, evaluate(task, follower(), doing="cycle"))
             return
         _along(task, faults, along, "cycles", "cycles.branches", points=number)
 
@@ -234,8 +227,7 @@ def windows(
         faults.finish()
         from fluidcc.analysis.windows import stationary_windows
 
-        result = evaluate(task, partial(stationary_windows, p=p), doing="windows")
-        deliver(task, result, "windows")
+        deliver(task, evaluate(task, partial(stationary_windows, p=p), doing="windows"))
 
 
 @app.command()
@@ -251,8 +243,7 @@ def simulate(
         faults.finish()
         from fluidcc.fluid.simulate import simulate as verb
 
-        result = evaluate(task, partial(verb, until=end), doing="fluid model")
-        deliver(task, result, "simulation")
+        deliver(task, evaluate(task, partial(verb, until=end), doing="fluid model"))
 
 
 @app.command()
@@ -271,8 +262,7 @@ def packets(
         from fluidcc.packets.run import simulate_packets
 
         verb = partial(simulate_packets, **when, **records)
-        result = evaluate(task, verb, doing="packets", reports=True)
-        deliver(task, result, "packets", warmup=when["warmup"])
+        deliver(task, evaluate(task, verb, doing="packets", reports=True))
 
 
 @app.command()
@@ -297,8 +287,7 @@ def compare(
         from fluidcc.compare import compare as both
 
         verb = partial(both, trajectory=trajectory, **when)
-        result = evaluate(task, verb, doing="fluid and packets", reports=True)
-        deliver(task, result, "comparison")
+        deliver(task, evaluate(task, verb, doing="fluid and packets", reports=True))
 
 
 def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults) -> dict[str, Any]:
@@ -320,7 +309,10 @@ def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults)
 def bounds(
     scenario: Annotated[
         str | None,
-        typer.Argument(help="Judge this scenario; without one, search over parameters."),
+        typer.Argument(
+            help="Judge this scenario; without one, search over parameters.",
+            autocompletion=completed,
+        ),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="BOUND", help="Judge this. Repeatable.")
@@ -342,7 +334,7 @@ def bounds(
         from fluidcc.bounds.check import check_bounds
 
         verb = partial(check_bounds, names=only or (), budget=size, seed=start)
-        deliver(task, evaluate(task, verb, doing="bounds", reports=True), "bounds")
+        deliver(task, evaluate(task, verb, doing="bounds", reports=True))
 
 
 app.command()(explore)
@@ -381,7 +373,7 @@ def list_(
 
 
 app.command()(doctor)
-app.command()(warm)
+app.command(cls=TakingLaws)(warm)
 
 
 def main() -> None:

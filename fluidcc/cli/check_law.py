@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluidcc.cli.flags import FastCPU, Json
+from fluidcc.cli.flags import FastCPU, Json, completed
 from fluidcc.cli.options import begin
 from fluidcc.cli.run import SOME_FAILED, progress, told
 from fluidcc.errors import Fault, ScenarioError
@@ -21,6 +21,7 @@ def check_law(
         typer.Option(
             "--scenario", metavar="SCENARIO",
             help="Where the law is tried; ten flows over 10 Mbit/s if not told.",
+            autocompletion=completed,
         ),
     ] = None,
     json: Json = False, fast_cpu: FastCPU = True,
@@ -29,6 +30,7 @@ def check_law(
     with told():
         begin(fast_cpu)
         from fluidcc.battery.verb import check_law as verb
+        from fluidcc.cli.report import tell
         from fluidcc.laws.own import load_laws, loaded
         from fluidcc.scenario.files import load
 
@@ -41,7 +43,7 @@ def check_law(
                 with progress(law.name) as show:
                     reports.append(verb(law, scenario=net, progress=show))
                 if not json:
-                    _print(reports[-1])
+                    tell(reports[-1])
         _finish(reports, json)
 
 
@@ -53,13 +55,6 @@ def _require_in(net: Any, laws: Any, name: str | None) -> None:
         names = ", ".join(law.name for law in laws)
         fault = Fault("--scenario", "", f"a scenario with {names} in it", f"'{name}'")
         raise ScenarioError([fault])
-
-
-def _print(report: "LawReport") -> None:
-    from fluidcc.cli.report import console, printed
-    from fluidcc.tables.views import law
-
-    printed(law(report.to_dict()), console())
 
 
 def _finish(reports: "list[LawReport]", json: bool) -> None:

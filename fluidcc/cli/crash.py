@@ -8,7 +8,9 @@ import time
 import traceback
 from importlib.metadata import PackageNotFoundError, version
 
+from fluidcc.cli.options import command_line
 from fluidcc.cli.run import WRONG_USE
+from fluidcc.folders import BESIDE, own_folder
 
 VARIABLE = "FLUIDCC_TRACEBACK"
 """Set to 1 it lets a failure show its traceback."""
@@ -17,8 +19,7 @@ FAILED = 1
 """Exit code."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_VERSIONS = ("fluidcc", "jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy",
-             "xarray", "h5netcdf", "typer")  # fmt: skip
+_VERSIONS = ("fluidcc", *BESIDE, "xarray", "h5netcdf", "typer")
 
 
 def report(error: Exception) -> int:
@@ -44,8 +45,7 @@ def _report() -> str:
     """The versions, the command and the traceback of the present failure."""
     head = [f"{name} {_version(name)}" for name in _VERSIONS]
     head += [f"Python {platform.python_version()}", platform.platform()]
-    command = " ".join(["fluidcc", *sys.argv[1:]])
-    return "\n".join([*head, "", command, "", traceback.format_exc()])
+    return "\n".join([*head, "", command_line(), "", traceback.format_exc()])
 
 
 def _version(name: str) -> str:
@@ -57,8 +57,6 @@ def _version(name: str) -> str:
 
 def _kept(text: str) -> list[str]:
     """The report in a file of the cache folder, or why it is not."""
-    from fluidcc.folders import own_folder
-
     try:
         stamp = time.strftime("%Y%m%d-%H%M%S")
         file = own_folder("faults") / f"fault-{stamp}-{os.getpid()}.txt"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fluidcc.cli.flags import completed
 from fluidcc.cli.options import begin
 from fluidcc.cli.run import told
 from fluidcc.errors import Fault, ScenarioError
@@ -20,7 +21,10 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 def explore(
     scenario: Annotated[
-        str | None, typer.Argument(help="Bundled scenario or a TOML file to begin with.")
+        str | None,
+        typer.Argument(
+            help="Bundled scenario or a TOML file to begin with.", autocompletion=completed
+        ),
     ] = None,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; another lets other machines in.")

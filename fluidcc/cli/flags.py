@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,9 @@ from fluidcc import bundled
 def completed(incomplete: str) -> list[str]:
     """Scenarios that a shell may complete a word to: bundled ones, TOML files, folders."""
     found = [name for name in bundled.scenarios() if name.startswith(incomplete)]
-    for path in sorted(Path(incomplete + "x").parent.glob("*")):
-        name = f"{path}/" if path.is_dir() else str(path)
+    head = incomplete[: incomplete.rfind("/") + 1]
+    for path in sorted(Path(os.path.expanduser(head or ".")).glob("*")):
+        name = head + path.name + "/" * path.is_dir()
         if name.startswith(incomplete) and (path.is_dir() or path.suffix == ".toml"):
             found.append(name)
     return found

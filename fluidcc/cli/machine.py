@@ -1,5 +1,6 @@
 """About the machine: what fluidcc finds there, and compiling ahead."""
 
+import contextlib
 import sys
 from typing import Annotated
 
@@ -15,7 +16,8 @@ _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
     """What is there: versions, devices, memory, caches, optional parts; and what is wrong."""
     with told():
-        begin(fast_cpu)
+        with contextlib.suppress(ImportError):  # what is missing is told below
+            begin(fast_cpu)
         from fluidcc.doctor import examine
 
         found = examine()

@@ -88,7 +88,7 @@ def optimize(
         result: Any = evaluate(task, verb, doing="optimize", reports=True)
         if tradeoff is not None:
             result = result.traded(tradeoff, levels)
-        deliver(task, result, "optimum")
+        deliver(task, result)
 
 
 def _ranges(

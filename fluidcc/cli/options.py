@@ -4,7 +4,6 @@ import dataclasses
 import math
 import os
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.folders import keep_compiled
+from fluidcc.folders import keep_compiled, writable
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -274,18 +273,8 @@ def check_file(option: str, path: Path, endings: Sequence[str], faults: Faults) 
         faults.add(option, "", "a file in a folder that exists", f"'{path}'")
     elif path.is_dir():
         faults.add(option, "", "a file", f"the folder '{path}'")
-    elif not _writable(path):
+    elif not (os.access(path, os.W_OK) if path.exists() else writable(path.parent)):
         faults.add(option, "", "a file that can be written", f"'{path}'")
-
-
-def _writable(path: Path) -> bool:
-    if path.exists():
-        return os.access(path, os.W_OK)
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            return True
-    except OSError:
-        return False
 
 
 def command_line() -> str:

@@ -1,6 +1,7 @@
 """Prints lines and tables on the console."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +28,13 @@ def console() -> Console:
     if not out.is_terminal:
         out.width = 400  # nothing is cut in a file or a pipe
     return out
+
+
+def tell(result: Any) -> None:
+    """Print all that is told of a result."""
+    from fluidcc.tables.told import told
+
+    printed(told(result, whole=True), console())
 
 
 def printed(told: Iterable[blocks.Block], where: Console) -> None:

@@ -12,11 +12,8 @@ from fluidcc.cli.options import Task, command_line
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
-    from xarray import Dataset
-
     from fluidcc.network import Network
     from fluidcc.sweep import Sweep
-    from fluidcc.tables.blocks import Block
 
 WRONG_USE = 2
 SOME_FAILED = 3
@@ -87,7 +84,7 @@ def evaluate(
         return verb(task.net, progress=show) if reports else verb(task.net)
 
 
-def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told: Any) -> None:
+def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     """Print, write and draw a result; exit with 3 where some points failed.
 
     Parameters
@@ -96,12 +93,8 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
         What was asked for.
     result
         A verb's result, or a sweep of them where there is a grid.
-    view
-        Name of the function of `tables.views` (of `summary` for a sweep) that shows it.
     listed
         Whether the JSON is a list of points even where there is but one.
-    told
-        What else that function is told.
     """
     from fluidcc import results
 
@@ -113,12 +106,12 @@ def deliver(task: Task, result: Any, view: str, *, listed: bool = False, **told:
     else:
         from fluidcc.cli import report
 
-        report.printed(_blocks(task, result, points, view, told), report.console())
+        report.tell(result)
     if task.net is not None:
         advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
-        _save(task, result, lambda: _blocks(task, result, points, view, told))
+        _save(task, result)
     for line in failures:
         typer.echo(line, err=True)
     if failures:
@@ -135,33 +128,13 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
             typer.echo(f"note: {line}", err=True)
 
 
-def _blocks(
-    task: Task, result: Any, points: list[dict[str, Any]], view: str, told: Mapping[str, Any]
-) -> "list[Block]":
-    """What is told of the result, as lines and tables."""
-    if task.axes:
-        from fluidcc import summary
-        from fluidcc.tables import grids
-
-        return [grids.sweep(points, result.units, getattr(summary, view))]
-    from fluidcc.tables import views
-
-    return getattr(views, view)(points[0], **told)
-
-
-def _save(task: Task, result: Any, blocks: "Callable[[], list[Block]]") -> None:
-    """The files of ``--out`` and ``--plot``; `blocks` gives what is told of the result."""
+def _save(task: Task, result: Any) -> None:
+    """The files of ``--out`` and ``--plot``."""
     if task.out is not None:
         from fluidcc import results
-        from fluidcc.tables import tex
 
         rows = list(task.axes) if task.axes else list(results.ROWS)
-        origin = results.provenance(task.net, command_line())
-        with written("--out", task.out):
-            if task.out.suffix == ".tex":
-                tex.write(blocks(), task.out, origin)
-            else:
-                results.write(_dataset(result, task.out), task.out, rows, origin)
+        write(result, task.out, rows, results.provenance(task.net, command_line()))
     if task.plot is not None:
         from fluidcc.plot import save
 
@@ -173,10 +146,19 @@ def _save(task: Task, result: Any, blocks: "Callable[[], list[Block]]") -> None:
                 raise ScenarioError([Fault("--plot", "", expected, str(error))]) from None
 
 
-def _dataset(result: Any, path: Path) -> "Dataset":
-    """What goes into a file: the table of a CSV has only series, where there are any."""
-    series = getattr(result, "series", None)
-    return result.to_dataset() if series is None or path.suffix != ".csv" else series
+def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str]) -> None:
+    """The file of ``--out``: all tables, or numbers; in a CSV only series, where there are any."""
+    from fluidcc import results
+    from fluidcc.tables import tex
+    from fluidcc.tables.told import told as told_of
+
+    with written("--out", path):
+        if path.suffix == ".tex":
+            tex.write(told_of(result, whole=True), path, origin)
+            return
+        series = getattr(result, "series", None) if path.suffix == ".csv" else None
+        data = result.to_dataset() if series is None else series
+        results.write(data, path, rows, origin)
 
 
 @contextmanager

@@ -26,8 +26,7 @@ def gradient(
         faults.finish()
         from fluidcc.analysis.gradients.gradient import gradient as verb
 
-        result = evaluate(task, lambda net: verb(net, of, over), doing="gradient")
-        deliver(task, result, "gradient")
+        deliver(task, evaluate(task, lambda net: verb(net, of, over), doing="gradient"))
 
 
 def sensitivity(
@@ -50,4 +49,4 @@ def sensitivity(
         from fluidcc.analysis.gradients.trajectory import sensitivity as verb
 
         run = partial(verb, over=over, until=end, after=begin)
-        deliver(task, evaluate(task, run, doing="derivatives"), "sensitivity")
+        deliver(task, evaluate(task, run, doing="derivatives"))

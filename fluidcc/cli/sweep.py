@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup
+from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup, completed
 from fluidcc.cli.options import Faults, Task, command_line, prepare
-from fluidcc.cli.run import SOME_FAILED, progress, told, written
+from fluidcc.cli.run import SOME_FAILED, progress, told, write
 from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
 from fluidcc.errors import SweepStopped, nearest
 
@@ -25,7 +25,10 @@ def sweep(
     ] = None,
     scenario: Annotated[
         str | None,
-        typer.Argument(help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False),
+        typer.Argument(
+            help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False,
+            autocompletion=completed,
+        ),
     ] = None,
     words: Annotated[
         list[str] | None,
@@ -141,22 +144,15 @@ def _swept(
 
 
 def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
-    from fluidcc import results
-    from fluidcc.tables import tex
-    from fluidcc.tables.told import told as told_of
+    from fluidcc.results import to_json
 
     data, out = found.to_dataset(), task.out
     if out is not None:
-        with written("--out", out):
-            if out.suffix == ".tex":
-                origin = {str(name): str(value) for name, value in data.attrs.items()}
-                tex.write(told_of(found), out, origin)
-            else:
-                results.write(data, out, list(found.axes), {})
+        write(found, out, list(found.axes), data.attrs)
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         told = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}
-        sys.stdout.write(results.to_json({"sweep": told}) + "\n")
+        sys.stdout.write(to_json({"sweep": told}) + "\n")
     else:
         typer.echo(f"{total} points, {count} failed: {out}")
     if count:

@@ -1,36 +1,36 @@
-"""Verbs that a sweep takes: where they are, and what they are told on the command line."""
+"""Verbs that a sweep takes, and what they are told on the command line."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
+import fluidcc
 from fluidcc.cli.options import Faults, Task, interval, seconds, share, times
 
 _RUN = ("until", "warmup", "seeds")
 
 
 class Verb(NamedTuple):
-    """The function of a verb, its options, and the words that follow the scenario."""
+    """The public function of a verb, its options, and the words that follow the scenario."""
 
-    place: str
+    function: str
     options: tuple[str, ...] = ()
     words: str = ""
 
 
 VERBS: Mapping[str, Verb] = {
-    "equilibrium": Verb("analysis.equilibrium.equilibrium"),
-    "stability": Verb("analysis.stability.stability", ("certify",)),
-    "map": Verb("analysis.batch.stability_map"),
-    "crossings": Verb("analysis.crossings.crossings", words="PATH=LO:HI"),
-    "boundary": Verb("analysis.boundary.boundary", words="PATH=LO:HI PATH=LO:HI"),
-    "cycle": Verb("analysis.cycles.verb.cycle"),
-    "gradient": Verb("analysis.gradients.gradient.gradient", words="QUANTITY PATH..."),
-    "sensitivity": Verb("analysis.gradients.trajectory.sensitivity", ("until",), "PATH..."),
-    "windows": Verb("analysis.windows.stationary_windows", ("probability",)),
-    "simulate": Verb("fluid.simulate.simulate", ("until",)),
-    "packets": Verb("packets.run.simulate_packets", (*_RUN, "sample")),
-    "compare": Verb("compare.compare", (*_RUN, "trajectory")),
+    "equilibrium": Verb("equilibrium"),
+    "stability": Verb("stability", ("certify",)),
+    "map": Verb("stability_map"),
+    "crossings": Verb("crossings", words="PATH=LO:HI"),
+    "boundary": Verb("boundary", words="PATH=LO:HI PATH=LO:HI"),
+    "cycle": Verb("cycle"),
+    "gradient": Verb("gradient", words="QUANTITY PATH..."),
+    "sensitivity": Verb("sensitivity", ("until",), "PATH..."),
+    "windows": Verb("stationary_windows", ("probability",)),
+    "simulate": Verb("simulate", ("until",)),
+    "packets": Verb("simulate_packets", (*_RUN, "sample")),
+    "compare": Verb("compare", (*_RUN, "trajectory")),
 }
 
 _DEFAULTS = {"until": "60", "warmup": "", "seeds": "5"}
@@ -38,8 +38,7 @@ _DEFAULTS = {"until": "60", "warmup": "", "seeds": "5"}
 
 def called(name: str, options: Mapping[str, Any]) -> Any:
     """The verb with its options, to be called with a network."""
-    place, _, function = f"fluidcc.{VERBS[name].place}".rpartition(".")
-    found = getattr(import_module(place), function)
+    found = getattr(fluidcc, VERBS[name].function)
     return partial(found, **options) if options else found
 
 

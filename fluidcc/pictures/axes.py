@@ -11,11 +11,6 @@ MARKERS = "osD^vP*"
 _NARROW = 5.0  # inch below which panels stand below each other
 
 
-def with_unit(name: str, unit: str) -> str:
-    """A label with its unit, if it has one."""
-    return name if unit in ("", "1") else f"{name} [{unit}]"
-
-
 def narrow(width: float) -> bool:
     """Whether a picture of this width [inch] is for one column of a page."""
     return width < _NARROW
@@ -23,18 +18,14 @@ def narrow(width: float) -> bool:
 
 def is_narrow(figure: FigureBase) -> bool:
     """Whether what is drawn into is for one column of a page."""
-    return narrow(_width(figure))
-
-
-def _width(figure: FigureBase) -> float:
     root: Any = figure.figure
-    return float(root.get_figwidth())
+    return narrow(root.get_figwidth())
 
 
-def abreast(figure: FigureBase, count: int = 2, **options: Any) -> np.ndarray:
+def abreast(figure: FigureBase, count: int = 2) -> np.ndarray:
     """Panels beside each other, or below each other in a narrow picture, shape (count,)."""
     rows, columns = (count, 1) if is_narrow(figure) else (1, count)
-    found: Any = figure.subplots(rows, columns, squeeze=False, **options)
+    found: Any = figure.subplots(rows, columns, squeeze=False)
     return found.ravel()
 
 

@@ -7,15 +7,8 @@ import jax
 import numpy as np
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import (
-    PALE,
-    abreast,
-    from_zero,
-    from_zero_late,
-    legend,
-    with_unit,
-)
-from fluidcc.results import scaled
+from fluidcc.pictures.axes import PALE, abreast, from_zero, from_zero_late, legend
+from fluidcc.results import scaled, with_unit
 from fluidcc.scenario.paths import number_at
 
 _BINS = 60

@@ -48,9 +48,9 @@ def _roots(ax: Axes, found: Any) -> None:
         if roots:
             x, y = [s.real for s in roots], [s.imag for s in roots]
             ax.plot(x, y, mark, color=colour, markersize=6, label=word)
-    verdict = {True: "stable", False: f"unstable, {found.unstable} roots"}[bool(found.stable)]
+    verdicts = {True: "stable", False: f"unstable, {found.unstable} roots", None: "no verdict"}
     proof = "certified" if found.certified else "not certified"
-    ax.set(title=f"{verdict} ({proof})", xlabel="real part [1/s]")
+    ax.set(title=f"{verdicts[found.stable]} ({proof})", xlabel="real part [1/s]")
     ax.set(ylabel="imaginary part [rad/s]")
     legend(ax)
 

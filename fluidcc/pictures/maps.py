@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import fit_scale, legend, with_unit
+from fluidcc.pictures.axes import fit_scale, legend
+from fluidcc.results import with_unit
 
 
 def _uneven(values: np.ndarray) -> float:

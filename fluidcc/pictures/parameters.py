@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend, with_unit
+from fluidcc.pictures.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
+from fluidcc.results import with_unit
 
 
 def equilibrium(figure: SubFigure, rest: Any) -> None:

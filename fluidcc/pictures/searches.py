@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import SubFigure
 
-from fluidcc.pictures.axes import legend, with_unit
+from fluidcc.pictures.axes import legend
 from fluidcc.pictures.comparison import comparison
+from fluidcc.results import with_unit
 
 
 def tradeoff(figure: SubFigure, curve: Any) -> None:

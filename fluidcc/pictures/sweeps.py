@@ -9,15 +9,16 @@ import xarray as xr
 from matplotlib.figure import SubFigure
 
 from fluidcc.packets.accounts.results import half_width
-from fluidcc.pictures.axes import MARKERS, fit_scale, is_narrow, legend, with_unit
+from fluidcc.pictures.axes import MARKERS, fit_scale, is_narrow, legend
 from fluidcc.pictures.maps import growth_map
-from fluidcc.results import columns, scaled
+from fluidcc.results import columns, scaled, with_unit
 from fluidcc.summary import SUMMARIES
 from fluidcc.tables.grids import few
 
 _MOST = 8  # panels
 _LETTERS = 22  # of a label beside a panel
 _FLAGS = ("failed", "stable", "certified", "proven")
+_MAP = ("root_real", "stable")
 _FIRST = (
     "queue", "signal", "utilization", "window", "root_real", "unstable", "phase_margin",
     "gain_margin", "delay_margin", "period", "time_mean", "bias", "link_utilization",
@@ -85,8 +86,11 @@ def rows_of(sweep: Any, *, slim: bool) -> int:
 
 
 def _is_map(sweep: Any) -> bool:
-    known = {*sweep.data} if hasattr(sweep, "data") else {}
-    return len(sweep.axes) == 2 and "root_real" in known and "stable" in known
+    """Whether these are growth rates and verdicts over two parameters that are numbers."""
+    data = sweep.data if hasattr(sweep, "data") else {}
+    laid = all(name in data and {*data[name].dims} == {*sweep.axes} for name in _MAP)
+    numbers = all(np.asarray(values).dtype.kind in "iuf" for values in sweep.axes.values())
+    return len(sweep.axes) == 2 and laid and numbers
 
 
 def swept(figure: SubFigure, sweep: Any) -> None:

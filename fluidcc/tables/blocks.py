@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from fluidcc.results import scaled
+from fluidcc.results import scaled, with_unit
 
 DASH = "–"  # noqa: RUF001
 DIGITS = 5  # significant ones of a number, unless a table says otherwise
@@ -74,7 +74,7 @@ class Column(NamedTuple):
     @property
     def heading(self) -> str:
         """The name with the unit, if there is one."""
-        return self.name if self.unit in ("", "1") else f"{self.name} [{self.unit}]"
+        return with_unit(self.name, self.unit)
 
 
 @dataclasses.dataclass

@@ -8,6 +8,7 @@ from fluidcc.tables.blocks import (
     Block,
     Line,
     Number,
+    Table,
     number,
     parameter,
     quantity,
@@ -26,14 +27,7 @@ def cycle(result: Mapping[str, Any]) -> list[Block]:
         return [verdict(None, message)]
     word = {True: "stable", False: "unstable", None: "stability not known"}[result["stable"]]
     head = f"Cycle: {result['status']}, {word}, period {quantity(period, 's')}"
-    ends = table("Over a cycle", "quantity", "least", "greatest")
-    for name, link in result["links"].items():
-        for key in ("queue", "average"):
-            ends.add_row(f"{name}: {key} [packet]", *map(Number, link[key]))
-    for name, group in result["flows"].items():
-        for k, pair in enumerate(group["window"]):
-            place = "" if len(group["window"]) == 1 else f" ({k + 1} of {len(group['window'])})"
-            ends.add_row(f"{name}: window{place} [packet]", *map(Number, pair))
+    ends = _extremes(result)
     for k, pair in enumerate(result.get("states", ())):
         ends.add_row(f"state {k}", *map(Number, pair))
     out: list[Block] = [verdict(result["stable"], head), *([Line(message)] if message else [])]
@@ -54,19 +48,25 @@ def relay_cycle(result: Mapping[str, Any]) -> list[Block]:
     times = table("Times", "quantity", ("value", "s"))
     times.add_row("period", Number(result["period"]))
     times.add_row("delay of the signal", Number(result["delay"]))
-    ends = table("Over a cycle", "quantity", "least", "greatest")
-    for name, link in result["links"].items():
-        for key in ("queue", "average"):
-            ends.add_row(f"{name}: {key} [packet]", *map(Number, link[key]))
-    for name, group in result["flows"].items():
-        for pair in group["window"]:
-            ends.add_row(f"{name}: window [packet]", *map(Number, pair))
     used = [
         Line(f"{name}: utilization {number(link['utilization'])}")
         for name, link in result["links"].items()
         if link["utilization"] is not None
     ]
-    return [*out, times, ends, *used]
+    return [*out, times, _extremes(result), *used]
+
+
+def _extremes(result: Mapping[str, Any]) -> Table:
+    """Least and greatest queues and windows."""
+    out = table("Over a cycle", "quantity", "least", "greatest")
+    for name, link in result["links"].items():
+        for key in ("queue", "average"):
+            out.add_row(f"{name}: {key} [packet]", *map(Number, link[key]))
+    for name, group in result["flows"].items():
+        for k, pair in enumerate(group["window"]):
+            place = "" if len(group["window"]) == 1 else f" ({k + 1} of {len(group['window'])})"
+            out.add_row(f"{name}: window{place} [packet]", *map(Number, pair))
+    return out
 
 
 def cycles(result: Mapping[str, Any], path: str, unit: str) -> list[Block]:

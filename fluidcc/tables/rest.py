@@ -85,7 +85,8 @@ def stability(result: Mapping[str, Any]) -> list[Block]:
         return [*rest, head, *([Line(why, "bold")] if why else [])]
     known = f"certified by the argument principle in {result['proof']}"
     proof = known if result["certified"] else "not certified"
-    text = "stable" if result["stable"] else f"unstable, {count} roots in the right half plane"
+    unstable = f"unstable, {count} roots in the right half plane"
+    text = {True: "stable", False: unstable, None: "no verdict"}[result["stable"]]
     verdicts = [verdict(result["stable"], f"Stability: {text} ({proof})")]
     verdicts += [Line(result["message"], "bold")] if result["message"] else []
     margins = table("Margins", "margin", "value", ("at", "rad/s"))

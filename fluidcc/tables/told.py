@@ -1,29 +1,34 @@
-"""What is told of a result, whatever its kind; nothing is computed for it."""
+"""What is told of a result, whatever its kind; nothing is computed unless one asks for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jax.core import Tracer
 
 from fluidcc.summary import SUMMARIES
-from fluidcc.tables import grids, views
+from fluidcc.tables import bounds, cycles, grids, laws, optimum, rest, runs, slopes
 from fluidcc.tables.blocks import Block, Line, Number, table, verdict
 
 
-def told(result: Any, *, rows: int | None = None) -> list[Block]:
+def told(result: Any, *, rows: int | None = None, whole: bool = False) -> list[Block]:
     """Lines and tables; of a grid the first `rows` points, all for None.
 
-    Raises TypeError for something that has no table.
+    `whole` adds what a comparison has to compute first. Raises TypeError for something that has no
+    table.
     """
     name = type(result).__name__
     if name in ("Sweep", "StabilityMap"):
         return [_sweep(result, rows)]
     if name == "SweepData":
         return [grids.dataset(result.to_dataset(), list(result.axes), rows)]
+    if name == "Solution":
+        return _solution(result)
     if name not in _VIEWS:
         raise TypeError(f"no table: expected a result or a sweep, got {name}")
-    return _VIEWS[name](result)
+    view, *words = _VIEWS[name]
+    plain = result.to_dict() if whole else _known(result)
+    return view(plain, *(getattr(result, word) for word in words))
 
 
 def _sweep(result: Any, rows: int | None) -> Block:
@@ -36,20 +41,12 @@ def _sweep(result: Any, rows: int | None) -> Block:
 
 def _point(point: Any) -> Mapping[str, Any]:
     result = getattr(point, "result", None)
-    return point.to_dict() if result is None else {"set": point.set, **_plain(result)}
+    return point.to_dict() if result is None else {"set": point.set, **_known(result)}
 
 
-def _plain(result: Any) -> Mapping[str, Any]:
+def _known(result: Any) -> Mapping[str, Any]:
     """The dictionary of a result, without what it would have to compute first."""
-    return result.known() if type(result).__name__ == "Comparison" else result.to_dict()
-
-
-def _simply(view: Callable[..., list[Block]]) -> Callable[[Any], list[Block]]:
-    return lambda result: view(_plain(result))
-
-
-def _along(view: Callable[..., list[Block]]) -> Callable[[Any], list[Block]]:
-    return lambda result: view(result.to_dict(), result.path, result.unit)
+    return getattr(result, "known", result.to_dict)()
 
 
 def _solution(solution: Any) -> list[Block]:
@@ -70,27 +67,26 @@ def _solution(solution: Any) -> list[Block]:
     return [verdict(good, head), runs]
 
 
-_VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
-    "Equilibrium": _simply(views.equilibrium),
-    "EquationRest": _simply(views.equilibrium),
-    "Stability": _simply(views.stability),
-    "Crossings": _along(views.crossings),
-    "Boundary": lambda found: views.boundary(found.to_dict(), found.paths, found.units),
-    "Cycle": _simply(views.cycle),
-    "Cycles": _along(views.cycles),
-    "RelayCycle": _simply(views.relay_cycle),
-    "Gradient": _simply(views.gradient),
-    "Sensitivity": _simply(views.sensitivity),
-    "StationaryWindow": _simply(views.window),
-    "StationaryWindows": _simply(views.windows),
-    "Trajectory": _simply(views.simulation),
-    "Solution": _solution,
-    "PacketRuns": lambda runs: views.packets(runs.to_dict(), runs.warmup),
-    "Comparison": _simply(views.comparison),
-    "BoundReport": _simply(views.bounds),
-    "BoundReports": _simply(views.bounds),
-    "LawReport": _simply(views.law),
-    "Optimum": _simply(views.optimum),
-    "Tradeoff": _simply(views.tradeoff),
+_VIEWS: Mapping[str, tuple[Any, ...]] = {
+    "Equilibrium": (rest.equilibrium,),
+    "EquationRest": (rest.equilibrium,),
+    "Stability": (rest.stability,),
+    "Crossings": (rest.crossings, "path", "unit"),
+    "Boundary": (rest.boundary, "paths", "units"),
+    "Cycle": (cycles.cycle,),
+    "Cycles": (cycles.cycles, "path", "unit"),
+    "RelayCycle": (cycles.relay_cycle,),
+    "Gradient": (slopes.gradient,),
+    "Sensitivity": (slopes.sensitivity,),
+    "StationaryWindow": (slopes.window,),
+    "StationaryWindows": (slopes.windows,),
+    "Trajectory": (runs.simulation,),
+    "PacketRuns": (runs.packets, "warmup"),
+    "Comparison": (runs.comparison,),
+    "BoundReport": (bounds.bounds,),
+    "BoundReports": (bounds.bounds,),
+    "LawReport": (laws.law,),
+    "Optimum": (optimum.optimum,),
+    "Tradeoff": (optimum.tradeoff,),
 }
-"""The tables of each class of results, by its name."""
+"""What tells of each class of results, by its name; and what that is told beside the numbers."""

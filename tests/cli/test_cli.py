@@ -14,7 +14,7 @@ import xarray as xr
 
 from fluidcc.cli import report
 from fluidcc.cli.options import Faults, count, seconds, value_of
-from fluidcc.tables import views
+from fluidcc.tables import rest
 
 SLOW = "hollot2001/slow"
 
@@ -125,7 +125,7 @@ GAP = {"low": 10.0, "high": 194.4, "status": "saturated"}
 )
 def test_crossings_shows_what_is_not_known(changes, says, hides, capsys):
     out = report.console()
-    report.printed(views.crossings(CROSSED | changes, "x", "packet"), out)
+    report.printed(rest.crossings(CROSSED | changes, "x", "packet"), out)
     text = capsys.readouterr().out
     assert all(word in text for word in says), text
     assert not any(word in text for word in hides), text

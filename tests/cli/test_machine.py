@@ -13,6 +13,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import doctor
 from fluidcc.bundled import scenarios
+from fluidcc.folders import own_folder
 from fluidcc.warm import warm
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,43 @@ def test_a_folder_that_cannot_be_written_is_told(run, monkeypatch, tmp_path):
     assert str(blocked) in out and "FLUIDCC_CACHE_DIR names another folder" in err
 
 
+def test_that_there_is_no_home_folder_is_told(run, monkeypatch):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", "~nobody-of-this-name")
+    code, _, err = run("doctor")
+    assert code == 3 and "there is no home folder: FLUIDCC_CACHE_DIR names another" in err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_cache_of_another_user_is_not_good(run, tmp_path):
+    base = tmp_path / "cache/fluidcc"
+    base.mkdir(parents=True)
+    os.chown(base, 12345, 12345)
+    code, _, err = run("doctor")
+    assert code == 3 and f"folder: {base}; it belongs to another user" in err
+
+
+@pytest.mark.parametrize("found", [None, "0.1"])
+def test_a_package_that_every_command_needs_is_judged(run, monkeypatch, found):
+    present = doctor.version
+
+    def lacking(name):
+        if name == "numba" and found is None:
+            raise doctor.PackageNotFoundError(name)
+        return found if name == "numba" else present(name)
+
+    monkeypatch.setattr(doctor, "version", lacking)
+    monkeypatch.setitem(sys.modules, "fluidcc.fluid.cpu", None)  # as where JAX is missing
+    code, _, err = run("doctor", heavy=False)
+    assert code == 3 and err.startswith("numba: missing or old; pip install 'numba>=")
+
+
+def test_reports_of_failures_are_named_among_what_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    own_folder("faults").joinpath("fault.txt").write_text("")
+    (found,) = (f for f in doctor.examine() if f.name == "faults")
+    assert found.value.startswith("reports of failures: 1 files")
+
+
 def test_warming_calls_each_verb_once():
     done = list(warm(fc.load("hollot2001/slow")))
     assert [w.verb for w in done] == ["equilibrium", "stability", "simulate", "packets", "compare"]
@@ -67,15 +105,22 @@ def test_warming_calls_each_verb_once():
         ("fluidcc equil", ["equilibrium"]),
         ("fluidcc equilibrium hollot", [n for n in scenarios() if n.startswith("hollot")]),
         ("fluidcc show mine", ["mine.toml", "mine_too/"]),
+        ("fluidcc show ./mine.", ["./mine.toml"]),
+        ("fluidcc show ~/mine", ["~/mine.toml", "~/mine_too/"]),
+        ("fluidcc show mine_too/in", ["mine_too/inner.toml"]),
+        ("fluidcc bounds mine.", ["mine.toml"]),
+        ("fluidcc explore mine.", ["mine.toml"]),
+        ("fluidcc check-law mine.py --scenario mine.", ["mine.toml"]),
+        ("fluidcc sweep equilibrium mine.", ["mine.toml"]),
     ],
 )
 def test_a_shell_completes_commands_scenarios_and_files(typed, expected, tmp_path):
     (tmp_path / "mine.toml").write_text("")
     (tmp_path / "mine.txt").write_text("")
     (tmp_path / "mine_too").mkdir()
-    words = {"_FLUIDCC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "1"}
-    if typed.count(" ") == 2:
-        words["COMP_CWORD"] = "2"
+    (tmp_path / "mine_too/inner.toml").write_text("")
+    words = {"_FLUIDCC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "HOME": str(tmp_path)}
+    words["COMP_CWORD"] = str(typed.count(" "))
     out = subprocess.run(
         [Path(sys.executable).with_name("fluidcc")],
         cwd=tmp_path, env=os.environ | words, capture_output=True, text=True,

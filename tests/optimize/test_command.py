@@ -19,7 +19,7 @@ from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.scaled import Scaled
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.verify import verify
-from fluidcc.tables import views
+from fluidcc.tables import optimum
 
 RED = "hollot2001/slow"
 LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "queue")
@@ -28,7 +28,7 @@ LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "
 def table(found):
     """What is printed of the JSON of an optimum."""
     shown = io.StringIO()
-    printed(views.optimum(found), Console(file=shown, width=400))
+    printed(optimum.optimum(found), Console(file=shown, width=400))
     return shown.getvalue()
 
 

@@ -12,6 +12,7 @@ import fluidcc as fc
 from fluidcc.cli.app import app
 from fluidcc.laws.own import files, loaded
 from fluidcc.laws.registry import own_laws
+from fluidcc.warm import Warmed
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 NAMES = ("highspeed", "pi2")
@@ -33,6 +34,12 @@ def test_every_command_with_a_scenario_takes_law_files():
     taking = {n for n, c in commands.items() if any(p.name == "law_file" for p in c.params)}
     assert {n for n, c in commands.items() if any(p.name == "scenario" for p in c.params)} <= taking
     assert "list" in taking and len(taking) >= 15
+
+
+def test_warming_takes_law_files(run, here, monkeypatch):
+    monkeypatch.setattr("fluidcc.warm.warm", lambda net: iter([Warmed(net.title, 0.0)]))
+    code, out, _ = run("warm", "pi2.toml", "--law-file", "pi2.py")
+    assert code == 0 and out.startswith("pi2.toml: ")
 
 
 def test_a_scenario_alone_never_loads_a_law(run, here):

@@ -1,5 +1,6 @@
 """Every public result has a picture with labels and units, or says in a sentence why not."""
 
+import dataclasses
 import inspect
 import io
 
@@ -105,3 +106,24 @@ def test_fonts_are_embedded_as_truetype(made):
     with fc.style():
         fc.plot(made("Crossings"), width=3.5).savefig(file, format="pdf")
     assert b"/FontFile2" in file.getvalue() and b"/Type3" not in file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("verb", "second", "mapped"),
+    [
+        (fc.stability_map, {"link.queue.w_q": [1e-5, 1e-3]}, True),
+        (fc.stability_map, {"flow.window.reaction": ["per_mark", "once_per_rtt"]}, False),
+        (fc.stability, {"link.queue.w_q": [1e-5, 1e-3]}, False),  # roots are a further dimension
+    ],
+)
+def test_a_sweep_is_drawn_as_a_map_where_it_is_one(verb, second, mapped):
+    found = fc.sweep(NET, {"flow.n": [40, 60]} | second, verb, workers=0)
+    labels = [ax.get_label() for ax in fc.plot(found).get_axes()]
+    assert ("<colorbar>" in labels) == mapped
+
+
+def test_no_verdict_is_told_where_roots_are_known(made):
+    """A root so near to the axis that rounding decides."""
+    found = dataclasses.replace(made("Stability"), stable=None, certified=False)
+    assert fc.plot(found).get_axes()[0].get_title("left") == "no verdict (not certified)"
+    assert "Stability: no verdict (not certified)" in found._repr_html_()
