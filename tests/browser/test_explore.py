@@ -189,10 +189,12 @@ def test_another_law_and_what_is_not_possible(opened):
     box.fill("-1")
     box.press("Enter")
     gain.locator(".fault", has_text="got -1").wait_for()
+    assert box.get_attribute("aria-invalid") == "true"
     box.fill("1e-5")
     box.press("Enter")
     shown(page, "k_pi=1e-5")
     assert gain.locator(".fault").is_hidden()
+    assert box.get_attribute("aria-invalid") is None
 
 
 def test_no_answer_is_a_message(opened):
