@@ -9,8 +9,9 @@ import { shown } from "./theme.js";
 const PAUSE = 350; // ms without a change before longer work begins
 const byId = (id) => document.getElementById(id);
 const page = { scenario: "", changes: new Map(), view: new Map(), heavy: false, present: null };
+const AT_ONCE = ["equilibrium", "stability", "roots", "nyquist"]; // panels that each answer fills
 const panels = Object.fromEntries(
-  ["equilibrium", "stability", "roots", "nyquist", "map", "trajectory"].map((name) => {
+  [...AT_ONCE, "map", "trajectory"].map((name) => {
     const root = byId(name);
     return [name, { root, note: root.querySelector(".note"), plot: root.querySelector(".plot"),
       body: root.querySelector(".body"), table: null }];
@@ -108,11 +109,8 @@ async function refresh() {
       const asked = query();
       const answer = await ask("present", asked);
       faults(answer.error ? answer : null);
-      if (answer.error) {
-        stale(true, Object.keys(panels));
-        continue;
-      }
-      stale(false, ["equilibrium", "stability", "roots", "nyquist"]);
+      stale(Boolean(answer.error), AT_ONCE);
+      if (answer.error) continue;
       page.present = answer;
       controls.place(answer.numbers);
       showPresent();
@@ -275,7 +273,7 @@ async function rebuild() {
     }
     if (answer.error) {
       faults(answer);
-      stale(true, Object.keys(panels));
+      stale(true, AT_ONCE);
       return;
     }
     page.heavy = answer.heavy;
