@@ -263,13 +263,17 @@ function moved() {
 }
 
 // Controls anew: for another scenario, another law, or after a reset.
+let rebuilt = 0;
 async function rebuild() {
+  const own = ++rebuilt;
   try {
     let answer = await ask("controls", query());
+    if (own !== rebuilt) return; // a later choice is on its way
     if (answer.error) {
       const gone = answer.faults.map((f) => f.path).filter((p) => page.changes.has(p) && !controls.rows.has(p));
       gone.forEach((path) => page.changes.delete(path)); // of a law that was exchanged
       if (gone.length) answer = await ask("controls", query());
+      if (own !== rebuilt) return;
     }
     if (answer.error) {
       faults(answer);
