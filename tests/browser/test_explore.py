@@ -189,10 +189,51 @@ def test_another_law_and_what_is_not_possible(opened):
     box.fill("-1")
     box.press("Enter")
     gain.locator(".fault", has_text="got -1").wait_for()
+    assert box.get_attribute("aria-invalid") == "true"
     box.fill("1e-5")
     box.press("Enter")
     shown(page, "k_pi=1e-5")
     assert gain.locator(".fault").is_hidden()
+    assert box.get_attribute("aria-invalid") is None
+
+
+def test_a_mended_axis_leaves_the_map_as_it_was(opened):
+    page = opened({"scenario": "hollot2001/slow"})
+    page.locator("#map .heatmaplayer image").wait_for(state="attached", timeout=LONG)
+    row = control(page, W_Q)
+    box = row.locator('input[type="text"]')
+    box.fill("-1")
+    box.press("Enter")
+    row.locator(".fault", has_text="got -1").wait_for()
+    assert page.locator("#roots").get_attribute("class").endswith("stale")
+    box.fill("1e-5")
+    box.press("Enter")
+    shown(page, "w_q=1e-5")
+    assert not page.locator("#roots.stale, #map.stale").count()
+
+
+def test_what_was_not_answered_can_be_asked_again(opened):
+    page = opened({"scenario": "hollot2001/slow", "until": "1"})
+    page.route("**/api/packets?*", lambda route: route.fulfill(body="nothing"), times=1)
+    page.locator("#packets").click()
+    page.locator("#trajectory .note", has_text="does not answer").wait_for(timeout=LONG)
+    page.locator("#packets").click()
+    page.locator("#trajectory .legend", has_text="packets").wait_for(timeout=LONG)
+
+
+def test_of_two_laws_the_one_chosen_last_is_shown(opened):
+    page = opened({"scenario": "hollot2001/slow"})
+    held = []
+    page.route("**/api/controls?*queue.law=pi", lambda route: held.append(route))
+    law = control(page, "links.bottleneck.queue.law").locator("select")
+    law.select_option("pi")
+    law.select_option("rem")
+    shown(page, "queue.law=rem")
+    with page.expect_response("**/api/controls?*queue.law=pi"):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    assert law.input_value() == "rem"
+    assert not control(page, "links.bottleneck.queue.k_pi").count()
 
 
 def test_no_answer_is_a_message(opened):

@@ -9,8 +9,9 @@ import { shown } from "./theme.js";
 const PAUSE = 350; // ms without a change before longer work begins
 const byId = (id) => document.getElementById(id);
 const page = { scenario: "", changes: new Map(), view: new Map(), heavy: false, present: null };
+const AT_ONCE = ["equilibrium", "stability", "roots", "nyquist"]; // panels that each answer fills
 const panels = Object.fromEntries(
-  ["equilibrium", "stability", "roots", "nyquist", "map", "trajectory"].map((name) => {
+  [...AT_ONCE, "map", "trajectory"].map((name) => {
     const root = byId(name);
     return [name, { root, note: root.querySelector(".note"), plot: root.querySelector(".plot"),
       body: root.querySelector(".body"), table: null }];
@@ -108,11 +109,8 @@ async function refresh() {
       const asked = query();
       const answer = await ask("present", asked);
       faults(answer.error ? answer : null);
-      if (answer.error) {
-        stale(true, Object.keys(panels));
-        continue;
-      }
-      stale(false, ["equilibrium", "stability", "roots", "nyquist"]);
+      stale(Boolean(answer.error), AT_ONCE);
+      if (answer.error) continue;
       page.present = answer;
       controls.place(answer.numbers);
       showPresent();
@@ -211,7 +209,7 @@ function showRuns() {
     return;
   }
   beside(panel, notes);
-  panel.table = plots.runs(panel.plot, fluid, packets, page.present?.equilibrium);
+  panel.table = plots.runs(panel.plot, fluid, packets, page.present);
   tools(panel);
 }
 
@@ -265,17 +263,21 @@ function moved() {
 }
 
 // Controls anew: for another scenario, another law, or after a reset.
+let rebuilt = 0;
 async function rebuild() {
+  const own = ++rebuilt;
   try {
     let answer = await ask("controls", query());
+    if (own !== rebuilt) return; // a later choice is on its way
     if (answer.error) {
       const gone = answer.faults.map((f) => f.path).filter((p) => page.changes.has(p) && !controls.rows.has(p));
       gone.forEach((path) => page.changes.delete(path)); // of a law that was exchanged
       if (gone.length) answer = await ask("controls", query());
+      if (own !== rebuilt) return;
     }
     if (answer.error) {
       faults(answer);
-      stale(true, Object.keys(panels));
+      stale(true, AT_ONCE);
       return;
     }
     page.heavy = answer.heavy;

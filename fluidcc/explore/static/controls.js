@@ -139,16 +139,16 @@ export class Controls {
 
   // Show each fault beside its control; what has none is returned.
   faults(list) {
-    for (const { fault, row } of this.rows.values()) {
+    for (const { fault, parts } of this.rows.values()) {
       fault.hidden = true;
-      row.querySelector("input, select").removeAttribute("aria-invalid");
+      parts.at(-1).removeAttribute("aria-invalid");
     }
     return list.filter(({ path, text }) => {
       const row = this.rows.get(path);
       if (!row) return true;
       row.fault.textContent = text;
       row.fault.hidden = false;
-      row.row.querySelector(".set").lastElementChild.previousElementSibling.setAttribute("aria-invalid", "true");
+      row.parts.at(-1).setAttribute("aria-invalid", "true");
       row.row.closest("details").open = true;
       return false;
     });

@@ -34,7 +34,10 @@ export class Longer {
       }
       if (rest) this.take(JSON.parse(rest), bar, words, begun);
     } catch (error) {
-      if (!stop.signal.aborted) this.failed({ error: `The server does not answer (${error.message}).` });
+      if (!stop.signal.aborted) {
+        this.key = null; // the same may be asked again
+        this.failed({ error: `The server does not answer (${error.message}).` });
+      }
     } finally {
       clearTimeout(show);
       if (this.stop === stop) {
