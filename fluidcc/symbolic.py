@@ -192,12 +192,20 @@ def slow_start_rule(law: AbstractWindowLaw) -> Rule:
     return _answer(law, lambda bare, state, ack: bare.slow_start(state))
 
 
+def marking_asked(window: AbstractWindowLaw) -> Rule:
+    """The symbols of a marking law's map, without results: it is not called.
+
+    Its parameters are those of the window law.
+    """
+    p = _symbol("p", nonnegative=True)
+    return Rule((), (p,), tuple(parameter_symbols(window).values()), ())
+
+
 def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
     """The map of a marking law, whose parameters are those of the window law."""
-    p = _symbol("p", nonnegative=True)
-    result = marking.probability(p, with_symbols(window))
-    parameters = tuple(parameter_symbols(window).values())
-    return Rule((), (p,), parameters, (sp.sympify(result),))
+    known = marking_asked(window)
+    result = marking.probability(*known.event, with_symbols(window))
+    return known._replace(results=(sp.sympify(result),))
 
 
 def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:

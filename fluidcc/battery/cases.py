@@ -74,7 +74,7 @@ class Case:
     def asked(self) -> symbolic.Rule:
         """The rule's symbols; it is not called."""
         if self.window is not None:
-            return symbolic.marking_rule(self.law, self.window)
+            return symbolic.marking_asked(self.window)
         return symbolic.asked(self.law, self.method)
 
     @functools.cached_property

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import sympy as sp
 
-from fluidcc.laws import AbstractQueueLaw, AbstractWindowLaw, Signal, ops, param
+from fluidcc.laws import AbstractMarking, AbstractQueueLaw, AbstractWindowLaw, Signal, ops, param
 from fluidcc.laws.window.reno import Reno
 
 CALLS: list[float] = []
@@ -211,8 +211,17 @@ class NotHeld(AbstractQueueLaw):
         return Signal(mark=x.p)
 
 
+class BranchOnProbability(AbstractMarking):
+    name = "branch_on_probability"
+    source = "tests"
+
+    def probability(self, p, window):
+        return p / 2 if p > 0.5 else p
+
+
 FAULTS: list[tuple[type, str, tuple[str, ...]]] = [
     (BranchOnState, "branches", ("on_ack (line", "`if s > 10:`", "ops.where(condition, yes, no)")),
+    (BranchOnProbability, "branches", ("probability", "p > 0.5", "ops.where(condition, yes, no)")),
     (Raises, "direction", ("on_mark", "raises the window", "windows grow without bound")),
     (NewWindow, "direction", ("on_mark", "raises the window", "returns the change, here -")),
     (NewWindowOnAck, "no event", ("on_ack", "without packets or time", "the new state")),

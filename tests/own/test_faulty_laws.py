@@ -1,7 +1,7 @@
 """Faults of laws are named by the battery, in words of the law."""
 
 import pytest
-from faulty_rules import FAULTS, Sound
+from faulty_rules import FAULTS, BranchOnProbability, Sound
 
 from fluidcc.battery import verb
 from fluidcc.battery.checks import Subject
@@ -21,6 +21,11 @@ def test_each_fault_is_named(law, check, words):
     assert found.verdict == FAILED
     for text in words:
         assert text in found.why, found.why
+
+
+def test_a_rule_that_cannot_be_traced_fails_no_other_check():
+    found = findings(BranchOnProbability, *verb.RULES)
+    assert [name for name, f in found.items() if f.verdict == FAILED] == ["branches"]
 
 
 def test_a_sound_law_has_no_fault():
