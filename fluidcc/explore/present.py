@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.margins import Margins
 from fluidcc.analysis.nyquist import loop_curves
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.explore.controls import numbers
+from fluidcc.explore.runs import group_mean
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.network import Network
 
@@ -25,13 +27,12 @@ def present(net: Network) -> dict[str, Any]:
     try:
         found = stability(net)
     except (ValueError, ArithmeticError) as fault:
-        nothing = {"gain": [], "phase": []}
-        return {"equilibrium": _rest(net), "stability": {"message": str(fault)}, "loops": [],
-                "crossovers": nothing}  # fmt: skip
-    out = found.to_dict()
-    rest = out.pop("equilibrium")
-    loops, crossovers = _loops(net, found), _crossovers(found)
-    return {"equilibrium": rest, "stability": out, "loops": loops, "crossovers": crossovers}
+        rest, out, loops, margins = _rest(net), {"message": str(fault)}, [], None
+    else:
+        out, loops, margins = found.to_dict(), _loops(net, found), found.margins
+        rest = out.pop("equilibrium")
+    return {"equilibrium": rest, "window_mean": _windows(net, rest), "stability": out,
+            "loops": loops, "crossovers": _crossovers(margins)}  # fmt: skip
 
 
 def _rest(net: Network) -> dict[str, Any]:
@@ -40,6 +41,15 @@ def _rest(net: Network) -> dict[str, Any]:
         return equilibrium(net).to_dict()
     except (ValueError, ArithmeticError) as fault:
         return {"status": "failed", "message": str(fault), "links": {}, "flows": {}}
+
+
+def _windows(net: Network, rest: dict[str, Any]) -> dict[str, Any]:
+    """The mean window of each group at rest [packet]."""
+    number = {
+        name: np.asarray(f.n, float) for name, f in zip(net.flow_names, net.flows, strict=True)
+    }
+    return {name: group_mean(np.array(own["window"], float), number[name])
+            for name, own in rest["flows"].items()}  # fmt: skip
 
 
 def _loops(net: Network, found: Stability) -> list[dict[str, Any]]:
@@ -60,11 +70,11 @@ def _loops(net: Network, found: Stability) -> list[dict[str, Any]]:
     return curves
 
 
-def _crossovers(found: Stability) -> dict[str, Any]:
+def _crossovers(margins: Margins | None) -> dict[str, Any]:
     """Where the margins are read: on the unit circle, and on the negative real axis."""
-    if found.margins is None:
+    if margins is None:
         return {"gain": [], "phase": []}
-    angles = [(c, math.radians(c.phase_margin - 180)) for c in found.margins.gain_crossovers]
+    angles = [(c, math.radians(c.phase_margin - 180)) for c in margins.gain_crossovers]
     return {
         "gain": [
             {"real": math.cos(a), "imag": math.sin(a), "frequency": c.frequency,
@@ -73,7 +83,7 @@ def _crossovers(found: Stability) -> dict[str, Any]:
         ],
         "phase": [
             {"real": -1 / c.gain_margin, "frequency": c.frequency, "gain_margin": c.gain_margin}
-            for c in found.margins.phase_crossovers
+            for c in margins.phase_crossovers
         ],
     }  # fmt: skip
 

@@ -33,14 +33,14 @@ def trajectory(net: Network, until: float) -> dict[str, Any]:
         name: {"queue": link.queue, "utilization": link.utilization, "mark": link.signal}
         for name, link in run.links.items()
     }
-    groups = {name: {"window": _mean(own.window, own.n)} for name, own in run.flows.items()}
+    groups = {name: {"window": group_mean(own.window, own.n)} for name, own in run.flows.items()}
     message = run.message.removeprefix(Status.ok.advice).removeprefix("; ")
     return {"time": run.time, "links": links, "flows": groups, "message": message,
             "until": until}  # fmt: skip
 
 
-def _mean(each: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Mean over the flows of a group, whose round trips differ."""
+def group_mean(each: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Mean over the flows of a group, shape (...), of what each round trip has, shape (..., m)."""
     return each @ (n / np.sum(n))
 
 

@@ -8,6 +8,7 @@ from explore.asgi import ask
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
+from fluidcc.explore.present import present
 from fluidcc.explore.server import application
 from fluidcc.explore.state import Catalogue
 
@@ -37,6 +38,21 @@ def test_what_is_shown_is_what_the_library_finds(app):
     assert found["stability"]["roots"] == expected.to_dict()["roots"]
     assert found["stability"]["phase_margin"] == expected.phase_margin
     assert found["numbers"] == {W_Q: 1e-5}  # short paths are for people, who have no sliders there
+
+
+def test_the_window_of_a_group_at_rest_is_the_mean_over_its_flows():
+    net = fc.loads("""
+    links.link = { capacity = 5000, buffer = 1000, queue = { law = "load_factor" } }
+    [flows.tcp]
+    n = [30, 10]
+    rtt = ["50 ms", "150 ms"]
+    window = { law = "bmcc" }
+    feedback = "load_factor"
+    """)
+    found = present(net)
+    few, many = found["equilibrium"]["flows"]["tcp"]["window"]
+    assert few != pytest.approx(many, rel=0.01)
+    assert found["window_mean"]["tcp"] == pytest.approx((30 * few + 10 * many) / 40)
 
 
 def test_the_curve_goes_through_the_points_of_the_margins(app):

@@ -209,7 +209,7 @@ function showRuns() {
     return;
   }
   beside(panel, notes);
-  panel.table = plots.runs(panel.plot, fluid, packets, page.present?.equilibrium);
+  panel.table = plots.runs(panel.plot, fluid, packets, page.present);
   tools(panel);
 }
 

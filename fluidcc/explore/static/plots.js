@@ -108,7 +108,7 @@ export function map(place, found, point) {
   ];
 }
 
-export function runs(place, fluid, packets, rest) {
+export function runs(place, fluid, packets, present) {
   const traces = [];
   const table = [];
   let k = 0;
@@ -121,7 +121,7 @@ export function runs(place, fluid, packets, rest) {
       if (beside) traces.push({ ...common, x: packets.time, y: beside[key], name: `${key} ${name}, packets`,
         line: { color, width: 1 }, opacity: 0.5 });
       if (fluid) traces.push({ ...common, x: fluid.time, y: own[key], name: `${key} ${name}, fluid`, line: { color, width: 2 } });
-      const level = kind === "links" ? rest?.links?.[name]?.queue : mean(rest?.flows?.[name]?.window);
+      const level = kind === "links" ? present?.equilibrium.links[name]?.queue : present?.window_mean[name];
       if (level !== null && level !== undefined) {
         const end = (fluid ?? packets).until;
         traces.push({ ...common, x: [0, end], y: [level, level], name: `${key} ${name}, equilibrium`, showlegend: false,
@@ -146,9 +146,4 @@ export function runs(place, fluid, packets, rest) {
     }
   }
   return table;
-}
-
-export function mean(values) {
-  const known = (values ?? []).filter((v) => v !== null);
-  return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
 }
