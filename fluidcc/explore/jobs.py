@@ -106,8 +106,11 @@ def told(fault: Exception) -> dict[str, Any]:
     if isinstance(fault, ScenarioError):
         faults = [{"path": f.key, "text": str(f)} for f in fault.faults]
         return {"error": str(fault), "faults": faults}
-    if isinstance(fault, ValueError | ArithmeticError | NotImplementedError):
+    if isinstance(fault, ValueError | ArithmeticError):
         return {"error": str(fault), "faults": []}
+    if isinstance(fault, MemoryError):
+        words = "there is not enough memory for this: take fewer flows, or a shorter run"
+        return {"error": words, "faults": []}
     _log.error("a fault of fluidcc", exc_info=fault)
     words = f"a fault of fluidcc itself ({type(fault).__name__}); the terminal tells more"
     return {"error": words, "faults": []}

@@ -50,6 +50,10 @@ def test_what_nobody_waits_for_is_given_up_and_the_next_begins():
     [
         (ScenarioError([Fault("", "flow.n", "more", "less")]), "flow.n: expected more, got less"),
         (ValueError("no flows"), "no flows"),
+        (
+            MemoryError(),
+            "there is not enough memory for this: take fewer flows, or a shorter run",
+        ),
         (KeyError("secret"), "a fault of fluidcc itself (KeyError); the terminal tells more"),
     ],
 )
