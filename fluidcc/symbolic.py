@@ -204,7 +204,8 @@ def marking_asked(window: AbstractWindowLaw) -> Rule:
 def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
     """The map of a marking law, whose parameters are those of the window law."""
     known = marking_asked(window)
-    result = marking.probability(*known.event, with_symbols(window))
+    (p,) = known.event
+    result = marking.probability(p, with_symbols(window))
     return known._replace(results=(sp.sympify(result),))
 
 

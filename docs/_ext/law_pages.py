@@ -7,6 +7,7 @@ from typing import Any
 import sympy as sp
 
 import fluidcc as fc
+from fluidcc.battery.whole import network_with
 from fluidcc.bibliography import bibliography, keys
 from fluidcc.latex import queue_equations, readable, sender_equations
 from fluidcc.laws.law import (
@@ -20,7 +21,7 @@ from fluidcc.laws.law import (
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.scenario.reader import described_fields
-from fluidcc.symbolic import latex_period, latex_rule, marking_rule, rule, zero_drift
+from fluidcc.symbolic import RULES, latex_period, latex_rule, marking_rule, rule, zero_drift
 
 KINDS = {
     "window": (
@@ -97,15 +98,6 @@ _SAYS = {
     "gap": (r"\text{time between objects}",),
     "size": (r"\text{size}",),
 }
-_OF_KIND = {
-    "reaction": ("shares",),
-    "spreading": ("rate", "chance"),
-    "feedback": ("permit", "sending"),
-    "estimator": ("mean",),
-    "loss": ("lost", "window"),
-    "traffic": ("ending", "beginning", "first_window", "arrival", "pages", "pause", "objects",
-                "gap", "size"),
-}  # fmt: skip
 
 
 def _display(lines: list[str]) -> Iterator[str]:
@@ -113,23 +105,6 @@ def _display(lines: list[str]) -> Iterator[str]:
     if lines:
         body = " \\\\\n".join(re.sub(r" = ", " &= ", line, count=1) for line in lines)
         yield from ("", "```{math}", r"\begin{align*}", body, r"\end{align*}", "```", "")
-
-
-def _scenario(window: str = "reno", queue: str = "red", feedback: str = "mark_tail") -> Any:
-    """A network of one link with the laws named, and all else by default."""
-    text = f"""
-    [links.link]
-    capacity = 1000
-    delay = 0.01
-    buffer = 1000
-    queue = {{ law = "{queue}" }}
-    [flows.flow]
-    n = 1
-    rtt = 0.1
-    window = {{ law = "{window}" }}
-    feedback = "{feedback}"
-    """
-    return fc.loads(text)
 
 
 def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
@@ -145,11 +120,12 @@ def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
 def _window(law: Any) -> Iterator[str]:
     yield "For packets:"
     yield from _display(packet_rules(law))
-    usual = "backward" if law.name == "becn" else "mark_tail"
-    queue, feedback = ("load_factor", "load_factor") if law.loads else ("red", usual)
-    flows = _scenario(law.name, queue, feedback).flows[0]
+    net = network_with(type(law), "window")
+    if law.name == "becn":
+        net = fc.replace(net, {"flows.tcp.feedback": "backward"})
+    flows = net.flows[0]
     fluid = [f"{a} = {sp.latex(b)}" for a, b in sender_equations(flows, "ack").items()]
-    yield f"In the fluid, with the reaction `{flows.reaction.name}` and `{feedback}`:"
+    yield f"In the fluid, with the reaction `{flows.reaction.name}` and `{flows.feedback.name}`:"
     yield from _display(fluid)
     rests = [f"W = {sp.latex(readable(w))}" for w in zero_drift(law, flows.reaction)]
     if rests:
@@ -171,7 +147,7 @@ def _queue(law: Any) -> Iterator[str]:
     if lines := packet_rules(law):
         yield "For packets:"
         yield from _display(lines)
-    link = _scenario(queue=law.name).links[0]
+    link = network_with(type(law), "queue").links[0]
     fluid = [f"{a} = {sp.latex(b)}" for a, b in queue_equations(link).items()]
     if fluid:
         yield "In the fluid, and what it says:"
@@ -189,9 +165,10 @@ def _feedback(law: AbstractFeedback) -> Iterator[str]:
     yield from _display([f"{name} = {sp.latex(age)}" for name, age in shown.items()])
 
 
-def _rules(law: Law, kind: str) -> Iterator[str]:
+def _rules(law: Law) -> Iterator[str]:
     lines = []
-    for method in _OF_KIND[kind]:
+    of_kind = next(names for base, names in RULES.items() if isinstance(law, base))
+    for method in (name for name in of_kind if name in _SAYS):
         try:
             results = rule(law, method).results
         except ValueError:  # a closure that has windows at rest alone
@@ -260,7 +237,7 @@ def _law(kind: str, name: str, law: type[Law]) -> Iterator[str]:
     else:
         if isinstance(one, AbstractFeedback):
             yield from _feedback(one)
-        yield from _rules(one, kind)
+        yield from _rules(one)
     yield from _parameters(law, AbstractWindowLaw if kind == "window" else None)
     yield from (_source(law), "")
 

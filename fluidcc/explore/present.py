@@ -45,7 +45,9 @@ def _rest(net: Network) -> dict[str, Any]:
 
 def _windows(net: Network, rest: dict[str, Any]) -> dict[str, Any]:
     """The mean window of each group at rest [packet]."""
-    number = {name: np.asarray(f.n, float) for name, f in zip(net.flow_names, net.flows)}
+    number = {
+        name: np.asarray(f.n, float) for name, f in zip(net.flow_names, net.flows, strict=True)
+    }
     return {name: group_mean(np.array(own["window"], float), number[name])
             for name, own in rest["flows"].items()}  # fmt: skip
 

@@ -149,9 +149,10 @@ class Explorer:
             raise ScenarioError([Fault("", "seed", "a whole number below 10^9", repr(text))])
         return functools.partial(packets, net, _until(state, net), int(text))
 
-    def toml(self, state: State) -> str:
-        """The scenario file of a state."""
-        return dumps(self._catalogue.changed(state)[1])
+    def toml(self, state: State) -> tuple[str, str]:
+        """The scenario file of a state: its name, and its text."""
+        name = "".join(c if c.isalnum() else "_" for c in state.scenario or "scenario")
+        return f"{name}.toml", dumps(self._catalogue.changed(state)[1])
 
     def warm(self) -> None:
         """Compile what the first page will ask for."""
@@ -162,7 +163,7 @@ class Explorer:
 
         threading.Thread(target=work, daemon=True).start()
 
-    async def lines(self, work: Callable[[Progress], dict[str, Any]]) -> StreamingResponse:
+    def lines(self, work: Callable[[Progress], dict[str, Any]]) -> StreamingResponse:
         """The answer to a request for longer work, line by line."""
         return StreamingResponse(self._worker.lines(work), media_type="application/x-ndjson")
 
@@ -186,50 +187,28 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _answered(question: Callable[[State], dict[str, Any]]) -> Callable[..., Any]:
-    """A route whose answer is one JSON object."""
+def _route(path: str, question: Callable[[State], Any], answer: Callable[[Any], Response]) -> Route:
+    """A route that answers what is found, beside the event loop, at the state of the address."""
 
     async def route(request: Request) -> Response:
         try:
-            found = await run_in_threadpool(
-                lambda: question(parse(request.query_params.multi_items()))
-            )
+            state = parse(request.query_params.multi_items())
+            found = await run_in_threadpool(question, state)
         except Exception as fault:
             return _json(told(fault), 422)
-        return _json(found)
+        return answer(found)
 
-    return route
-
-
-def _streamed(explorer: Explorer, question: Callable[[State], Any]) -> Callable[..., Any]:
-    """A route whose answer comes in lines."""
-
-    async def route(request: Request) -> Response:
-        try:
-            work = question(parse(request.query_params.multi_items()))
-        except Exception as fault:
-            return _json(told(fault), 422)
-        return await explorer.lines(work)
-
-    return route
+    return Route(f"/api/{path}", route)
 
 
 def _json(value: dict[str, Any], status: int = 200) -> Response:
     return Response(to_json(value), status, media_type="application/json")
 
 
-def _toml(explorer: Explorer) -> Callable[..., Any]:
-    async def route(request: Request) -> Response:
-        try:
-            state = parse(request.query_params.multi_items())
-            text = explorer.toml(state)
-        except Exception as fault:
-            return PlainTextResponse(told(fault)["error"], 422)
-        name = "".join(c if c.isalnum() else "_" for c in state.scenario or "scenario")
-        headers = {"content-disposition": f'attachment; filename="{name}.toml"'}
-        return Response(text, media_type="application/toml", headers=headers)
-
-    return route
+def _download(file: tuple[str, str]) -> Response:
+    name, text = file
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type="application/toml", headers=headers)
 
 
 def _file(text: bytes, kind: str) -> Callable[..., Any]:
@@ -264,9 +243,8 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     explorer = Explorer(catalogue)
     if warm:
         explorer.warm()
-    plain = ("scenarios", "controls", "present")
-    routes = [Route(f"/api/{n}", _answered(getattr(explorer, n))) for n in plain]
-    longer = ("map", "trajectory", "packets")
-    routes += [Route(f"/api/{n}", _streamed(explorer, getattr(explorer, n))) for n in longer]
-    routes.append(Route("/api/scenario.toml", _toml(explorer)))
+    plain, longer = ("scenarios", "controls", "present"), ("map", "trajectory", "packets")
+    routes = [_route(name, getattr(explorer, name), _json) for name in plain]
+    routes += [_route(name, getattr(explorer, name), explorer.lines) for name in longer]
+    routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)

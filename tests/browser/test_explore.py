@@ -44,7 +44,7 @@ def browser():
 
 
 @pytest.fixture
-def opened(browser, address, tmp_path):
+def opened(browser, address):
     """Open a state; whatever the console complains about fails the test."""
     complaints, contexts = [], []
 

@@ -42,8 +42,12 @@ def test_what_is_shown_is_what_the_library_finds(app):
 
 def test_the_window_of_a_group_at_rest_is_the_mean_over_its_flows():
     net = fc.loads("""
-    links.link = { capacity = 5000, buffer = 1000, queue = { law = "red" } }
-    flows.tcp = { n = [30, 10], rtt = ["50 ms", "150 ms"], window = { law = "cubic" } }
+    links.link = { capacity = 5000, buffer = 1000, queue = { law = "load_factor" } }
+    [flows.tcp]
+    n = [30, 10]
+    rtt = ["50 ms", "150 ms"]
+    window = { law = "bmcc" }
+    feedback = "load_factor"
     """)
     found = present(net)
     few, many = found["equilibrium"]["flows"]["tcp"]["window"]

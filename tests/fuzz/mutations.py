@@ -59,7 +59,7 @@ def _value(rng: random.Random, depth: int = 0) -> Any:
     return {rng.choice(WORDS): _value(rng, depth + 1) for _ in range(rng.randrange(4))}
 
 
-def _places(table: dict, inside: bool = True) -> list[tuple[dict, str]]:
+def _places(table: dict) -> list[tuple[dict, str]]:
     """Every table with each of its keys."""
     found = []
     for key, value in table.items():

@@ -167,12 +167,12 @@ function summary() {
 // ---- what takes longer, each in lines as it goes
 
 const longer = {
-  map: new Longer("map", panels.map, panels.map.root.querySelector(".working"),
+  map: new Longer("map", panels.map.root.querySelector(".working"),
     () => { stale(false, ["map"]); showMap(); }, (fault) => { longer.map.result = null; stale(false, ["map"]); instead(panels.map, fault.error); }),
-  trajectory: new Longer("trajectory", panels.trajectory, panels.trajectory.root.querySelector(".working"),
+  trajectory: new Longer("trajectory", panels.trajectory.root.querySelector(".working"),
     () => { longer.trajectory.fault = ""; stale(false, ["trajectory"]); showRuns(); },
     (fault) => { longer.trajectory.result = null; longer.trajectory.fault = fault.error; stale(false, ["trajectory"]); showRuns(); }),
-  packets: new Longer("packets", panels.trajectory, byId("packets-working"),
+  packets: new Longer("packets", byId("packets-working"),
     () => { longer.packets.fault = ""; showRuns(); },
     (fault) => { longer.packets.result = null; longer.packets.fault = `Packets: ${fault.error}`; showRuns(); }),
 };

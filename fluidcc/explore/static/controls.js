@@ -62,7 +62,7 @@ export class Controls {
   row(control) {
     const id = `c-${control.path}`;
     const label = element("label", { htmlFor: id, className: "name", title: control.path });
-    label.append(withUnit(control.name, ""), " ", symbol(control.symbol), control.unit ? ` [${control.unit}]` : "");
+    label.append(control.name, " ", symbol(control.symbol), control.unit ? ` [${control.unit}]` : "");
     const meaning = element("span", { className: "meaning", textContent: control.meaning });
     const undo = element("button", {
       type: "button", className: "undo", textContent: "\u21ba", title: `Reset ${control.name}`,

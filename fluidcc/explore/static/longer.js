@@ -1,8 +1,8 @@
 // Longer work: one request whose answer comes in lines, told of as it goes, given up when unwanted.
 
 export class Longer {
-  constructor(name, panel, working, done, failed) {
-    Object.assign(this, { name, panel, working, done, failed, key: null, result: null, stop: null });
+  constructor(name, working, done, failed) {
+    Object.assign(this, { name, working, done, failed, key: null, result: null, stop: null });
   }
 
   drop() {

@@ -1,6 +1,6 @@
 // Draws what the server computed. Each function draws one panel and returns its table for CSV.
 
-import { axis, colour, config, layout, series, shown, withUnit } from "./theme.js";
+import { axis, colour, config, layout, legend, series, shown, withUnit } from "./theme.js";
 
 function draw(place, traces, more) {
   return globalThis.Plotly.react(place, traces, layout(more), config);
@@ -64,7 +64,7 @@ export function nyquist(place, loops, crossovers, revision) {
     xaxis: axis("real part of L", { range: [-reach, reach], constrain: "domain" }),
     yaxis: axis("imaginary part of L", { range: [-reach, reach], scaleanchor: "x", constrain: "domain" }),
     uirevision: revision, showlegend: true,
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } },
+    legend,
   });
   const note = largest > reach ? `Part of the curve: |L| reaches ${shown(largest)}.` : "";
   const all = (key) => loops.flatMap((l) => l[key]);
@@ -98,13 +98,12 @@ export function map(place, found, point) {
     hovertemplate: "here: %{x:.4g}, %{y:.4g}<extra></extra>" });
   const scaled = (a) => axis(withUnit(a.name, a.unit), { type: a.log ? "log" : "linear", dtick: a.log ? "D2" : undefined, showgrid: false });
   draw(place, traces, { xaxis: scaled(x), yaxis: scaled(y), showlegend: true,
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } } });
-  const flat = (grid) => grid.flat();
+    legend });
   return [
     column(x.path, x.unit, y.values.flatMap(() => x.values)), column(y.path, y.unit, y.values.flatMap((v) => x.values.map(() => v))),
-    column("stable", "", flat(found.stable)), column("unstable", "", flat(found.unstable)),
-    column("root_real", "1/s", flat(found.real)), column("root_imag", "rad/s", flat(found.imag)),
-    column("status", "", flat(found.status)), column("message", "", flat(found.message)),
+    column("stable", "", found.stable.flat()), column("unstable", "", found.unstable.flat()),
+    column("root_real", "1/s", found.real.flat()), column("root_imag", "rad/s", found.imag.flat()),
+    column("status", "", found.status.flat()), column("message", "", found.message.flat()),
   ];
 }
 
@@ -134,7 +133,7 @@ export function runs(place, fluid, packets, present) {
     xaxis: axis("time [s]", { anchor: "y2", range: [0, (fluid ?? packets).until] }),
     yaxis: axis("queue [packet]", { domain: [0.54, 1], rangemode: "tozero" }),
     yaxis2: axis("window [packet]", { domain: [0, 0.46], rangemode: "tozero", anchor: "x" }),
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } },
+    legend,
   });
   for (const [model, run] of [["fluid", fluid], ["packets", packets]]) {
     if (!run) continue;

@@ -23,6 +23,8 @@ export function layout(more) {
   };
 }
 
+export const legend = { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } };
+
 export const config = {
   responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false,
 };
