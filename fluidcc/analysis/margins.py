@@ -13,6 +13,7 @@ import scipy.optimize
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.winding import frequency_bound
 
 Loop = Callable[[Array], Array]
 """L(i w) for an array of frequencies w [rad/s]."""
@@ -230,10 +231,19 @@ def heard_signals(system: Linear, link: int) -> list[int]:
     return [j for j in system.signals[link] if used[j] and varies[j]]
 
 
+def heard_links(system: Linear) -> list[int]:
+    """Links whose signals vary and are heard."""
+    return [k for k in range(len(system.signals)) if heard_signals(system, k)]
+
+
+def scale_of(system: Linear) -> float:
+    """A typical frequency [rad/s], about which crossovers are sought."""
+    return frequency_bound(Characteristic(system)) or 1.0
+
+
 def link_margins(system: Linear, *, scale: float) -> list[tuple[int, Margins]]:
     """Links whose signals vary and are heard, and the margins of each with the others closed."""
-    links = [k for k in range(len(system.signals)) if heard_signals(system, k)]
-    return [(k, margins(loop_gain(system, k), scale=scale)) for k in links]
+    return [(k, margins(loop_gain(system, k), scale=scale)) for k in heard_links(system)]
 
 
 def system_margins(system: Linear, *, scale: float) -> Margins:

@@ -4,10 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.margins import followed, heard_signals, loop_gain
-from fluidcc.analysis.winding import frequency_bound
+from fluidcc.analysis.margins import followed, heard_links, loop_gain, scale_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,10 +25,8 @@ def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:
 
     Raises ArithmeticError where a curve cannot be followed.
     """
-    scale = frequency_bound(Characteristic(system)) or 1.0
-    heard = [k for k in range(len(system.signals)) if heard_signals(system, k)]
-    curves = []
-    for link in heard:
+    scale, curves = scale_of(system), []
+    for link in heard_links(system):
         frequency, log = followed(loop_gain(system, link), scale=scale)
         curves.append(LoopCurve(link, frequency, np.exp(log)))
     return tuple(curves)

@@ -12,15 +12,13 @@ import numpy as np
 
 from fluidcc.analysis.certify import Certificate
 from fluidcc.analysis.certify import certify as prove
-from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
-from fluidcc.analysis.margins import Margins, system_margins
+from fluidcc.analysis.margins import Margins, scale_of, system_margins
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
-from fluidcc.analysis.winding import frequency_bound
 from fluidcc.network import Network
 from fluidcc.results import plain
 from fluidcc.shown import Shown
@@ -244,7 +242,7 @@ def _judged(
     found: Roots = rightmost_roots(system, keep=count)
     loop, notes = None, [message, found.reason]
     try:
-        loop = system_margins(system, scale=frequency_bound(Characteristic(system)) or 1.0)
+        loop = system_margins(system, scale=scale_of(system))
     except ArithmeticError as fault:
         notes.append(f"no margins: {fault}")
     near = found.rightmost is not None and critical(found.rightmost)

@@ -24,11 +24,11 @@ from fluidcc.analysis.gradients.rest import Moving, Seen, moving
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
-from fluidcc.analysis.margins import GainCrossover, PhaseCrossover, link_margins
+from fluidcc.analysis.margins import GainCrossover, PhaseCrossover, link_margins, scale_of
 from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.analysis.winding import count_roots, frequency_bound
+from fluidcc.analysis.winding import count_roots
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.network import Network
 from fluidcc.scenario.paths import check_paths
@@ -158,8 +158,7 @@ class _Point:
     @functools.cached_property
     def margins(self) -> list[tuple[int, Any]]:
         """Margins per link whose signal is heard."""
-        scale = frequency_bound(Characteristic(self.system)) or 1.0
-        return link_margins(self.system, scale=scale)
+        return link_margins(self.system, scale=scale_of(self.system))
 
     def gradient(self, of: Quantity | Callable[[Equilibrium], Any]) -> Gradient:
         """The gradient of one quantity."""
