@@ -152,10 +152,9 @@ def probabilities(subject: Subject) -> Answer:
         case for case in subject.cases(*KEEPERS)
         if any(s.name in judges.SHARES for s in case.asked.state)
     ]  # fmt: skip
-    methods = {id(case) for case in kept}
 
     def judge(case: Case, numbers: list[float]) -> Why:
-        if id(case) in methods:
+        if case.method in KEEPERS:
             return judges.keeps_shares(case, numbers)
         if case.method == "shares" and numbers[1] < 1:  # a block has at least one ACK
             return None

@@ -142,7 +142,7 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
             return jax.tree.map(lambda v, r: v + h * r, x, rate)
 
         def step(_: Any, x: Any) -> Any:
-            h = count / pace / (count * fine)
+            h = 1 / (pace * fine)
             one = queue_law_rate(link, x, queue, offered)
             two = queue_law_rate(link, moved(x, h / 2, one), queue, offered)
             return moved(x, h, two)
