@@ -16,6 +16,11 @@ def shown(text: str, most: int = _LONGEST) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def with_type(value: object) -> str:
+    """A value of a wrong type, for messages."""
+    return f"{value!r:.60} ({type(value).__name__})"
+
+
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """One fault: where it is (file or option), at which key, what was expected and what was got.

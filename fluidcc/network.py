@@ -1,12 +1,13 @@
 """Links, groups of flows and the network they make: data and its ranges, nothing else."""
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fluidcc.errors import with_type
 from fluidcc.laws.estimator import Exact
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
@@ -26,6 +27,9 @@ from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.traffic import Bulk
 from fluidcc.ops import Num
 from fluidcc.voice import Voice
+
+LONGEST: Final = 1e9
+"""Longest run [s]; beyond, times of packets have too few digits left."""
 
 
 class Start(NamedTuple):
@@ -189,11 +193,8 @@ class Network(eqx.Module):
 def require_network(value: object) -> None:
     """TypeError where a network is needed and something else is given, a name above all."""
     if not isinstance(value, Network):
-        given = f"{value!r:.60}"
-        hint = f"fluidcc.load({given})" if isinstance(value, str) else "fluidcc.load"
-        raise TypeError(
-            f"expected a network, such as {hint} gives, got {given} ({type(value).__name__})"
-        )
+        hint = f"fluidcc.load({value!r:.60})" if isinstance(value, str) else "fluidcc.load"
+        raise TypeError(f"expected a network, such as {hint} gives, got {with_type(value)}")
 
 
 def numeric(net: Network) -> Network:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -24,15 +24,13 @@ from fluidcc.fluid.senders import known_load, starts_slowly
 from fluidcc.fluid.service import varies, with_service
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Ack
-from fluidcc.network import Link, Network
+from fluidcc.network import LONGEST, Link, Network
 from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray
 
 _POINTS = 1001
-LONGEST: Final = 1e9
-"""Longest run [s], as that of packets."""
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fluidcc.machine import threads as most_threads
-from fluidcc.network import Network
+from fluidcc.network import LONGEST, Network
 from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.accounts.series import Sampler, Series, dataset, sample_times
@@ -42,7 +42,6 @@ _PARTS = 20  # parts of a run, for batch means
 _LARGEST = 4096  # most that pool and rings are enlarged
 _POLL = 0.1  # s between progress reports
 _MOST_SEEDS = 1_000_000
-_LONGEST = 1e9  # s; beyond, packet times have too few digits left
 
 _SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
 _FAULT = ", which is a fault of this package: please report it"
@@ -213,7 +212,7 @@ def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
 def _ordered(warmup: float, until: float) -> bool:
     """Whether these are times, and the run has an end after its warm-up."""
     try:
-        return 0 <= warmup < until <= _LONGEST
+        return 0 <= warmup < until <= LONGEST
     except TypeError:
         return False
 
@@ -269,7 +268,7 @@ def simulate_packets(
     """
     if not _ordered(warmup, until):
         raise PacketError(
-            f"expected 0 <= warmup < until <= {_LONGEST:g} in s, got {warmup!r} and {until!r}"
+            f"expected 0 <= warmup < until <= {LONGEST:g} in s, got {warmup!r} and {until!r}"
         )
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fluidcc import bundled
-from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.errors import Fault, ScenarioError, nearest, with_type
 from fluidcc.network import Network
 from fluidcc.scenario.build import build
 from fluidcc.scenario.tables import tables, to_toml
@@ -40,7 +40,7 @@ def loads(text: str, *, where: str = "scenario") -> Network:
     1250.0
     """
     if not isinstance(text, str):
-        raise TypeError(f"loads: expected the text of a scenario, got {_told(text)}")
+        raise TypeError(f"loads: expected the text of a scenario, got {with_type(text)}")
     return build(parsed(text, where), where)
 
 
@@ -57,7 +57,7 @@ def load(scenario: str | os.PathLike[str]) -> Network:
     """
     name = os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else None
     if not isinstance(name, str):
-        raise TypeError(f"load: expected a scenario's name or a file, got {_told(scenario)}")
+        raise TypeError(f"load: expected a scenario's name or a file, got {with_type(scenario)}")
     known = bundled.scenarios()
     if name in known and not Path(name).is_file():
         return loads(known[name].read_text(encoding="utf-8"), where=name)
@@ -65,11 +65,6 @@ def load(scenario: str | os.PathLike[str]) -> Network:
         return loads(read_file(name), where=name)
     except FileNotFoundError:
         raise ScenarioError([_no_scenario(name, known)]) from None
-
-
-def _told(value: Any) -> str:
-    """A value of a wrong type, for messages."""
-    return f"{value!r:.60} ({type(value).__name__})"
 
 
 def _no_scenario(name: str, known: dict[str, Any]) -> Fault:
