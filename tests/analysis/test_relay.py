@@ -97,6 +97,7 @@ def test_growth_on_clean_acks_alone_waits_for_the_marks_to_cease():
     assert clean.period == pytest.approx(every.period + TAU["tail"], rel=1e-10)
 
 
+@pytest.mark.slow
 def test_the_trajectory_goes_round_in_this_cycle():
     """The block's mean reaction, which has no closed form: W' = k (c1 - c2) under marks."""
     start = CROSSING - 0.2

@@ -74,7 +74,13 @@ def relay(feedback, *, at=100.0, n=50.0, capacity=1000.0, rtt=0.1, c1=0.0625) ->
     return Network((link,), (flows,), rates="self_clocked", delay="fifo")
 
 
-@pytest.mark.parametrize("feedback", [MarkTail(), MarkFront()], ids=["tail", "front"])
+@pytest.mark.parametrize(
+    "feedback",
+    [
+        pytest.param(MarkTail(), id="tail"),
+        pytest.param(MarkFront(), id="front", marks=pytest.mark.slow),
+    ],
+)
 def test_relay_cycle_has_its_closed_form(feedback):
     net = relay(feedback)
     capacity, rtt, n, at, c1, c2 = 1000.0, 0.1, 50.0, 100.0, 0.0625, 0.125
