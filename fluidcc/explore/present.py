@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.margins import Margins
 from fluidcc.analysis.nyquist import loop_curves
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.explore.controls import numbers
-from fluidcc.explore.runs import group_mean
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.network import Network
 
@@ -45,11 +45,11 @@ def _rest(net: Network) -> dict[str, Any]:
 
 def _windows(net: Network, rest: dict[str, Any]) -> dict[str, Any]:
     """The mean window of each group at rest [packet]."""
-    number = {
-        name: np.asarray(f.n, float) for name, f in zip(net.flow_names, net.flows, strict=True)
+    return {
+        name: mean_over_flows(flows.n, np.array(rest["flows"][name]["window"], float))
+        for name, flows in zip(net.flow_names, net.flows, strict=True)
+        if name in rest["flows"]
     }
-    return {name: group_mean(np.array(own["window"], float), number[name])
-            for name, own in rest["flows"].items()}  # fmt: skip
 
 
 def _loops(net: Network, found: Stability) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.fluid.simulate import simulate
 from fluidcc.fluid.status import Status
 from fluidcc.network import Network
@@ -33,15 +34,12 @@ def trajectory(net: Network, until: float) -> dict[str, Any]:
         name: {"queue": link.queue, "utilization": link.utilization, "mark": link.signal}
         for name, link in run.links.items()
     }
-    groups = {name: {"window": group_mean(own.window, own.n)} for name, own in run.flows.items()}
+    groups = {
+        name: {"window": mean_over_flows(own.n, own.window)} for name, own in run.flows.items()
+    }
     message = run.message.removeprefix(Status.ok.advice).removeprefix("; ")
     return {"time": run.time, "links": links, "flows": groups, "message": message,
             "until": until}  # fmt: skip
-
-
-def group_mean(each: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Mean over the flows of a group, shape (...), of what each round trip has, shape (..., m)."""
-    return each @ (n / np.sum(n))
 
 
 def packets(
