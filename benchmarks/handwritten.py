@@ -106,16 +106,20 @@ class Case:
         """A compiled run: saved states (saved, K + 2, B) from `numbers()`."""
         times = STEP * (steps // saved) * np.arange(1, saved + 1)
         mesh = fc.Uniform(STEP, slots=self.slots, **options)
-        batched = self.lanes > 1
-
-        def solve(p: Numbers) -> Any:
-            return fc.solve_dde(
-                field, history, 0.0, STEP * steps, lags=lags(self.classes), params=p, ts=times,
-                mesh=mesh, batched=batched,
-            ).y  # fmt: skip
-
-        compiled = jax.jit(solve).lower(self.numbers()).compile()
+        run = functools.partial(self._run, times=times, mesh=mesh)
+        compiled = jax.jit(run).lower(self.numbers()).compile()
         return lambda p: jax.block_until_ready(compiled(p))
+
+    def fused(self, steps: int, p: Numbers) -> Any:
+        """Final states by one kernel for the whole run."""
+        mesh = fc.Uniform(STEP, slots=self.slots, fused=True)
+        return jax.block_until_ready(self._run(p, STEP * steps * np.ones(1), mesh))
+
+    def _run(self, p: Numbers, times: Any, mesh: fc.Uniform) -> Any:
+        return fc.solve_dde(
+            field, history, 0.0, float(times[-1]), lags=lags(self.classes), params=p, ts=times,
+            mesh=mesh, batched=self.lanes > 1,
+        ).y  # fmt: skip
 
     def states(self, y: State) -> np.ndarray:
         """What `ours` gives as (saved, K + 2, B)."""

@@ -105,7 +105,7 @@ def fingerprint(*apart: str) -> str:
     """
     home, digest = Path(__file__).parent, hashlib.sha256()
     digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
-    for file in sorted(home.rglob("*.py")):
+    for file in sorted((*home.rglob("*.py"), *home.rglob("*.h"))):
         place = file.relative_to(home)
         if place.parts[0] not in (*apart, "_bundled"):
             digest.update(place.as_posix().encode() + file.read_bytes())

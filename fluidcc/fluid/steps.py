@@ -95,7 +95,7 @@ class Problem:
         t = self.time(n, c)  # pyright: ignore[reportArgumentType]
         look = lambda s, j, _: self.look(ring, n, s, j)  # noqa: E731
         lags = self.system.lags(t.astype(self.dtype), y, self.args, look)
-        lag_steps = lags / self.step
+        lag_steps = lags * self.per_step
         if not self.system.columns:
             return jnp.zeros((0,), y.dtype), lag_steps
         back = jnp.maximum(lag_steps - c, 0.0)  # relative to node n: no absolute time enters
@@ -213,7 +213,9 @@ class Problem:
         k2, lag2 = slope(0.5, add(lambda y, a: y + 0.5 * a, k1))
         k3, lag3 = slope(0.5, add(lambda y, a: y + 0.5 * a, k2))
         k4, lag4 = slope(1.0, add(lambda y, a: y + a, k3))
-        rises = [(a + 2.0 * (b + c) + d) / 6.0 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
+        rises = [
+            (a + 2.0 * (b + c) + d) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)
+        ]
         new, lost = added(at.y, rises, at.lost)
         new = join(new)
         if self.system.limit is not None:

@@ -57,7 +57,9 @@ def first(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
     """State at t0 and parameters of one trajectory."""
     if not batched:
         return y0, args
-    return y0[0], type(args)(jax.tree.map(lambda leaf: leaf[0], args[0]), *args[1:])
+    # where they are numbers now, without a call of JAX for each
+    row = lambda leaf: leaf[0] if isinstance(leaf, Tracer) else np.asarray(leaf)[0]  # noqa: E731
+    return row(y0), type(args)(jax.tree.map(row, args[0]), *args[1:])
 
 
 def in_single_precision(tree: Any) -> Any:

@@ -40,9 +40,12 @@ def while_loop(to: Any, operands: list[Any], equation: Any) -> list[Any]:
     names = writer.variables(types)
     writer.assign(names, flat(start), types)
     carry = shaped(names, out)
-    with writer.block("for (;;)"):
+    on = writer.name("on")
+    writer.write(f"truth {on} = {writer.on};")
+    with writer.block("for (;;)"), writer.only(on):
         (go,) = to.closed(params["cond_jaxpr"], [*tested, *carry])
-        writer.write(f"if (!({text(go.item(), bool)})) break;")
+        writer.write(f"{on} = {on} & {text(go.item(), bool)};")
+        writer.write(f"if (!some({on})) break;")
         new = to.closed(params["body_jaxpr"], [*used, *carry])
         writer.assign(names, flat(new), types)
     return carry
@@ -58,8 +61,9 @@ def cond(to: Any, operands: list[Any], equation: Any) -> list[Any]:
     types = _types(out)
     names = writer.variables(types)
     for k, branch in enumerate(branches):
-        test = "else" if k == len(branches) - 1 else f"if ({index.item()} <= {k})"
-        with writer.block(test if k in (0, len(branches) - 1) else f"else {test}"):
+        sign = "<=" if k == 0 else ">=" if k == len(branches) - 1 else "=="
+        on = writer.let("truth", f"{writer.on} & truth_of({index.item()} {sign} {k})")
+        with writer.block(f"if (some({on}))"), writer.only(on):
             writer.assign(names, flat(to.closed(branch, given)), types)
     return shaped(names, out)
 

@@ -8,12 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import GatherScatterMode
 
-from fluidcc.fused.elementwise import Rule
+from fluidcc.fused.elementwise import Rule, converted, rule
 from fluidcc.fused.numbers import Numbers, Operand, all_known, text
-from fluidcc.fused.writer import Element, Memory, ctype
+from fluidcc.fused.writer import Element, Memory
 
-_HELD = Rule("{0} < 0 ? 0 : ({0} > {1} ? {1} : {0})", lambda a, most: np.clip(a, 0, most))
-_INSIDE = Rule("{0} & ({1} >= 0) & ({1} <= {2})", lambda so, a, most: so & (0 <= a) & (a <= most))
+_HELD = Rule(
+    "choose({0} < 0, ({type})0, choose({0} > {1}, {1}, {0}))", lambda a, most: np.clip(a, 0, most)
+)
+_INSIDE = Rule(
+    "{0} & truth_of(({1} >= 0) & ({1} <= {2}))",
+    lambda so, a, most: so & (0 <= a) & (a <= most),
+)
 
 
 def _sum(to: Numbers, a: Element, b: Element) -> Element:
@@ -21,9 +26,22 @@ def _sum(to: Numbers, a: Element, b: Element) -> Element:
     return a if b == 0 else b if a == 0 else to.pair("add", a, b, np.int32)
 
 
-def _held(to: Numbers, start: Element, most: int) -> Element:
+def _index(to: Numbers, value: Element, dtype: Any) -> Element:
+    """An index as all are counted here."""
+    return to.one(converted(dtype, np.int32), (value,), (dtype,), np.int32)
+
+
+def _held(to: Numbers, start: Element, most: int, dtype: Any) -> Element:
     """A start held inside the array."""
-    return to.one(_HELD, (start, most), (np.int32, np.int32), np.int32)
+    return _index(to, to.one(_HELD, (start, most), (dtype, dtype), dtype), dtype)
+
+
+def _starts(to: Numbers, operands: Sequence[Any], sizes: Sequence[int], equation: Any) -> Any:
+    """Starts of a slice of `sizes` in the first of some operands, held inside it."""
+    operand, *starts = operands
+    types = [v.aval.dtype for v in equation.invars[len(equation.invars) - len(starts) :]]
+    each = zip(starts, operand.shape, sizes, types, strict=True)
+    return [_held(to, start.item(), n - size, dtype) for start, n, size, dtype in each]
 
 
 def _flat(to: Numbers, place: Sequence[Element], shape: Sequence[int]) -> Element:
@@ -35,25 +53,24 @@ def _flat(to: Numbers, place: Sequence[Element], shape: Sequence[int]) -> Elemen
     return flat
 
 
-def _picked(to: Numbers, operand: Operand, place: Sequence[Element], dtype: Any) -> Element:
-    """The element at a place inside an operand."""
+def _picked(
+    to: Numbers, operand: Operand, place: Sequence[Element], dtype: Any, row: bool
+) -> Element:
+    """The element at a place inside an operand, one of a `row` or alone."""
     flat = _flat(to, place, operand.shape)
     if isinstance(operand, Memory):
-        return to.writer.let(ctype(dtype), operand.place.format(text(flat, np.int32)))
+        return operand.read(*to.sum_of(text(flat, np.int32)), row)
     return to.choice(flat, list(operand.flat), dtype)
 
 
 def dynamic_slice(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.dynamic_slice`."""
-    operand, starts, sizes = operands[0], operands[1:], equation.params["slice_sizes"]
-    held = [
-        _held(to, start.item(), n - size)
-        for start, n, size in zip(starts, operand.shape, sizes, strict=True)
-    ]
+    operand, sizes = operands[0], equation.params["slice_sizes"]
+    held = _starts(to, operands, sizes, equation)
     result = np.empty(sizes, object)
     for at in np.ndindex(*sizes):
         place = [_sum(to, *two) for two in zip(held, at, strict=True)]
-        result[at] = _picked(to, operand, place, equation.outvars[0].aval.dtype)
+        result[at] = _picked(to, operand, place, equation.outvars[0].aval.dtype, sizes[-1] > 1)
     return [result]
 
 
@@ -63,6 +80,7 @@ def gather(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
     numbering, sizes, mode = params["dimension_numbers"], params["slice_sizes"], params["mode"]
     if numbering.operand_batching_dims:
         raise ValueError("a fused kernel cannot gather along batched axes: leave fused=True out")
+    dtype = equation.invars[1].aval.dtype
     inner = [k for k in range(len(sizes)) if k not in numbering.collapsed_slice_dims]
     outer = [k for k in range(len(out.shape)) if k not in numbering.offset_dims]
     result = np.empty(out.shape, object)
@@ -72,13 +90,12 @@ def gather(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
         for k, axis in enumerate(numbering.start_index_map):
             start, most = indices[(*(at[i] for i in outer), k)], operand.shape[axis] - sizes[axis]
             if mode == GatherScatterMode.FILL_OR_DROP:
-                inside = to.one(_INSIDE, (inside, start, most), (bool, np.int32, np.int32), bool)
-            if mode != GatherScatterMode.PROMISE_IN_BOUNDS:
-                start = _held(to, start, most)
-            place[axis] = start
+                inside = to.one(_INSIDE, (inside, start, most), (bool, dtype, dtype), bool)
+            promised = mode == GatherScatterMode.PROMISE_IN_BOUNDS
+            place[axis] = _index(to, start, dtype) if promised else _held(to, start, most, dtype)
         for axis, position in zip(inner, numbering.offset_dims, strict=True):
             place[axis] = _sum(to, place[axis], at[position])
-        found = _picked(to, operand, place, out.dtype)
+        found = _picked(to, operand, place, out.dtype, sizes[-1] > 1)
         missing = _missing(out.dtype, params["fill_value"])
         result[at] = to.choice(inside, (missing, found), out.dtype)
     return [result]
@@ -119,12 +136,10 @@ def scatter(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
 def dynamic_update_slice(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.dynamic_update_slice`."""
     (operand, update, *starts), dtype = operands, equation.outvars[0].aval.dtype
-    held = [
-        _held(to, start.item(), n - size)
-        for start, n, size in zip(starts, operand.shape, update.shape, strict=True)
-    ]
+    held = _starts(to, [operand, *starts], update.shape, equation)
     result, flat = operand.copy(), _flat(to, held, operand.shape)
-    same = Rule("{0} == {1}", np.equal)
+    same = rule("eq", np.int32)
+    assert same is not None
     for at in np.ndindex(*update.shape):
         shift = int(np.ravel_multi_index(at, operand.shape))
         for k in range(operand.size - shift):

@@ -12,9 +12,10 @@ from fluidcc.fluid.shapes import shapes_of
 from fluidcc.fluid.system import Args, System
 from fluidcc.fluid.trajectory import first, in_single_precision
 from fluidcc.fluid.uniform import Saved
+from fluidcc.fused.dialect import ABREAST
 from fluidcc.fused.source import Plan, source
 
-_TOGETHER, _HELD = 64, 1 << 28
+_TOGETHER, _HELD = 256, 1 << 28
 """Trajectories in one launch on a processor, which runs them in turn, and bytes for them."""
 _SHARE = 0.8
 """Of a card's free memory, for those in one launch."""
@@ -36,7 +37,7 @@ def device() -> str:
 
 
 def together(history: int, saved: int, trajectories: int) -> int:
-    """How many trajectories to have in one launch.
+    """How many trajectories to have in one launch; on a processor whole threads of them if it can.
 
     `history` and `saved` are the numbers of each that are kept for later and for the caller.
     Raises ValueError where there are too many for one.
@@ -51,13 +52,16 @@ def together(history: int, saved: int, trajectories: int) -> int:
     fit = min(_TOGETHER, _HELD // size)
     if place != "cpu":
         fit = int(_SHARE * _threads().free_memory(place)) // size
-    return max(min(fit, _LONGEST // longest, trajectories), 1)
+    most = min(fit, _LONGEST // longest)
+    if place == "cpu" and trajectories > 1 and most >= ABREAST:
+        return min(most, trajectories + ABREAST - 1) // ABREAST * ABREAST
+    return max(min(most, trajectories), 1)
 
 
 @functools.lru_cache(maxsize=16)
 def kernel(plan: Plan) -> Any:
     """The kernel of a plan, compiled at its first launch; ValueError where Warp is missing."""
-    return _threads().kernel(source(plan), contracted=plan.side_by_side)
+    return _threads().kernel(source(plan), abreast=plan.abreast, contracted=plan.side_by_side)
 
 
 def _threads() -> Any:
@@ -85,7 +89,7 @@ def integrate(
     batched: bool,
     single: bool,
 ) -> Saved:
-    """As `uniform.integrate`, by one kernel in which each trajectory has a thread of its own.
+    """As `uniform.integrate`, by one kernel: a thread for each trajectory, or for several.
 
     `lanes` trajectories are in one launch.
 
@@ -99,17 +103,19 @@ def integrate(
     record = system.record_size(one_y0, t0, one_args)
     trees = ((one_y0, one_args[0]), rest)
     mine, common = map(shapes_of, in_single_precision(trees) if single else trees)
-    plan = Plan(system, type(args), mine, common, record, slots, place != "cpu")
-    columns = _numbers((y0, args[0]), y0.shape[0] if batched else 1)
+    count = y0.shape[0] if batched else 1
+    abreast = 1 if place != "cpu" or lanes % ABREAST else ABREAST
+    plan = Plan(system, type(args), mine, common, record, slots, place != "cpu", abreast)
+    columns = _numbers((y0, args[0]), count)
+    columns = np.pad(columns, ((0, 0), (0, -count % abreast)), mode="edge")
     shared = np.concatenate([np.array([[t0], [step], [t1]], float), _numbers(rest, 1)])
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
     words = plan.ring // 2 if single else plan.ring
-    run, launch = kernel(plan), _threads().launch
-    parts = [
-        launch(run, columns[:, i : i + lanes], shared, ts, words, sum(sizes), place)
-        for i in range(0, columns.shape[1], lanes)
-    ]
-    saved, times, ended = (np.concatenate(values) for values in zip(*parts, strict=True))
+    found = _threads().run(
+        kernel(plan), columns, shared, ts, history=words, width=sum(sizes), place=place,
+        abreast=abreast, lanes=lanes,
+    )  # fmt: skip
+    saved, times, ended = (values[:count] for values in found)
     y, slope, kept = np.split(saved, np.cumsum(sizes)[:-1], axis=-1)
     values = (y, slope, kept, ended[:, 0], times, ended[:, 1])
     return Saved(*(jnp.asarray(v if batched else v[0]) for v in values))

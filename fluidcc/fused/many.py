@@ -58,7 +58,8 @@ def running(
 def largest(to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str) -> Elements:
     """Place of the first largest number along an axis; of the first smallest if `sign` is <."""
     lines = np.moveaxis(operand, axis, -1)
-    better = Rule(f"{{0}} {sign} {{1}} || ({{0}} != {{0}} && {{1}} == {{1}})")  # the first NaN
+    none = "({0} != {0}) & ({1} == {1})"  # the first NaN
+    better = Rule(f"truth_of(({{0}} {sign} {{1}}) | ({none}))")
     out = np.empty(lines.shape[:-1], object)
     for at in np.ndindex(out.shape):
         best, place = lines[at][0], 0

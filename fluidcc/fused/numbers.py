@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from jax.core import Tracer
 
+from fluidcc.fused.dialect import word_of
 from fluidcc.fused.elementwise import Rule, rule
-from fluidcc.fused.writer import Element, Memory, Writer, ctype, literal
+from fluidcc.fused.writer import Element, Memory, Writer, literal
 
 Elements = np.ndarray[Any, Any]
 Operand = Elements | Memory
@@ -21,7 +22,7 @@ def known(value: Any) -> Elements:
     if isinstance(value, Tracer):
         raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
     if hasattr(value, "dtype"):
-        ctype(value.dtype)
+        word_of(value.dtype)
     array = np.asarray(value)
     elements = np.empty(array.shape, object)
     elements[...] = array.tolist() if array.ndim else array.item()
@@ -43,6 +44,7 @@ class Numbers:
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
+        self._sums: dict[str, tuple[str, int]] = {}
 
     def one(self, by: Rule, elements: Sequence[Element], types: Sequence[Any], out: Any) -> Element:
         """A rule on single numbers."""
@@ -51,7 +53,16 @@ class Numbers:
             with np.errstate(all="ignore"):
                 return np.asarray(by.known(*given)).item()
         texts = [text(e, t) for e, t in zip(elements, types, strict=True)]
-        return self.writer.let(ctype(out), by.c.format(*texts, type=ctype(out)))
+        name = self.writer.let(word_of(out), by.c.format(*texts, type=word_of(out)))
+        if by is rule("add", int) and not all(isinstance(e, str) for e in elements):
+            (base,), (more,) = ([e for e in elements if isinstance(e, str) == s] for s in (1, 0))
+            before, rest = self.sum_of(str(base))
+            self._sums[name] = before, rest + int(more)
+        return name
+
+    def sum_of(self, name: str) -> tuple[str, int]:
+        """The number to which known ones were added to make another, and what they come to."""
+        return self._sums.get(name, (name, 0))
 
     def pair(self, primitive: str, a: Element, b: Element, dtype: Any) -> Element:
         """Sum, product and the like of two numbers of one type."""
@@ -87,10 +98,11 @@ class Numbers:
             return cases[int(index)]
         if all(isinstance(case, str) and case == cases[0] for case in cases):
             return cases[0]
-        kind, texts = ctype(dtype), [text(case, dtype) for case in cases]
+        kind, texts = word_of(dtype), [text(case, dtype) for case in cases]
         if len(texts) > _FEW:
-            return self.writer.let(kind, f"{self.writer.listed(kind, texts)}[{index}]")
+            return self.writer.let(kind, f"from_list({self.writer.listed(kind, texts)}, {index})")
         expression = texts[0]
         for k, case in enumerate(texts[1:]):
-            expression = f"{index} > {k} ? {case} : ({expression})"
+            later = f"{index} > {k}" if k else f"{index} != 0"
+            expression = f"choose({later}, {case}, {expression})"
         return self.writer.let(kind, expression)

@@ -1,4 +1,4 @@
-"""The source of a kernel: one trajectory's whole run, from what JAX traces of its steps."""
+"""The source of a kernel: whole runs, from what JAX traces of their steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -13,35 +13,24 @@ from fluidcc.fluid.shapes import Shapes, size_of, structs_of
 from fluidcc.fluid.steps import Problem
 from fluidcc.fluid.system import System
 from fluidcc.fused.control import flat, shaped
+from fluidcc.fused.dialect import head
+from fluidcc.fused.elementwise import converted
 from fluidcc.fused.lower import Lowering
 from fluidcc.fused.numbers import Elements, text
-from fluidcc.fused.writer import Memory, Writer, ctype
+from fluidcc.fused.writer import Memory, Writer
 
 _TIME, _NODE = (jax.ShapeDtypeStruct((), jnp.dtype(kind)) for kind in ("float64", "int32"))
-_PLACE = "ring[base + (long long)({}) * stride]"
 MOST_NUMBERS = 4096
 """Up to so many parameters each have a name of their own."""
-
-_HEAD = """
-const double INFINITE = 1e308 * 1e308;
-const double NOT_A_NUMBER = INFINITE - INFINITE;
-const auto log_of_one_and = [](double x) -> double {
-    const double u = 1.0 + x;
-    return u == 1.0 || x > 1e300 ? (u == 1.0 ? x : log(x)) : log(u) * (x / (u - 1.0));
-};
-const auto exp_less_one = [](double x) -> double {
-    const double u = exp(x), v = u - 1.0;
-    return u == 1.0 ? x : v == -1.0 || v > 1e300 ? v : v * (x / log(u));
-};
-"""
 
 
 class Plan(NamedTuple):
     """What the source of a kernel follows from: hashable.
 
     `own` and `shared` are the shapes of (y0, args[0]), of which each trajectory has its own, and
-    of args[1:]; `side_by_side` tells that the histories of all trajectories lie interleaved, as
-    suits an accelerator, else one after the other.
+    of args[1:]. A thread runs so many trajectories `abreast`. `side_by_side` tells that the
+    histories of all threads lie interleaved, as suits an accelerator with one trajectory in each,
+    else one after the other.
     """
 
     system: System
@@ -51,6 +40,7 @@ class Plan(NamedTuple):
     record: int
     slots: int
     side_by_side: bool
+    abreast: int
 
     @property
     def state(self) -> jax.ShapeDtypeStruct:
@@ -75,15 +65,22 @@ class _Kernel:
             )
         self.plan, self.writer = plan, Writer()
         self.to = Lowering(self.writer)
-        self.writer.lines.extend(_HEAD.strip().splitlines())
+        self.writer.lines.extend(head(plan.abreast, plan.state.dtype, plan.ring))
         clock = (((), np.dtype(float)),) * 3
-        own = self._loaded("own.data[(long long){} * lanes + lane]", plan.own[1])
-        shared = self._loaded("shared.data[{}]", (*clock, *plan.shared[1]))
+        own = self._loaded("from_own(own.data + (long long){} * lanes + lane)", plan.own[1])
+        shared = self._loaded("(f64)shared.data[{}]", (*clock, *plan.shared[1]))
         self.clock = shared[:3]
         self.y0, self.params = own[0], [*own[1:], *shared[3:]]
         first, rest = structs_of(plan.own)[1], structs_of(plan.shared)
         self.structs = plan.args(first, *rest)
-        self.table = Memory(_PLACE, (plan.slots, 2 * plan.record))
+        self.table = Memory(self._kept, (plan.slots, 2 * plan.record))
+
+    def _kept(self, index: str, more: int, row: bool) -> str:
+        """A number of the history, `more` places after an index; as one of a `row` of them."""
+        if row and self.plan.abreast > 1:
+            four = self.writer.let("Four", f"four_from_ring(ring, {index}, {more // 4 * 4})")
+            return f"{four}.of[{more % 4}]"
+        return self.writer.let("state", f"from_ring(ring, {index}, {more}, stride)")
 
     def _loaded(self, place: str, leaves: Sequence[Any]) -> list[Elements]:
         """Parameters read from memory, one after the other."""
@@ -91,8 +88,8 @@ class _Kernel:
         for shape, dtype in leaves:
             value = np.empty(size_of(shape), object)
             for k in range(value.size):
-                source, kind = place.format(first + k), ctype(dtype)
-                value[k] = self.writer.let(kind, f"({kind}){source}")
+                number = self.writer.let("f64", place.format(first + k))
+                value[k] = self.to.one(converted(float, dtype), [number], [float], dtype)
             first += value.size
             values.append(value.reshape(shape))
         return values
@@ -115,25 +112,30 @@ class _Kernel:
 
     def enter(self, row: Elements, node: str) -> None:
         """Put the row of a node into the ring."""
-        self.writer.write(f"const int row = (({node}) & {self.plan.slots - 1}) * {row.size};")
-        for j, element in enumerate(row):
-            place = _PLACE.format(f"row + {j}")
-            self.writer.write(f"{place} = {text(element, self.plan.state.dtype)};")
+        slot = f"(({node}) & {self.plan.slots - 1})"
+        numbers = [text(element, self.plan.state.dtype) for element in row]
+        for j, two in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
+            place = f"{slot} * {row.size} + {2 * j}"
+            self.writer.write(f"to_ring(ring, {place}, stride, {', '.join(two)});")
 
     def save(self, values: Elements) -> None:
         """Put numbers among what is saved."""
+        size, to_float = values.size, converted(self.plan.state.dtype, float)
+        self.writer.write(
+            f"auto *place = saved.data + ((long long)lane * times + saving) * {size};"
+        )
         for i, element in enumerate(values):
-            place = f"saved.data[((long long)lane * times + saving) * {values.size} + {i}]"
-            self.writer.write(f"{place} = {text(element, self.plan.state.dtype)};")
+            number = self.to.one(to_float, [element], [self.plan.state.dtype], float)
+            self.writer.write(f"to_each(place + {i}, (long long)times * {size}, {number});")
 
 
 def source(plan: Plan) -> str:
-    """C of a kernel's body: in it stand `lane` of `lanes`, `times` saved, and the arrays.
+    """C of a kernel's body: in it stand the first `lane` of `lanes`, `times` saved, and the arrays.
 
     Raises ValueError for an operation that has no rule.
     """
     kernel = _Kernel(plan)
-    writer, n, until = kernel.writer, _scalar("n"), _scalar("until")
+    writer, n, until = kernel.writer, _scalar("((i32)n)"), _scalar("((f64)until)")
     start, (lane, _) = kernel.trace(lambda problem, ring, y0: problem.start(ring, y0), plan.state)
     place, _ = kernel.trace(lambda problem, ring, t: problem.node_at(t), _TIME)
     advance, _ = kernel.trace(
@@ -147,21 +149,20 @@ def source(plan: Plan) -> str:
     names = writer.variables(types)
     at = shaped(names, jax.tree.leaves(lane))
 
-    kind = ctype(plan.state.dtype)
-    writer.write(f"{kind}* ring = ({kind}*)memory.data;")
-    apart = f"(long long)lane * {plan.ring}"
-    base, stride = ("lane", "lanes") if plan.side_by_side else (apart, "1")
-    writer.write(f"const long long base = {base}, stride = {stride};")
+    base, stride = f"(long long)lane * {plan.ring}", "1"
+    if plan.side_by_side:
+        base, stride = "lane", "lanes"
+    writer.write(f"number *ring = (number *)memory.data + {base};")
+    writer.write(f"const long long stride = {stride};")
     writer.write("int n = 0;")
     with writer.block():
         *new, row = kernel.write(start, kernel.y0)
         kernel.enter(row, "0")
         writer.assign(names, flat(new), types)
     with writer.block("for (int saving = 0; saving <= times; ++saving)"):
-        end = text(kernel.clock[2].item(), float)
-        writer.write(f"const double until = saving < times ? ts.data[saving] : {end};")
+        writer.write("const double until = saving < times ? ts.data[saving] : shared.data[2];")
         (target,) = kernel.write(place, until)
-        with writer.block(f"while (n < {target.item()})"):
+        with writer.block(f"while (n < first({text(target.item(), np.int32)}))"):
             *new, row = kernel.write(advance, n, *at)
             kernel.enter(row, "n + 1")
             writer.assign(names, flat(new), types)
@@ -170,9 +171,9 @@ def source(plan: Plan) -> str:
             kernel.save(np.concatenate(kernel.write(saved, n, until, *at)))
     (status,) = kernel.write(cause, n, *at)
     ended = at[[*_paths(lane)].index(".status_time")]
-    writer.write(f"ended.data[2 * lane] = {text(status.item(), np.int32)};")
-    writer.write("ended.data[2 * lane + 1] = n;")
-    writer.write(f"status_time.data[lane] = {text(ended.item(), float)};")
+    writer.write(f"to_each(ended.data + 2 * lane, 2, {text(status.item(), np.int32)});")
+    writer.write("to_each(ended.data + 2 * lane + 1, 2, (i32)n);")
+    writer.write(f"to_each(status_time.data + lane, 1, {text(ended.item(), float)});")
     return str(writer)
 
 

@@ -1,4 +1,4 @@
-"""Kernels as Warp compiles and runs them, one trajectory a thread; needs the package warp-lang."""
+"""Kernels as Warp compiles and runs them; needs the package warp-lang."""
 # pyright: reportInvalidTypeForm=false
 
 import contextlib
@@ -42,8 +42,10 @@ with _quiet():
     wp.init()
 
 
-def kernel(source: str, *, contracted: bool) -> Any:
+def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
     """The kernel with this body, compiled at its first launch on a device.
+
+    A thread runs so many trajectories `abreast`.
 
     `contracted` lets a product and a sum be one operation, with one rounding.
     """
@@ -73,7 +75,7 @@ def kernel(source: str, *, contracted: bool) -> Any:
         status_time: _Floats,
         ended: _Integers,
     ):
-        run(wp.tid(), lanes, times, own, shared, ts, memory, saved, status_time, ended)
+        run(wp.tid() * abreast, lanes, times, own, shared, ts, memory, saved, status_time, ended)
 
     options = {
         "fast_math": False,
@@ -93,14 +95,17 @@ def free_memory(place: str) -> int:
     return wp.get_device(place).free_memory
 
 
-def launch(
+def run(
     kernel: Any,
     own: np.ndarray,
     shared: np.ndarray,
     ts: np.ndarray,
+    *,
     history: int,
     width: int,
     place: str,
+    abreast: int,
+    lanes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Run trajectories whose numbers are the columns of `own` (K, B).
 
@@ -112,18 +117,30 @@ def launch(
         Words of 8 bytes of the history of each, and how many numbers of it are saved at a time.
     place
         The device, as Warp calls it.
+    abreast
+        Trajectories of a thread, by whose number B can be divided.
+    lanes
+        How many of them are in one launch.
 
     Returns
     -------
     What is saved (B, S, width), how far each came in time (B,), and status and steps (B, 2).
     """
-    lanes = own.shape[1]
-    given = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (own, shared, ts)]
-    memory = wp.zeros(history * lanes, dtype=wp.int64, device=place)
-    saved = wp.zeros(lanes * ts.size * width, dtype=wp.float64, device=place)
-    reached = wp.zeros(lanes, dtype=wp.float64, device=place)
-    ended = wp.zeros(2 * lanes, dtype=wp.int32, device=place)
-    inputs = [lanes, ts.size, *given, memory, saved, reached, ended]
-    wp.launch(kernel, dim=lanes, inputs=inputs, device=place)
-    kept = saved.numpy().reshape(lanes, ts.size, width)
-    return kept, reached.numpy(), ended.numpy().reshape(lanes, 2)
+    room = min(lanes, own.shape[1])
+    in_common = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (shared, ts)]
+    # launches follow each other, and no history is read where it has not been written; the rows of
+    # several trajectories are read by fours, the last one of all beyond its end
+    memory = wp.zeros(history * room + 4, dtype=wp.int64, device=place)
+    parts = []
+    for columns in np.split(own, range(lanes, own.shape[1], lanes), axis=1):
+        count = columns.shape[1]
+        mine = wp.array(columns.ravel(), dtype=wp.float64, device=place)
+        saved = wp.zeros(count * ts.size * width, dtype=wp.float64, device=place)
+        reached = wp.zeros(count, dtype=wp.float64, device=place)
+        ended = wp.zeros(2 * count, dtype=wp.int32, device=place)
+        inputs = [count, ts.size, mine, *in_common, memory, saved, reached, ended]
+        wp.launch(kernel, dim=count // abreast, inputs=inputs, device=place)
+        kept = saved.numpy().reshape(count, ts.size, width)
+        parts.append((kept, reached.numpy(), ended.numpy().reshape(count, 2)))
+    kept, reached, ended = map(np.concatenate, zip(*parts, strict=True))
+    return kept, reached, ended

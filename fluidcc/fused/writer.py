@@ -1,65 +1,48 @@
 """Statements of C in which every number has a name of its own and is computed once."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fluidcc.fused.dialect import word_of
+
 Element = str | float | int | bool
 """A number: its name in the source, or what it is if that is known."""
-
-TYPES = {
-    "float64": "double",
-    "float32": "float",
-    "int8": "signed char",
-    "int16": "short",
-    "int32": "int",
-    "int64": "long long",
-    "uint8": "unsigned char",
-    "uint16": "unsigned short",
-    "uint32": "unsigned int",
-    "uint64": "unsigned long long",
-    "bool": "bool",
-}
-
 
 MOST_LINES = 100_000
 
 
 class Memory(NamedTuple):
-    """An array that stays in memory; `place` is the C of its element at a flat index `{}`."""
+    """An array that stays in memory.
 
-    place: str
+    `read` writes down its element some places after an index, as one of a row that is read or not.
+    """
+
+    read: Callable[[str, int, bool], str]
     shape: tuple[int, ...]
 
 
-def ctype(dtype: Any) -> str:
-    """The C type of a type of numbers; ValueError where there is none."""
-    name = np.dtype(dtype).name
-    if name not in TYPES:
-        raise ValueError(
-            f"a fused kernel has numbers of {', '.join(TYPES)}, got {name}: leave fused=True out"
-        )
-    return TYPES[name]
-
-
 def literal(value: Any, dtype: Any) -> str:
-    """A known number in C."""
+    """A known number."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
-        return "true" if value else "false"
-    if kind.kind != "f":
-        number = int(value)
-        if number == np.iinfo(kind).min < 0:
-            return f"({number + 1} - 1)"
-        return f"({number})" if number < 0 else f"{number}{'u' if kind.kind == 'u' else ''}"
-    value = kind.type(value)
-    if not np.isfinite(value):
-        name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "(-INFINITE)"
-        return f"({ctype(kind)}){name}"
-    text = repr(float(value)) + ("f" if kind.itemsize == 4 else "")
-    return f"({text})" if text.startswith("-") else text
+        return "yes" if value else "no"
+    if kind.kind == "f":
+        return f"(({word_of(kind)}){_float(kind.type(value))})"
+    number = int(value)
+    if number == np.iinfo(kind).min < 0:
+        return f"(({word_of(kind)})({number + 1} - 1))"
+    return f"(({word_of(kind)}){number}{'u' if kind.kind == 'u' else ''})"
+
+
+def _float(value: Any) -> str:
+    """C of a number of either precision."""
+    if np.isfinite(value):
+        return repr(float(value)) + ("f" if value.itemsize == 4 else "")
+    name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "-INFINITE"
+    return name if value.itemsize == 8 else f"(float)({name})"
 
 
 class Writer:
@@ -69,6 +52,7 @@ class Writer:
         self.lines: list[str] = []
         self._names = 0
         self._seen: list[dict[tuple[str, str], str]] = [{}]
+        self.on = "yes"
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -106,6 +90,13 @@ class Writer:
         return name
 
     @contextlib.contextmanager
+    def only(self, on: str) -> Iterator[None]:
+        """For what concerns only the trajectories where `on` holds."""
+        before, self.on = self.on, on
+        yield
+        self.on = before
+
+    @contextlib.contextmanager
     def block(self, head: str = "") -> Iterator[None]:
         """An inner block, after `head`."""
         self.write(f"{head} {{".lstrip())
@@ -115,11 +106,11 @@ class Writer:
         self.write("}")
 
     def variables(self, dtypes: Iterable[Any]) -> list[str]:
-        """Names of new variables, one of each type."""
+        """Names of new variables, one of each type, that are zero."""
         names = []
         for dtype in dtypes:
             names.append(self.name("s"))
-            self.write(f"{ctype(dtype)} {names[-1]};")
+            self.write(f"{word_of(dtype)} {names[-1]} = {literal(0, dtype)};")
         return names
 
     def assign(
@@ -130,9 +121,11 @@ class Writer:
         for name, value, dtype in zip(names, values, dtypes, strict=True):
             if isinstance(value, str) and value in names and value != name:
                 copy = self.name("v")
-                self.write(f"const {ctype(dtype)} {copy} = {value};")
+                self.write(f"const {word_of(dtype)} {copy} = {value};")
                 value = copy
             texts.append(value if isinstance(value, str) else literal(value, dtype))
         for name, text in zip(names, texts, strict=True):
-            if name != text:
+            if name != text and self.on == "yes":
                 self.write(f"{name} = {text};")
+            elif name != text:
+                self.write(f"{name} = choose({self.on}, {text}, {name});")

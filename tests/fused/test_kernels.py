@@ -1,5 +1,7 @@
 """Kernels take the steps that JAX takes: same states, records and statuses."""
 
+import dataclasses
+import functools
 import sys
 
 import jax
@@ -9,6 +11,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.fluid import equation
+from fluidcc.fluid.integrate import integrate
+from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.shapes import shapes_of
 from fluidcc.fluid.simulate import uniform_mesh
 from fluidcc.fused import launch
@@ -168,6 +172,30 @@ def test_networks(name):
     assert compared > 1000
 
 
+@pytest.mark.parametrize(
+    ("name", "clock"), [("hollot2001/slow", "fifo"), ("athuraliya2001/rem", "explicit")]
+)
+def test_networks_abreast(name, clock):
+    """Each as it is alone, though searches and branches take other turns in the others."""
+    net = dataclasses.replace(fc.load(name), delay=clock)
+    mesh = uniform_mesh(net)
+    kernel = fc.Uniform(mesh.step, slots=2 * (mesh.slots or 512), fused=True)
+    until = 600 * float(mesh.step)
+    system, y0, numbers = network_system(net, until=until)
+    shares = np.linspace(0.9, 1.1, 11)
+    nets = jax.tree.map(lambda v: np.multiply.outer(shares, v), numbers[0])
+    run = functools.partial(
+        integrate, system, t0=0.0, t1=until, mesh=kernel, ts=np.linspace(0.0, until, 9)
+    )
+    found = run(y0=np.tile(y0, (11, 1)), args=numbers._replace(net=nets), batched=True)
+    for k in (0, 4, 10):
+        args = numbers._replace(net=jax.tree.map(lambda v, k=k: v[k], nets))
+        alone = run(y0=y0, args=args)
+        assert alone.status == found.status[k] == fc.Status.ok
+        close(found.y[k], alone.y, 1e-12)
+        assert alone.steps == found.steps[k] == 600
+
+
 def test_parameters_of_other_types_and_a_jump_at_the_start():
     p = {"count": jnp.array([2, 3]), "on": jnp.array([True, False]), "lag": jnp.array([0.5, 2.5])}
 
@@ -204,7 +232,7 @@ def plan(card):
     args = equation.Arguments(params, None)
     system = equation.build(tcp_red, before, (trip,), None, jnp.zeros(3), jnp.zeros(()), args)
     shapes = shapes_of((jnp.zeros(3), params)), shapes_of((None,))
-    return Plan(system, equation.Arguments, *shapes, 3, 256, card)
+    return Plan(system, equation.Arguments, *shapes, 3, 256, card, 1)
 
 
 def test_the_kernel_for_a_card_compiles_without_one(tmp_path):
@@ -224,7 +252,9 @@ def test_the_layout_for_a_card_gives_the_same():
     columns = launch._numbers((y0, params), 7)
     shared = np.array([[0.0], [1.0 / 512], [UNTIL]])
     kernel = launch.kernel(made)
-    saved, reached, ended = threads.launch(kernel, columns, shared, TIMES, made.ring, 9, "cpu")
+    saved, reached, ended = threads.run(
+        kernel, columns, shared, TIMES, history=made.ring, width=9, place="cpu", abreast=1, lanes=7
+    )
     expected = solved(params, fused=True)
     close(saved[..., :3], expected.y, 1e-12)  # products and sums may be one operation there
     np.testing.assert_array_equal(ended[:, 0], 0)

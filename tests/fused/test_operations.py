@@ -120,6 +120,18 @@ def flat(values):
     return jnp.nan_to_num(jnp.concatenate(parts), nan=77.25, posinf=88.5, neginf=-88.5)
 
 
+def ends(group, p, batched):
+    """End states after one step of length one by a slope that depends on parameters alone: it."""
+    size = jax.eval_shape(lambda p: flat(group(p["x"], p["i"])), jax.tree.map(lambda v: v[0], p))
+    found = fc.solve_dde(
+        lambda t, y, z, p: flat(group(p["x"], p["i"])), lambda t, p: jnp.zeros(size.shape),
+        0.0, 1.0, lags=(), params=p if batched else jax.tree.map(lambda v: v[0], p), ts=[1.0],
+        mesh=fc.Uniform(1.0, fused=True), batched=batched,
+    )  # fmt: skip
+    assert np.all(np.asarray(found.status) == fc.Status.ok)
+    return np.asarray(found.y)[..., 0, :]
+
+
 @pytest.mark.parametrize(
     ("group", "x", "i"),
     [
@@ -128,19 +140,13 @@ def flat(values):
     ],
 )
 def test_operations_are_those_of_jax(group, x, i):
-    """A slope that depends on parameters alone, over one step of length one, is the end state."""
-    p = {"x": jnp.asarray(x), "i": jnp.int32(i)}
-    expected = flat(group(p["x"], p["i"]))
-
-    def field(t, y, z, p):
-        return flat(group(p["x"], p["i"]))
-
-    found = fc.solve_dde(
-        field, lambda t, p: jnp.zeros(expected.shape), 0.0, 1.0, lags=(), params=p, ts=[1.0],
-        mesh=fc.Uniform(1.0, fused=True),
-    )  # fmt: skip
-    assert found.status == fc.Status.ok
-    np.testing.assert_allclose(found.y[0], expected, rtol=1e-14, atol=1e-300)
+    """One trajectory, and several abreast that branch and loop each in its own way."""
+    turned = np.array([np.roll(x, k) * (1.0 if k < 6 else 0.7) for k in range(11)])
+    p = {"x": jnp.asarray(turned), "i": jnp.asarray(np.arange(11) * (i > 0) % 3, jnp.int32)}
+    expected = jax.jit(jax.vmap(lambda p: flat(group(p["x"], p["i"]))))(p)
+    several = ends(group, p, True)
+    np.testing.assert_allclose(several, expected, rtol=1e-14, atol=1e-300)
+    np.testing.assert_allclose(ends(group, p, False), expected[0], rtol=1e-14, atol=1e-300)
 
 
 @pytest.mark.parametrize(

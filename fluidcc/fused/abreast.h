@@ -1,0 +1,59 @@
+// Several trajectories abreast in a thread: a number is a vector of them, a condition a mask.
+// What is marked APART is not written out at each use, which would take long to compile.
+#define APART __attribute__((noinline))
+#define EACH for (int k = 0; k < ABREAST; ++k)
+#define AS(value, type) __builtin_convertvector(value, type)
+typedef decltype(f64() < f64()) truth;
+const truth yes = (truth)-1, no = (truth)0;
+const auto truth_of = [](auto test) { return AS(test, truth); };
+const auto some = [](truth test) { return __builtin_reduce_or(test) != 0; };
+const auto first = [](auto x) { return x[0]; };
+const auto choose = [](auto test, auto a, auto b) { return AS(test, decltype(a == a)) ? a : b; };
+const auto from_list = [](const auto &list, i32 index) {
+    const int most = sizeof(list) / sizeof(list[0]) - 1;
+    auto x = list[0];
+    EACH x[k] = list[index[k] < 0 ? 0 : index[k] > most ? most : index[k]][k];
+    return x;
+};
+const auto from_own = [](const double *place) {
+    f64 x;
+    __builtin_memcpy(&x, place, sizeof x);
+    return x;
+};
+const auto to_each = [](auto *place, long long stride, auto value) APART {
+    EACH place[k * stride] = value[k];
+};
+
+// The history of each trajectory lies behind that of the one before.
+const auto from_ring = [](const number *ring, i32 index, int more, long long) APART {
+    state x;
+    EACH x[k] = ring[k * HISTORY + index[k] + more];
+    return x;
+};
+const auto to_ring = [](number *ring, int index, long long, state x, state y) APART {
+    EACH {
+        const number two[2] = {x[k], y[k]};
+        __builtin_memcpy(ring + k * HISTORY + index, two, sizeof two);
+    }
+};
+
+// Four numbers side by side in the row of each of eight trajectories: by turning what is loaded.
+typedef number part __attribute__((ext_vector_type(4)));
+struct Four { state of[4]; };
+const auto four_from_ring = [](const number *ring, i32 index, int more) {
+    part x[ABREAST];
+    EACH __builtin_memcpy(x + k, ring + k * HISTORY + index[k] + more, sizeof x[k]);
+    state y[4], z[4];
+    for (int k = 0; k < 4; ++k)
+        y[k] = __builtin_shufflevector(x[k], x[k + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+    for (int k = 0; k < 4; k += 2) {
+        z[k] = __builtin_shufflevector(y[k], y[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        z[k + 1] = __builtin_shufflevector(y[k], y[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    Four four;
+    for (int k = 0; k < 2; ++k) {
+        four.of[k] = __builtin_shufflevector(z[k], z[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        four.of[k + 2] = __builtin_shufflevector(z[k], z[k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    return four;
+};
