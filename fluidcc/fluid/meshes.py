@@ -43,9 +43,10 @@ class Uniform(eqx.Module):
         the memory. Steps are counted, so lags stay exact in long runs; the field is given t in
         single precision. Not for inputs, modes and networks.
     fused
-        Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``), in which
-        each trajectory is a thread: on the card where JAX computes on one, else on the processor,
-        where no compiler is needed. The same steps as without it, to rounding. Not in traced code.
+        Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``): on the
+        card where JAX computes on one, each trajectory a thread, else on the processor, where no
+        compiler is needed, those of a batch eight abreast. The same steps as without it, to
+        rounding. Not in traced code.
 
     Examples
     --------

@@ -187,7 +187,7 @@ def test_networks_abreast(name, clock):
     run = functools.partial(
         integrate, system, t0=0.0, t1=until, mesh=kernel, ts=np.linspace(0.0, until, 9)
     )
-    found = run(y0=np.tile(y0, (11, 1)), args=numbers._replace(net=nets), batched=True)
+    found = run(y0=jnp.tile(y0, (11, 1)), args=numbers._replace(net=nets), batched=True)
     for k in (0, 4, 10):
         args = numbers._replace(net=jax.tree.map(lambda v, k=k: v[k], nets))
         alone = run(y0=y0, args=args)
