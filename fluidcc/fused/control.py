@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.fused.many import joined
 from fluidcc.fused.numbers import Elements, known, text
 
 MOST_UNROLLED = 64
@@ -44,11 +45,26 @@ def while_loop(to: Any, operands: list[Any], equation: Any) -> list[Any]:
     writer.write(f"truth {on} = {writer.on};")
     with writer.block("for (;;)"), writer.only(on):
         (go,) = to.closed(params["cond_jaxpr"], [*tested, *carry])
-        writer.write(f"{on} = {on} & {text(go.item(), bool)};")
+        any_goes = joined(to, "reduce_or", go, bool, range(go.ndim)).item()
+        writer.write(f"{on} = {on} & {text(any_goes, bool)};")
         writer.write(f"if (!some({on})) break;")
         new = to.closed(params["body_jaxpr"], [*used, *carry])
+        if go.ndim:  # a loop under vmap, in which each goes on for as long as its own condition
+            new = [
+                _going(to, go, *values, dtype=aval.dtype)
+                for *values, aval in zip(carry, new, out, strict=True)
+            ]
         writer.assign(names, flat(new), types)
     return carry
+
+
+def _going(to: Any, go: Elements, old: Elements, new: Elements, dtype: Any) -> Elements:
+    """New values where a loop goes on, by its leading axes."""
+    which = np.broadcast_to(go.reshape(*go.shape, *(1,) * (new.ndim - go.ndim)), new.shape)
+    found = np.empty(new.shape, object)
+    for at in np.ndindex(new.shape):
+        found[at] = to.choice(which[at], (old[at], new[at]), dtype)
+    return found
 
 
 def cond(to: Any, operands: list[Any], equation: Any) -> list[Any]:

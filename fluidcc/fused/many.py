@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.fused.elementwise import Rule
+from fluidcc.fused.elementwise import Rule, rule
 from fluidcc.fused.numbers import Elements, Numbers
 from fluidcc.fused.writer import Element
 
@@ -58,8 +58,11 @@ def running(
 def largest(to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str) -> Elements:
     """Place of the first largest number along an axis; of the first smallest if `sign` is <."""
     lines = np.moveaxis(operand, axis, -1)
-    none = "({0} != {0}) & ({1} == {1})"  # the first NaN
-    better = Rule(f"truth_of(({{0}} {sign} {{1}}) | ({none}))")
+    better = rule("gt" if sign == ">" else "lt", dtype)
+    if np.dtype(dtype).kind == "f":  # the first that is no number is before all others
+        none = "({0} != {0}) & ({1} == {1})"
+        better = Rule(f"truth_of(({{0}} {sign} {{1}}) | ({none}))")
+    assert better is not None
     out = np.empty(lines.shape[:-1], object)
     for at in np.ndindex(out.shape):
         best, place = lines[at][0], 0

@@ -80,7 +80,7 @@ def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
     options = {
         "fast_math": False,
         "fuse_fp": contracted,
-        "cpu_compiler_flags": "-march=native -fwrapv -fno-slp-vectorize",
+        "cpu_compiler_flags": "-march=native -fwrapv -fno-slp-vectorize -w",
     }
     return wp.kernel(uniform, module="unique", enable_backward=False, module_options=options)
 
