@@ -153,8 +153,8 @@ def network() -> None:
             mesh = fc.Uniform(STEP, slots=case.slots, fused=fused)
             if lanes > 1:
                 y0 = np.tile(y0, (lanes, 1))
-                own = jax.tree.map(lambda v: np.broadcast_to(v, (lanes, *np.shape(v))), numbers[0])
-                numbers = type(numbers)(own, *numbers[1:])
+                many = lambda v: np.broadcast_to(v, (lanes, *np.shape(v)))  # noqa: E731
+                numbers = jax.tree.map(many, numbers)
             found = integrate(system, y0, 0.0, end, numbers, mesh=mesh, ts=times, batched=lanes > 1)
             return found.y.block_until_ready()
 

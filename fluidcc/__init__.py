@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from fluidcc.fluid.meshes import Modes as Modes
     from fluidcc.fluid.meshes import Sampled as Sampled
     from fluidcc.fluid.meshes import Uniform as Uniform
-    from fluidcc.fluid.simulate import Trajectory as Trajectory
+    from fluidcc.fluid.runs import Trajectory as Trajectory
     from fluidcc.fluid.simulate import simulate as simulate
     from fluidcc.fluid.solution import Solution as Solution
     from fluidcc.fluid.solve import solve_dde as solve_dde
@@ -81,9 +81,10 @@ if TYPE_CHECKING:
     from fluidcc.scenario.paths import number_at as number_at
     from fluidcc.scenario.paths import paths as paths
     from fluidcc.scenario.paths import replace as replace
-    from fluidcc.sweep import Sweep as Sweep
+    from fluidcc.simulate_map import simulate_map as simulate_map
     from fluidcc.sweep import sweep as sweep
     from fluidcc.sweeps.plan import Progress as Progress
+    from fluidcc.sweeps.result import Sweep as Sweep
     from fluidcc.sweeps.run import SweepData as SweepData
     from fluidcc.sweeps.run import SweepStatus as SweepStatus
     from fluidcc.sweeps.run import sweep_status as sweep_status
@@ -118,7 +119,8 @@ _MODULES = {
     "errors": ("Fault", "ScenarioError", "SweepStopped"),
     "fluid.cpu": ("fast_cpu",),
     "fluid.meshes": ("Located", "MethodOfSteps", "Modes", "Sampled", "Uniform"),
-    "fluid.simulate": ("Trajectory", "simulate"),
+    "fluid.runs": ("Trajectory",),
+    "fluid.simulate": ("simulate",),
     "fluid.solution": ("Solution",),
     "fluid.solve": ("solve_dde",),
     "fluid.status": ("Status",),
@@ -131,8 +133,10 @@ _MODULES = {
     "plot": ("plot", "style"),
     "scenario.files": ("dumps", "load", "loads"),
     "scenario.paths": ("number_at", "paths", "replace"),
-    "sweep": ("Sweep", "sweep"),
+    "simulate_map": ("simulate_map",),
+    "sweep": ("sweep",),
     "sweeps.plan": ("Progress",),
+    "sweeps.result": ("Sweep",),
     "sweeps.run": ("SweepData", "SweepStatus", "sweep_status"),
     "voice": ("Voice",),
 }

@@ -17,8 +17,10 @@ from fluidcc.analysis.validity import outside
 from fluidcc.analysis.windows import windows_at
 from fluidcc.counterparts import in_packets
 from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.meshes import Uniform
 from fluidcc.fluid.rates import link_signal
-from fluidcc.fluid.simulate import FlowsRun, LinkRun, Trajectory, simulate, uniform_mesh
+from fluidcc.fluid.runs import FlowsRun, LinkRun, Trajectory
+from fluidcc.fluid.simulate import simulate
 from fluidcc.network import Network
 from fluidcc.packets.accounts.results import half_width
 from fluidcc.packets.accounts.series import shortest
@@ -203,7 +205,7 @@ def compare(
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
     if trajectory:
-        fluid = simulate(net, until=until, points=points, mesh=uniform_mesh(net))
+        fluid = simulate(net, until=until, points=points, mesh=Uniform())
     sample, seen = _sample(wanted, until, shortest(plan(net), until, len(seeds)))
     packets = simulate_packets(
         net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress

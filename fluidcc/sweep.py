@@ -1,63 +1,18 @@
 """One verb over a grid of parameters; a point that fails is labelled and the rest goes on."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, overload
 
-import xarray as xr
-
 from fluidcc.network import Network
-from fluidcc.shown import Shown
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.identity import name_of
-from fluidcc.sweeps.job import GRID_VERBS, of_point
+from fluidcc.sweeps.job import GRID_VERBS
 from fluidcc.sweeps.plan import Clock, Progress
-from fluidcc.sweeps.point import Point as Point
 from fluidcc.sweeps.point import evaluated
-from fluidcc.sweeps.point import failure as failure
+from fluidcc.sweeps.result import Sweep
 from fluidcc.sweeps.run import SweepData, sweep_in_chunks
-from fluidcc.sweeps.table import dataset, join
-
-
-@dataclasses.dataclass(frozen=True)
-class Sweep(Shown):
-    """Results over a grid; `points` in the order of the grid, the last axis fastest.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> curve = fc.sweep(fc.load("hollot2001/slow"), {"flow.n": [40, 60]}, fc.equilibrium)
-    >>> [point.status for point in curve.points], curve.failed
-    (['interior', 'interior'], ())
-    """
-
-    axes: Mapping[str, tuple]
-    units: Mapping[str, str]
-    points: tuple[Point, ...]
-
-    @property
-    def failed(self) -> tuple[Point, ...]:
-        """The points without a sound result."""
-        return tuple(p for p in self.points if p.message)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All points as plain values."""
-        return {"points": [p.to_dict() for p in self.points]}
-
-    def to_dataset(self) -> xr.Dataset:
-        """All points in one dataset with the axes as dimensions, NaN where a point failed.
-
-        Raises ValueError if every point failed.
-        """
-        table = join([of_point(point, number) for number, point in enumerate(self.points)])
-        return dataset(Grid(self.axes, self.units), table)
-
-    def __repr__(self) -> str:
-        lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]
-        lines += [f"  {p.told()}" for p in self.failed]
-        return "\n".join(lines)
 
 
 @overload
@@ -113,9 +68,9 @@ def sweep(
         Values by path; the grid is their product. Text stands for quantities with units.
     verb
         Function of a network that returns a result, such as `equilibrium` or
-        ``functools.partial(simulate_packets, until=60, seeds=range(5))``; or `stability_map`,
-        which does many points at once. In chunks it is a function that a new process can import,
-        and its options are plain values.
+        ``functools.partial(simulate_packets, until=60, seeds=range(5))``; or `stability_map` or
+        ``functools.partial(simulate_map, until=60)``, which do many points at once. In chunks it
+        is a function that a new process can import, and its options are plain values.
     folder
         Where finished chunks are kept.
     workers

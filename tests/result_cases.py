@@ -15,10 +15,10 @@ from fluidcc.analysis.fairness import GainAndLoss
 from fluidcc.battery.report import Finding
 from fluidcc.bounds.reports import Example, Reading
 from fluidcc.compare import Row
-from fluidcc.fluid.simulate import FlowsRun, LinkRun
+from fluidcc.fluid.runs import FlowsRun, LinkRun
 from fluidcc.optimize.result import Kept, Start
 from fluidcc.optimize.tradeoff import Level, Tradeoff
-from fluidcc.sweep import Point
+from fluidcc.sweeps.point import Point
 
 NET = fc.load("hollot2001/slow")
 PATH, NUMBER = "link.queue.w_q", "flow.n"

@@ -51,7 +51,7 @@ GROUPS = (
     Group(
         "simulate", "Simulate the fluid model",
         "Trajectories of the delay equations, from the initial history of a scenario.",
-        ("simulate", "Trajectory", "fast_cpu"),
+        ("simulate", "simulate_map", "Trajectory", "fast_cpu"),
     ),
     Group(
         "packets", "Packets, and both side by side",

@@ -29,7 +29,7 @@ from fluidcc.laws.law import Signal, Since
 from fluidcc.network import Flows, Link, Network, numeric
 
 if TYPE_CHECKING:
-    from fluidcc.fluid.simulate import Trajectory
+    from fluidcc.fluid.runs import Trajectory
 
 _QUEUE = 0.10  # error of a mean queue that is told
 _SHARE = 0.05  # the same of a share of a link

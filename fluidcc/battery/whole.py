@@ -17,8 +17,8 @@ from fluidcc.battery.checks import Answer
 from fluidcc.compare import Comparison, compare
 from fluidcc.fluid.integrate import integrate
 from fluidcc.fluid.layout import initial_wire
-from fluidcc.fluid.network_system import network_system
-from fluidcc.fluid.simulate import uniform_mesh
+from fluidcc.fluid.network_mesh import uniform_mesh
+from fluidcc.fluid.network_system import Numbers, network_system
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
@@ -193,7 +193,8 @@ def _rate(net: Network, eq: Equilibrium, end: float) -> tuple[float, Status]:
     system, start, numbers = network_system(net, until=end)
     rest = state_at_rest(numbers.net, eq.rest)
     flat = ravel_pytree(rest)[0]
-    numbers = numbers._replace(before=ravel_pytree(initial_wire(numbers.net, rest))[0])
+    before = ravel_pytree(initial_wire(numbers.net, rest))[0]
+    numbers = Numbers(numbers.own._replace(before=before))
     beside = jnp.concatenate([flat * (1 + _AWAY), start[flat.size :]])  # and clocks
     times = np.linspace(0.0, end, 401)
     run = integrate(system, beside, 0.0, end, numbers, mesh=uniform_mesh(net), ts=times)

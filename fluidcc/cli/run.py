@@ -13,7 +13,7 @@ from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
-    from fluidcc.sweep import Sweep
+    from fluidcc.sweeps.result import Sweep
 
 WRONG_USE = 2
 SOME_FAILED = 3

@@ -60,12 +60,15 @@ def sweep(
         bool,
         typer.Option("--trajectory/--no-trajectory", help="Integrate the fluid model."),
     ] = True,
+    fused: Annotated[
+        bool, typer.Option("--fused", help="Integrate trajectories by one kernel.")
+    ] = False,
     json: Json = False, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """A verb over a grid in chunks, by all cores; what is finished is kept in FILE.sweep."""
     given = {
         "until": until, "warmup": warmup, "seeds": seeds, "sample": sample, "certify": certify,
-        "probability": probability, "trajectory": not trajectory,
+        "probability": probability, "trajectory": not trajectory, "fused": fused,
     }  # fmt: skip
     with told():
         faults = Faults()

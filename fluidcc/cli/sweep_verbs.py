@@ -29,6 +29,7 @@ VERBS: Mapping[str, Verb] = {
     "sensitivity": Verb("sensitivity", ("until",), "PATH..."),
     "windows": Verb("stationary_windows", ("probability",)),
     "simulate": Verb("simulate", ("until",)),
+    "trajectories": Verb("simulate_map", ("until", "fused")),
     "packets": Verb("simulate_packets", (*_RUN, "sample")),
     "compare": Verb("compare", (*_RUN, "trajectory")),
 }
@@ -77,6 +78,8 @@ def options_of(verb: str, given: Mapping[str, Any], faults: Faults) -> dict[str,
         out["until"] = seconds("--until", asked["until"], faults)
     if "sample" in taken and given["sample"]:
         out["sample"] = seconds("--sample", given["sample"], faults)
+    if "fused" in taken and given["fused"]:
+        out["mesh"] = fluidcc.Uniform(fused=True)
     if "certify" in taken and given["certify"]:
         out["certify"] = True
     if "probability" in taken and given["probability"]:

@@ -11,7 +11,8 @@ from fluidcc.analysis.stability import stability
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.explore.controls import Control, numbers
 from fluidcc.network import Network
-from fluidcc.sweep import Sweep, sweep
+from fluidcc.sweep import sweep
+from fluidcc.sweeps.result import Sweep
 
 _GRID, _COARSE = 32, 16
 _FEW_CLASSES = 4

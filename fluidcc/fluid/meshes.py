@@ -32,7 +32,8 @@ class Uniform(eqx.Module):
     Parameters
     ----------
     step
-        Length of a step, in the unit of t.
+        Length of a step, in the unit of t. Networks have one of their own where it is left out: a
+        32nd of the least round trip, or the least that divides the times between ticks.
     slots
         Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3.
         By default twice what the lags at t0 need, and four times as many until it suffices where
@@ -59,14 +60,14 @@ class Uniform(eqx.Module):
     [-0.5]
     """
 
-    step: Any
+    step: Any = None
     slots: int | None = eqx.field(default=None, static=True)
     single: bool = eqx.field(default=False, static=True, kw_only=True)
     fused: bool = eqx.field(default=False, static=True, kw_only=True)
 
     def __check_init__(self) -> None:
         """Raise ValueError for a step or a number of slots that is not positive."""
-        _positive("Uniform(step)", self.step)
+        _positive("Uniform(step)", 1 if self.step is None else self.step)
         _positive("Uniform(slots)", 1 if self.slots is None else self.slots)
 
 

@@ -26,18 +26,45 @@ from fluidcc.fluid.ticks import distances, tick
 from fluidcc.network import Network, numeric
 
 
-class Numbers(NamedTuple):
-    """What the functions of a network's system are given: its numbers, the record (U,) of its
-    constant history, per link the course of its calls (`()` where they do not vary), and the
-    network with its calls at their mean.
-
-    Delays by present queues take the mean: a delay that jumps with the rate would turn time back.
+class Own(NamedTuple):
+    """A network's numbers, the record (U,) of its constant history, per link the course of its
+    calls (`()` where they do not vary), and the network with calls at their mean if it has any.
     """
 
     net: Network
     before: Array
     courses: tuple
-    mean: Network
+    mean: Network | None
+
+
+class Numbers(NamedTuple):
+    """What the functions of a network's system are given; of many networks in a batch, stacked."""
+
+    own: Own
+
+    @classmethod
+    def of(cls, net: Network, before: Array, courses: tuple) -> "Numbers":
+        """Those of a network with calls at their mean where they do not vary."""
+        varied = any(link.voice is not None for link in net.links)
+        return cls(Own(net, before, courses, with_mean_calls(net) if varied else None))
+
+    @property
+    def net(self) -> Network:
+        """The network."""
+        return self.own.net
+
+    @property
+    def mean(self) -> Network:
+        """The network of delays by present queues, with calls at their mean: a delay that jumps
+        with their rate would turn time back.
+        """
+        return self.own.net if self.own.mean is None else self.own.mean
+
+    def along(self, direction: Network) -> "Numbers":
+        """A tangent: that of the network, zero for all else."""
+        zero = jax.tree.map(jnp.zeros_like, self.own)
+        mean = None if self.own.mean is None else direction
+        return Numbers(zero._replace(net=direction, mean=mean))
 
 
 def _record(net: Network, y: State, wire: Wire) -> Array:
@@ -133,7 +160,7 @@ class NetworkEquation:
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
         """The record before the start, which is constant."""
-        return args.before[columns] + 0.0 * times
+        return args.own.before[columns] + 0.0 * times
 
     def limit(self, y: Array, mode: Array, args: Numbers) -> Array:
         """The state with queues and windows inside their bounds."""
@@ -184,7 +211,7 @@ class NetworkEquation:
         moved = _with_bounded(net, state, values)
         if at < hit.size:
             held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(net, z)
-            moved, held = tick(net, t, moved, past, held, args.courses, hit[at:])
+            moved, held = tick(net, t, moved, past, held, args.own.courses, hit[at:])
             new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
         flat = self.limit(ravel_pytree(moved)[0], mode, args)
         return jnp.concatenate(new).astype(mode.dtype), flat
@@ -237,15 +264,34 @@ def start(net: Network, courses: tuple) -> tuple[Array, Array]:
     return ravel_pytree(state)[0], _record(net, state, initial_wire(net, state))
 
 
+@jax.jit
+@jax.vmap
+def starts(net: Network, courses: tuple) -> tuple[Array, Numbers]:
+    """States before the start and numbers of many networks of one structure, stacked."""
+    y0, before = start(net, courses)
+    return y0, Numbers.of(net, before, courses)
+
+
+def system_of(net: Network) -> System:
+    """The delay equation of a `prepared` network."""
+    leaves, treedef = jax.tree.flatten(net)
+    return _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
+
+
+def prepared(net: Network, until: float) -> tuple[Network, tuple]:
+    """A network of arrays as its equation has it, and per link the course of its calls to `until`
+    [s].
+    """
+    courses = tuple(course(link, until) for link in net.links)
+    return with_mean_calls(net, varying=False), courses
+
+
 def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, Numbers]:
     """The delay equation of a network, its state at the start and its numbers.
 
     Networks of one structure share one System, so a change of numbers compiles nothing. Calls that
     vary at random do so up to `until` [s].
     """
-    courses = tuple(course(link, until) for link in net.links)
-    net = with_mean_calls(numeric(net), varying=False)
-    leaves, treedef = jax.tree.flatten(net)
+    net, courses = prepared(numeric(net), until)
     y0, before = start(net, courses)
-    system = _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
-    return system, y0, Numbers(net, before, courses, with_mean_calls(net))
+    return system_of(net), y0, Numbers.of(net, before, courses)

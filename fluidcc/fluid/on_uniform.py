@@ -157,6 +157,8 @@ def on_uniform(
     devices: shards.Devices,
 ) -> Trajectory:
     """On a uniform mesh; the ring grows until it suffices, where that can be seen."""
+    if mesh.step is None:
+        raise ValueError("Uniform(step): expected the length of a step, which networks alone have")
     step, every = number(mesh.step), ts is None
     if mesh.single and (system.events is not None or system.record is not None):
         raise ValueError(

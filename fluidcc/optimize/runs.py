@@ -11,7 +11,9 @@ import numpy as np
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.compare import POINTS
-from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
+from fluidcc.fluid.meshes import Uniform
+from fluidcc.fluid.runs import Trajectory
+from fluidcc.fluid.simulate import simulate
 from fluidcc.fluid.status import Status
 from fluidcc.network import Network
 from fluidcc.optimize.measures import PACKETS, Measure
@@ -55,7 +57,7 @@ def variation(time: Array, queue: Array, warmup: float) -> float:
 def trajectory(net: Network, until: float) -> Trajectory:
     """The trajectory from the scenario's own start, on steps that suit its round trips."""
     points = np.linspace(0.0, until, POINTS)
-    return simulate(net, until=until, points=points, mesh=uniform_mesh(net))
+    return simulate(net, until=until, points=points, mesh=Uniform())
 
 
 def of_trajectory(

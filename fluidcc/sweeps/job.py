@@ -6,20 +6,23 @@ from collections.abc import Callable
 from platform import python_version_tuple
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from fluidcc.folders import SHOWING, fingerprint
 from fluidcc.laws.own import Carried, files
 from fluidcc.network import Network
 from fluidcc.sweeps.grid import Blocks, Grid
 from fluidcc.sweeps.identity import name_of
-from fluidcc.sweeps.point import Point, evaluated, interrupted
+from fluidcc.sweeps.point import evaluated, interrupted
+from fluidcc.sweeps.result import Sweep, of_point
 from fluidcc.sweeps.table import Table, join, table_of, to_bytes, told
 
-GRID_VERBS = {"fluidcc.analysis.batch.stability_map.stability_map": 16384}
+GRID_VERBS = {
+    "fluidcc.analysis.batch.stability_map.stability_map": 16384,
+    "fluidcc.simulate_map.simulate_map": 1024,
+}
 """Verbs of a network and a grid, and how many points are given to each at once.
 
-Neighbours start from each other's results there, so that this number is part of the result.
+Points are computed together there, and some start from their neighbours' results, so that this
+number is part of the result.
 """
 
 
@@ -87,8 +90,10 @@ class Job:
         return of_point(point, number)
 
     def _block(self, block: int) -> Table:
-        data = self.verb(self.net, self.blocks.axes(block)).to_dataset()
-        table = table_of(data, self.blocks.numbers(block), tuple(self.grid.axes))
+        found, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
+        if isinstance(found, Sweep):
+            return found.table(numbers)
+        table = table_of(found.to_dataset(), numbers, tuple(self.grid.axes))
         columns = table.columns
         failed = columns["status"].values == "failed"
         columns |= told(columns["status"].values, columns["message"].values, failed)
@@ -103,12 +108,3 @@ def code() -> str:
     """
     major, minor, _ = python_version_tuple()
     return f"{fingerprint(*SHOWING)} {major}.{minor}"
-
-
-def of_point(point: Point, number: int) -> Table:
-    """A point of a sweep as a table."""
-    columns = told([point.status], [point.why], [bool(point.message)])
-    if point.result is None:
-        return Table(np.array([number]), {}, columns)
-    table = table_of(point.result.to_dataset(), np.array([number]))
-    return dataclasses.replace(table, columns=table.columns | columns)

@@ -12,7 +12,7 @@ import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
 from fluidcc.analysis.cycles.perturbed import NoMultipliersError
 from fluidcc.analysis.cycles.subjects import alike_joined, steady
-from fluidcc.fluid.simulate import uniform_mesh
+from fluidcc.fluid.network_mesh import uniform_mesh
 from fluidcc.network import Start
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from fluidcc.analysis.boundary.result import Boundary
 from fluidcc.analysis.cycles.result import none_found, not_known
 from fluidcc.analysis.gradients.result import Gradient
-from fluidcc.sweep import failure
+from fluidcc.sweeps.point import failure
 
 SLOW = "hollot2001/slow"
 

@@ -11,7 +11,7 @@ from fluidcc.analysis.stability import stability
 from fluidcc.fluid.integrate import integrate
 from fluidcc.fluid.layout import initial_wire
 from fluidcc.fluid.meshes import Uniform
-from fluidcc.fluid.network_system import network_system
+from fluidcc.fluid.network_system import Numbers, network_system
 from fluidcc.fluid.status import Status
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.reaction import OncePerRTT
@@ -30,7 +30,8 @@ def test_avq_comes_back_to_its_rest_at_the_rate_of_its_rightmost_root():
     system, _, numbers = network_system(net)
     rest = state_at_rest(numbers.net, eq.rest)
     flat = ravel_pytree(rest)[0]
-    numbers = numbers._replace(before=ravel_pytree(initial_wire(numbers.net, rest))[0])
+    before = ravel_pytree(initial_wire(numbers.net, rest))[0]
+    numbers = Numbers(numbers.own._replace(before=before))
     times = jnp.linspace(0.0, 16.0, 65)
     beside = flat.at[-1].multiply(1 - 1e-4)  # a slower virtual link
     run = integrate(system, beside, 0.0, 16.0, numbers, mesh=Uniform(0.0009), ts=times)

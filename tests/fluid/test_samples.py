@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fluidcc.fluid.meshes import Located, Uniform
-from fluidcc.fluid.simulate import periods, simulate, uniform_mesh
+from fluidcc.fluid.network_mesh import periods, uniform_mesh
+from fluidcc.fluid.simulate import simulate
 from fluidcc.fluid.status import Status
 from fluidcc.laws.feedback.load_factor import LoadFactor as Coded
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED

@@ -12,9 +12,9 @@ import pytest
 import fluidcc as fc
 from fluidcc.fluid import equation
 from fluidcc.fluid.integrate import integrate
+from fluidcc.fluid.network_mesh import uniform_mesh
 from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.shapes import shapes_of
-from fluidcc.fluid.simulate import uniform_mesh
 from fluidcc.fused import launch
 from fluidcc.fused.source import Plan
 
@@ -183,13 +183,13 @@ def test_networks_abreast(name, clock):
     until = 600 * float(mesh.step)
     system, y0, numbers = network_system(net, until=until)
     shares = np.linspace(0.9, 1.1, 11)
-    nets = jax.tree.map(lambda v: np.multiply.outer(shares, v), numbers[0])
+    many = jax.tree.map(lambda v: np.multiply.outer(shares, v), numbers)
     run = functools.partial(
         integrate, system, t0=0.0, t1=until, mesh=kernel, ts=np.linspace(0.0, until, 9)
     )
-    found = run(y0=jnp.tile(y0, (11, 1)), args=numbers._replace(net=nets), batched=True)
+    found = run(y0=jnp.tile(y0, (11, 1)), args=many, batched=True)
     for k in (0, 4, 10):
-        args = numbers._replace(net=jax.tree.map(lambda v, k=k: v[k], nets))
+        args = jax.tree.map(lambda v, k=k: v[k], many)
         alone = run(y0=y0, args=args)
         assert alone.status == found.status[k] == fc.Status.ok
         close(found.y[k], alone.y, 1e-12)

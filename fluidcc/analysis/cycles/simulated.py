@@ -25,8 +25,10 @@ from fluidcc.analysis.oscillation import (
 )
 from fluidcc.analysis.relay import relay_cycle
 from fluidcc.fluid.mean_traffic import as_fluid
+from fluidcc.fluid.network_mesh import uniform_mesh
 from fluidcc.fluid.network_system import network_system
-from fluidcc.fluid.simulate import Trajectory, simulate, uniform_mesh
+from fluidcc.fluid.runs import Trajectory
+from fluidcc.fluid.simulate import simulate
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import Args, System
 from fluidcc.network import Network

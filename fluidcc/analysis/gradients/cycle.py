@@ -192,15 +192,15 @@ def _directions(net: Network | DelayEquation, model: Model, paths: Sequence[str]
     """Derivatives of the model's numbers by each parameter."""
 
     def moved_by(path: str) -> Any:
-        zero = jax.tree.map(jnp.zeros_like, model.args)
         if isinstance(net, DelayEquation):
+            zero = jax.tree.map(jnp.zeros_like, model.args)
             net.number_at(path)  # raises where there is none
             own = jax.tree_util.tree_map_with_path(
                 lambda keys, leaf: leaf + float(_key(keys) == path), zero.params["own"]
             )
             return zero._replace(params={**zero.params, "own": own})
         (direction,) = directions(net, [path])
-        return zero._replace(net=direction, mean=direction)
+        return model.args.along(direction)
 
     return [moved_by(path) for path in paths]
 

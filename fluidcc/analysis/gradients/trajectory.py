@@ -30,20 +30,19 @@ from fluidcc.fluid.integrate import MOST_STEPS
 from fluidcc.fluid.layout import initial_state
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Located
+from fluidcc.fluid.network_mesh import periods, uniform_mesh
 from fluidcc.fluid.network_system import Numbers, network_system, start
 from fluidcc.fluid.rates import Modes
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.fluid.simulate import (
+from fluidcc.fluid.runs import (
     FLOW_UNITS,
     LINK_UNITS,
     FlowsRun,
     LinkRun,
     Trajectory,
-    checked_times,
-    periods,
+    named,
     report,
-    uniform_mesh,
 )  # fmt: skip
+from fluidcc.fluid.simulate import check_network, checked_times
 from fluidcc.fluid.status import Status
 from fluidcc.fluid.system import System
 from fluidcc.fluid.trajectory import power_of_two
@@ -200,14 +199,15 @@ def sensitivity(
         mesh = Located(float(uniform_mesh(net).step))
     if not isinstance(mesh, Located) or mesh.step is None:
         raise ValueError(f"mesh: derivatives need Located with a step, got {mesh!r}")
-    times = checked_times(fluid, until, points, mesh)
+    times = checked_times(until, points)
+    check_network(fluid)
     if not 0 <= after < until:
         raise ValueError(f"after: expected a time within 0 and {until!r} s, got {after!r}")
     system, _, numbers = network_system(fluid, until=until)
     ticks = sum(until / between for between in periods(fluid))
     steps = mesh.max_steps or 1.3 * until / float(mesh.step) + _BREAKS_OF_TICK * ticks + 1000.0
     arguments = (
-        numbers.net, numbers.courses, jnp.asarray(float(until)), jnp.asarray(float(mesh.step)),
+        numbers.net, numbers.own.courses, jnp.asarray(float(until)), jnp.asarray(float(mesh.step)),
         jnp.asarray(times), jnp.asarray(float(after)),
     )  # fmt: skip
     every, capacity = [], power_of_two(steps + 3)
@@ -218,15 +218,11 @@ def sensitivity(
         if int(status) != Status.ok:
             values, slopes = jax.tree.map(lambda v: np.full_like(v, np.nan), (values, slopes))
         every.append(slopes)
-    named = functools.partial(_named, fluid)
-    links, flows = named(values[0])
-    run = Trajectory(
-        time=times, links=links, flows=flows, status=Status(int(status)),
-        status_time=float(reached), breaking_points=breaks[np.isfinite(breaks)], net=given,
-    )  # fmt: skip
+    by_name = functools.partial(named, fluid)
+    run = Trajectory.of(given, fluid, times, (status, reached), values[0], breaks)
     return Sensitivity(
-        run, after, {p: named(s[0]) for p, s in zip(paths, every, strict=True)},
-        named(values[1]), {p: named(s[1]) for p, s in zip(paths, every, strict=True)},
+        run, after, {p: by_name(s[0]) for p, s in zip(paths, every, strict=True)},
+        by_name(values[1]), {p: by_name(s[1]) for p, s in zip(paths, every, strict=True)},
     )  # fmt: skip
 
 
@@ -251,7 +247,7 @@ def _run(
 
     def reports(net: Network) -> tuple[tuple, tuple]:
         y0, before = start(net, courses)
-        numbers = Numbers(net, before, courses, with_mean_calls(net))
+        numbers = Numbers.of(net, before, courses)
         zero = jnp.zeros(())
         mode = located.Machine(system, zero, until, step, numbers).start(y0, capacity, 1).mode
         y0 = _on_bounds(net, courses, mode)
@@ -277,18 +273,6 @@ def _on_bounds(net: Network, courses: tuple, mode: Num) -> Num:
     ends = np.cumsum([len(net.links), *(np.size(flows.rtt) for flows in net.flows)])
     queues, *windows = jnp.split(mode, ends[:-1])
     return pinned(net, initial_state(net, courses), Modes(tuple(queues), tuple(windows)))
-
-
-def _named(net: Network, found: Any) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:
-    """Reports by the names of links and groups."""
-    links, groups = found
-    return (
-        {name: LinkRun(*v) for name, v in zip(net.link_names, links, strict=True)},
-        {
-            name: FlowsRun(*v, n=np.asarray(flows.n, float))
-            for name, v, flows in zip(net.flow_names, groups, net.flows, strict=True)
-        },
-    )
 
 
 def _brief(found: Gradient) -> dict[str, Any]:

@@ -1,0 +1,156 @@
+"""Trajectories over grids: each is what it is alone, whatever it is stepped beside."""
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+import pytest
+from sweep_cases import same
+from typer.testing import CliRunner
+
+import fluidcc as fc
+from fluidcc.cli.app import app
+from fluidcc.fluid import room, together
+from fluidcc.fluid.network_mesh import uniform_mesh
+from fluidcc.sweeps import job
+
+SLOW = fc.load("hollot2001/slow")
+TIMES = np.linspace(0.0, 3.0, 7)
+PLANE = {"flow.n": (40.0, 90.0), "link.queue.w_q": (1e-6, 1e-4)}
+
+
+def agree(found, expected, tolerance):
+    """Runs tell the same to a share of the largest number of their kind."""
+    assert found.status is expected.status
+    assert found.status_time == pytest.approx(expected.status_time, rel=tolerance)
+    assert np.array_equal(found.time, expected.time)
+    for kind in ("links", "flows"):
+        for name, run in getattr(expected, kind).items():
+            for field in dataclasses.fields(run):
+                known = getattr(run, field.name)
+                size = np.max(np.abs(known), initial=1e-3)
+                other = getattr(getattr(found, kind)[name], field.name)
+                np.testing.assert_allclose(other, known, rtol=0, atol=tolerance * size)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "steps"),
+    [
+        ("hollot2001/pi", "link.queue.q_ref", 400),  # ticks
+        ("misra2003/persistent_mod", "links.bottleneck.capacity", 200),  # calls at random
+        # several round trips
+        ("durresi2001/two_different_front_259ms", "flows.reno.initial.window", 300),
+    ],
+)
+def test_each_is_as_it_is_alone(name, path, steps):
+    net = fc.load(name)
+    step = float(uniform_mesh(net).step)
+    mesh, value = fc.Uniform(step), fc.number_at(net, path)
+    run = {"until": steps * step, "points": np.linspace(0.0, steps * step, 9), "mesh": mesh}
+    values = [value, 1.25 * value, 1.5 * value]
+    found = fc.simulate_map(net, {path: values}, **run)
+    assert not found.failed and len(found.points) == 3
+    windows = []
+    for point, own in zip(found.points, values, strict=True):
+        alone = fc.simulate(fc.replace(net, {path: own}), **run)
+        agree(point.result, alone, 1e-9)
+        windows.append(alone.flows[net.flow_names[0]].window)
+    assert not np.array_equal(windows[0], windows[2])
+
+
+def test_structures_differ_and_single_points_fail():
+    over = {"model.rates": ["ack", "self_clocked"], "flow.n": (40, -1), "flow.start": (0.0, 0.7)}
+    steps = []
+    found = fc.simulate_map(SLOW, over, until=3.0, points=TIMES, progress=steps.append)
+    verb = functools.partial(fc.simulate, until=3.0, points=TIMES, mesh=fc.Uniform())
+    expected = fc.sweep(SLOW, over, verb)
+    assert [p.set for p in found.points] == [p.set for p in expected.points]
+    assert [p.message for p in found.points] == [p.message for p in expected.points]
+    assert len(found.failed) == 5
+    assert [(s.done, s.failed) for s in steps] == [(6, 5), (7, 5), (8, 5)]
+    for point, other in zip(found.points, expected.points, strict=True):
+        if other.result is not None:
+            agree(point.result, other.result, 2e-3)  # shorter steps
+
+
+def test_steps_follow_from_each_network_alone():
+    trips = (0.1, 0.11, 0.13, 0.2)
+    found = fc.simulate_map(SLOW, {"flow.rtt": trips}, until=3.0, points=TIMES)
+    for trip, point in zip(trips, found.points, strict=True):
+        here = fc.replace(SLOW, {"flow.rtt": trip})
+        own = float(uniform_mesh(here).step)
+        step = 2.0 ** (math.floor(4 * math.log2(own)) / 4)
+        assert own / 1.19 < step <= own
+        alone = fc.simulate(here, until=3.0, points=TIMES, mesh=fc.Uniform(step))
+        agree(point.result, alone, 1e-9)
+
+
+def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
+    monkeypatch.setattr(together, "MOST_LANES", 4)
+    values = np.linspace(40.0, 90.0, 6)
+    found, fused = (
+        fc.simulate_map(SLOW, {"flow.n": values}, until=3.0, points=TIMES, mesh=mesh)
+        for mesh in (None, fc.Uniform(fused=True))
+    )
+    run = {"until": 3.0, "points": TIMES, "mesh": fc.Uniform(2.0**-7.5)}
+    for k, (point, other) in enumerate(zip(found.points, fused.points, strict=True)):
+        assert point.set == {"flow.n": values[k]}
+        agree(point.result, fc.simulate(fc.replace(SLOW, point.set), **run), 1e-9)
+        agree(other.result, point.result, 1e-9)
+
+
+def test_a_run_that_fails_is_told():
+    near = fc.replace(SLOW, {"flow.rtt": 0.1})
+    run = {"until": 3.0, "points": TIMES, "mesh": fc.Uniform(0.125)}
+    found = fc.simulate_map(near, {"link.initial.queue": [0.0, 190.0]}, **run)
+    empty, filled = found.points
+    assert empty.result.status is fc.Status.lag_below_step and found.failed == (empty,)
+    assert "use a smaller step" in empty.message
+    assert filled.result.status is fc.Status.ok
+    assert np.isnan(empty.result.links["bottleneck"].queue[-1])
+
+
+def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
+    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.simulate_map.simulate_map", 2)
+    verb = functools.partial(fc.simulate_map, until=3.0, points=TIMES)
+    kept = fc.sweep(SLOW, PLANE, verb, folder=tmp_path / "a", workers=0).to_dataset()
+    again = fc.sweep(SLOW, PLANE, verb, folder=tmp_path / "a", workers=0).to_dataset()
+    same(again, kept)
+    whole = verb(SLOW, PLANE).to_dataset()
+    assert set(whole.variables) == set(kept.variables)
+    assert whole.sizes == kept.sizes
+    for name in ("bottleneck.queue", "tcp.window"):
+        assert kept[name].attrs == whole[name].attrs
+        np.testing.assert_allclose(kept[name].values, whole[name].values, rtol=1e-9)
+    assert set(kept["status"].values.ravel()) == {"ok"}
+
+
+def test_processes_tell_wrong_options_in_a_line():
+    verb = functools.partial(fc.simulate_map, until=-1.0)
+    with pytest.raises(ValueError, match="until: expected a time in"):
+        fc.sweep(SLOW, PLANE, verb, workers=1)
+
+
+def test_wrong_use_is_told(monkeypatch):
+    over = {"flow.n": [50.0]}
+    with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
+        fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Located())
+    with pytest.raises(ValueError, match="until: expected a time in"):
+        fc.simulate_map(SLOW, over, until=0.0)
+    with pytest.raises(fc.ScenarioError, match=r"flow\.number"):
+        fc.simulate_map(SLOW, {"flow.number": [50.0]}, until=3.0)
+    with pytest.raises(ValueError, match=r"Uniform\(step\): expected the length of a step"):
+        fc.solve_dde(lambda t, y, z, p: -y, lambda t, p: 1.0, 0.0, 1.0, lags=[], mesh=fc.Uniform())
+    monkeypatch.setattr(room, "host", lambda: 100.0)
+    with pytest.raises(ValueError, match="trajectories of 1 networks at 7 times would take"):
+        fc.simulate_map(SLOW, over, until=3.0, points=TIMES)
+
+
+def test_the_command(tmp_path):
+    file = tmp_path / "runs.csv"
+    args = ["sweep", "trajectories", "hollot2001/slow", "--over", "flow.n=40:60:20"]
+    done = CliRunner().invoke(app, [*args, "--until", "3", "--out", str(file), "--workers", "0"])
+    assert done.exit_code == 0, done.output
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert lines[0].startswith("flow.n") and len(lines) > 2
