@@ -1,6 +1,8 @@
 """Fluid runs of many networks: those of one structure are stepped side by side."""
 
-from collections.abc import Hashable, Iterator, Sequence
+import concurrent.futures
+import functools
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,9 +15,10 @@ from fluidcc.fluid.meshes import Uniform
 from fluidcc.fluid.network_mesh import shared_meshes
 from fluidcc.fluid.network_system import prepared, starts, system_of
 from fluidcc.fluid.on_uniform import MOST_LANES
-from fluidcc.fluid.runs import FLOW_UNITS, LINK_UNITS, Floats, Trajectory, report
+from fluidcc.fluid.runs import FLOW_UNITS, LINK_UNITS, Floats, Reports, Trajectory, report
 from fluidcc.fluid.simulate import check_network
 from fluidcc.fluid.trajectory import power_of_two
+from fluidcc.machine import threads
 from fluidcc.network import Network
 
 _AT_ONCE = 1 << 16
@@ -78,12 +81,13 @@ def together(
         meshes = shared_meshes([member.net for member in own], stacked[0], mesh)
         for some in _alike(meshes):
             size = _at_once(len(some), own[0].columns * times.size)
-            for first in range(0, len(some), size):
-                part = some[first : first + size]
-                filled = np.resize(part, size)  # by members of it, so that few shapes are compiled
-                launch = jax.tree.map(lambda leaf, chosen=filled: leaf[chosen], stacked)
-                runs = _launched([own[k] for k in part], launch, until, times, meshes[part[0]])
-                yield from zip((kind[k] for k in part), runs, strict=True)
+            parts = [some[first : first + size] for first in range(0, len(some), size)]
+            launch = functools.partial(_launched, stacked, size, until, times, meshes[some[0]])
+            for part, found in zip(parts, _side_by_side(launch, parts), strict=True):
+                for k, (reports, status, end) in zip(part, found, strict=True):
+                    ended = (status, end)
+                    run = Trajectory.of(own[k].given, own[k].net, times, ended, reports)
+                    yield kind[k], run
 
 
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
@@ -110,16 +114,32 @@ def _at_once(count: int, numbers: int) -> int:
     return min(power_of_two(count), most)
 
 
+def _side_by_side(launch: Callable[[list[int]], Any], parts: Sequence[list[int]]) -> Iterator[Any]:
+    """What a launch leaves of each part, in their order; processors take them in turns."""
+    yield launch(parts[0])  # alone, as it compiles what the others share
+    with concurrent.futures.ThreadPoolExecutor(_threads()) as pool:
+        try:
+            yield from pool.map(launch, parts[1:])
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _threads() -> int:
+    """How many launches go on at a time."""
+    devices = jax.local_devices()
+    return threads() if len(devices) == 1 and devices[0].platform == "cpu" else 1
+
+
 def _launched(
-    members: Sequence[Member], launch: tuple[Network, tuple], until: float, times: Floats,
-    mesh: Uniform,
-) -> Iterator[Trajectory]:  # fmt: skip
-    """Runs of the first networks of a launch."""
-    system = system_of(jax.tree.map(lambda leaf: leaf[0], launch[0]))
-    y0, numbers = starts(*launch)
+    stacked: tuple[Network, tuple], size: int, until: float, times: Floats, mesh: Uniform,
+    part: list[int],
+) -> list[tuple[Reports, Any, Any]]:  # fmt: skip
+    """Reports of some of the stacked networks, their statuses and the times of these [s]."""
+    filled = np.resize(part, size)  # by members of it, so that few shapes are compiled
+    nets, courses = jax.tree.map(lambda leaf: leaf[filled], stacked)
+    system = system_of(jax.tree.map(lambda leaf: leaf[0], nets))
+    y0, numbers = starts(nets, courses)
     run = integrate(system, y0, 0.0, until, numbers, mesh=mesh, ts=times, batched=True)
-    reports = jax.tree.map(np.asarray, _reports(numbers.net, run.y, run.record))
-    status, end = np.asarray(run.status), np.asarray(run.status_time)
-    for k, member in enumerate(members):
-        mine = jax.tree.map(lambda v, k=k: v[k], reports)
-        yield Trajectory.of(member.given, member.net, times, (status[k], end[k]), mine)
+    found = (_reports(numbers.net, run.y, run.record), run.status, run.status_time)
+    found = jax.tree.map(np.asarray, found)
+    return [jax.tree.map(lambda v, k=k: v[k], found) for k in range(len(part))]

@@ -46,15 +46,18 @@ def while_loop(to: Any, operands: list[Any], equation: Any) -> list[Any]:
     with writer.block("for (;;)"), writer.only(on):
         (go,) = to.closed(params["cond_jaxpr"], [*tested, *carry])
         any_goes = joined(to, "reduce_or", go, bool, range(go.ndim)).item()
-        writer.write(f"{on} = {on} & {text(any_goes, bool)};")
-        writer.write(f"if (!some({on})) break;")
-        new = to.closed(params["body_jaxpr"], [*used, *carry])
-        if go.ndim:  # a loop under vmap, in which each goes on for as long as its own condition
-            new = [
-                _going(to, go, *values, dtype=aval.dtype)
-                for *values, aval in zip(carry, new, out, strict=True)
-            ]
-        writer.assign(names, flat(new), types)
+        left = writer.name("on")  # a name of its own: what the condition said of others was before
+        writer.write(f"const truth {left} = {on} & {text(any_goes, bool)};")
+        writer.write(f"{on} = {left};")
+        writer.write(f"if (!some({left})) break;")
+        with writer.only(left):
+            new = to.closed(params["body_jaxpr"], [*used, *carry])
+            if go.ndim:  # a loop under vmap, in which each goes on for as long as its own condition
+                new = [
+                    _going(to, go, *values, dtype=aval.dtype)
+                    for *values, aval in zip(carry, new, out, strict=True)
+                ]
+            writer.assign(names, flat(new), types)
     return carry
 
 

@@ -92,6 +92,9 @@ _UNSIGNED = {
 
 _TRUTHS = {
     "not": Rule("{0} == no", np.logical_not),
+    "add": Rule("{0} | {1}", np.logical_or),
+    "mul": Rule("{0} & {1}", np.logical_and),
+    "square": Rule("{0}", np.asarray),
     "max": Rule("{0} | {1}", np.logical_or),
     "min": Rule("{0} & {1}", np.logical_and),
     "lt": Rule("({0} == no) & {1}", np.less),

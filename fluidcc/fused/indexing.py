@@ -33,7 +33,12 @@ def _index(to: Numbers, value: Element, dtype: Any) -> Element:
 
 def _held(to: Numbers, start: Element, most: int, dtype: Any) -> Element:
     """A start held inside the array."""
-    return _index(to, to.one(_HELD, (start, most), (dtype, dtype), dtype), dtype)
+    return _index(to, to.one(_HELD, (start, _most(most, dtype)), (dtype, dtype), dtype), dtype)
+
+
+def _most(most: int, dtype: Any) -> int:
+    """The largest index that a type has, up to the last one."""
+    return min(most, int(np.iinfo(dtype).max))
 
 
 def _starts(to: Numbers, operands: Sequence[Any], sizes: Sequence[int], equation: Any) -> Any:
@@ -90,7 +95,8 @@ def gather(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
         for k, axis in enumerate(numbering.start_index_map):
             start, most = indices[(*(at[i] for i in outer), k)], operand.shape[axis] - sizes[axis]
             if mode == GatherScatterMode.FILL_OR_DROP:
-                inside = to.one(_INSIDE, (inside, start, most), (bool, dtype, dtype), bool)
+                given = (inside, start, _most(most, dtype))
+                inside = to.one(_INSIDE, given, (bool, dtype, dtype), bool)
             promised = mode == GatherScatterMode.PROMISE_IN_BOUNDS
             place[axis] = _index(to, start, dtype) if promised else _held(to, start, most, dtype)
         for axis, position in zip(inner, numbering.offset_dims, strict=True):

@@ -16,7 +16,7 @@ from fluidcc.fused.dialect import ABREAST
 from fluidcc.fused.source import Plan, source
 
 _TOGETHER, _HELD = 256, 1 << 28
-"""Trajectories in one launch on a processor, which runs them in turn, and bytes for them."""
+"""Trajectories in one launch on a processor, and bytes for them."""
 _SHARE = 0.8
 """Of a card's free memory, for those in one launch."""
 _LONGEST = (1 << 31) - 1

@@ -68,10 +68,15 @@ def _iota(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     return [known(np.broadcast_to(np.arange(shape[axis]).reshape(ones), shape))]
 
 
+def _as(to: Lowering, operand: Any, old: Any, dtype: Any) -> Any:
+    """An operand, which is `old`, in another type."""
+    by = converted(old.dtype, dtype)
+    return to.each(by, [operand], [old.dtype], old.update(dtype=dtype))
+
+
 def _convert(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     (old,), (new,) = equation.invars, equation.outvars
-    by = converted(old.aval.dtype, new.aval.dtype)
-    return [to.each(by, operands, [old.aval.dtype], new.aval)]
+    return [_as(to, operands[0], old.aval, new.aval.dtype)]
 
 
 def _round(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
@@ -107,12 +112,16 @@ def _select(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
 def _largest(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     sign = ">" if equation.primitive.name == "argmax" else "<"
     (axis,), dtype = equation.params["axes"], equation.invars[0].aval.dtype
-    return [largest(to, operands[0], dtype, axis, sign)]
+    return [largest(to, operands[0], dtype, axis, sign, equation.outvars[0].aval.dtype)]
 
 
 def _products(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     dtype, axes = equation.outvars[0].aval.dtype, equation.params["dimension_numbers"]
-    return [products(to, operands[0], operands[1], dtype, axes)]
+    left, right = (
+        _as(to, operand, v.aval, dtype)
+        for v, operand in zip(equation.invars, operands, strict=True)
+    )
+    return [products(to, left, right, dtype, axes)]
 
 
 def _clamp(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:

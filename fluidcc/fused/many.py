@@ -55,8 +55,12 @@ def running(
     return np.moveaxis(out[..., ::-1] if back else out, -1, axis)
 
 
-def largest(to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str) -> Elements:
-    """Place of the first largest number along an axis; of the first smallest if `sign` is <."""
+def largest(
+    to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str, index: Any
+) -> Elements:
+    """Place of the first largest number along an axis, of the type `index`; of the first smallest
+    if `sign` is <.
+    """
     lines = np.moveaxis(operand, axis, -1)
     better = rule("gt" if sign == ">" else "lt", dtype)
     if np.dtype(dtype).kind == "f":  # the first that is no number is before all others
@@ -69,7 +73,7 @@ def largest(to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str) ->
         for k, element in enumerate(lines[at][1:], 1):
             more = to.one(better, (element, best), (dtype, dtype), bool)
             best = to.choice(more, (best, element), dtype)
-            place = to.choice(more, (place, k), np.int32)
+            place = to.choice(more, (place, k), index)
         out[at] = place
     return out
 

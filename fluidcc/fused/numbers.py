@@ -54,8 +54,9 @@ class Numbers:
                 return np.asarray(by.known(*given)).item()
         texts = [text(e, t) for e, t in zip(elements, types, strict=True)]
         name = self.writer.let(word_of(out), by.c.format(*texts, type=word_of(out)))
-        if by is rule("add", int) and not all(isinstance(e, str) for e in elements):
-            (base,), (more,) = ([e for e in elements if isinstance(e, str) == s] for s in (1, 0))
+        named = [e for e in elements if isinstance(e, str)]
+        if by is rule("add", int) and np.dtype(out) == np.int32 and len(named) == 1:
+            (base,), (more,) = named, [e for e in elements if not isinstance(e, str)]
             before, rest = self.sum_of(str(base))
             self._sums[name] = before, rest + int(more)
         return name

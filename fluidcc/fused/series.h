@@ -23,12 +23,21 @@ const auto log_long = [=](f64 x) APART {
     const f64 other = choose(x > 0.0, x, choose(x == 0.0, (f64)-INFINITE, (f64)NOT_A_NUMBER));
     return choose(usual, y, other);
 };
+// Whole powers are those that multiplications give, as squares of whole numbers are whole.
 const auto pow_long = [=](f64 x, f64 y) APART {
-    const f64 z = y * log_long(x);
-    const truth normal = truth_of(x >= LEAST) & truth_of(x <= MOST);
+    const f64 z = y * log_long(x), size = abs_of(y);
+    const truth normal = truth_of(x >= LEAST) & truth_of(x <= MOST), whole = truth_of(rint_of(y) == y);
     const truth usual = normal & truth_of(z >= -700.0) & truth_of(z <= 700.0);
+    const truth few = usual & whole & truth_of(size < 8.0), other = (usual == no) | (whole & (few == no));
     f64 found = exp_long(z);
-    if (some(usual == no)) EACH found[k] = usual[k] ? found[k] : pow(x[k], y[k]);
+    if (some(few)) {
+        const i32 n = AS(choose(few, size, (f64)0.0), i32);
+        const f64 one = 1.0, two = x * x;
+        const f64 up = choose((n & 1) != 0, x, one) * choose((n & 2) != 0, two, one)
+            * choose((n & 4) != 0, two * two, one);
+        found = choose(few, choose(y < 0.0, one / up, up), found);
+    }
+    if (some(other)) EACH found[k] = other[k] ? pow(x[k], y[k]) : found[k];
     return found;
 };
 const auto log1p_long = [=](f64 x) APART {

@@ -45,9 +45,8 @@ with _quiet():
 def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
     """The kernel with this body, compiled at its first launch on a device.
 
-    A thread runs so many trajectories `abreast`.
-
-    `contracted` lets a product and a sum be one operation, with one rounding.
+    A thread runs so many trajectories `abreast`; `contracted` lets a product and a sum be one
+    operation, with one rounding.
     """
 
     @wp.func_native(source)

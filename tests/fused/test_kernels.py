@@ -83,7 +83,8 @@ def same(found, expected, rtol):
     np.testing.assert_array_equal(found.steps, expected.steps)
 
 
-def test_a_batch_in_several_launches():
+def test_a_batch_in_several_launches(monkeypatch):
+    monkeypatch.setattr(launch, "_TOGETHER", 64)
     params = parameters(130)
     found = solved(params, fused=True)
     same(found, solved(params, fused=False), 1e-13)
@@ -91,7 +92,8 @@ def test_a_batch_in_several_launches():
     np.testing.assert_array_equal(alone.y, found.y[77])
 
 
-def test_one_that_fails_leaves_the_others_as_they_are():
+def test_one_that_fails_leaves_the_others_as_they_are(monkeypatch):
+    monkeypatch.setattr(launch, "_TOGETHER", 64)
     params = parameters(70)
     sound = solved(params, fused=True, slots=512)
     params["n"] = params["n"].at[5].set(jnp.nan)

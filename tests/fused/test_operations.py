@@ -37,7 +37,8 @@ def conditions(x, i):
         jnp.where(high ^ low, x, 0.0),
         jnp.isnan(jnp.maximum(none, 0.0)), jnp.isnan(jnp.minimum(0.0, none)), jnp.isfinite(none),
         jnp.isfinite(x / 0.0), x == 0.9, x != 0.9, x >= 0.9, lax.select_n(whole, x, -x, 2.0 * x),
-        jnp.where(i == 1, 3.0, jnp.inf), jnp.where(jnp.arange(6) < 3, x, 0.0),
+        jnp.where(i == 1, 3.0, jnp.inf), x + jnp.inf, jnp.nan + x,
+        jnp.where(jnp.arange(6) < 3, x, 0.0),
     ]  # fmt: skip
 
 
@@ -64,6 +65,7 @@ def truths(x, i):
         some[i], jnp.any(some), jnp.all(some), jnp.max(some), jnp.min(some), jnp.argmax(some),
         jnp.argmin(some), jnp.cumsum(some), some.astype(jnp.int8), some.astype(jnp.float32),
         jnp.array([True, False, True, True])[i + some.astype(jnp.int32)],
+        some.reshape(2, 3) @ other.reshape(3, 2), some * other, jnp.prod(some),
     ]  # fmt: skip
 
 
@@ -76,8 +78,13 @@ def kinds(x, i):
             jnp.where(a >= b, a, b), lax.rem(a, b), lax.div(a, b), a[i], jnp.argmax(a), a.max(),
             b[i.astype(jnp.uint8)], lax.clamp(b, a, b + b), a.astype(float), a.astype(bool),
         ]  # fmt: skip
-    narrow = jnp.abs(x).astype(jnp.float32)
-    return [*out, jnp.exp(-narrow), jnp.log1p(narrow), narrow**1.5, jnp.sqrt(narrow)]
+    narrow, long, byte = jnp.abs(x).astype(jnp.float32), jnp.arange(300.0), i.astype(jnp.uint8)
+    return [
+        *out, jnp.exp(-narrow), jnp.log1p(narrow), narrow**1.5, jnp.sqrt(narrow),
+        jnp.dot(narrow, narrow, preferred_element_type=float), jnp.argmax(x) * jnp.int64(3),
+        lax.dynamic_slice(long, (200 + byte,), (1,)), long.at[100 + byte].get(mode="clip"),
+        long.at[100 + byte].get(mode="fill"), long.at[jnp.int8(100) + i.astype(jnp.int8)].get(),
+    ]  # fmt: skip
 
 
 def moves(x, i):
@@ -158,10 +165,11 @@ def flat(values):
 
 def ends(group, p, batched):
     """End states after one step of length one by a slope that depends on parameters alone: it."""
-    size = jax.eval_shape(lambda p: flat(group(p["x"], p["i"])), jax.tree.map(lambda v: v[0], p))
+    one = jax.tree.map(lambda v: v[1], p)
+    size = jax.eval_shape(lambda p: flat(group(p["x"], p["i"])), one)
     found = fc.solve_dde(
         lambda t, y, z, p: flat(group(p["x"], p["i"])), lambda t, p: jnp.zeros(size.shape),
-        0.0, 1.0, lags=(), params=p if batched else jax.tree.map(lambda v: v[0], p), ts=[1.0],
+        0.0, 1.0, lags=(), params=p if batched else one, ts=[1.0],
         mesh=fc.Uniform(1.0, fused=True), batched=batched,
     )  # fmt: skip
     assert np.all(np.asarray(found.status) == fc.Status.ok)
@@ -185,7 +193,26 @@ def test_operations_are_those_of_jax(group, x, i):
     several = ends(group, p, True)
     rtol = 3e-7 if group is kinds else 1e-14  # some of them in single precision
     np.testing.assert_allclose(several, expected, rtol=rtol, atol=1e-300)
-    np.testing.assert_allclose(ends(group, p, False), expected[0], rtol=rtol, atol=1e-300)
+    np.testing.assert_allclose(ends(group, p, False), expected[1], rtol=rtol, atol=1e-300)
+
+
+def test_those_whose_loop_has_ended_take_no_branches_in_its_body():
+    """There the loop within would never end."""
+
+    def group(limit, i):
+        def test(s):
+            return lax.cond(i > 0, lambda k: k < limit[0], lambda k: k < 20.0 + limit[0], s)
+
+        def to_seven(s):
+            return lax.while_loop(lambda q: q != 7.0, lambda q: q + 1.0, s) + 2.0
+
+        body = lambda s: lax.cond(i > 0, to_seven, lambda k: k + 1.0, s)  # noqa: E731
+        return [lax.while_loop(test, body, 0.0)]
+
+    p = {"x": jnp.arange(9.0)[:, None] % 5.0, "i": jnp.arange(9, dtype=jnp.int32) % 2}
+    each = zip(p["x"][:, 0], p["i"], strict=True)
+    expected = [(9.0 if x else 0.0) if i else 20.0 + x for x, i in each]
+    np.testing.assert_array_equal(ends(group, p, True)[:, 0], expected)
 
 
 @pytest.mark.parametrize(

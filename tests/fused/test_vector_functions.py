@@ -56,6 +56,14 @@ def test_right_to_the_last_digits():
         assert close.all(), (names, values[~close], right[~close])
 
 
+def test_whole_powers_of_whole_numbers_are_whole():
+    x, to = np.meshgrid(np.arange(1.0, 9.0), np.arange(13.0))
+    (expected,) = np.split(x**to, 1)
+    found = taken(lambda p: [p["x"] ** p["to"], p["x"] ** -p["to"]], x=x, to=to)
+    np.testing.assert_array_equal(found[:, :8], expected)
+    np.testing.assert_allclose(found[:, 8:], 1.0 / expected, rtol=DIGIT)
+
+
 def test_infinite_ones_and_those_that_are_no_numbers():
     """As NumPy has them."""
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -2.0, -1.0, 800.0, 1e-310])
