@@ -1,9 +1,9 @@
 """Trajectories over a grid: side by side, by one kernel, and point by point.
 
 Run with ``python benchmarks/trajectory_maps.py``. Each way follows the same networks for 60 s and
-tells 301 times; what it takes for a point is compared with `simulate` on the same kind of steps.
-Compilation is left out. The middle one of some rounds, with their range, in which all ways take
-turns; rates depend on the machine, which is printed.
+tells 301 times, with `fast_cpu`, and what it takes for a point is compared with `simulate` on such
+steps. Compilation is left out. The middle one of some rounds, with their range, in which all ways
+take turns; rates depend on the machine, which is printed.
 """
 
 import functools
@@ -24,9 +24,9 @@ UNTIL = 60.0
 TIMES = np.linspace(0.0, UNTIL, 301)
 GRIDS = {
     "hollot2001/slow": {"flow.n": (40.0, 90.0), "link.queue.w_q": (1e-6, 1e-4)},
-    "misra2003/besteffort": {
-        "links.bottleneck.queue.p_max": (0.05, 0.5),
-        "links.bottleneck.queue.w_q": (1e-4, 1e-2),
+    "qazi2010/three_flows": {
+        "links.bottleneck.capacity": (11250.0, 13750.0),
+        "links.bottleneck.buffer": (500.0, 1000.0),
     },
 }
 
@@ -47,13 +47,12 @@ def measure(name: str) -> None:
     told = {"until": UNTIL, "points": TIMES}
     batch = functools.partial(fc.simulate_map, net, over, **told)
 
-    def one_by_one(mesh: fc.Uniform | None) -> None:
+    def one_by_one() -> None:
         for here in some:
-            fc.simulate(here, mesh=mesh, **told)
+            fc.simulate(here, mesh=fc.Uniform(), **told)
 
     ways: dict[str, tuple[Callable[[], object], int]] = {
-        "simulate, uniform steps": (lambda: one_by_one(fc.Uniform()), len(some)),
-        "simulate, as it chooses": (lambda: one_by_one(None), len(some)),
+        "simulate": (one_by_one, len(some)),
         "simulate_map": (batch, SIDE**2),
         "simulate_map, fused": (lambda: batch(mesh=fc.Uniform(fused=True)), SIDE**2),
     }
@@ -65,9 +64,9 @@ def measure(name: str) -> None:
     print(f"{name}, {SIDE} x {SIDE} points, {UNTIL:g} s each, a point:")
     for way in ways:
         each = [r[way] for r in rounds]
-        gains = sorted(r["simulate, uniform steps"] / r[way] for r in rounds)
+        gains = sorted(r["simulate"] / r[way] for r in rounds)
         print(
-            f"  {way:24} {1e3 * np.median(each):7.2f} ms, {np.median(gains):5.1f} times as fast"
+            f"  {way:19} {1e3 * np.median(each):7.2f} ms, {np.median(gains):5.1f} times as fast"
             f" ({gains[0]:.1f} to {gains[-1]:.1f})"
         )
 

@@ -28,8 +28,9 @@ def simulate_map(
 ) -> Sweep:
     """Integrate the fluid model at every point of a grid, points of one structure side by side.
 
-    What `sweep` with `simulate` finds on uniform steps, to rounding, and many times as fast. With
-    ``Uniform(fused=True)`` each structure is one kernel, on the card where JAX computes on one.
+    What `sweep` with `simulate` finds on uniform steps, to rounding, by all processors and without
+    `fast_cpu`. With ``Uniform(fused=True)`` each structure is one kernel, on the card where JAX
+    computes on one: the fastest way on processors too.
 
     Parameters
     ----------

@@ -46,7 +46,10 @@ def paths(net: Network) -> tuple[str, ...]:
     >>> fc.paths(fc.load("hollot2001/slow"))[:3]
     ('links.bottleneck.capacity', 'links.bottleneck.packet_size', 'links.bottleneck.delay')
     """
-    values = tables(net)
+    return _paths(tables(net))
+
+
+def _paths(values: Tables) -> tuple[str, ...]:
     found = [*_leaves({"links": values["links"]}, ""), *_leaves({"flows": values["flows"]}, "")]
     found += _leaves({"model": values["model"]}, "")
     for kind, keys in _OPTIONAL.items():
@@ -69,7 +72,7 @@ def full_path(net: Network, path: str) -> str:
 def _settable(net: Network, values: Tables, path: str) -> bool:
     """Whether a path leads to a value or a table of a scenario, or to a sender's rule."""
     parts = path.split(".")
-    if path in paths(net):
+    if path in _paths(values):
         return True
     if parts[0] == "flows" and len(parts) == 4 and parts[2] == "sender":
         return parts[1] in net.flow_names and parts[3] in SENDER_FIELDS
@@ -145,8 +148,9 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     if values is None:
         return _replace_traced(net, full)
     laws = laws_of(net)
-    told_later = _of_other_laws(net, values, full, laws)
-    check_paths(net, [p for p in changes if full_path(net, p) not in told_later], where=where)
+    if wrong := _wrong(net, values, changes):
+        told_later = _of_other_laws(net, values, full, laws)
+        _refuse(net, [p for p in wrong if full_path(net, p) not in told_later], where)
     reset_dependants(net, values, list(full), laws)
     for path in sorted(full, key=lambda p: not p.endswith(".law")):
         _put(values, path.split("."), _as_plain(full[path]))
@@ -174,10 +178,18 @@ def check_paths(net: Network, wanted: Iterable[str], *, where: str = "") -> None
     """Raise ScenarioError, with the nearest valid paths, for each path that cannot be set."""
     if isinstance(wanted, str):  # its letters are no paths
         raise ScenarioError([Fault(where, "", "a list of paths", f"the text {wanted!r}")])
-    values = tables(net)
-    wrong = [p for p in wanted if not _settable(net, values, full_path(net, p))]
-    if wrong:
-        raise ScenarioError(_wrong_path(net, path, where) for path in wrong)
+    _refuse(net, _wrong(net, tables(net), wanted), where)
+
+
+def _wrong(net: Network, values: Tables, wanted: Iterable[str]) -> list[str]:
+    """Paths that cannot be set."""
+    return [p for p in wanted if not _settable(net, values, full_path(net, p))]
+
+
+def _refuse(net: Network, wrong: Iterable[str], where: str) -> None:
+    """Raise ScenarioError if there are wrong paths."""
+    if faults := [_wrong_path(net, path, where) for path in wrong]:
+        raise ScenarioError(faults)
 
 
 def _any_traced(net: Network, changes: Mapping[str, Any]) -> bool:
