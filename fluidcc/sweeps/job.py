@@ -17,7 +17,7 @@ from fluidcc.sweeps.table import Table, join, table_of, to_bytes, told
 
 GRID_VERBS = {
     "fluidcc.analysis.batch.stability_map.stability_map": 16384,
-    "fluidcc.simulate_map.simulate_map": 1024,
+    "fluidcc.simulate_map.simulate_map": 256,
 }
 """Verbs of a network and a grid, and how many points are given to each at once.
 

@@ -154,7 +154,9 @@ def test_modes_and_inputs():
     np.testing.assert_allclose(found.y, expected.y, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["athuraliya2001/rem", "misra2003/mixed"])
+@pytest.mark.parametrize(
+    "name", ["athuraliya2001/rem", pytest.param("misra2003/mixed", marks=pytest.mark.slow)]
+)
 def test_networks(name):
     """The rules of the laws, as `simulate` has them."""
     net = fc.load(name)
