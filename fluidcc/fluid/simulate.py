@@ -26,8 +26,9 @@ def checked_times(until: float, points: ArrayLike | None) -> Floats:
     if not isinstance(until, Real | np.ndarray | jax.Array) or not 0 < until <= LONGEST:
         raise ValueError(f"until: expected a time in (0, {LONGEST:g}] s, got {until!r}")
     times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
-    if times.ndim != 1 or times.size == 0 or times[0] < 0 or times[-1] > until:
-        raise ValueError(f"points: expected times within 0 and {until!r} s")
+    row = times.ndim == 1 and times.size > 0
+    if not row or not np.all(np.diff(times, prepend=0.0, append=until) >= 0.0):
+        raise ValueError(f"points: expected times that increase, within 0 and {until!r} s")
     return times
 
 

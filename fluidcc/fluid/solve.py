@@ -149,7 +149,8 @@ def _checked_times(ts: Array, t0: Array, t1: Array) -> Array:
         raise ValueError(f"ts must be a list of times, got shape {ts.shape}")
     if known(ts, t0, t1):
         slack = 1e-9 * float(t1 - t0)
-        if np.any(np.diff(ts) < 0) or ts[0] < t0 - slack or ts[-1] > t1 + slack:
+        inside = t0 - slack <= ts[0] and ts[-1] <= t1 + slack
+        if not inside or not np.all(np.diff(ts) >= 0):
             raise ValueError(
                 f"ts must increase within [t0, t1] = [{t0}, {t1}], got {ts[0]} ... {ts[-1]}"
             )

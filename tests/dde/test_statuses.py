@@ -99,6 +99,7 @@ def call(**changes):
         ({"t1": -1.0}, "t0 < t1, got 0.0 and -1.0"),
         ({"ts": [1.0, 0.5]}, r"ts must increase within \[t0, t1\]"),
         ({"ts": [1.0, 3.5]}, r"ts must increase within \[t0, t1\]"),
+        ({"ts": [0.5, float("nan")]}, r"ts must increase within \[t0, t1\]"),
         ({"ts": 1.0}, "list of times"),
         ({"field": lambda t, y, z, p: jnp.ones(2)}, "field must return shapes"),
         ({"lags": (lambda t, y, p: y,)}, r"lags\[0\] must return one number"),

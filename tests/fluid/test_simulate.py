@@ -274,7 +274,9 @@ def test_the_second_of_two_equal_links_has_no_queue():
     ("arguments", "message"),
     [
         ({"until": 0.0}, "until: expected a time in"),
-        ({"until": 1.0, "points": [0.5, 2.0]}, "points: expected times within"),
+        ({"until": 1.0, "points": [0.5, 2.0]}, "points: expected times that increase, within"),
+        ({"until": 1.0, "points": [0.5, 0.2]}, "points: expected times that increase, within"),
+        ({"until": 1.0, "points": [math.nan]}, "points: expected times that increase, within"),
     ],
 )
 def test_bad_times_are_refused(arguments, message):

@@ -275,6 +275,15 @@ def test_a_card_agrees_with_the_processor():
             expected = solved(params, fused=False, single=single)
         same(kernel, expected, rtol)
         same(scan, expected, rtol)
+    net, over = fc.load("hollot2001/slow"), {"flow.n": np.linspace(40.0, 90.0, 300)}
+    maps = [
+        functools.partial(fc.simulate_map, net, over, until=UNTIL, points=TIMES, mesh=mesh)
+        for mesh in (fc.Uniform(fused=True), fc.Uniform())
+    ]
+    with jax.default_device(jax.devices("cpu")[0]):
+        expected = maps[1]().to_dataset()["bottleneck.queue"]
+    for found in maps:
+        np.testing.assert_allclose(found().to_dataset()["bottleneck.queue"], expected, rtol=1e-9)
 
 
 def test_traced_code_is_refused():
