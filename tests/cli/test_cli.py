@@ -13,8 +13,8 @@ import pytest
 import xarray as xr
 
 from fluidcc.cli import report
-from fluidcc.cli.options import Faults, count, seconds, value_of
 from fluidcc.tables import rest
+from fluidcc.typed import Faults, count, seconds, value_of
 
 SLOW = "hollot2001/slow"
 
@@ -290,7 +290,10 @@ def test_options_of_time_and_count():
     faults = Faults()
     assert seconds("--until", "500 ms", faults) == 0.5
     assert count("--seeds", "12", faults) == 12
+    assert count("--seed", "0", faults, least=0) == count("--seed", "000", faults, least=0) == 0
     assert not faults.found
+    assert count("--seeds", "0", faults) == 1 and count("--seed", "", faults, least=0) == 0
+    assert len(faults.found) == 2
 
 
 def test_stability_without_a_verdict_says_why_and_gives_the_relay_cycle(run):
