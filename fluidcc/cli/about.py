@@ -37,12 +37,10 @@ def listing(what: str, *, json: bool) -> None:
 
 
 def _print_scenarios() -> None:
-    import tomllib
-
     out = table("Bundled scenarios", "name", "title")
     out.columns[1].justify = "left"
-    for name, file in bundled.scenarios().items():
-        out.add_row(name, tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
+    for name, title in bundled.titles().items():
+        out.add_row(name, title)
     console().print(out)
 
 

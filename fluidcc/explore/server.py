@@ -107,8 +107,7 @@ class Explorer:
 
     def scenarios(self, state: State) -> dict[str, Any]:
         """Every scenario's name and title, and the one to start with."""
-        named = [{"name": n, "title": self._catalogue.network(n).title}
-                 for n in self._catalogue.names]  # fmt: skip
+        named = [{"name": n, "title": t} for n, t in self._catalogue.titles().items()]
         return {"start": self._catalogue.start, "scenarios": named}
 
     def controls(self, state: State) -> dict[str, Any]:

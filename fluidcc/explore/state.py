@@ -83,6 +83,10 @@ class Catalogue:
         """Every name, the file's first."""
         return (*self._own, *bundled.scenarios())
 
+    def titles(self) -> dict[str, str]:
+        """The title of every scenario, by name."""
+        return {name: net.title for name, net in self._own.items()} | bundled.titles()
+
     def network(self, name: str) -> Network:
         """The network of a scenario as it stands.
 
