@@ -199,8 +199,8 @@ def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]
     for name, field in fields.items():
         info, default = field.metadata["info"], field.default
         symbol = f"${info.symbol}$" if info.symbol else ""
-        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in info.choices)
-        within = within.replace(" ", "\u00a0") or "true, false"
+        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in info.words)
+        within = within.replace(" ", "\u00a0")
         yield f"| `{name}` | {symbol} | {_default(default, info.unit)} | {within} | {info.doc} |"
     yield ""
 

@@ -130,7 +130,7 @@ def _choices(net: Network) -> Iterator[Control]:
         info = info_at(net, path)
         if info is not None and info.within is None and path not in laws:
             text = value if isinstance(value, str) else str(value).lower()
-            yield _choice(net, path, _name(path), info.doc, text, info.choices or ("true", "false"))
+            yield _choice(net, path, _name(path), info.doc, text, info.words)
 
 
 def _choice(

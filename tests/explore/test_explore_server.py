@@ -139,9 +139,10 @@ def test_faults_are_told_with_their_place(app):
     ],
 )
 def test_odd_addresses(app, query, word):
-    answer = ask(app, "/api/present", query)
-    assert answer.status == 422
-    assert word in answer.json["error"]
+    for name in ("present", "map", "scenario.toml"):
+        answer = ask(app, f"/api/{name}", query)
+        assert answer.status == 422
+        assert word in answer.json["error"]
 
 
 @pytest.mark.parametrize(
