@@ -199,7 +199,8 @@ def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]
     for name, field in fields.items():
         info, default = field.metadata["info"], field.default
         symbol = f"${info.symbol}$" if info.symbol else ""
-        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in info.words)
+        words = LAWS.get(name) or info.words  # a law within a law by its name
+        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in words)
         within = within.replace(" ", "\u00a0")
         yield f"| `{name}` | {symbol} | {_default(default, info.unit)} | {within} | {info.doc} |"
     yield ""

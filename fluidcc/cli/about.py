@@ -75,7 +75,7 @@ def _laws() -> dict[str, dict[str, Any]]:
         out = {}
         for name, field in described_fields(law).items():
             info, default = field.metadata["info"], field.default
-            within = str(info.within) if info.within else list(info.words)
+            within = str(info.within) if info.within else list(LAWS.get(name) or info.words)
             plain = default if isinstance(default, str | int | float) else None
             out[name] = {
                 "default": plain, "unit": info.unit, "meaning": info.doc, "range": within,

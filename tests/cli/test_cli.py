@@ -40,8 +40,9 @@ def test_every_scenario_is_listed(run):
 
 def test_every_law_is_listed_with_its_ranges(run):
     laws = json.loads(run("list", "laws", "--json", heavy=False)[1])["laws"]
-    assert laws["queue"]["red"]["parameters"]["w_q"]["range"] == "(0, 1)"
-    assert laws["queue"]["red"]["parameters"]["gentle"]["range"] == ["true", "false"]
+    ranges = {k: v["range"] for k, v in laws["queue"]["red"]["parameters"].items()}
+    assert ranges["w_q"] == "(0, 1)" and ranges["gentle"] == ["true", "false"]
+    assert ranges["spreading"] == list(laws["spreading"])
     assert "ecn_mod" in run("list", "laws", heavy=False)[1]
     code, _, err = run("list", "law", heavy=False)
     assert code == 2 and "did you mean 'laws'?" in err
