@@ -1,5 +1,6 @@
 """Files that come with the package: scenarios and the bibliography."""
 
+import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -9,6 +10,14 @@ def bundled(name: str) -> Traversable:
     """The folder `name`: from the installed package, else from the checkout it runs in."""
     inside = files("fluidcc") / "_bundled" / name
     return inside if inside.is_dir() else Path(__file__).parents[1] / name
+
+
+def titles() -> dict[str, str]:
+    """Titles of the scenario files, by name; empty where there is none."""
+    return {
+        name: tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
+        for name, file in scenarios().items()
+    }
 
 
 def scenarios() -> dict[str, Traversable]:

@@ -254,24 +254,30 @@ def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
     return "" if law.period is None else _latex(getattr(with_symbols(law), law.period))
 
 
+def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
+    """What single events change, as LaTeX equations by the name of the rule, ticks the last."""
+    of_window = ("on_ack", "on_mark", "on_loss", "observe")
+    methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
+    lines = {method: latex_rule(law, method) for method in methods}
+    if period := latex_period(law):
+        ticks = latex_rule(law, "on_tick")
+        lines["on_tick"] = [rf"{line} \quad \text{{every }} {period}" for line in ticks]
+    return lines
+
+
+def says(law: AbstractQueueLaw) -> list[str]:
+    """What a queue law signals, as LaTeX equations, but for what it merely remembers."""
+    mark, drop, load = rule(law, "signal").results
+    lines = [f"p = {_latex(mark)}", f"l = {_latex(drop)}", f"f = {_latex(load)}"]
+    return [line for line in lines[: 3 if law.loads else 2] if line not in _TRIVIAL]
+
+
 def equations(laws: Sequence[Law]) -> dict[str, list[str]]:
     """LaTeX equations of the rules of each law that has states or signals, by its name."""
     out: dict[str, list[str]] = {}
     for law in laws:
-        if isinstance(law, AbstractWindowLaw):
-            lines = [
-                e for m in ("on_ack", "on_mark", "on_loss", "observe") for e in latex_rule(law, m)
-            ]
-        elif isinstance(law, AbstractQueueLaw):
-            lines = latex_rule(law, "on_arrival")
-        else:
-            continue
-        if period := latex_period(law):
-            ticks = latex_rule(law, "on_tick")
-            lines += [rf"{line} \quad \text{{every }} {period}" for line in ticks]
+        if isinstance(law, AbstractWindowLaw | AbstractQueueLaw):
+            out[law.name] = [line for lines in changes(law).values() for line in lines]
         if isinstance(law, AbstractQueueLaw):
-            mark, drop, load = rule(law, "signal").results
-            says = [f"p = {_latex(mark)}", f"l = {_latex(drop)}", f"f = {_latex(load)}"]
-            lines += [line for line in says[: 3 if law.loads else 2] if line not in _TRIVIAL]
-        out[law.name] = lines
+            out[law.name] += says(law)
     return out

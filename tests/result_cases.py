@@ -1,5 +1,6 @@
 """One result of each public class, small, with numbers that are easy to find again."""
 
+import functools
 import math
 
 import jax.numpy as jnp
@@ -235,3 +236,9 @@ INPUTS = {
     "Voice",
 }  # fmt: skip
 """Public classes that are no results."""
+
+
+@functools.cache
+def made(name):
+    """One result of a class, made once."""
+    return (RESULTS | NUMBERS)[name]()

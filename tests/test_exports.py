@@ -6,7 +6,17 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from result_cases import NET, NUMBERS, PATH, RESULTS, comparison, packets, stability_map, sweep
+from result_cases import (
+    NET,
+    NUMBERS,
+    PATH,
+    RESULTS,
+    comparison,
+    made,
+    packets,
+    stability_map,
+    sweep,
+)
 
 import fluidcc as fc
 from fluidcc.results import ROWS, write
@@ -46,19 +56,8 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-@pytest.fixture(scope="module")
-def made():
-    """Each result once."""
-    kept = {}
-
-    def one(name):
-        return kept.setdefault(name, None) or kept.update({name: RESULTS[name]()}) or kept[name]
-
-    return one
-
-
 @pytest.mark.parametrize("name", sorted(RESULTS))
-def test_every_result_shows_the_same_cells_everywhere(made, name):
+def test_every_result_shows_the_same_cells_everywhere(name):
     """HTML has the text of each cell; LaTeX is balanced, and of as many rows."""
     result = made(name)
     tables = [b for b in told(result) if isinstance(b, Table)]
@@ -86,7 +85,7 @@ def test_what_has_no_table_says_so(name):
         told(NUMBERS[name]())
 
 
-def test_numbers_of_a_notebook_are_those_of_the_result(made):
+def test_numbers_of_a_notebook_are_those_of_the_result():
     rest = made("Equilibrium")
     rows = {row[0]: row for row in Cells(rest._repr_html_()).rows}
     assert float(rows["bottleneck"][1]) == pytest.approx(rest.links["bottleneck"].queue, rel=1e-4)
@@ -111,7 +110,7 @@ def test_a_notebook_shows_the_first_points_of_a_grid_and_computes_nothing(monkey
     assert "goodput" in comparison()._repr_html_()
 
 
-def test_a_large_sweep_is_cut_before_it_is_laid_out(made):
+def test_a_large_sweep_is_cut_before_it_is_laid_out():
     """The table has the points in the order of the grid, the last axis fastest."""
     import xarray as xr
 
@@ -219,7 +218,7 @@ def test_commands_refuse_pictures_in_a_sentence(run):
     assert code == 2 and "a result that has a picture" in err and "choose two" in err
 
 
-def test_columns_of_csv_are_named_by_their_groups(tmp_path, made):
+def test_columns_of_csv_are_named_by_their_groups(tmp_path):
     for name, heads in (
         ("Equilibrium", {"window[tcp] (packet)", "group[tcp]"}),
         ("Cycles", {"point", "period (s)"}),

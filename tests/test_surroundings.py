@@ -1,7 +1,6 @@
 """Odd surroundings: no home, folders that cannot be used, pipes that close, faults of fluidcc."""
 
 import os
-import resource
 import shutil
 import stat
 import subprocess
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from full_disk import small_files
 
 import fluidcc
 from fluidcc.folders import own_folder
@@ -81,13 +81,9 @@ def test_a_terminal_without_letters_gets_other_ones():
 def test_a_file_on_a_disk_that_is_full_is_not_begun(run, tmp_path):
     """As on a full disk, no file may become larger than a thousand bytes."""
     words = ("equilibrium", "hollot2001/slow", "--over", "flow.n=40:60:0.5")
-    kept = resource.getrlimit(resource.RLIMIT_FSIZE)
     run(*words)  # which compiles
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, kept[1]))
-    try:
+    with small_files(1000):
         code, _, err = run(*words, "--out", "x.csv")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, kept)
     said = "error: --out: expected a file that can be written, got 'x.csv' (File too large)\n"
     assert (code, err) == (2, said)
     assert not list(tmp_path.glob("*.csv"))

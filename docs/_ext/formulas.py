@@ -1,13 +1,13 @@
 """Directives that show formulas made from the laws: of a scenario, and of one law's rules."""
 
 from docutils import nodes
-from law_pages import packet_rules
+from law_pages import aligned, packet_rules
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import fluidcc as fc
 from fluidcc.laws.registry import LAWS
-from fluidcc.symbolic import equations
+from fluidcc.symbolic import says
 
 
 class Equations(SphinxDirective):
@@ -30,9 +30,8 @@ class Rules(SphinxDirective):
         """The formulas as a block."""
         kind, name = self.arguments[0].split("/")
         law = LAWS[kind][name]()
-        says = [line for line in equations([law])[name] if not line.startswith(r"\Delta")]
-        lines = [line.replace(" = ", " &= ", 1) for line in packet_rules(law) + says]
-        text = "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
+        said = says(law) if kind == "queue" else []
+        text = aligned(packet_rules(law) + said)
         return [nodes.math_block(text, text)]
 
 

@@ -1,6 +1,5 @@
 """Pages on the laws: formulas and parameters made from the laws themselves."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +20,7 @@ from fluidcc.laws.law import (
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.scenario.reader import described_fields
-from fluidcc.symbolic import RULES, latex_period, latex_rule, marking_rule, rule, zero_drift
+from fluidcc.symbolic import RULES, changes, marking_rule, rule, zero_drift
 
 KINDS = {
     "window": (
@@ -79,6 +78,12 @@ KINDS = {
 }
 """Kinds of laws as the registry has them: title of the page, and how to read it."""
 
+_EVENTS = {
+    "on_ack": "ACK", "on_mark": "signal", "on_loss": "loss", "observe": "ACK, marked or not",
+    "on_arrival": "arrival",
+}  # fmt: skip
+"""Rules by what causes them."""
+
 _SAYS = {
     "shares": (r"\text{growing}", r"\text{heard}"),
     "rate": (r"\text{marks per packet}",),
@@ -100,21 +105,25 @@ _SAYS = {
 }
 
 
+def aligned(lines: list[str]) -> str:
+    """LaTeX of equations below each other, aligned at their first equals sign."""
+    body = " \\\\\n".join(line.replace(" = ", " &= ", 1) for line in lines)
+    return f"\\begin{{align*}}\n{body}\n\\end{{align*}}"
+
+
 def _display(lines: list[str]) -> Iterator[str]:
-    """Equations below each other, aligned at their first equals sign."""
+    """Equations as a block; nothing where there are none."""
     if lines:
-        body = " \\\\\n".join(re.sub(r" = ", " &= ", line, count=1) for line in lines)
-        yield from ("", "```{math}", r"\begin{align*}", body, r"\end{align*}", "```", "")
+        yield from ("", "```{math}", aligned(lines), "```", "")
 
 
 def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
     """What single events change, each with the name of the event."""
-    of_window = ("on_ack", "on_mark", "on_loss", "observe")
-    methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
-    lines = [line for method in methods for line in _named(law, method)]
-    if period := latex_period(law):
-        lines += [rf"{e} \quad \text{{every }} {period}" for e in _named(law, "on_tick")]
-    return lines
+    return [
+        line + (rf" && \text{{({_EVENTS[method]})}}" if method in _EVENTS else "")
+        for method, lines in changes(law).items()
+        for line in lines
+    ]
 
 
 def _window(law: Any) -> Iterator[str]:
@@ -131,16 +140,6 @@ def _window(law: Any) -> Iterator[str]:
     if rests:
         yield "Where growth and reactions to marks balance:"
         yield from _display(rests)
-
-
-def _named(law: Any, method: str) -> list[str]:
-    """Changes by one rule, with the event that causes them."""
-    what = {
-        "on_ack": "ACK", "on_mark": "signal", "on_loss": "loss", "observe": "ACK, marked or not",
-        "on_tick": "", "on_arrival": "arrival",
-    }[method]  # fmt: skip
-    when = rf" && \text{{({what})}}" if what else ""
-    return [f"{line}{when}" for line in latex_rule(law, method)]
 
 
 def _queue(law: Any) -> Iterator[str]:
@@ -200,8 +199,9 @@ def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]
     for name, field in fields.items():
         info, default = field.metadata["info"], field.default
         symbol = f"${info.symbol}$" if info.symbol else ""
-        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in info.choices)
-        within = within.replace(" ", "\u00a0") or "true, false"
+        words = LAWS.get(name) or info.words  # a law within a law by its name
+        within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in words)
+        within = within.replace(" ", "\u00a0")
         yield f"| `{name}` | {symbol} | {_default(default, info.unit)} | {within} | {info.doc} |"
     yield ""
 

@@ -2,13 +2,12 @@
 
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fluidcc.bundled import bundled, scenarios
+from fluidcc.bundled import bundled, scenarios, titles
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.judging import VERDICTS
 from fluidcc.papers.ledger import Claim, claims
@@ -136,9 +135,8 @@ def _beyond(data: dict[str, Any]) -> str:
 
 def _listed(folder: str) -> Iterator[str]:
     yield from ("| scenario | what it is |", "|---|---|")
-    for name, file in scenarios().items():
+    for name, title in titles().items():
         if name.startswith(f"{folder}/"):
-            title = tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
             yield f"| `{name}` | {plain(title)} |"
     yield ""
 

@@ -13,9 +13,10 @@ from fluidcc.laws.law import Law
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _ELSEWHERE = (
-    _PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"),
-    sysconfig.get_path("platlib"), "<",
-)  # fmt: skip
+    _PACKAGE,
+    *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "stdlib", "platlib")),
+    "<",
+)
 
 
 def own_frame(error: BaseException) -> traceback.FrameSummary | None:

@@ -37,12 +37,10 @@ def listing(what: str, *, json: bool) -> None:
 
 
 def _print_scenarios() -> None:
-    import tomllib
-
     out = table("Bundled scenarios", "name", "title")
     out.columns[1].justify = "left"
-    for name, file in bundled.scenarios().items():
-        out.add_row(name, tomllib.loads(file.read_text(encoding="utf-8")).get("title", ""))
+    for name, title in bundled.titles().items():
+        out.add_row(name, title)
     console().print(out)
 
 
@@ -77,7 +75,7 @@ def _laws() -> dict[str, dict[str, Any]]:
         out = {}
         for name, field in described_fields(law).items():
             info, default = field.metadata["info"], field.default
-            within = str(info.within) if info.within else list(info.choices)
+            within = str(info.within) if info.within else list(LAWS.get(name) or info.words)
             plain = default if isinstance(default, str | int | float) else None
             out[name] = {
                 "default": plain, "unit": info.unit, "meaning": info.doc, "range": within,

@@ -29,21 +29,12 @@ from fluidcc.cli.flags import (
 from fluidcc.cli.law_files import Commands, TakingLaws
 from fluidcc.cli.machine import doctor, warm
 from fluidcc.cli.optimize import optimize
-from fluidcc.cli.options import (
-    Faults,
-    Task,
-    check_file,
-    count,
-    interval,
-    prepare,
-    seconds,
-    share,
-    times,
-)
+from fluidcc.cli.options import Task, check_file, interval, prepare, times
 from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import advise, deliver, evaluate, progress, told
 from fluidcc.cli.slopes import gradient, sensitivity
 from fluidcc.cli.sweep import sweep
+from fluidcc.typed import Faults, count, seconds, share
 
 app = Commands(
     name="fluidcc",
@@ -329,7 +320,7 @@ def bounds(
         faults = Faults()
         task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
         size = None if budget is None else count("--budget", budget, faults)
-        start = count("--seed", seed, faults)
+        start = count("--seed", seed, faults, least=0)
         faults.finish()
         from fluidcc.bounds.check import check_bounds
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from fluidcc.cli.flags import FastCPU, Json, completed
-from fluidcc.cli.options import Faults, begin
+from fluidcc.cli.options import begin
 from fluidcc.cli.run import SOME_FAILED, told
+from fluidcc.typed import Faults
 
 _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Scenario, Seeds, Until, Warmup
-from fluidcc.cli.options import Faults, Task, count, interval, prepare, times
+from fluidcc.cli.options import Task, interval, prepare, times
 from fluidcc.cli.run import deliver, evaluate, told
+from fluidcc.typed import Faults, count
 
 
 def optimize(
@@ -64,8 +65,9 @@ def optimize(
         task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
         ranges = _ranges("--over", over or (), task, faults)
         box = _ranges("--over-scenarios", scenarios or (), task, faults)
-        numbers = {"starts": starts, "trials": trials, "seed": seed, "points": points}
+        numbers = {"starts": starts, "trials": trials, "points": points}
         counts = {key: count(f"--{key}", text, faults) for key, text in numbers.items()}
+        counts["seed"] = count("--seed", seed, faults, least=0)
         when = times(until, warmup, seeds, faults)
         levels = counts.pop("points")
         if tradeoff is not None and levels < 2:

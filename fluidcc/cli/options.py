@@ -4,14 +4,14 @@ import dataclasses
 import math
 import os
 import sys
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import keep_compiled, writable
+from fluidcc.typed import Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -19,31 +19,6 @@ if TYPE_CHECKING:
 _DATA = (".nc", ".csv", ".tex")
 _PICTURES = (".png", ".pdf", ".svg")
 _MOST = 100_000  # points of a grid
-_COUNTED = 1_000_000  # seeds, trials, starts and the like
-
-
-class Faults:
-    """Collects the faults of a command line, to tell all of them at once."""
-
-    def __init__(self) -> None:
-        self.found: list[Fault] = []
-
-    def add(self, option: str, key: str, expected: str, got: str) -> None:
-        """Note a fault of an option."""
-        self.found.append(Fault(option, key, expected, got))
-
-    def catch(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """What the call returns; None, and its faults kept, where it raises ScenarioError."""
-        try:
-            return call(*args, **options)
-        except ScenarioError as error:
-            self.found += error.faults
-            return None
-
-    def finish(self) -> None:
-        """Raise ScenarioError if there is any fault."""
-        if self.found:
-            raise ScenarioError(self.found)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,15 +75,6 @@ def begin(fast_cpu: bool) -> None:
         from fluidcc.fluid.cpu import fast_cpu as switch_on
 
         switch_on()
-
-
-def value_of(text: str) -> Any:
-    """A value as typed: a number, a list, a table or a yes/no as in TOML; otherwise text."""
-    try:
-        read = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, deep lists
-        return text.strip()
-    return read["value"] if len(read) == 1 else text.strip()
 
 
 def _split(
@@ -211,42 +177,6 @@ def _ends(net: "Network", path: str, ends: str, where: str) -> tuple[float, ...]
     if not all(isinstance(v, int | float) for v in values):
         raise ScenarioError([Fault(where, path, "two numbers, LO:HI", f"{ends!r}")])
     return tuple(float(v) for v in values)
-
-
-def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)") -> float:
-    """A time such as ``60`` or ``500 ms`` [s]; 0 where it is faulty."""
-    from fluidcc.laws.parameters import Interval
-    from fluidcc.scenario.units import UnitError, read
-
-    try:
-        value = read(value_of(text), "s")
-    except UnitError as error:
-        faults.add(option, "", str(error), f"{text!r}")
-        return 0.0
-    if value not in Interval(within):
-        faults.add(option, "", f"a time in {within} s", f"{text!r}")
-        return 0.0
-    return value
-
-
-def count(option: str, text: str, faults: Faults) -> int:
-    """A whole number of at least 1."""
-    digits = text.strip().lstrip("0")
-    if digits.isdecimal() and len(digits) <= len(str(_COUNTED)) and int(digits) <= _COUNTED:
-        return int(digits)
-    faults.add(option, "", f"a whole number of at least 1 and at most {_COUNTED}", f"{text!r}")
-    return 1
-
-
-def share(option: str, text: str, faults: Faults) -> float:
-    """A number between 0 and 1; 0.5 where it is faulty."""
-    try:
-        if 0 < float(text) < 1:
-            return float(text)
-    except ValueError:
-        pass
-    faults.add(option, "", "a number between 0 and 1", f"{text!r}")
-    return 0.5
 
 
 def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:

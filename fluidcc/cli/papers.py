@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fluidcc.cli.flags import FastCPU, Json
-from fluidcc.cli.options import Faults, begin, check_file
+from fluidcc.cli.options import begin, check_file
 from fluidcc.cli.run import SOME_FAILED, progress, told, written
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder
+from fluidcc.typed import Faults
 
 if TYPE_CHECKING:
     from fluidcc.papers.making import Bench, Made

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Plot, Scenario, Until
-from fluidcc.cli.options import Faults, prepare, seconds
+from fluidcc.cli.options import prepare
 from fluidcc.cli.run import deliver, evaluate, told
+from fluidcc.typed import Faults, seconds
 
 Parameters = Annotated[list[str], typer.Argument(metavar="PATH...", help="Parameters.")]
 

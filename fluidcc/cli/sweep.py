@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup, completed
-from fluidcc.cli.options import Faults, Task, command_line, prepare
+from fluidcc.cli.options import Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, progress, told, write
 from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
 from fluidcc.errors import SweepStopped, nearest
+from fluidcc.typed import Faults
 
 if TYPE_CHECKING:
     from fluidcc.sweeps.run import SweepData, SweepStatus

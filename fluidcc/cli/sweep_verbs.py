@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import fluidcc
-from fluidcc.cli.options import Faults, Task, interval, seconds, share, times
+from fluidcc.cli.options import Task, interval, times
+from fluidcc.typed import Faults, seconds, share
 
 _RUN = ("until", "warmup", "seeds")
 

@@ -14,7 +14,7 @@ from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Interval, infos
 from fluidcc.network import Flows, Network
 from fluidcc.scenario.laws import Laws
-from fluidcc.scenario.paths import info_at, paths
+from fluidcc.scenario.paths import home, info_at, leaf, paths
 from fluidcc.scenario.tables import laws_of, tables
 from fluidcc.scenario.window import KINDS, NAMED
 
@@ -113,13 +113,8 @@ def _symbol(latex: str) -> str:
 
 def _values(net: Network) -> dict[str, Any]:
     """What stands at each path; None where nothing is set."""
-    whole, found = tables(net), {}
-    for path in paths(net):
-        here: Any = whole
-        for part in path.split("."):
-            here = here.get(part) if isinstance(here, Mapping) else None
-        found[path] = here
-    return found
+    whole = tables(net)
+    return {path: leaf(whole, path) for path in paths(net)}
 
 
 def _choices(net: Network) -> Iterator[Control]:
@@ -135,7 +130,7 @@ def _choices(net: Network) -> Iterator[Control]:
         info = info_at(net, path)
         if info is not None and info.within is None and path not in laws:
             text = value if isinstance(value, str) else str(value).lower()
-            yield _choice(net, path, _name(path), info.doc, text, info.choices or ("true", "false"))
+            yield _choice(net, path, _name(path), info.doc, text, info.words)
 
 
 def _choice(
@@ -202,8 +197,7 @@ def _owner(net: Network, path: str) -> str:
         return f"links.{name}.{inner[0]}.law"
     flows = net.flows[net.flow_names.index(name)]
     if inner[0] == "window":
-        law = next((k for k in KINDS if inner[-1] in infos(getattr(flows, k))), "window")
-        return _law_path(name, law)
+        return _law_path(name, home(flows, ["window"], inner[-1])[0])
     return _law_path(name, inner[0])
 
 

@@ -16,21 +16,20 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fluidcc.errors import Fault, ScenarioError
 from fluidcc.explore.controls import controls
 from fluidcc.explore.jobs import Progress, Worker, spare_the_collector, told
 from fluidcc.explore.maps import axes, heavy, stability_grid
 from fluidcc.explore.present import numbers_at, present
 from fluidcc.explore.runs import duration, packets, trajectory
 from fluidcc.explore.state import Catalogue, State, parse
-from fluidcc.laws.parameters import Interval
 from fluidcc.network import Network
 from fluidcc.results import to_json
 from fluidcc.scenario.files import dumps
-from fluidcc.scenario.units import UnitError, read
+from fluidcc.typed import Faults, count, seconds
 
 _LONGEST_ADDRESS = 16_384
 _LONGEST_RUN = "(0, 100000]"
+_LARGEST_SEED = 10**9 - 1
 
 _TYPES = {
     "index.html": "text/html; charset=utf-8",
@@ -108,8 +107,7 @@ class Explorer:
 
     def scenarios(self, state: State) -> dict[str, Any]:
         """Every scenario's name and title, and the one to start with."""
-        named = [{"name": n, "title": self._catalogue.network(n).title}
-                 for n in self._catalogue.names]  # fmt: skip
+        named = [{"name": n, "title": t} for n, t in self._catalogue.titles().items()]
         return {"start": self._catalogue.start, "scenarios": named}
 
     def controls(self, state: State) -> dict[str, Any]:
@@ -138,16 +136,20 @@ class Explorer:
     def trajectory(self, state: State) -> Callable[[Progress], dict[str, Any]]:
         """A fluid run."""
         _, net = self._catalogue.changed(state)
-        until = _until(state, net)
+        faults = Faults()
+        until = _until(state, net, faults)
+        faults.finish()
         return lambda _: trajectory(net, until)
 
     def packets(self, state: State) -> Callable[[Progress], dict[str, Any]]:
         """A packet run."""
         _, net = self._catalogue.changed(state)
+        faults = Faults()
+        until = _until(state, net, faults)
         text = state.options.get("seed", "1")
-        if not (text.isdecimal() and len(text) < 10):
-            raise ScenarioError([Fault("", "seed", "a whole number below 10^9", repr(text))])
-        return functools.partial(packets, net, _until(state, net), int(text))
+        seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
+        faults.finish()
+        return functools.partial(packets, net, until, seed)
 
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
@@ -168,23 +170,10 @@ class Explorer:
         return StreamingResponse(self._worker.lines(work), media_type="application/x-ndjson")
 
 
-def _until(state: State, net: Network) -> float:
+def _until(state: State, net: Network, faults: Faults) -> float:
     """The end of a run [s]."""
-    text = state.options.get("until", "")
-    try:
-        value = read(_number(text), "s") if text else duration(net)
-    except UnitError as error:
-        raise ScenarioError([Fault("", "until", str(error), repr(text))]) from None
-    if value not in Interval(_LONGEST_RUN):
-        raise ScenarioError([Fault("", "until", f"a time in {_LONGEST_RUN} s", repr(text))])
-    return value
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    text = state.options.get("until") or repr(duration(net))
+    return seconds("until", text, faults, within=_LONGEST_RUN)
 
 
 def _route(path: str, question: Callable[[State], Any], answer: Callable[[Any], Response]) -> Route:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from fluidcc import bundled
-from fluidcc.cli.options import value_of
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
 from fluidcc.scenario.files import load, loads
 from fluidcc.scenario.paths import replace
+from fluidcc.typed import value_of
 
 START = "hollot2001/slow"
 """The scenario of a page that names none, and of an explorer that was given none."""
@@ -82,6 +82,10 @@ class Catalogue:
     def names(self) -> tuple[str, ...]:
         """Every name, the file's first."""
         return (*self._own, *bundled.scenarios())
+
+    def titles(self) -> dict[str, str]:
+        """The title of every scenario, by name."""
+        return {name: net.title for name, net in self._own.items()} | bundled.titles()
 
     def network(self, name: str) -> Network:
         """The network of a scenario as it stands.

@@ -20,6 +20,7 @@ from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.addable import BASES, CLOSED, faults_of
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import own_laws, register, restore
+from fluidcc.texts import read_file
 
 _PREFIX = "law_file_"
 
@@ -62,14 +63,9 @@ def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
     """
     where = os.fspath(path)
     try:
-        text = Path(where).read_text(encoding="utf-8-sig")  # editors may begin with a mark
+        text = read_file(where, "a file with a law (Python, UTF-8 text)")
     except FileNotFoundError:
         raise _faulty(where, "a Python file with a law", "no such file") from None
-    except UnicodeDecodeError:
-        raise _faulty(where, "a readable Python file", "a file that is no UTF-8 text") from None
-    except (OSError, ValueError) as error:  # a name with a null is a ValueError
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _faulty(where, "a readable Python file", reason) from None
     place = hashlib.sha256(str(Path(where).resolve()).encode()).hexdigest()[:12]
     return _added(LawFile(where, text, f"{_PREFIX}{place}"))
 

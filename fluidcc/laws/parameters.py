@@ -51,6 +51,11 @@ class Info:
     within: Interval | None = None
     choices: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What a choice may be, as it is typed; nothing for a number."""
+        return () if self.within is not None else self.choices or ("true", "false")
+
 
 def param(
     default: Any = dataclasses.MISSING, symbol: str = "", *, unit: str, doc: str, within: str

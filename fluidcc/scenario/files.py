@@ -9,7 +9,8 @@ from fluidcc.errors import Fault, ScenarioError, nearest, with_type
 from fluidcc.network import Network
 from fluidcc.scenario.build import build
 from fluidcc.scenario.tables import tables, to_toml
-from fluidcc.scenario.text import parsed, read_file
+from fluidcc.scenario.text import parsed
+from fluidcc.texts import read_file
 
 
 def loads(text: str, *, where: str = "scenario") -> Network:
@@ -62,7 +63,7 @@ def load(scenario: str | os.PathLike[str]) -> Network:
     if name in known and not Path(name).is_file():
         return loads(known[name].read_text(encoding="utf-8"), where=name)
     try:
-        return loads(read_file(name), where=name)
+        return loads(read_file(name, "a scenario file (TOML, UTF-8 text)"), where=name)
     except FileNotFoundError:
         raise ScenarioError([_no_scenario(name, known)]) from None
 

@@ -62,6 +62,14 @@ def _paths(values: Tables) -> tuple[str, ...]:
     return tuple(found)
 
 
+def leaf(values: Tables, path: str) -> Any:
+    """What stands at a full path in the tables of a scenario; None where nothing does."""
+    here: Any = values
+    for part in path.split("."):
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return here
+
+
 def full_path(net: Network, path: str) -> str:
     """The path with ``link.`` and ``flow.`` replaced by the name of the only link or group."""
     short, *rest = path.split(".")
@@ -222,10 +230,10 @@ def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str]:
     if name not in names or not inner:
         raise ScenarioError([_wrong_path(net, path, "")])
     part = getattr(net, kind)[names.index(name)]
-    return (kind, names.index(name), *_home(part, inner[:-1], inner[-1])), inner[-1]
+    return (kind, names.index(name), *home(part, inner[:-1], inner[-1])), inner[-1]
 
 
-def _home(part: Any, steps: list[str], field: str) -> list[str]:
+def home(part: Any, steps: list[str], field: str) -> list[str]:
     """Steps from a link or group to what has a field; several laws have theirs in `window`."""
     if isinstance(part, Flows) and steps == ["window"]:
         return [next((k for k in KINDS if field in infos(getattr(part, k))), "window")]
@@ -279,10 +287,8 @@ def number_at(net: Network, path: str) -> float:
     >>> fc.number_at(fc.load("hollot2001/slow"), "link.capacity")
     3750.0
     """
-    here: Any = tables(net)
     full = full_path(net, path)
-    for part in full.split("."):
-        here = here.get(part) if isinstance(here, Mapping) else None
+    here = leaf(tables(net), full)
     if isinstance(here, list) and full.endswith(".n"):
         here = sum(here)
     if isinstance(here, bool) or not isinstance(here, int | float):
@@ -301,7 +307,7 @@ def info_at(net: Network, path: str) -> Info | None:
     if parts[1] not in names:
         return None
     part: Any = getattr(net, parts[0])[names.index(parts[1])]
-    for step in _home(part, parts[2:-1], parts[-1]):
+    for step in home(part, parts[2:-1], parts[-1]):
         part = getattr(part, step, None)
     return infos(part).get(parts[-1]) if dataclasses.is_dataclass(part) else None
 

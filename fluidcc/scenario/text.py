@@ -1,16 +1,11 @@
-"""Scenario text to tables: read from a file, kept within bounds, and parsed as TOML."""
+"""Scenario text to tables: kept within bounds, and parsed as TOML."""
 
-import codecs
-import os
 import re
 import tomllib
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from fluidcc.errors import Fault, ScenarioError, shown
-
-LARGEST: Final = 1_000_000
-"""Bytes of a scenario file, and characters of scenario text."""
+from fluidcc.texts import LARGEST
 
 _PLACE = re.compile(r"^(.*) \(at (.*)\)$", re.DOTALL)
 _LINE = re.compile(r"^line (\d+), ")
@@ -18,7 +13,6 @@ _DEEP = re.compile(  # the parser takes the square of their number, or more
     r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){31}"""
 )
 _SHOWN = 60  # characters of a faulty line
-_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HINTS = (  # what a line that is no TOML looks like, and what is missing
     (re.compile(r"^\s*[{]"), "TOML, such as `capacity = 1250`, not JSON"),
     (re.compile(r"^\s*[\w.-]+\s*:"), "TOML, such as `capacity = 1250`, not YAML"),
@@ -29,37 +23,6 @@ _HINTS = (  # what a line that is no TOML looks like, and what is missing
     ),
     (re.compile(r"=\s*[A-Za-z]"), 'TOML, with words in quotes, such as `"red"`'),
 )
-
-
-def read_file(name: str | os.PathLike[str]) -> str:
-    """The text of a scenario file.
-
-    Raises FileNotFoundError, and ScenarioError for what is no text, too large or not readable.
-    """
-    where = os.fspath(name)
-    if not where or "\0" in where:
-        raise FileNotFoundError(where)
-
-    def refused(reason: str) -> ScenarioError:
-        return ScenarioError([Fault(where, "", "a scenario file (TOML, UTF-8 text)", reason)])
-
-    try:
-        with Path(where).open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except FileNotFoundError:
-        raise
-    except IsADirectoryError:
-        raise refused("a folder") from None
-    except OSError as error:
-        raise refused(error.strerror or str(error)) from None
-    if len(data) > LARGEST:
-        raise refused(f"more than {LARGEST} bytes")
-    if data.startswith(_WIDE):
-        raise refused("text in UTF-16: save it as UTF-8")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise refused(f"a file that is no UTF-8 text (byte {error.start})") from None
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import pytest
 import xarray as xr
 
 from fluidcc.cli import report
-from fluidcc.cli.options import Faults, count, seconds, value_of
 from fluidcc.tables import rest
+from fluidcc.typed import Faults, count, seconds, value_of
 
 SLOW = "hollot2001/slow"
 
@@ -40,7 +40,9 @@ def test_every_scenario_is_listed(run):
 
 def test_every_law_is_listed_with_its_ranges(run):
     laws = json.loads(run("list", "laws", "--json", heavy=False)[1])["laws"]
-    assert laws["queue"]["red"]["parameters"]["w_q"]["range"] == "(0, 1)"
+    ranges = {k: v["range"] for k, v in laws["queue"]["red"]["parameters"].items()}
+    assert ranges["w_q"] == "(0, 1)" and ranges["gentle"] == ["true", "false"]
+    assert ranges["spreading"] == list(laws["spreading"])
     assert "ecn_mod" in run("list", "laws", heavy=False)[1]
     code, _, err = run("list", "law", heavy=False)
     assert code == 2 and "did you mean 'laws'?" in err
@@ -290,7 +292,10 @@ def test_options_of_time_and_count():
     faults = Faults()
     assert seconds("--until", "500 ms", faults) == 0.5
     assert count("--seeds", "12", faults) == 12
+    assert count("--seed", "0", faults, least=0) == count("--seed", "000", faults, least=0) == 0
     assert not faults.found
+    assert count("--seeds", "0", faults) == 1 and count("--seed", "", faults, least=0) == 0
+    assert len(faults.found) == 2
 
 
 def test_stability_without_a_verdict_says_why_and_gives_the_relay_cycle(run):

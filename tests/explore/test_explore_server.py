@@ -139,9 +139,10 @@ def test_faults_are_told_with_their_place(app):
     ],
 )
 def test_odd_addresses(app, query, word):
-    answer = ask(app, "/api/present", query)
-    assert answer.status == 422
-    assert word in answer.json["error"]
+    for name in ("present", "map", "scenario.toml"):
+        answer = ask(app, f"/api/{name}", query)
+        assert answer.status == 422
+        assert word in answer.json["error"]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +246,9 @@ def test_a_fluid_run_is_that_of_the_library(app):
     [
         ("trajectory", {"until": "-1"}, "until"),
         ("trajectory", {"until": "soon"}, "until"),
+        ("trajectory", {"until": "100001"}, "(0, 100000]"),
+        ("trajectory", {"flows.tcp.rtt": "1000"}, "(0, 100000]"),
+        ("packets", {"until": "-1", "seed": "-1"}, "seed"),
         ("packets", {"seed": "1.5"}, "seed"),
         ("map", {"map.x": "flows.tcp.m"}, "flows.tcp.n"),
         ("map", {"map.x": "flows.tcp.n", "map.y": "flows.tcp.n"}, "another"),
@@ -253,6 +257,11 @@ def test_a_fluid_run_is_that_of_the_library(app):
 def test_faults_of_longer_work(app, name, query, word):
     answer = ask(app, f"/api/{name}", {**SLOW, **query})
     assert word in answer.lines[-1]["error"]
+
+
+def test_a_seed_may_be_0_as_in_the_library(app):
+    run = ask(app, "/api/packets", {**SLOW, "until": "100 ms", "seed": "0"}).lines[-1]["result"]
+    assert run["seed"] == 0 and run["until"] == 0.1
 
 
 def test_a_link_may_be_slow_but_not_negative(app):

@@ -89,8 +89,6 @@ def test_a_refused_file_leaves_the_former_as_it_was(tmp_path):
     with pytest.raises(fc.ScenarioError, match="doc"):
         fc.load_laws(file)
     assert type(pickle.loads(pickle.dumps(net)).flows[0].window) is mild
-    with pytest.raises(fc.ScenarioError, match="null"):
-        fc.load_laws("a\0b")
 
 
 def test_laws_that_only_a_grid_names_are_told():
@@ -209,8 +207,20 @@ def test_faults_of_files_are_told_with_their_line(tmp_path, text):
 
 
 def test_a_file_that_is_not_there_is_told():
-    with pytest.raises(fc.ScenarioError, match="expected a Python file with a law, got no such"):
-        fc.load_laws("nowhere.py")
+    for name in ("nowhere.py", "a\0b"):
+        with pytest.raises(
+            fc.ScenarioError, match="expected a Python file with a law, got no such"
+        ):
+            fc.load_laws(name)
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path):
+    for data, says in ((b"x = '\xe9'", "no UTF-8 text"), (b"#" * 2_000_000, "more than 1000000")):
+        (tmp_path / "odd.py").write_bytes(data)
+        with pytest.raises(fc.ScenarioError, match=says):
+            fc.load_laws(tmp_path / "odd.py")
+    with pytest.raises(fc.ScenarioError, match="got a folder"):
+        fc.load_laws(tmp_path)
 
 
 def test_two_definitions_of_one_name_are_two_laws_in_packets():

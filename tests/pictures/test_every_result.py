@@ -7,7 +7,7 @@ import io
 import matplotlib
 import numpy as np
 import pytest
-from result_cases import INPUTS, NET, NUMBERS, RESULTS, optimum
+from result_cases import INPUTS, NET, NUMBERS, RESULTS, made, optimum
 
 import fluidcc as fc
 
@@ -19,19 +19,6 @@ BARE = {
     "bottleneck: utilization", "signal[bottleneck]", "utilization[bottleneck]",
 }  # fmt: skip
 """Labels of what has no dimension."""
-
-
-@pytest.fixture(scope="module")
-def made():
-    """Each result once."""
-    kept = {}
-
-    def one(name):
-        if name not in kept:
-            kept[name] = (RESULTS | NUMBERS)[name]()
-        return kept[name]
-
-    return one
 
 
 def test_every_public_class_is_known_here():
@@ -48,7 +35,7 @@ def _labels(ax):
 
 @pytest.mark.parametrize("width", [7.0, 3.5])
 @pytest.mark.parametrize("name", sorted({*RESULTS, *NUMBERS} - REFUSED))
-def test_pictures_have_labels_with_units(made, name, width):
+def test_pictures_have_labels_with_units(name, width):
     figure = fc.plot(made(name), width=width)
     assert figure.get_figwidth() == width
     axes = [ax for ax in figure.get_axes() if ax.get_visible() and ax.get_label() != "<colorbar>"]
@@ -62,12 +49,12 @@ def test_pictures_have_labels_with_units(made, name, width):
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_has_no_picture_says_why(made, name):
+def test_what_has_no_picture_says_why(name):
     with pytest.raises(TypeError, match=f"plot: {name} has no picture: .*draw"):
         fc.plot(made(name))
 
 
-def test_other_refusals_say_what_helps(made):
+def test_other_refusals_say_what_helps():
     with pytest.raises(TypeError, match=r"best\.traded\(QUANTITY\)"):
         fc.plot(optimum())
     with pytest.raises(TypeError, match="Network has no picture"):
@@ -76,7 +63,7 @@ def test_other_refusals_say_what_helps(made):
         fc.plot(made("Trajectory"), width=1)
 
 
-def test_margins_are_marked_where_the_loop_passes(made):
+def test_margins_are_marked_where_the_loop_passes():
     """The marks lie on the drawn loop, and the labels have the margins with units."""
     found = made("Stability")
     loop = fc.plot(found).get_axes()[1]
@@ -101,7 +88,7 @@ def test_the_style_is_for_print_and_leaves_no_trace():
     assert dict(matplotlib.rcParams) == before
 
 
-def test_fonts_are_embedded_as_truetype(made):
+def test_fonts_are_embedded_as_truetype():
     file = io.BytesIO()
     with fc.style():
         fc.plot(made("Crossings"), width=3.5).savefig(file, format="pdf")
@@ -122,7 +109,7 @@ def test_a_sweep_is_drawn_as_a_map_where_it_is_one(verb, second, mapped):
     assert ("<colorbar>" in labels) == mapped
 
 
-def test_no_verdict_is_told_where_roots_are_known(made):
+def test_no_verdict_is_told_where_roots_are_known():
     """A root so near to the axis that rounding decides."""
     found = dataclasses.replace(made("Stability"), stable=None, certified=False)
     assert fc.plot(found).get_axes()[0].get_title("left") == "no verdict (not certified)"

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from full_disk import small_files
 from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
@@ -149,17 +150,6 @@ def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(begin, tmp_path, undi
         process.stdout.readline()
         at_least = moments.randrange(3)
         killed_at(moments.uniform(0.0, 1.0), process, folder, at_least, undisturbed)
-
-
-@contextmanager
-def small_files(size):
-    """No file may grow beyond a size, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):

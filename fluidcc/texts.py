@@ -1,0 +1,45 @@
+"""Text files that a user hands over, read within bounds."""
+
+import codecs
+import os
+from pathlib import Path
+from typing import Final
+
+from fluidcc.errors import Fault, ScenarioError
+
+LARGEST: Final = 1_000_000
+"""Bytes of a file, and characters of text."""
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_file(name: str | os.PathLike[str], expected: str) -> str:
+    """The text of a file, without the mark that some editors begin files with.
+
+    `expected` names such files in messages. Raises FileNotFoundError, and ScenarioError for what
+    is no text, too large or not readable.
+    """
+    where = os.fspath(name)
+    if not where or "\0" in where:
+        raise FileNotFoundError(where)
+
+    def refused(reason: str) -> ScenarioError:
+        return ScenarioError([Fault(where, "", expected, reason)])
+
+    try:
+        with Path(where).open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError:
+        raise refused("a folder") from None
+    except OSError as error:
+        raise refused(error.strerror or str(error)) from None
+    if len(data) > LARGEST:
+        raise refused(f"more than {LARGEST} bytes")
+    if data.startswith(_WIDE):
+        raise refused("text in UTF-16: save it as UTF-8")
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise refused(f"a file that is no UTF-8 text (byte {error.start})") from None

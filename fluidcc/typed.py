@@ -1,0 +1,80 @@
+"""Values as people type them, on a command line or in an address; their faults are collected."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fluidcc.errors import Fault, ScenarioError
+
+_COUNTED = 1_000_000  # seeds, trials, starts and the like
+
+
+class Faults:
+    """Collects the faults of what was typed, to tell all of them at once."""
+
+    def __init__(self) -> None:
+        self.found: list[Fault] = []
+
+    def add(self, option: str, key: str, expected: str, got: str) -> None:
+        """Note a fault of an option."""
+        self.found.append(Fault(option, key, expected, got))
+
+    def catch(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What the call returns; None, and its faults kept, where it raises ScenarioError."""
+        try:
+            return call(*args, **options)
+        except ScenarioError as error:
+            self.found += error.faults
+            return None
+
+    def finish(self) -> None:
+        """Raise ScenarioError if there is any fault."""
+        if self.found:
+            raise ScenarioError(self.found)
+
+
+def value_of(text: str) -> Any:
+    """A value as typed: a number, a list, a table or a yes/no as in TOML; otherwise text."""
+    from fluidcc.scenario.text import parsed  # starts JAX, as below
+
+    try:
+        read = parsed(f"value = {text}", "")
+    except ScenarioError:
+        return text.strip()
+    return read["value"] if len(read) == 1 else text.strip()
+
+
+def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)") -> float:
+    """A time such as ``60`` or ``500 ms`` [s]; 0 where it is faulty."""
+    from fluidcc.laws.parameters import Interval
+    from fluidcc.scenario.units import UnitError, read
+
+    try:
+        value = read(value_of(text), "s")
+    except UnitError as error:
+        faults.add(option, "", str(error), f"{text!r}")
+        return 0.0
+    if value not in Interval(within):
+        faults.add(option, "", f"a time in {within} s", f"{text!r}")
+        return 0.0
+    return value
+
+
+def count(option: str, text: str, faults: Faults, *, least: int = 1, most: int = _COUNTED) -> int:
+    """A whole number from `least` to `most`; `least` where it is faulty."""
+    typed = text.strip()
+    digits = typed.lstrip("0") or typed[:1]
+    if digits.isdecimal() and len(digits) <= len(str(most)) and least <= int(digits) <= most:
+        return int(digits)
+    faults.add(option, "", f"a whole number of at least {least} and at most {most}", f"{text!r}")
+    return least
+
+
+def share(option: str, text: str, faults: Faults) -> float:
+    """A number between 0 and 1; 0.5 where it is faulty."""
+    try:
+        if 0 < float(text) < 1:
+            return float(text)
+    except ValueError:
+        pass
+    faults.add(option, "", "a number between 0 and 1", f"{text!r}")
+    return 0.5
