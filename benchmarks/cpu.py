@@ -187,7 +187,7 @@ def plot(path: str) -> None:
     axes = {
         "trajectories": [(n, Case(n), 64) for n in (64, 256, 1024, 4096, 16384)],
         "steps": [(n, Case(64), n) for n in (256, 1024, 4096, 16384)],
-        "classes": [(k, Case(256, k), 64) for k in (1, 2, 3, 5, 8, 12)],
+        "groups of flows": [(k, Case(256, k), 64) for k in (1, 2, 3, 4, 5, 6, 8, 12)],
     }
     figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
     for panel, (name, cases) in zip(panels, axes.items(), strict=True):
@@ -201,6 +201,9 @@ def plot(path: str) -> None:
             panel.loglog(sizes, np.array(spent) / spent[0], "o-", label=label)
         panel.loglog(sizes, sizes / sizes[0], "k:", label="proportional")
         panel.set(xlabel=name, ylabel="time / that of the smallest")
+        if sizes[-1] < 100:
+            panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
+            panel.minorticks_off()
     panels[0].legend(frameon=False)
     figure.savefig(path, dpi=150)
 

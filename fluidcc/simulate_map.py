@@ -28,9 +28,9 @@ def simulate_map(
 ) -> Sweep:
     """Integrate the fluid model at every point of a grid, points of one structure side by side.
 
-    What `sweep` with `simulate` finds on uniform steps, to rounding, by all processors and without
-    `fast_cpu`. With ``Uniform(fused=True)`` each structure is one kernel, on the card where JAX
-    computes on one: the fastest way on processors too.
+    What `sweep` with `simulate` finds on uniform steps, to rounding where these are equal, by all
+    processors and without `fast_cpu`. With ``Uniform(fused=True)`` each structure is one kernel, on
+    the card where JAX computes on one: the fastest way on processors too.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def simulate_map(
         take for it, or up to 16 % less, as four lengths in an octave are enough for all. Ticks and
         self-clocked flows keep theirs: only points of equal steps are side by side then.
     progress
-        Called with a `Progress`, the finished share, as runs end.
+        Called with a `Progress`, the finished share, as runs end; first for the points that fail
+        before their runs.
 
     Returns
     -------
@@ -60,8 +61,8 @@ def simulate_map(
         If a path, a value's unit or a list of values is wrong. What fails at single points is in
         `failed`.
     ValueError
-        If `until` is not positive, `points` lie outside the runs, `mesh` is no `Uniform`, or the
-        trajectories would not fit in memory.
+        If `until` is not positive, `points` lie outside the runs, `mesh` is no `Uniform`, or one in
+        single precision, or the trajectories together would not fit in memory.
 
     Examples
     --------
@@ -72,17 +73,24 @@ def simulate_map(
     [0.0, 188.1]
     """
     mesh = Uniform() if mesh is None else mesh
-    if not isinstance(mesh, Uniform):
-        raise ValueError(f"mesh: expected Uniform, whose steps many networks share, got {mesh!r}")
+    if not isinstance(mesh, Uniform) or mesh.single:
+        raise ValueError(
+            "mesh: expected Uniform, whose steps many networks share, in double precision, got "
+            f"{mesh!r}"
+        )
     times, grid = checked_times(until, points), Grid.of(net, over)
     begin = functools.partial(Member.of, until=until)
     found = [evaluated(net, changes, begin) for changes in grid.points()]
     places = [place for place, point in enumerate(found) if point.result is not None]
     clock = Clock(len(grid), failed := len(grid) - len(places), failed)
-    members = [found[place].result for place in places]
-    for k, run in together(members, until, times, mesh):
-        point = dataclasses.replace(found[places[k]], result=run, message=failure(run))
-        now, found[places[k]] = clock.passed(1, int(bool(point.message))), point
-        if progress is not None:
-            progress(now)
+    told = progress or (lambda now: None)
+    if failed:
+        told(clock.passed(0, 0))
+    for k, run in together([found[place].result for place in places], until, times, mesh):
+        place = places[k]
+        if isinstance(run, str):
+            found[place] = dataclasses.replace(found[place], result=None, message=run)
+        else:
+            found[place] = dataclasses.replace(found[place], result=run, message=failure(run))
+        told(clock.passed(1, int(bool(found[place].message))))
     return Sweep(grid.axes, grid.units, tuple(found))

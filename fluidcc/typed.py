@@ -1,11 +1,13 @@
 """Values as people type them, on a command line or in an address; their faults are collected."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from fluidcc.errors import Fault, ScenarioError
 
 _COUNTED = 1_000_000  # seeds, trials, starts and the like
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class Faults:
@@ -33,13 +35,17 @@ class Faults:
 
 
 def value_of(text: str) -> Any:
-    """A value as typed: a number, a list, a table or a yes/no as in TOML; otherwise text."""
+    """A value as typed: a number, a list, a table or a yes/no as in TOML; otherwise text.
+
+    Numbers may be written as in Python too, such as ``.5``.
+    """
     from fluidcc.scenario.text import parsed  # starts JAX, as below
 
     try:
         read = parsed(f"value = {text}", "")
     except ScenarioError:
-        return text.strip()
+        bare = text.strip()
+        return float(bare) if _NUMBER.fullmatch(bare) else bare
     return read["value"] if len(read) == 1 else text.strip()
 
 

@@ -33,12 +33,13 @@ class Uniform(eqx.Module):
     ----------
     step
         Length of a step, in the unit of t. Networks have one of their own where it is left out: a
-        32nd of the least round trip, or the least that divides the times between ticks.
+        32nd of the least round trip, but at most 0.9 of the shortest delay; where laws tick, the
+        longest below that which divides the times between ticks.
     slots
-        Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3.
-        By default twice what the lags at t0 need, and four times as many until it suffices where
-        the lags are known numbers; 1024 in traced code. A run that would not fit in the free
-        memory is refused before anything is allocated.
+        Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3; more
+        than 1024 only as far as the run fills them. By default twice what the lags at t0 need, and
+        four times as many until it suffices where the lags are known numbers; 1024 in traced code.
+        A run that would not fit in memory is refused before anything is allocated.
     single
         Compute in single precision with compensated sums: some 1e-6 on smooth equations, with half
         the memory. Steps are counted, so lags stay exact in long runs; the field is given t in

@@ -25,11 +25,9 @@ from fluidcc.fluid.trajectory import (
 )
 from fluidcc.fused import launch
 
-TRACED_SLOTS = 1 << 10
-FEWEST_LANES, MOST_LANES = 8, 64
-"""How many trajectories of a batch are stepped side by side, at least and at most."""
-CACHED = 1 << 19
-"""Bytes of the cache that their histories should fit in."""
+_SLOTS = 1 << 10  # of a ring, where nothing tells how many it needs, and of a short one
+_MOST_LANES = 64  # trajectories that a processor steps side by side at most
+_CACHED = 1 << 19  # bytes of the cache that their histories should about fit in
 _LONGEST = (1 << 31) - 1  # places in the ring are counted in 32 bits
 _ADVICE = (
     "a larger step, a smaller buffer (it bounds the longest round trip), fewer saved times, or "
@@ -44,11 +42,13 @@ def _lanes(ring: int, kept: float, share: int) -> int:
 
     An accelerator has its whole share of the batch, or what fits beside the `kept` bytes.
     """
-    if jax.devices()[0].platform != "cpu":
+    if room.place().platform != "cpu":
         fit = _SHARE * (room.memory() - kept) / (_COPIES * ring)
         return int(max(min(fit, share), 1))
-    fit = max(CACHED // ring, FEWEST_LANES)
-    return min(1 << (fit.bit_length() - 1), MOST_LANES)
+    fit = _CACHED // ring
+    if fit >= _MOST_LANES:
+        return _MOST_LANES
+    return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
 
 
 @functools.partial(
@@ -90,16 +90,17 @@ def _first_slots(
     width: int,
     batched: bool,
 ) -> int:
-    """Length of the ring to begin with: where it would not fit, what the run fills of it."""
-    step, slots = number(mesh.step), power_of_two(mesh.slots or TRACED_SLOTS)
+    """Length of the ring to begin with: a long one is no longer than what the run fills of it."""
+    step, slots = number(mesh.step), power_of_two(mesh.slots or _SLOTS)
     if mesh.slots is None:
         lags = first_lags(system, y0, t0, args, batched)
         if known(lags, step):
             usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
             longest = float(jnp.max(usable, initial=0.0) / step)
             slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
-    if known(step, t0, t1) and _COPIES * slots * _row(mesh, width) > room.memory():
-        slots = min(slots, power_of_two(float((t1 - t0) / step) + 4.0))  # t0 is in the ring then
+    if slots > _SLOTS and known(step, t0, t1):  # shorter ones suit runs of any length
+        filled = power_of_two(float((t1 - t0) / step) + 4.0)  # t0 is in the ring then
+        slots = min(slots, max(filled, _SLOTS))
     return slots
 
 
@@ -138,7 +139,7 @@ def _side_by_side(
         f"take {_ADVICE}",
     )
     if most < 1:
-        raise ValueError(
+        raise room.NoRoom(
             f"uniform steps: a history has up to {_LONGEST} numbers, got {slots} nodes x {width} "
             f"values and slopes: take {_ADVICE}"
         )

@@ -4,9 +4,13 @@ What counts is all the memory that there is, not what is free just now: so a run
 whatever else goes on beside it.
 """
 
+import contextlib
 import functools
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -15,11 +19,41 @@ LIMITS = (  # of containers, by their two kinds
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 
+_beside = threading.local()
+
+
+class NoRoom(ValueError):
+    """What was asked for does not fit in memory."""
+
+
+def chosen() -> Any:
+    """What `jax.default_device` says here: a device, a platform's name, or nothing."""
+    return jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def place() -> Any:
+    """The device where JAX computes what was put on none."""
+    device = chosen()
+    return device if isinstance(device, jax.Device) else jax.devices(device)[0]
+
+
+@contextlib.contextmanager
+def shared_by(threads: int) -> Iterator[None]:
+    """Leave this thread its share of the memory, as so many do such work at a time."""
+    _beside.threads = threads
+    try:
+        yield
+    finally:
+        _beside.threads = 1
+
+
+def memory() -> float:
+    """Bytes of memory where JAX computes, or the share of this thread; infinite if unknown."""
+    return _memory(place()) / getattr(_beside, "threads", 1)
+
 
 @functools.cache
-def memory() -> float:
-    """Bytes of memory where JAX computes; infinite where nothing tells."""
-    device = jax.devices()[0]
+def _memory(device: Any) -> float:
     if device.platform != "cpu":
         return float((device.memory_stats() or {}).get("bytes_limit", float("inf")))
     return host()
@@ -45,11 +79,11 @@ def _of_container(limit: Path) -> float:
 
 
 def require(needed: float, what: str, advice: str, most: float | None = None) -> None:
-    """ValueError with advice where `needed` bytes for `what` are more than there are, or `most`."""
+    """NoRoom with advice where `needed` bytes for `what` are more than there are, or `most`."""
     most = memory() if most is None else most
     if needed > most:
         there = f"{as_text(needed)} of memory, and there are {as_text(most)}"
-        raise ValueError(f"{what} would take {there}: {advice}")
+        raise NoRoom(f"{what} would take {there}: {advice}")
 
 
 def as_text(number: float) -> str:

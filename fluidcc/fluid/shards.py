@@ -8,6 +8,8 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
+from fluidcc.fluid import room
+
 _BATCH = "batch"
 Devices = tuple[jax.Device, ...]
 
@@ -21,8 +23,8 @@ def devices_for(values: Any) -> Devices:
     devices = jax.local_devices()
     arrays = [leaf for leaf in jax.tree.leaves(values) if isinstance(leaf, Array)]
     put = any(leaf.committed and len(leaf.devices()) == 1 for leaf in arrays)
-    chosen = jax.config.jax_default_device is not None  # pyright: ignore[reportAttributeAccessIssue]
-    return () if len(devices) == 1 or put or chosen else tuple(devices)
+    chosen = put or room.chosen() is not None
+    return () if len(devices) == 1 or chosen else tuple(devices)
 
 
 def in_one_memory(devices: Devices) -> int:

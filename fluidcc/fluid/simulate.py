@@ -23,9 +23,13 @@ _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land 
 
 def checked_times(until: float, points: ArrayLike | None) -> Floats:
     """The times to report, (T,); raises ValueError as `simulate` says."""
-    if not isinstance(until, Real | np.ndarray | jax.Array) or not 0 < until <= LONGEST:
+    number = isinstance(until, Real | np.ndarray | jax.Array) and np.ndim(until) == 0
+    if not number or not 0 < until <= LONGEST:
         raise ValueError(f"until: expected a time in (0, {LONGEST:g}] s, got {until!r}")
-    times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
+    try:
+        times = np.linspace(0.0, until, _POINTS) if points is None else np.asarray(points, float)
+    except (TypeError, ValueError):
+        times = np.zeros(0)  # no numbers
     row = times.ndim == 1 and times.size > 0
     if not row or not np.all(np.diff(times, prepend=0.0, append=until) >= 0.0):
         raise ValueError(f"points: expected times that increase, within 0 and {until!r} s")

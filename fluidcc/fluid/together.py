@@ -1,28 +1,27 @@
 """Fluid runs of many networks: those of one structure are stepped side by side."""
 
-import concurrent.futures
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from fluidcc.fluid import room
+from fluidcc.fluid import room, shards
 from fluidcc.fluid.integrate import integrate
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Uniform
 from fluidcc.fluid.network_mesh import shared_meshes
 from fluidcc.fluid.network_system import prepared, starts, system_of
-from fluidcc.fluid.on_uniform import MOST_LANES
 from fluidcc.fluid.runs import FLOW_UNITS, LINK_UNITS, Floats, Reports, Trajectory, report
 from fluidcc.fluid.simulate import check_network
 from fluidcc.fluid.trajectory import power_of_two
+from fluidcc.fluid.turns import Call, in_turns
 from fluidcc.machine import threads
 from fluidcc.network import Network
 
-_AT_ONCE = 1 << 16
-"""Most networks in one launch on an accelerator; on a processor they are few."""
+_ABREAST, _AT_ONCE = 8, 1 << 16
+"""Networks in one launch at most, on a processor, where more are no faster, and on a card."""
 _SHARE = 0.1  # of the memory of an accelerator, for what a launch leaves
 
 _reports = jax.jit(jax.vmap(report))
@@ -62,12 +61,22 @@ class Member(NamedTuple):
         return len(LINK_UNITS) * len(self.net.links) + len(FLOW_UNITS) * classes
 
 
+class _Launch(NamedTuple):
+    """Some networks of one kind and one mesh: their numbers, and the stack that has them."""
+
+    part: list[int]
+    numbers: list[int]
+    size: int
+    stacked: tuple[Network, tuple]
+    mesh: Uniform
+
+
 def together(
     members: Sequence[Member], until: float, times: Floats, mesh: Uniform
-) -> Iterator[tuple[int, Trajectory]]:
-    """The number of each member and its run at `times` up to `until` [s], as runs end.
+) -> Iterator[tuple[int, Trajectory | str]]:
+    """The number of each member and its run at `times` up to `until` [s], or why there is none.
 
-    Raises ValueError for what the mesh cannot do, or where there is no room.
+    They come as runs end. Raises ValueError where they have no room together.
     """
     room.require(
         8.0 * times.size * sum(member.columns for member in members),
@@ -75,19 +84,56 @@ def together(
         "take fewer times (points), or a sweep in a folder",
         most=room.host(),
     )
+    launches, programs = [], []
+    for launch, kind in _launches(members, times, mesh):
+        launches.append(launch)
+        programs.append((kind, launch.size, launch.mesh.slots, mesh.fused, until, times.size))
+    device, count = room.chosen(), _threads()
+
+    def run(launch: _Launch, threads: int) -> list[Trajectory]:
+        with jax.default_device(device), room.shared_by(threads):
+            found = _launched(launch, until, times)
+        return [
+            Trajectory.of(members[k].given, members[k].net, times, (status, end), reports)
+            for k, (reports, status, end) in zip(launch.numbers, found, strict=True)
+        ]
+
+    crowded: list[_Launch] = []
+    calls = [
+        Call(program, functools.partial(run, launch, count))
+        for program, launch in zip(programs, launches, strict=True)
+    ]
+    for number, found in in_turns(calls, count):
+        launch = launches[number]
+        if isinstance(found, room.NoRoom):
+            crowded.append(launch)
+        elif isinstance(found, ValueError):
+            yield from ((k, str(found)) for k in launch.numbers)
+        else:
+            yield from zip(launch.numbers, found, strict=True)
+    for launch in crowded:  # each network alone has the most room
+        for place, k in zip(launch.part, launch.numbers, strict=True):
+            alone = launch._replace(part=[place], numbers=[k], size=1)
+            try:
+                yield k, run(alone, 1)[0]
+            except ValueError as error:
+                yield k, str(error)
+
+
+def _launches(
+    members: Sequence[Member], times: Floats, mesh: Uniform
+) -> Iterator[tuple[_Launch, Hashable]]:
+    """All networks in launches, each with the kind of its networks."""
     for kind in _alike([member.kind for member in members]):
         own = [members[k] for k in kind]
         stacked = _stacked(own)
         meshes = shared_meshes([member.net for member in own], stacked[0], mesh)
         for some in _alike(meshes):
             size = _at_once(len(some), own[0].columns * times.size)
-            parts = [some[first : first + size] for first in range(0, len(some), size)]
-            launch = functools.partial(_launched, stacked, size, until, times, meshes[some[0]])
-            for part, found in zip(parts, _side_by_side(launch, parts), strict=True):
-                for k, (reports, status, end) in zip(part, found, strict=True):
-                    ended = (status, end)
-                    run = Trajectory.of(own[k].given, own[k].net, times, ended, reports)
-                    yield kind[k], run
+            for first in range(0, len(some), size):
+                part = some[first : first + size]
+                numbers = [kind[k] for k in part]
+                yield _Launch(part, numbers, size, stacked, meshes[part[0]]), own[0].kind
 
 
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
@@ -106,40 +152,27 @@ def _stacked(members: Sequence[Member]) -> tuple[Network, tuple]:
 
 def _at_once(count: int, numbers: int) -> int:
     """How many of so many networks are in a launch, each leaving so many numbers."""
-    if jax.devices()[0].platform == "cpu":
-        most = MOST_LANES * len(jax.local_devices())
+    if room.place().platform == "cpu":
+        most = _ABREAST * max(len(shards.devices_for(())), 1)
     else:
         fit = _SHARE * room.memory() / (8 * numbers)
         most = min(max(power_of_two(fit) // 2, 1), _AT_ONCE)
     return min(power_of_two(count), most)
 
 
-def _side_by_side(launch: Callable[[list[int]], Any], parts: Sequence[list[int]]) -> Iterator[Any]:
-    """What a launch leaves of each part, in their order; processors take them in turns."""
-    yield launch(parts[0])  # alone, as it compiles what the others share
-    with concurrent.futures.ThreadPoolExecutor(_threads()) as pool:
-        try:
-            yield from pool.map(launch, parts[1:])
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
 def _threads() -> int:
-    """How many launches go on at a time."""
-    devices = jax.local_devices()
-    return threads() if len(devices) == 1 and devices[0].platform == "cpu" else 1
+    """How many launches go on at a time: one where all devices have their part of it."""
+    alone = shards.devices_for(()) or room.place().platform != "cpu"
+    return 1 if alone else threads()
 
 
-def _launched(
-    stacked: tuple[Network, tuple], size: int, until: float, times: Floats, mesh: Uniform,
-    part: list[int],
-) -> list[tuple[Reports, Any, Any]]:  # fmt: skip
-    """Reports of some of the stacked networks, their statuses and the times of these [s]."""
-    filled = np.resize(part, size)  # by members of it, so that few shapes are compiled
-    nets, courses = jax.tree.map(lambda leaf: leaf[filled], stacked)
+def _launched(launch: _Launch, until: float, times: Floats) -> list[tuple[Reports, Any, Any]]:
+    """Reports of the networks of a launch, their statuses and the times of these [s]."""
+    filled = np.resize(launch.part, launch.size)  # by members of it, so that shapes are few
+    nets, courses = jax.tree.map(lambda leaf: leaf[filled], launch.stacked)
     system = system_of(jax.tree.map(lambda leaf: leaf[0], nets))
     y0, numbers = starts(nets, courses)
-    run = integrate(system, y0, 0.0, until, numbers, mesh=mesh, ts=times, batched=True)
+    run = integrate(system, y0, 0.0, until, numbers, mesh=launch.mesh, ts=times, batched=True)
     found = (_reports(numbers.net, run.y, run.record), run.status, run.status_time)
     found = jax.tree.map(np.asarray, found)
-    return [jax.tree.map(lambda v, k=k: v[k], found) for k in range(len(part))]
+    return [jax.tree.map(lambda v, k=k: v[k], found) for k in range(len(launch.part))]

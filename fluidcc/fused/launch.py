@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from fluidcc.fluid.room import NoRoom
 from fluidcc.fluid.shapes import shapes_of
 from fluidcc.fluid.system import Args, System
 from fluidcc.fluid.trajectory import first, in_single_precision
@@ -40,11 +41,11 @@ def together(history: int, saved: int, trajectories: int) -> int:
     """How many trajectories to have in one launch; on a processor whole threads of them if it can.
 
     `history` and `saved` are the numbers of each that are kept for later and for the caller.
-    Raises ValueError where there are too many for one.
+    Raises NoRoom where there are too many for one.
     """
     longest, place = max(history, saved, 1), device()
     if longest > _LONGEST:
-        raise ValueError(
+        raise NoRoom(
             f"a fused kernel has up to {_LONGEST} numbers in a history and among what is saved, "
             f"got {longest}: take a larger step, fewer saved times, or leave fused=True out"
         )

@@ -282,7 +282,8 @@ def test_packets_writes_series_traces_and_a_table(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "value"),
     [("3", 3), ("1e-3", 1e-3), ("true", True), ("inf", math.inf), ("5 ms", "5 ms"),
-     ("[1, 2]", [1, 2]), ("wait", "wait"), ("{ min = 1, max = 2 }", {"min": 1, "max": 2})],
+     ("[1, 2]", [1, 2]), ("wait", "wait"), (" .5", 0.5), ("-5.", -5.0), ("1.2.3", "1.2.3"),
+     ("{ min = 1, max = 2 }", {"min": 1, "max": 2})],
 )  # fmt: skip
 def test_values_are_read_as_in_a_scenario(text, value):
     assert value_of(text) == value

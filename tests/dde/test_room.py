@@ -54,8 +54,8 @@ def test_the_least_of_machine_and_container_counts(tmp_path, monkeypatch):
     (tmp_path / "max").write_text("3000\n")
     (tmp_path / "none").write_text("max\n")
     monkeypatch.setattr(room, "LIMITS", (tmp_path / "max", tmp_path / "none"))
-    room.memory.cache_clear()
+    room._memory.cache_clear()
     try:
         assert room.memory() == 3000.0
     finally:
-        room.memory.cache_clear()
+        room._memory.cache_clear()

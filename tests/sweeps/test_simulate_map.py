@@ -3,6 +3,9 @@
 import dataclasses
 import functools
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,9 +16,11 @@ import fluidcc as fc
 from fluidcc.cli.app import app
 from fluidcc.fluid import room, together
 from fluidcc.fluid.network_mesh import uniform_mesh
+from fluidcc.fused import launch, writer
 from fluidcc.sweeps import job
 
 SLOW = fc.load("hollot2001/slow")
+PI = fc.load("hollot2001/pi")
 TIMES = np.linspace(0.0, 3.0, 7)
 PLANE = {"flow.n": (40.0, 90.0), "link.queue.w_q": (1e-6, 1e-4)}
 
@@ -68,7 +73,7 @@ def test_structures_differ_and_single_points_fail():
     assert [p.set for p in found.points] == [p.set for p in expected.points]
     assert [p.message for p in found.points] == [p.message for p in expected.points]
     assert len(found.failed) == 5
-    assert [(s.done, s.failed) for s in steps] == [(6, 5), (7, 5), (8, 5)]
+    assert [(s.done, s.failed) for s in steps] == [(5, 5), (6, 5), (7, 5), (8, 5)]
     for point, other in zip(found.points, expected.points, strict=True):
         if other.result is not None:
             agree(point.result, other.result, 2e-3)  # shorter steps
@@ -87,7 +92,7 @@ def test_steps_follow_from_each_network_alone():
 
 
 def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
-    monkeypatch.setattr(together, "MOST_LANES", 4)
+    monkeypatch.setattr(together, "_ABREAST", 4)
     values = np.linspace(40.0, 90.0, 6)
     found, fused = (
         fc.simulate_map(SLOW, {"flow.n": values}, until=3.0, points=TIMES, mesh=mesh)
@@ -98,6 +103,67 @@ def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
         assert point.set == {"flow.n": values[k]}
         agree(point.result, fc.simulate(fc.replace(SLOW, point.set), **run), 1e-9)
         agree(other.result, point.result, 1e-9)
+
+
+def test_ticks_fall_on_nodes_by_default():
+    """Steps of a law that ticks are the network's own."""
+    found = fc.simulate_map(PI, {"flow.n": [50.0, 60.0]}, until=3.0, points=TIMES)
+    for point in found.points:
+        alone = fc.simulate(fc.replace(PI, point.set), until=3.0, points=TIMES, mesh=fc.Uniform())
+        agree(point.result, alone, 1e-9)
+
+
+@pytest.mark.parametrize("fit", [2e5, 1e5])
+def test_what_does_not_fit_together_runs_alone_or_fails_alone(monkeypatch, fit):
+    """Histories of 128 nodes, and of 1024, as the run is short, where the buffer is large."""
+    over = {"link.buffer": [800.0, 1e6], "flow.n": [50.0, 60.0]}
+    run = functools.partial(fc.simulate_map, SLOW, over, until=3.0, points=TIMES)
+    whole = run()
+    monkeypatch.setattr(room, "_memory", lambda device: fit)
+    found = run()
+    assert len(whole.points) == len(found.points) == 4 and not whole.failed
+    for point, other in zip(found.points, whole.points, strict=True):
+        if fit == 2e5 or point.set["link.buffer"] == 800.0:
+            agree(point.result, other.result, 1e-9)
+        else:
+            assert point.result is None
+            assert "x 5 numbers for 1 trajectories side by side" in point.message
+
+
+def test_launches_stay_on_the_device_that_was_chosen():
+    """In a process of its own, with two devices; a launch for each 8 networks."""
+    code = """
+import jax, numpy as np, fluidcc as fc
+from fluidcc.fluid import together
+ran, integrate = [], together.integrate
+def watched(*args, **options):
+    found = integrate(*args, **options)
+    ran.append(found.y.devices())
+    return found
+together.integrate = watched
+net, there = fc.load("hollot2001/slow"), jax.devices()[1]
+over = {"flow.n": np.linspace(40.0, 90.0, 20)}
+with jax.default_device(there):
+    found = fc.simulate_map(net, over, until=1.0, points=[1.0])
+assert not found.failed and len(ran) == 3, ran
+assert all(devices == {there} for devices in ran), ran
+"""
+    several = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | several)
+
+
+def test_what_makes_no_kernel_fails_without_the_others(monkeypatch):
+    """Self-clocked flows have more operations than those of rate w/R: here too many."""
+    over = {"model.rates": ["self_clocked", "mgt"], "flow.n": [50.0, 60.0]}
+    monkeypatch.setattr(writer, "MOST_LINES", 4400)
+    launch.kernel.cache_clear()
+    mesh = fc.Uniform(fused=True)
+    found = fc.simulate_map(SLOW, over, until=3.0, points=TIMES, mesh=mesh)
+    for point in found.points:
+        if point.set["model.rates"] == "mgt":
+            assert point.result.status is fc.Status.ok
+        else:
+            assert point.result is None and "up to 4400 operations" in point.message
 
 
 def test_a_run_that_fails_is_told():
@@ -136,8 +202,13 @@ def test_wrong_use_is_told(monkeypatch):
     over = {"flow.n": [50.0]}
     with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
         fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Located())
-    with pytest.raises(ValueError, match="until: expected a time in"):
-        fc.simulate_map(SLOW, over, until=0.0)
+    with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
+        fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Uniform(single=True))
+    for until in (0.0, np.array([3.0])):
+        with pytest.raises(ValueError, match="until: expected a time in"):
+            fc.simulate_map(SLOW, over, until=until)
+    with pytest.raises(ValueError, match="points: expected times that increase"):
+        fc.simulate_map(SLOW, over, until=3.0, points="three")
     with pytest.raises(fc.ScenarioError, match=r"flow\.number"):
         fc.simulate_map(SLOW, {"flow.number": [50.0]}, until=3.0)
     with pytest.raises(ValueError, match=r"Uniform\(step\): expected the length of a step"):
