@@ -87,7 +87,7 @@ def together(
     launches, programs = [], []
     for launch, kind in _launches(members, times, mesh):
         launches.append(launch)
-        programs.append((kind, launch.size, launch.mesh.slots, mesh.fused, until, times.size))
+        programs.append((kind, launch.size, launch.mesh.slots, mesh.fused, times.size))
     device, count = room.chosen(), _threads()
 
     def run(launch: _Launch, threads: int) -> list[Trajectory]:
