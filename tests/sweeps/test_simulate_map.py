@@ -42,7 +42,6 @@ def agree(found, expected, tolerance):
 @pytest.mark.parametrize(
     ("name", "path", "steps"),
     [
-        ("hollot2001/pi", "link.queue.q_ref", 400),  # ticks
         ("misra2003/persistent_mod", "links.bottleneck.capacity", 200),  # calls at random
         # several round trips
         ("durresi2001/two_different_front_259ms", "flows.reno.initial.window", 300),
