@@ -3,14 +3,13 @@
 import dataclasses
 import os
 import platform
-import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 
 from packaging.requirements import Requirement
 
 from fluidcc.folders import own_folder, writable
-from fluidcc.machine import processors, threads
+from fluidcc.machine import card, processors, threads
 
 _KEPT = {
     "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
@@ -77,7 +76,7 @@ def _devices() -> Iterator[Finding]:
     devices = jax.devices()
     for device in devices:
         yield Finding("devices", str(device), device.device_kind)
-    if shutil.which("nvidia-smi") and devices[0].platform == "cpu":
+    if card() and devices[0].platform == "cpu":
         yield Finding(
             "devices", "graphics card", "JAX does not see it", False,
             "pip install 'fluidcc[gpu]', and unset JAX_PLATFORMS",

@@ -6,6 +6,7 @@ a plain number, everything else goes to JAX. Importing this module switches JAX 
 precision, without which delays and roots have no digits to spare.
 """
 
+import logging
 import math
 import sys
 from collections.abc import Callable
@@ -14,7 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fluidcc.machine import about_a_card
+
 jax.config.update("jax_enable_x64", True)
+logging.getLogger("jax._src.xla_bridge").addFilter(about_a_card)
 
 Num = Any
 """A float, a JAX array or a SymPy expression."""

@@ -116,3 +116,25 @@ def test_the_folder_of_another_user_is_refused(monkeypatch, tmp_path):
     os.chown(tmp_path / "fluidcc", 12345, 12345)
     with pytest.raises(OSError, match="belongs to another user"):
         own_folder("numba")
+
+
+@pytest.mark.parametrize("card", [False, True])
+def test_jax_without_its_part_for_cards_says_a_line_where_there_is_a_card(tmp_path, card):
+    """A plugin that JAX finds and cannot start, as that for cards without a driver."""
+    plugin = tmp_path / "jax_plugins" / "broken" / "__init__.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("def initialize():\n    raise RuntimeError('no driver')\n")
+    tool = tmp_path / "nvidia-smi"
+    if card:
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+    code = "import fluidcc as fc; print(fc.solve_dde.__name__); import jax; jax.devices()"
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "PATH": str(tmp_path)}
+    env.pop("JAX_PLATFORMS", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "solve_dde\n"
+    lines = done.stderr.splitlines()
+    assert len(lines) == card
+    assert all("broken" in line and "no driver" in line for line in lines)

@@ -71,7 +71,8 @@ def _threads() -> Any:
         from fluidcc.fused import threads
     except ImportError:
         raise ValueError(
-            "Uniform(fused=True) needs the package warp-lang: pip install 'fluidcc[gpu]'"
+            "Uniform(fused=True) needs the package warp-lang: pip install 'fluidcc[gpu]', or "
+            "warp-lang alone where there is no card"
         ) from None
     return threads
 
