@@ -1,5 +1,7 @@
 """One verb over a grid of parameters; a point that fails is labelled and the rest goes on."""
 
+import functools
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -86,6 +88,8 @@ def sweep(
     ------
     ScenarioError
         If a path or a value's unit is wrong. What fails at single points is in `failed`.
+    TypeError
+        If the verb is no function, or cannot be called with a network alone.
     ValueError
         If the verb is of no use in chunks, the folder is not one for this sweep, or the table of
         all points would not fit in memory.
@@ -101,13 +105,13 @@ def sweep(
     >>> curve.to_dataset()["queue"].sel(link="bottleneck").values.round(1)
     array([170.8, 194.4])
     """
-    if not callable(verb):
-        raise TypeError(f"verb: expected a function such as fluidcc.equilibrium, got {verb!r}")
+    together = name_of(verb) in GRID_VERBS
+    _require_callable(verb, 2 if together else 1)
     if workers is not None and workers < 0:
         raise ValueError(f"workers: expected a whole number of at least 0, got {workers!r}")
     grid = Grid.of(net, over)
     chunked = (folder, workers, scheduler) != (None, None, None)
-    if chunked or name_of(verb) in GRID_VERBS:
+    if chunked or together:
         return sweep_in_chunks(
             net, grid, verb, folder=None if folder is None else Path(folder),
             workers=workers if chunked else 0, scheduler=scheduler, progress=progress,
@@ -119,3 +123,22 @@ def sweep(
         if progress is not None:
             progress(now)
     return Sweep(grid.axes, grid.units, tuple(points))
+
+
+def _require_callable(verb: Any, count: int) -> None:
+    """Raise TypeError unless a verb can be called with so many arguments, a network first."""
+    if not callable(verb):
+        raise TypeError(f"verb: expected a function such as fluidcc.equilibrium, got {verb!r}")
+    whole = functools.partial(verb)  # of the innermost function, with all that partials give it
+    try:
+        signature = inspect.signature(whole.func)
+    except ValueError:  # a function in C that does not tell
+        return
+    try:
+        signature.bind(*whole.args, *(None,) * count, **whole.keywords)
+    except TypeError as error:
+        name = name_of(verb).rpartition(".")[2]
+        raise TypeError(
+            "verb: expected a function that takes a network, its options given as in "
+            f"functools.partial(fc.simulate, until=60), got {name}: {error}"
+        ) from None

@@ -1,5 +1,7 @@
 """Mistakes of newcomers in Python: what is raised says what is wrong, where, and what to do."""
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -81,6 +83,21 @@ MISTAKES = [
         "got '1,2'\nover: link.delay: expected a list of at least one value, got 3",
     ),
     (lambda: fc.sweep(NET, {"flow.n": [1]}, "equilibrium"), TypeError, "verb: expected a function"),
+    (
+        lambda: fc.sweep(NET, {"flow.n": [1]}, fc.simulate_map),
+        TypeError,
+        "until=60), got simulate_map: missing a required argument: 'until'",
+    ),
+    (
+        lambda: fc.sweep(NET, {"flow.n": [1]}, partial(fc.simulate, untill=3), workers=0),
+        TypeError,
+        "got simulate: missing a required argument: 'until'",
+    ),
+    (
+        lambda: fc.sweep(NET, {"flow.n": [1]}, partial(fc.stability, certified=True)),
+        TypeError,
+        "got stability: got an unexpected keyword argument 'certified'",
+    ),
     (lambda: fc.crossings(NET, "link.queue.w_q", 0.1, 1e-6), fc.ScenarioError, "low < high"),
     (
         lambda: fc.boundary(NET, "link.queue.w_q", "link.queue.p_max", x_range=3),
