@@ -52,6 +52,7 @@ NETS = {
     "PI": (controlled(), ("flow.rtt", "link.queue.q_ref", "link.queue.k_pi")),
     "capped": (capped(), ("flow.n", "flow.rtt", "flow.window.max_window")),
 }
+LONG = ("ack, two round trips", "two links")  # 10 and 25 s
 
 
 def moved(net, path, value):
@@ -79,10 +80,10 @@ def told(net, loops):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "two links" else []) for n in NETS]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in NETS]
 )
 def test_derivatives_are_those_of_neighbours(name):
-    """To 1e-6 of the largest change by the same share of the parameter; two links take 25 s."""
+    """To 1e-6 of the largest change by the same share of the parameter."""
     net, paths = NETS[name]
     here = told(net, loops=name != "capped")
     found = {g.of: g for g in gradients(net, list(here), paths)}

@@ -88,7 +88,12 @@ def mapped(until: float, *, rtt: float, way: float, w0: float, md: bool) -> tupl
 
 
 @pytest.mark.parametrize(
-    ("mesh", "delay"), [(MESHES[0], "explicit"), (MESHES[1], "explicit"), (MESHES[1], "fifo")]
+    ("mesh", "delay"),
+    [
+        pytest.param(MESHES[0], "explicit", marks=pytest.mark.slow),
+        (MESHES[1], "explicit"),
+        (MESHES[1], "fifo"),
+    ],
 )
 def test_bmcc_alone_follows_its_load_factors(mesh, delay):
     """Qazi et al., eqs 1 to 6: delayed held values must switch at their own delayed edges."""

@@ -109,6 +109,7 @@ def test_better_weights_end_losses_and_make_quenches_stable():
         assert found.phase_margin == pytest.approx(closed, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_published_gains_are_the_fastest_with_their_margins():
     """Two gains, two margins that hold: a vertex, whose multipliers the closed form gives."""
     net, published = fc.load("hollot2001/pi"), (9.64e-6, 0.53)
@@ -167,6 +168,7 @@ def test_one_number_of_the_steps_decides_the_linearised_model():
     np.testing.assert_allclose(loop(other.roots[:5]), -1.0, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_best_steps_have_the_kappa_of_the_decay_asked_for():
     """Flows of one round trip, 40 ms: the slowest loop that is allowed has the largest margin."""
     trips = np.full(10, 0.04)

@@ -129,7 +129,7 @@ def killed_at(moment, process, folder, at_least, undisturbed):
 
 
 @needs_proc
-@pytest.mark.parametrize("at_least", [1, 3])
+@pytest.mark.parametrize("at_least", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(
     begin, tmp_path, undisturbed, at_least
 ):

@@ -52,7 +52,7 @@ def test_each_is_as_it_is_alone(name, path, steps):
     step = float(uniform_mesh(net).step)
     mesh, value = fc.Uniform(step), fc.number_at(net, path)
     run = {"until": steps * step, "points": np.linspace(0.0, steps * step, 9), "mesh": mesh}
-    values = [value, 1.25 * value, 1.5 * value]
+    values = [value, 1.05 * value, 1.1 * value]
     found = fc.simulate_map(net, {path: values}, **run)
     assert not found.failed and len(found.points) == 3
     windows = []
