@@ -70,6 +70,7 @@ def test_a_starved_queue_that_does_not_empty_keeps_its_clock(parts):
     assert float(end[1]) == pytest.approx(sum(pieces), abs=1e-11)
 
 
+@pytest.mark.slow
 def test_a_neutral_equation_moves_with_the_clock_that_it_reads():
     """x(t) = x(s) where s + q(s) = t - 1/2 and q = p t^2 / 2, x(t) = t before 0: the slopes of x,
     from which dense output is made, move by the second derivatives of s.

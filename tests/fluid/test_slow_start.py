@@ -33,12 +33,9 @@ def peak(feedback, at: float) -> float:
     return float(run.links["bottleneck"].queue.max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("feedback", "times"),
-    [
-        pytest.param(MarkTail(), 2.0, id="tail", marks=pytest.mark.slow),
-        pytest.param(MarkFront(), 1.0, id="front"),
-    ],
+    ("feedback", "times"), [(MarkTail(), 2.0), (MarkFront(), 1.0)], ids=["tail", "front"]
 )
 def test_slow_start_peaks_at_the_published_bounds(feedback, times):
     """Durresi et al. (2001), section 4: 2 T + r d - 1 for tail and T + r d for front marking.

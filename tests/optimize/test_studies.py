@@ -66,6 +66,7 @@ def test_two_flows_need_the_threshold_of_their_sawtooth():
     assert busy("two_front_259ms", round(far) - 6) < 0.99 < busy("two_front_259ms", round(far) + 6)
 
 
+@pytest.mark.slow
 def test_the_best_quenches_are_where_their_bounds_meet_in_closed_form():
     """A queue of 40 gives p_max, by W = sqrt(2/p); a crossover of 0.5 rad/s then gives w_q."""
     p_max = becn_needs(40.0)
