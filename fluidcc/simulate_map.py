@@ -88,9 +88,7 @@ def simulate_map(
         told(clock.passed(0, 0))
     for k, run in together([found[place].result for place in places], until, times, mesh):
         place = places[k]
-        if isinstance(run, str):
-            found[place] = dataclasses.replace(found[place], result=None, message=run)
-        else:
-            found[place] = dataclasses.replace(found[place], result=run, message=failure(run))
-        told(clock.passed(1, int(bool(found[place].message))))
+        result, message = (None, run) if isinstance(run, str) else (run, failure(run))
+        found[place] = dataclasses.replace(found[place], result=result, message=message)
+        told(clock.passed(1, int(bool(message))))
     return Sweep(grid.axes, grid.units, tuple(found))

@@ -1,13 +1,11 @@
 """Values as people type them, on a command line or in an address; their faults are collected."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from fluidcc.errors import Fault, ScenarioError
 
 _COUNTED = 1_000_000  # seeds, trials, starts and the like
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class Faults:
@@ -40,12 +38,13 @@ def value_of(text: str) -> Any:
     Numbers may be written as in Python too, such as ``.5``.
     """
     from fluidcc.scenario.text import parsed  # starts JAX, as below
+    from fluidcc.scenario.units import NUMBER
 
     try:
         read = parsed(f"value = {text}", "")
     except ScenarioError:
         bare = text.strip()
-        return float(bare) if _NUMBER.fullmatch(bare) else bare
+        return float(bare) if NUMBER.fullmatch(bare) else bare
     return read["value"] if len(read) == 1 else text.strip()
 
 

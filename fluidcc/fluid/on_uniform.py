@@ -87,7 +87,6 @@ def _first_slots(
     t1: Array,
     args: Args,
     mesh: Uniform,
-    width: int,
     batched: bool,
 ) -> int:
     """Length of the ring to begin with: a long one is no longer than what the run fills of it."""
@@ -104,11 +103,6 @@ def _first_slots(
     return slots
 
 
-def _row(mesh: Uniform, width: int) -> int:
-    """Bytes of a node's row in the ring."""
-    return 2 * width * (4 if mesh.single else 8)
-
-
 def _side_by_side(
     mesh: Uniform,
     slots: int,
@@ -123,10 +117,10 @@ def _side_by_side(
     Raises ValueError where there is no room for their histories and for all that is saved.
     """
     trajectories, columns = y0.shape[0] if batched else 1, 2 * y0.shape[-1] + width
-    ring, kept = slots * _row(mesh, width), 8.0 * trajectories * times * columns
-    most = _LONGEST // (2 * width * slots)
+    history, kept = 2 * width * slots, 8.0 * trajectories * times * columns
+    ring, most = (4 if mesh.single else 8) * history, _LONGEST // history
     if mesh.fused:
-        lanes = launch.together(2 * width * slots, times * columns, trajectories)
+        lanes = launch.together(history, times * columns, trajectories)
         beside, copies = lanes, 1
     else:
         share = -(-trajectories // max(len(devices), 1))
@@ -176,7 +170,7 @@ def on_uniform(
         times = int(np.ceil(float((t1 - t0) / step) - 1e-9)) + 1
     else:
         raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
-    slots = _first_slots(system, y0, t0, t1, args, mesh, width, batched)
+    slots = _first_slots(system, y0, t0, t1, args, mesh, batched)
     while True:
         lanes = _side_by_side(mesh, slots, width, times, y0, batched, devices)
         if ts is None:

@@ -34,7 +34,7 @@ def chosen() -> Any:
 def place() -> Any:
     """The device where JAX computes what was put on none."""
     device = chosen()
-    return device if isinstance(device, jax.Device) else jax.devices(device)[0]
+    return device if isinstance(device, jax.Device) else jax.local_devices(backend=device)[0]
 
 
 @contextlib.contextmanager

@@ -64,11 +64,17 @@ class Member(NamedTuple):
 class _Launch(NamedTuple):
     """Some networks of one kind and one mesh: their numbers, and the stack that has them."""
 
+    kind: Hashable
     part: list[int]
     numbers: list[int]
     size: int
     stacked: tuple[Network, tuple]
     mesh: Uniform
+
+    @property
+    def program(self) -> Hashable:
+        """What launches that are compiled as one have in common, the times to report apart."""
+        return self.kind, self.size, self.mesh.slots, self.mesh.fused
 
 
 def together(
@@ -84,10 +90,6 @@ def together(
         "take fewer times (points), or a sweep in a folder",
         most=room.host(),
     )
-    launches, programs = [], []
-    for launch, kind in _launches(members, times, mesh):
-        launches.append(launch)
-        programs.append((kind, launch.size, launch.mesh.slots, mesh.fused, times.size))
     device, count = room.chosen(), _threads()
 
     def run(launch: _Launch, threads: int) -> list[Trajectory]:
@@ -99,9 +101,10 @@ def together(
         ]
 
     crowded: list[_Launch] = []
+    launches = list(_launches(members, times, mesh))
     calls = [
-        Call(program, functools.partial(run, launch, count))
-        for program, launch in zip(programs, launches, strict=True)
+        Call((launch.program, times.size), functools.partial(run, launch, count))
+        for launch in launches
     ]
     for number, found in in_turns(calls, count):
         launch = launches[number]
@@ -120,10 +123,8 @@ def together(
                 yield k, str(error)
 
 
-def _launches(
-    members: Sequence[Member], times: Floats, mesh: Uniform
-) -> Iterator[tuple[_Launch, Hashable]]:
-    """All networks in launches, each with the kind of its networks."""
+def _launches(members: Sequence[Member], times: Floats, mesh: Uniform) -> Iterator[_Launch]:
+    """All networks in launches."""
     for kind in _alike([member.kind for member in members]):
         own = [members[k] for k in kind]
         stacked = _stacked(own)
@@ -133,7 +134,7 @@ def _launches(
             for first in range(0, len(some), size):
                 part = some[first : first + size]
                 numbers = [kind[k] for k in part]
-                yield _Launch(part, numbers, size, stacked, meshes[part[0]]), own[0].kind
+                yield _Launch(own[0].kind, part, numbers, size, stacked, meshes[part[0]])
 
 
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:

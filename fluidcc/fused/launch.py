@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from fluidcc.fluid.room import NoRoom
+from fluidcc.fluid import room
 from fluidcc.fluid.shapes import shapes_of
 from fluidcc.fluid.system import Args, System
 from fluidcc.fluid.trajectory import first, in_single_precision
@@ -29,7 +29,7 @@ def device() -> str:
 
     Raises ValueError where Warp does not see that card.
     """
-    (place,) = jnp.zeros(()).devices()
+    place = room.place()
     if place.platform != "gpu":
         return "cpu"
     if not _threads().cards():
@@ -45,7 +45,7 @@ def together(history: int, saved: int, trajectories: int) -> int:
     """
     longest, place = max(history, saved, 1), device()
     if longest > _LONGEST:
-        raise NoRoom(
+        raise room.NoRoom(
             f"a fused kernel has up to {_LONGEST} numbers in a history and among what is saved, "
             f"got {longest}: take a larger step, fewer saved times, or leave fused=True out"
         )

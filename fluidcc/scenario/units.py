@@ -7,9 +7,12 @@ from typing import Any
 
 from fluidcc.errors import nearest
 
-_TEXT = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(\S.*?)\s*$")
+_DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)"
+_TEXT = re.compile(rf"^\s*({_DIGITS}(?:[eE][-+]?\d{{1,3}})?)\s*(\S.*?)\s*$")
+_BARE = re.compile(_DIGITS)
+NUMBER = re.compile(rf"{_DIGITS}(?:[eE][-+]?\d+)?", re.ASCII)
+"""A number without a unit, as people write it."""
 
-_BARE = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
 _LONGEST = 100  # characters of a quantity
 _COMMA = re.compile(r"(\d),(\d)")  # as written in half of the world
 

@@ -131,7 +131,9 @@ def test_a_scenario_for_the_battery_must_have_the_law(run, here):
     assert code == 2 and "--scenario: expected a scenario with pi2 in it, got 'hollot" in err
 
 
-@pytest.mark.parametrize("name", ["highspeed", pytest.param("pi2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
+)
 def test_the_examples_pass_the_battery(run, here, name):
     code, out, err = run("check-law", f"{name}.py", "--scenario", f"{name}.toml", "--json")
     (report,) = json.loads(out)["laws"]
