@@ -8,9 +8,9 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -20,6 +20,8 @@ LIMITS = (  # of containers, by their two kinds
 )
 
 _beside = threading.local()
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class NoRoom(ValueError):
@@ -35,6 +37,19 @@ def place() -> Any:
     """The device where JAX computes what was put on none."""
     device = chosen()
     return device if isinstance(device, jax.Device) else jax.local_devices(backend=device)[0]
+
+
+def in_place(function: Callable[[A], T]) -> Callable[[A], T]:
+    """The function as other threads call it: on the device chosen here, which each thread has of
+    its own.
+    """
+    device = chosen()
+
+    def call(argument: A) -> T:
+        with jax.default_device(device):
+            return function(argument)
+
+    return call
 
 
 @contextlib.contextmanager

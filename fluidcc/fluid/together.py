@@ -90,10 +90,10 @@ def together(
         "take fewer times (points), or a sweep in a folder",
         most=room.host(),
     )
-    device, count = room.chosen(), _threads()
+    count = _threads()
 
     def run(launch: _Launch, threads: int) -> list[Trajectory]:
-        with jax.default_device(device), room.shared_by(threads):
+        with room.shared_by(threads):
             found = _launched(launch, until, times)
         return [
             Trajectory.of(members[k].given, members[k].net, times, (status, end), reports)

@@ -4,6 +4,8 @@ import concurrent.futures
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from fluidcc.fluid.room import in_place
+
 T = TypeVar("T")
 _compiled: set[Hashable] = set()
 
@@ -30,9 +32,14 @@ def in_turns(calls: Sequence[Call[T]], threads: int) -> Iterator[tuple[int, T | 
         else:
             waiting[call.program] = []
             now.append(number)
+
+    def called(number: int) -> T:
+        return calls[number].run()
+
+    run = in_place(called)
     pool = concurrent.futures.ThreadPoolExecutor(threads)
     try:
-        going = {pool.submit(calls[number].run): number for number in now}
+        going = {pool.submit(run, number): number for number in now}
         while going:
             done, _ = concurrent.futures.wait(going, return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
@@ -45,7 +52,7 @@ def in_turns(calls: Sequence[Call[T]], threads: int) -> Iterator[tuple[int, T | 
                     yield from ((k, error) for k in (number, *others))
                     continue
                 _compiled.add(program)
-                going |= {pool.submit(calls[k].run): k for k in others}
+                going |= {pool.submit(run, k): k for k in others}
                 yield number, found
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

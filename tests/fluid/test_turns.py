@@ -2,8 +2,11 @@
 
 import threading
 
+import jax
 import pytest
 
+from fluidcc.analysis.batch.threads import in_threads
+from fluidcc.fluid import room
 from fluidcc.fluid.turns import Call, in_turns
 
 
@@ -56,3 +59,14 @@ def test_other_errors_end_all():
 
     with pytest.raises(RuntimeError, match="out of order"):
         list(in_turns([Call(object(), broken), Call(object(), lambda: 1)], 1))
+
+
+def test_threads_compute_on_the_device_that_was_chosen():
+    def called():
+        calls = [Call(object(), room.chosen), Call(object(), room.chosen)]
+        return [*dict(in_turns(calls, 2)).values(), *in_threads(lambda part: room.chosen(), 3, 1)]
+
+    here = jax.devices()[0]
+    with jax.default_device(here):
+        assert called() == [here] * 5
+    assert called() == [None] * 5

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
+from fluidcc.fluid.room import in_place
 from fluidcc.machine import threads
 
 
@@ -16,7 +17,7 @@ def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[
     """What a function makes of each block of up to `size` of `count` things, in order."""
     parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
     with concurrent.futures.ThreadPoolExecutor(threads()) as pool:
-        return list(pool.map(function, parts))
+        return list(pool.map(in_place(function), parts))
 
 
 def filled(block: Array, size: int, axis: int = 0) -> Array:
