@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.advice import advice
+from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.regimes import (
     STEADY,
@@ -218,6 +219,9 @@ def _described(
     status = status_of(arrays, rest, regimes, many=many)
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
+    if status != "none" and NEUTRAL not in regimes:
+        fault = unbalanced(arrays, rest, regimes)
+        status, notes = ("undetermined", [fault, *notes]) if fault else (status, notes)
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
     if status == "interior" and not sliding(net, regimes):
@@ -228,9 +232,10 @@ def _described(
         elif NEUTRAL not in regimes:
             texts += window_advice(net, i, group.window)
     message = "; ".join(t for t in [*texts, *notes] if t)
-    if status == "none":
+    nowhere = status in ("none", "undetermined")
+    if nowhere:
         links = {name: LinkRest(*4 * (math.nan,)) for name in links}
-    if status == "none" or NEUTRAL in regimes:
+    if nowhere or NEUTRAL in regimes:
         unknown = {name: np.full(len(v.window), math.nan) for name, v in flows.items()}
         flows = {name: FlowsRest(*5 * (v,)) for name, v in unknown.items()}
     return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)

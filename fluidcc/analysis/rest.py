@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
-from fluidcc.analysis.settle import queue_at, says, settled, used_at
+from fluidcc.analysis.settle import offered_at, queue_at, says, settled
 from fluidcc.fluid.delays import State, round_trip
 from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal
@@ -108,21 +108,24 @@ def _senders(net: Network, places: list, said: list[Said]) -> list[tuple[Any, Nu
     return out
 
 
-def _accepted(net: Network, said: list[Said], rates: list[Num]) -> list[Num]:
-    """Rates that links accept [packet/s] from sources with these rates.
+def _arriving(net: Network, said: list[Said], rates: list[Num]) -> tuple[list[Num], list[Num]]:
+    """Rates that come to links and that they accept [packet/s], from sources with these rates.
 
     What a link loses or cannot carry does not come to the links behind it.
     """
     kept = [[1 - heard(f, (said[k].signal,)).drop for k in f.route] for f in net.flows]
     through: list[Num] = [1.0] * len(net.links)
+    offered: list[Num] = []
     accepted: list[Num] = []
     for _ in net.links:  # each pass is right for one link more of every route
+        offered = [jnp.asarray(link.cross, float) for link in net.links]
         accepted = [
             link.cross * (1 - s.signal.drop) for link, s in zip(net.links, said, strict=True)
         ]
         for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
             left = flows.n * rate
             for k, share in zip(flows.route, shares, strict=True):
+                offered[k] = offered[k] + jnp.sum(left)
                 left = left * share
                 accepted[k] = accepted[k] + jnp.sum(left)
                 left = left * through[k]
@@ -130,7 +133,7 @@ def _accepted(net: Network, said: list[Said], rates: list[Num]) -> list[Num]:
             jnp.minimum(1.0, link.capacity / jnp.maximum(rate, _SMALL))
             for link, rate in zip(net.links, accepted, strict=True)
         ]
-    return accepted
+    return offered, accepted
 
 
 def _with(values: list, k: int, value: Any) -> list:
@@ -168,7 +171,9 @@ def _link_at_rest(
     def excess(place: Num, own: Said) -> Num:
         others = _with(places, k, place), _with(said, k, own)
         rates = [rate for _, rate in _senders(net, *others)]
-        return _accepted(net, others[1], rates)[k] - used_at(link, place)
+        offered, accepted = _arriving(net, others[1], rates)
+        idle = offered[k] - offered_at(link, place)
+        return jnp.where(place < 0, idle, accepted[k] - link.capacity)
 
     def own(place: Num) -> Num:
         return excess(place, _alone(says(link, place, start))) - _NOWHERE * link.capacity
@@ -242,7 +247,7 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     moved = carry[1]
     codes, places, said, escapes = carry[2:]
     senders = _senders(net, places, said)
-    accepted = _accepted(net, said, [rate for _, rate in senders])
+    _, accepted = _arriving(net, said, [rate for _, rate in senders])
     pairs = list(zip(net.links, places, strict=True))
     lost = [jnp.where(c == FULL, s.share, 0.0) for c, s in zip(codes, said, strict=True)]
     return Rest(

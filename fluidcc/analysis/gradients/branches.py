@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.equilibrium import Equilibrium, without
-from fluidcc.analysis.gradients.contacts import (
+from fluidcc.analysis.contacts import (
     SIGNAL,
     Contact,
     NoDerivative,
@@ -23,6 +22,7 @@ from fluidcc.analysis.gradients.contacts import (
     contacts,
     sides,
 )
+from fluidcc.analysis.equilibrium import Equilibrium, without
 from fluidcc.analysis.gradients.rest import Moving, moving
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import at_kink
