@@ -10,6 +10,7 @@ import numpy as np
 
 from fluidcc.advice import advice
 from fluidcc.analysis.balance import unbalanced
+from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.regimes import (
     STEADY,
@@ -220,8 +221,8 @@ def _described(
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
     if status != "none" and NEUTRAL not in regimes:
-        fault = unbalanced(arrays, rest, regimes)
-        status, notes = ("undetermined", [fault, *notes]) if fault else (status, notes)
+        faults = extremes(net) or list(filter(None, [unbalanced(arrays, rest, regimes)]))
+        status, notes = ("undetermined", [*faults, *notes]) if faults else (status, notes)
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
     if status == "interior" and not sliding(net, regimes):

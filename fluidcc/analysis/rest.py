@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc.analysis.bisection import bisect
-from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
-from fluidcc.analysis.settle import offered_at, queue_at, says, settled
+from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
+from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled
 from fluidcc.fluid.delays import State, round_trip
 from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal
@@ -31,6 +31,7 @@ jump at which any windows rest."""
 _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
+_LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
 _NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
 # over its capacity is none: links behind one of their rate have no queue
 
@@ -96,16 +97,27 @@ def cases(net: Network, flows: Flows, said: list[Said]) -> list[Heard]:
     return out
 
 
-def _senders(net: Network, places: list, said: list[Said]) -> list[tuple[Any, Num]]:
-    """Senders at rest under what the links say, and the rates (m,) of their sources."""
-    out = []
+def _senders(
+    net: Network, places: list, said: list[Said], windows: list | None = None
+) -> list[tuple[Any, Num]]:
+    """Senders at rest under what the links say, and the rates (m,) of their sources; with
+    `windows` (m,) each, those that have them.
+    """
+    out, all_grow = [], net.rates == "mgt"
     queues = tuple(queue_at(place) for place in places)
-    for flows in net.flows:
+    for i, flows in enumerate(net.flows):
         rtt = round_trip(net, flows, queues)
         told = [Heard(c.share, like(c.signal, rtt)) for c in cases(net, flows, said)]
-        s = sender_at_rest(flows, told, rtt, all_grow=net.rates == "mgt")
+        if windows is None:
+            s = sender_at_rest(flows, told, rtt, all_grow=all_grow)
+        else:
+            s = sender_with(flows, windows[i], told, rtt, all_grow=all_grow)
         out.append((s, source_rate(flows, s, told, rtt)))
     return out
+
+
+def _windows(net: Network, senders: list) -> tuple:
+    return tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True))
 
 
 def _arriving(net: Network, said: list[Said], rates: list[Num]) -> tuple[list[Num], list[Num]]:
@@ -257,12 +269,43 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
         signals_below=tuple(says(link, jnp.nextafter(z, -1.0), start) for link, z in pairs),
         laws=tuple(settled(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)),
         senders=tuple(s for s, _ in senders),
-        windows=tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True)),
+        windows=_windows(net, senders),
         rates=tuple(rate for _, rate in senders),
         accepted=jnp.stack(accepted),
         escapes=jnp.stack(escapes),
         moved=moved,
     )
+
+
+@functools.partial(jax.jit, static_argnames="k")
+def fill(net: Network, rest: Rest, k: int) -> tuple[Rest, Num]:
+    """The rest of a link at whose place windows jump though its signal does not: the senders rest
+    with any window there, and have the one that fills the link; and how many of the distinct flows
+    do so. There are many rests if several do, of which one is given.
+    """
+    places, said = list(rest.places), list(rest.said)
+    sides = [_with(places, k, beside(places[k], side)) for side in (-1, 1)]
+    low, high = (_windows(net, _senders(net, side, said)) for side in sides)
+    leaps = [jnp.sum(jnp.maximum(a / b, b / a) > _LEAPS) for a, b in zip(low, high, strict=True)]
+
+    def senders(share: Num) -> list[tuple[Any, Num]]:
+        own = [b * (a / b) ** share for a, b in zip(low, high, strict=True)]
+        return _senders(net, places, said, own)
+
+    def accepted(share: Num) -> list[Num]:
+        return _arriving(net, said, [rate for _, rate in senders(share)])[1]
+
+    capacity = net.links[k].capacity
+    share = bisect(lambda share: capacity - accepted(share)[k], jnp.zeros(()), jnp.ones(()))[0]
+    found = senders(share)
+    filled = rest._replace(
+        codes=rest.codes.at[k].set(INTERIOR),
+        senders=tuple(s for s, _ in found),
+        windows=_windows(net, found),
+        rates=tuple(rate for _, rate in found),
+        accepted=jnp.stack(accepted(share)),
+    )
+    return filled, sum(leaps)
 
 
 def state_at_rest(net: Network, rest: Rest) -> State:
