@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,36 @@ def inside(info: Info) -> st.SearchStrategy[float]:
     return st.one_of(values, st.sampled_from(ends)) if ends else values
 
 
+def anywhere(info: Info, own: Any) -> st.SearchStrategy[float]:
+    """Numbers of a parameter's range, whatever it is now."""
+    return inside(info)
+
+
+def near(info: Info, own: Any) -> st.SearchStrategy[Any]:
+    """Numbers of a parameter's range that may well be meant: those around what it is now."""
+    assert info.within is not None
+    low, high = info.within.ends
+    if own is None:
+        return st.none()
+    if not math.isfinite(own):
+        return st.just(own)
+    if own > 0:
+        values = logarithmic(max(own / 10, low), min(own * 10, high))
+    else:
+        values = st.integers(-20, 20).map(lambda k: min(max(own + k / 20, low), high))
+    return values.filter(lambda v: v in info.within)
+
+
+Of = Callable[[Info, Any], st.SearchStrategy[float]]
+"""From which numbers a parameter is drawn, by what it is and by its number now."""
+
+
 @st.composite
-def parameters_of(draw: st.DrawFn, law: Law) -> dict[str, float]:
-    """Values of a law's numeric parameters within their ranges, that the law accepts together."""
+def parameters_of(draw: st.DrawFn, law: Any, of: Of = anywhere) -> dict[str, float]:
+    """Values of a law's numeric parameters, that the law accepts together."""
+    described = {name: info for name, info in infos(law).items() if info.within is not None}
     for _ in range(6):  # few of the draws may fit together
-        values = {name: draw(inside(i)) for name, i in infos(law).items() if i.within is not None}
+        values = {name: draw(of(info, getattr(law, name))) for name, info in described.items()}
         with contextlib.suppress(ValueError):
             dataclasses.replace(law, **values)
             return values
@@ -85,12 +111,11 @@ def _fit(window: Any, feedback: Any, marking: Any, estimator: Any) -> bool:
     return known and (marking is not EqualWindow or issubclass(window, AbstractPolynomial))
 
 
-GROUPS = [
-    dict(zip(KINDS, laws, strict=True))
-    for laws in itertools.product(*(LAWS[kind].values() for kind in KINDS))
-    if _fit(laws[0], *laws[3:6])
-]
-"""Every choice of laws for a group of flows."""
+@functools.cache
+def _groups(*known: tuple[type[Law], ...]) -> list[dict[str, type[Law]]]:
+    """Every choice of laws for a group of flows, from those that are known of each kind."""
+    every = itertools.product(*known)
+    return [dict(zip(KINDS, laws, strict=True)) for laws in every if _fit(laws[0], *laws[3:6])]
 
 
 @functools.cache
@@ -100,36 +125,66 @@ def _variants(law: type[Law], using: type[Law] | None) -> list[Any]:
     return [v for v in known if any(type(f) is using for f in vars(v).values())] or known
 
 
-@functools.cache
 def _laws_with(using: type[Law] | None) -> st.SearchStrategy[Any]:
-    fitting = [laws for laws in GROUPS if using in laws.values()]
-    return st.sampled_from(fitting or GROUPS)
+    every = _groups(*(tuple(LAWS[kind].values()) for kind in KINDS))
+    fitting = [laws for laws in every if using in laws.values()]
+    return st.sampled_from(fitting or every)
+
+
+@st.composite
+def forms(draw: st.DrawFn, law: type[Law], using: type[Law] | None = None) -> Any:
+    """A law with any choices, `using` within it where it can be."""
+    return draw(st.sampled_from(_variants(law, using)))
 
 
 @st.composite
 def instances(draw: st.DrawFn, law: type[Law], using: type[Law] | None = None) -> Any:
     """A law with any choices and parameters, `using` within it where it can be."""
-    chosen = draw(st.sampled_from(_variants(law, using)))
+    chosen = draw(forms(law, using))
     return dataclasses.replace(chosen, **draw(parameters_of(chosen)))
+
+
+def fitted(parts: dict[str, Any]) -> dict[str, Any]:
+    """Laws of a group whose bounds of windows and choices fit to each other."""
+    window, reaction, traffic = parts["window"], parts["reaction"], parts["traffic"]
+    if window.min_window > window.max_window:
+        window = dataclasses.replace(window, max_window=math.inf)
+    if hasattr(traffic, "first"):
+        first = min(max(traffic.first, window.min_window), window.max_window)
+        traffic = dataclasses.replace(traffic, first=first)
+    if hasattr(window, "pause"):
+        window = dataclasses.replace(window, pause=isinstance(reaction, Pause))
+    if parts["feedback"].quench and hasattr(reaction, "growth"):
+        reaction = dataclasses.replace(reaction, growth="all")
+    return parts | {"window": window, "reaction": reaction, "traffic": traffic}
+
+
+@st.composite
+def laws_of_groups(draw: st.DrawFn, using: type[Law] | None, make: Any) -> dict[str, Any]:
+    """Any laws for a group of flows that fit together, `using` among them if it is one of its.
+
+    `make` draws a law of a class: one of its `forms`, or of its `instances`.
+    """
+    laws = draw(_laws_with(using))
+    return fitted({kind: draw(make(law)) for kind, law in laws.items()})
+
+
+@st.composite
+def queues(draw: st.DrawFn, using: type[Law] | None, make: Any) -> Any:
+    """Any law for a queue, `using` or one with it if it is one of its."""
+    known = list(LAWS["queue"].values())
+    if using in known:
+        known = [using]
+    elif using in LAWS["spreading"].values():
+        known = [law for law in known if "spreading" in infos(law)]
+    return draw(make(draw(st.sampled_from(known)), using))
 
 
 @st.composite
 def groups(draw: st.DrawFn, using: type[Law] | None) -> Flows:
     """A group of flows with any laws that fit together, `using` among them if it is one of its."""
-    laws = draw(_laws_with(using))
-    parts = {kind: draw(instances(law)) for kind, law in laws.items()}
-    window, reaction = parts["window"], parts["reaction"]
-    if window.min_window > window.max_window:
-        window = dataclasses.replace(window, max_window=math.inf)
-    if hasattr(parts["traffic"], "first"):
-        first = min(max(parts["traffic"].first, window.min_window), window.max_window)
-        parts["traffic"] = dataclasses.replace(parts["traffic"], first=first)
-    if hasattr(window, "pause"):
-        window = dataclasses.replace(window, pause=isinstance(reaction, Pause))
-    if parts["feedback"].quench and hasattr(reaction, "growth"):
-        reaction = dataclasses.replace(reaction, growth="all")
     return Flows(
-        **(parts | {"window": window, "reaction": reaction}),
+        **draw(laws_of_groups(using, instances)),
         n=np.array([1.5, 4.0]),
         rtt=np.array([0.1, 0.25]),
         initial=FlowsInitial(slow_start=draw(st.booleans())),
@@ -154,12 +209,7 @@ def voices(draw: st.DrawFn) -> Voice:
 @st.composite
 def networks(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
     """One link and one group of flows with any laws and parameters, `using` among the laws."""
-    queues = list(LAWS["queue"].values())
-    if using in LAWS["queue"].values():
-        queues = [using]
-    elif using in LAWS["spreading"].values():
-        queues = [law for law in queues if "spreading" in infos(law)]
-    queue = draw(st.sampled_from(queues).flatmap(lambda law: instances(law, using)))
+    queue = draw(queues(using, instances))
     by_loss = getattr(queue, "trigger", "") == "loss"
     link = Link(
         queue=queue,

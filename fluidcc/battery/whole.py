@@ -152,7 +152,7 @@ class Whole:
         if pace == 0:
             return None, "the rightmost root is 0"
         end = min(_FOLDS / abs(pace), _LONGEST)
-        rate, status = _rate(self.net, self.rest, end)
+        rate, status = rate_beside(self.net, self.rest, end)
         if status is not Status.ok:
             return None, f"the trajectory ended early: {status.advice}"
         told = (
@@ -188,7 +188,7 @@ def _complex(root: complex) -> str:
     return f"{root.real:.4g}" if root.imag == 0 else f"{root.real:.4g} +- {abs(root.imag):.4g}i"
 
 
-def _rate(net: Network, eq: Equilibrium, end: float) -> tuple[float, Status]:
+def rate_beside(net: Network, eq: Equilibrium, end: float) -> tuple[float, Status]:
     """Relative change per second of the distance from the rest, over the later part of a run."""
     system, start, numbers = network_system(net, until=end)
     rest = state_at_rest(numbers.net, eq.rest)

@@ -37,6 +37,7 @@ from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
 from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
@@ -259,3 +260,50 @@ def finished(net: Network, until: float, *, seed: int = 1, elide: bool = True) -
     assert advance(simulation.address, until, 1 << 40) == 0
     settle(simulation.address, until)
     return simulation
+
+
+def _held(simulation, queue):
+    """Packets in a port's or wire's queue, in order."""
+    index, out = int(queue["head"]), []
+    for _ in range(int(queue["count"])):
+        out.append(simulation.packets[index])
+        index = int(simulation.packets[index]["next"])
+    return out
+
+
+def _sends(simulation, port):
+    """Whether a port has a packet of either class in service."""
+    place = (int(port["beside"]) - simulation.classes.ctypes.data) // r.CLASS_RECORD.itemsize
+    return port["busy"] or (port["beside"] and simulation.classes[place]["busy"])
+
+
+def _kinds(simulation):
+    """Wires by kind."""
+    for entity in simulation.entities:
+        if entity["kind"] in (r.WIRE, r.RETURN, r.QUENCH, r.ROUTER):
+            yield int(entity["kind"]), simulation.wires[entity["index"]]
+
+
+def conserved(simulation: Simulation) -> None:
+    """No packet gets lost in the engine, nor is there one too many."""
+    ports, pool = simulation.ports, simulation.packets
+    assert np.all(
+        ports["arrivals"] == ports["departures"] + ports["drops"] + ports["count"] + ports["busy"]
+    )
+    classes = simulation.classes
+    assert np.all(
+        classes["arrivals"]
+        == classes["departures"] + classes["drops"] + classes["count"] + classes["busy"]
+    )
+    under_way = [p for queues in (ports, classes) for q in queues for p in _held(simulation, q)]
+    under_way += [pool[port["serving"]] for port in ports if _sends(simulation, port)]
+    wires = list(_kinds(simulation))
+    data = under_way + [p for kind, w in wires if kind == r.WIRE for p in _held(simulation, w)]
+    others = [p for kind, w in wires if kind != r.WIRE for p in _held(simulation, w)]
+    for k, flow in enumerate(simulation.flows):
+        present = sum(p["flow"] == k and not p["flags"] & r.REPLY for p in data)
+        assert flow["sent"] == flow["received"] + flow["lost"] + present
+    free, index = 0, int(simulation.state["free"][0])
+    while index >= 0:
+        free, index = free + 1, int(pool[index]["next"])
+    assert free + len(data) + len(others) == len(pool)
