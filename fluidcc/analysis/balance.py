@@ -85,11 +85,11 @@ def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Ro
 
     spread = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGNS, len(point)))
     free = jnp.concatenate([ravel_pytree(_free(net, at.y))[0], jnp.ones(len(point) - n)])
-    directions = spread * jnp.abs(point) * free
+    directions = spread * (jnp.abs(point) * free)[None]
     near = jnp.append(jnp.abs(kink_distances(net, at.y)), jnp.inf)
     longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
     step = jnp.minimum(_STEP, _WITHIN * jnp.min(jnp.where(near > NEAR, near, jnp.inf)) / longest)
-    points = point + step * jnp.concatenate([0.0 * point[None], directions, -directions])
+    points = point[None] + step * jnp.concatenate([0.0 * point[None], directions, -directions])
     values, raws = jax.vmap(rows)(points)
     slopes = (values[1 : _SIGNS + 1] - values[_SIGNS + 1 :]) / (2 * step)
     value, raw = values[0], raws[0]
