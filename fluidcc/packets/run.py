@@ -166,13 +166,11 @@ def _run(
     """
     passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
     layout = task.layout
+    elide = task.elide and trace is None  # with every hop, lines come in the order of their times
     while True:
-        # with every hop, lines come in the order of their times
-        elide = task.elide and trace is None
-        simulation = built.pop() if built else None
-        if simulation is None or simulation.elide != elide:
-            simulation = _build(layout, seed, elide, scale)
+        simulation = built.pop() if built else _build(layout, seed, elide, scale)
         with contextlib.ExitStack() as stack:
+            stack.callback(simulation.close)
             if INTERPRETED:
                 stack.enter_context(np.errstate(over="ignore"))
             file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
@@ -275,7 +273,8 @@ def simulate_packets(
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
-    built = [_build(layout, chosen[0], elide)]  # compile hooks, and fail, before threads start
+    # compile hooks, and fail, before threads start
+    built = [_build(layout, chosen[0], elide and trace is None)]
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
     watch = _Watch(len(chosen), until)
