@@ -3,14 +3,13 @@
 import dataclasses
 import os
 import platform
-import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from fluidcc.folders import ELSEWHERE, own_folder
+from fluidcc.folders import ELSEWHERE, own_folder, require_room
 from fluidcc.machine import card, processors, threads
 from fluidcc.seals import damaged, is_sound
 
@@ -18,7 +17,6 @@ _KEPT = {
     "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
     "faults": "reports of failures",
 }  # fmt: skip
-_ROOM = 1_000_000  # bytes that a disk which is not full has for what is compiled
 _ITSELF_FROM = (0, 12)  # JAX compiles loops as a whole without being told
 
 
@@ -104,8 +102,7 @@ def _caches() -> Iterator[Finding]:
         yield Finding("cache", "folder", str(error.filename), False, _cure(error))
         return
     try:
-        with tempfile.TemporaryFile(dir=home) as file:
-            file.write(bytes(_ROOM))
+        require_room(home)
     except OSError as error:
         yield Finding("cache", "folder", str(home), False, _cure(error))
     else:

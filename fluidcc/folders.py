@@ -148,6 +148,12 @@ def writable(folder: Path) -> bool:
         return False
 
 
+def require_room(folder: Path) -> None:
+    """Raise OSError if a megabyte, more than is compiled at a time, cannot be written to a folder."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(1_000_000))
+
+
 @contextlib.contextmanager
 def whole(file: Path) -> Iterator[Path]:
     """A place to write what is to stand in `file`, which is replaced when all of it is there.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from fluidcc.folders import compiled_folder
+from fluidcc.folders import compiled_folder, require_room, temporary_folder
 from fluidcc.seals import sealed
 
 _Floats = wp.array(dtype=wp.float64)
@@ -89,6 +89,20 @@ def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
 @functools.lru_cache(maxsize=16)
 def _load(module: Any, place: str) -> None:
     """Load the module of a kernel on a device, compiled now or before."""
+    try:
+        _load_sealed(module, place)
+    except Exception:
+        try:
+            require_room(Path(wp.config.kernel_cache_dir))
+        except OSError as error:
+            wp.config.kernel_cache_dir = str(temporary_folder("warp", error))
+            module.mark_modified()  # or else it fails as before
+            _load_sealed(module, place)
+        else:
+            raise
+
+
+def _load_sealed(module: Any, place: str) -> None:
     name = f"wp_{module.name}"
     with sealed(Path(wp.config.kernel_cache_dir), name, f"{name}_{'[0-9a-f]' * 7}/*"):
         wp.load_module(module, device=place)

@@ -22,6 +22,10 @@ _LAB = Path(__file__).with_name("lab.py")  # decides what is kept of a result
 _ABANDONED = 3600.0  # [s] after which nobody is still writing a file
 
 
+class NotKept(OSError):
+    """A result cannot be written to the folder of results."""
+
+
 class Store:
     """Results in a folder, one JSON file each."""
 
@@ -63,11 +67,16 @@ class Store:
             Everything else that it follows from, as plain data.
         make
             Called where nothing sound is kept; its result goes through JSON.
+
+        Raises NotKept if it cannot be written.
         """
         name = self._name(kind, about)
         data = self._held(name)
         if data is None:
             data = to_json(make()).encode()
-            with whole(self.folder / sealed_name(name, data, ".json")) as part:
-                part.write_bytes(data)
+            try:
+                with whole(self.folder / sealed_name(name, data, ".json")) as part:
+                    part.write_bytes(data)
+            except OSError as error:
+                raise NotKept(error.errno, error.strerror, str(self.folder)) from None
         return json.loads(data)
