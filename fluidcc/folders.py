@@ -85,17 +85,18 @@ def _require_own(place: Path, found: os.stat_result, *, beside: bool = False) ->
 
 def compiled_folder(name: str) -> Path:
     """That folder for what is compiled; a temporary one, with a warning, if it cannot be used."""
+    folder = None
     try:
         folder = own_folder(name)
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError as error:
-        return temporary_folder(name, error)
+        return temporary_folder(name, folder or error.filename, error)
 
 
-def temporary_folder(name: str, error: OSError) -> Path:
-    """A folder of this process, for what is compiled; says once why it takes the place."""
-    _say(name, error)
+def temporary_folder(name: str, place: str | Path, error: OSError) -> Path:
+    """A folder of this process, for what is compiled; says once why it is not in its place."""
+    _say(place, error)
     folder = _temporary() / name
     folder.mkdir(exist_ok=True)
     return folder
@@ -108,8 +109,7 @@ def _temporary() -> Path:
     return Path(folder)
 
 
-def _say(name: str, error: OSError) -> None:
-    place = error.filename if error.errno == errno.EPERM else kept_in(name).parent
+def _say(place: str | Path, error: OSError) -> None:
     cure = "" if "FLUIDCC_CACHE_DIR" in str(error) else f"; {ELSEWHERE}"
     _warn_once(
         f"what is compiled cannot be kept in '{place}' ({error.strerror}), so that every process "
@@ -127,7 +127,7 @@ def keep_compiled() -> None:
     try:
         folder = own_folder("jax")
     except OSError as error:
-        _say("jax", error)
+        _say(error.filename, error)
         return
     # where the disk is full only time is lost, which is not worth a warning of each function
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
@@ -149,7 +149,7 @@ def writable(folder: Path) -> bool:
 
 
 def require_room(folder: Path) -> None:
-    """Raise OSError if a megabyte, more than is compiled at a time, cannot be written to a folder."""
+    """Raise OSError if a folder has no room for a megabyte: no module compiled has as much."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(1_000_000))
 

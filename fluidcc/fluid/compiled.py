@@ -33,4 +33,4 @@ class _Sealed(LRUCache):
 def seal_compiled(folder: Path) -> None:
     """Let JAX keep what it compiles in a folder under seals."""
     _folders.add(folder)
-    compilation_cache.LRUCache = _Sealed
+    compilation_cache.LRUCache = _Sealed  # pyright: ignore[reportPrivateImportUsage]

@@ -92,19 +92,25 @@ def _load(module: Any, place: str) -> None:
     try:
         _load_sealed(module, place)
     except Exception:
+        kept = _kept()
         try:
-            require_room(Path(wp.config.kernel_cache_dir))
+            require_room(kept)
         except OSError as error:
-            wp.config.kernel_cache_dir = str(temporary_folder("warp", error))
+            wp.config.kernel_cache_dir = str(temporary_folder("warp", kept, error))
             module.mark_modified()  # or else it fails as before
             _load_sealed(module, place)
         else:
             raise
 
 
+def _kept() -> Path:
+    """Where Warp keeps what it compiles."""
+    return Path(str(wp.config.kernel_cache_dir))
+
+
 def _load_sealed(module: Any, place: str) -> None:
     name = f"wp_{module.name}"
-    with sealed(Path(wp.config.kernel_cache_dir), name, f"{name}_{'[0-9a-f]' * 7}/*"):
+    with sealed(_kept(), name, f"{name}_{'[0-9a-f]' * 7}/*"):
         wp.load_module(module, device=place)
 
 

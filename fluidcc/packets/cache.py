@@ -42,10 +42,11 @@ def module_from(text: str, *, uses: str = "") -> ModuleType:
     no room for it anywhere.
     """
     name = f"rules_{_hash(text, uses)}"
+    folder = compiled_folder(_FOLDER)
     try:
-        return _import(name, text, compiled_folder(_FOLDER))
+        return _import(name, text, folder)
     except OSError as error:
-        folder = temporary_folder(_FOLDER, error)
+        folder = temporary_folder(_FOLDER, folder, error)
     try:
         return _import(name, text, folder)
     except OSError as error:
