@@ -210,7 +210,7 @@ def test_memory_that_is_not_there_is_a_clear_error(monkeypatch):
 def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
     """Those that have no room wait until others have ended, whose arrays go at once."""
     net = dumbbell(flows(1, window=NewReno()), Droptail(), capacity=1e6, buffer=1e5)
-    alone = simulate_packets(net, until=0.2, seeds=(1, 2, 3)).to_dict()
+    alone = simulate_packets(net, until=4.0, seeds=(1, 2, 3)).to_dict()
     one = Simulation(plan(net), 1, True).nbytes
     assert one > 1e7
     monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 1.5 * one)
@@ -218,7 +218,7 @@ def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
     gc.disable()
     tracemalloc.start()
     try:
-        together = simulate_packets(net, until=0.2, seeds=(1, 2, 3), threads=3)
+        together = simulate_packets(net, until=4.0, seeds=(1, 2, 3), threads=3)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
