@@ -5,11 +5,13 @@ import os
 import platform
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from fluidcc.folders import own_folder, writable
+from fluidcc.folders import ELSEWHERE, own_folder, require_room
 from fluidcc.machine import card, processors, threads
+from fluidcc.seals import damaged, is_sound
 
 _KEPT = {
     "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
@@ -94,23 +96,45 @@ def _devices() -> Iterator[Finding]:
 
 
 def _caches() -> Iterator[Finding]:
-    from fluidcc.fluid.room import as_text
-
-    other = "FLUIDCC_CACHE_DIR names another folder"
     try:
         home = own_folder("jax").parent
     except OSError as error:
-        why = str(error.strerror)
-        advice = why if "FLUIDCC_CACHE_DIR" in why else f"{why}; {other}"
-        yield Finding("cache", "folder", str(error.filename), False, advice)
+        yield Finding("cache", "folder", str(error.filename), False, _cure(error))
         return
-    good = writable(home)
-    yield Finding("cache", "folder", str(home), good, "" if good else other)
-    for folder in sorted(home.iterdir()):
-        files = [file for file in folder.rglob("*") if file.is_file()]
-        name = _KEPT.get(folder.name, "compiled packet engine" if "numba" in folder.name else "")
-        size = as_text(float(sum(file.stat().st_size for file in files)))
-        yield Finding("cache", folder.name, f"{name or 'files'}: {len(files)} files, {size}")
+    try:
+        require_room(home)
+    except OSError as error:
+        yield Finding("cache", "folder", str(home), False, _cure(error))
+    else:
+        yield Finding("cache", "folder", str(home), True)
+    for folder in sorted(each for each in home.iterdir() if each.is_dir()):
+        yield _cache(folder)
+
+
+def _cache(folder: Path) -> Finding:
+    """What is in a folder of the cache, and what is wrong with it."""
+    from fluidcc.fluid.room import as_text
+
+    try:
+        own_folder(folder.name)
+    except OSError as error:
+        return Finding("cache", folder.name, str(error.filename), False, _cure(error))
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    name = _KEPT.get(folder.name, "compiled packet engine" if "numba" in folder.name else "files")
+    size = as_text(float(sum(file.stat().st_size for file in files)))
+    bad = damaged(folder)
+    if folder.name == "results":
+        bad = [file for file in files if not is_sound(file, file.read_bytes())]
+    if not bad:
+        return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")
+    found = f"{name}: {len(files)} files, {size}, damaged: {len(bad)}, as '{bad[0]}'"
+    advice = "what needs them makes them anew; to do so with all, delete the folder"
+    return Finding("cache", folder.name, found, False, advice)
+
+
+def _cure(error: OSError) -> str:
+    why = str(error.strerror)
+    return why if "FLUIDCC_CACHE_DIR" in why else f"{why}; {ELSEWHERE}"
 
 
 def _extras() -> Iterator[Finding]:

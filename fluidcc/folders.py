@@ -1,10 +1,12 @@
 """Where what is compiled and computed is kept, and how it gets there in one piece."""
 
+import atexit
 import contextlib
 import errno
 import functools
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 import uuid
@@ -21,6 +23,9 @@ UNFINISHED = ".part-"
 
 BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
 """What numbers come from, beside this package."""
+
+ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"
+"""Advice for a folder that cannot be used."""
 
 _PRIVATE = 0o700
 
@@ -41,33 +46,97 @@ def kept_in(name: str) -> Path:
 def own_folder(name: str) -> Path:
     """That folder, made where it is missing; nobody but the user may read or write there.
 
-    What is compiled is kept there, and runs when it is read: another one's folder is refused.
-    Raises OSError where there can be no such folder.
+    What is compiled is kept there, and runs when it is read: it is refused if others may write to
+    it or put another in its place. Raises OSError if there can be no such folder.
     """
     folder = kept_in(name)
-    for each in (folder.parent, folder):
-        each.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-    base = folder.parent.stat()
-    if hasattr(os, "getuid"):  # not on Windows, where a profile is the user's alone
-        if base.st_uid not in (os.getuid(), 0):
-            told = "it belongs to another user: FLUIDCC_CACHE_DIR names another place"
-            raise OSError(errno.EPERM, told, str(folder.parent))
-        if base.st_uid == os.getuid() and stat.S_IMODE(base.st_mode) != _PRIVATE:
-            folder.parent.chmod(_PRIVATE)
+    home = folder.parent
+    for each in (home, folder):
+        with contextlib.suppress(FileExistsError):
+            each.mkdir(mode=_PRIVATE, parents=True)
+        if hasattr(os, "getuid"):  # not on Windows, where a profile is the user's alone
+            _require_own(each, each.lstat())
+    if hasattr(os, "getuid"):
+        base, found = home.parent.stat(), home.lstat()
+        _require_own(home.parent, base, beside=bool(base.st_mode & stat.S_ISVTX))
+        if found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) != _PRIVATE:
+            home.chmod(_PRIVATE)
     return folder
+
+
+def _require_own(place: Path, found: os.stat_result, *, beside: bool = False) -> None:
+    """Raise OSError unless a place is a folder of the user or of root.
+
+    Others must not write to it, unless they may write `beside` what is the user's, as in /tmp.
+    """
+    others = stat.S_IWOTH | (stat.S_IWGRP if found.st_gid != os.getgid() else 0)
+    if stat.S_ISLNK(found.st_mode):
+        told = "it is a link"
+    elif not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+    elif found.st_uid not in (os.getuid(), 0):
+        told = "it belongs to another user"
+    elif found.st_mode & others and not beside:
+        told = "others may write there (chmod go-w, if all that it holds is yours)"
+    else:
+        return
+    raise OSError(errno.EPERM, f"{told}; {ELSEWHERE}", str(place))
+
+
+def compiled_folder(name: str) -> Path:
+    """That folder for what is compiled; a temporary one, with a warning, if it cannot be used."""
+    folder = None
+    try:
+        folder = own_folder(name)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        return temporary_folder(name, folder or error.filename, error)
+
+
+def temporary_folder(name: str, place: str | Path, error: OSError) -> Path:
+    """A folder of this process, for what is compiled; says once why it is not in its place."""
+    _say(place, error)
+    folder = _temporary() / name
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@functools.cache
+def _temporary() -> Path:
+    folder = tempfile.mkdtemp(prefix="fluidcc-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _say(place: str | Path, error: OSError) -> None:
+    cure = "" if "FLUIDCC_CACHE_DIR" in str(error) else f"; {ELSEWHERE}"
+    _warn_once(
+        f"what is compiled cannot be kept in '{place}' ({error.strerror}), so that every process "
+        f"compiles it again{cure}"
+    )
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=1)
 
 
 def keep_compiled() -> None:
     """Let JAX find what an earlier process compiled; call it before JAX is imported."""
     try:
         folder = own_folder("jax")
-    except OSError:
+    except OSError as error:
+        _say(error.filename, error)
         return
     # where the disk is full only time is lost, which is not worth a warning of each function
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    from fluidcc.fluid.compiled import seal_compiled
+
+    seal_compiled(folder)
 
 
 def writable(folder: Path) -> bool:
@@ -77,6 +146,12 @@ def writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def require_room(folder: Path) -> None:
+    """Raise OSError if a folder has no room for a megabyte: no module compiled has as much."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(1_000_000))
 
 
 @contextlib.contextmanager

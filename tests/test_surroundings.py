@@ -89,6 +89,7 @@ def test_a_file_on_a_disk_that_is_full_is_not_begun(run, tmp_path):
     assert not list(tmp_path.glob("*.csv"))
 
 
+@pytest.mark.filterwarnings("ignore:what is compiled cannot be kept")
 @pytest.mark.parametrize("place", ["/dev/null", "~nobody-of-this-name"])
 def test_no_folder_to_keep_anything_in(run, monkeypatch, place):
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", place)
@@ -100,8 +101,7 @@ def test_no_folder_to_keep_anything_in(run, monkeypatch, place):
 def test_what_is_kept_is_the_users_alone(monkeypatch, tmp_path):
     """Compiled code runs when it is read, so nobody else may put any there."""
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
-    (tmp_path / "fluidcc").mkdir(mode=0o777)
-    (tmp_path / "fluidcc").chmod(0o777)
+    (tmp_path / "fluidcc").mkdir(mode=0o755)
     folder = own_folder("numba")
     assert folder == tmp_path / "fluidcc" / "numba"
     assert (
@@ -109,11 +109,38 @@ def test_what_is_kept_is_the_users_alone(monkeypatch, tmp_path):
     )
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_the_folder_of_another_user_is_refused(monkeypatch, tmp_path):
+@pytest.mark.parametrize("place", [".", "fluidcc", "fluidcc/numba"])
+def test_a_folder_that_others_may_change_is_refused(monkeypatch, tmp_path, place):
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
     own_folder("numba")
-    os.chown(tmp_path / "fluidcc", 12345, 12345)
+    (tmp_path / place).chmod(0o777)
+    with pytest.raises(OSError, match="others may write there"):
+        own_folder("numba")
+    if place == ".":  # as /tmp, where nobody may put another in the place of ours
+        tmp_path.chmod(0o1777)
+        own_folder("numba")
+
+
+@pytest.mark.parametrize("place", ["fluidcc", "fluidcc/jax"])
+def test_a_link_is_refused_and_what_it_leads_to_stays_as_it_is(tmp_path, place):
+    target, link = tmp_path / "target", tmp_path / "cache" / place
+    target.mkdir(mode=0o755)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    found = command(
+        "equilibrium", "hollot2001/slow", env={"FLUIDCC_CACHE_DIR": str(tmp_path / "cache")}
+    )
+    assert found.returncode == 0
+    assert found.stderr.count(f"cannot be kept in '{link}' (it is a link") == 1
+    assert not list(target.iterdir()) and stat.S_IMODE(target.stat().st_mode) == 0o755
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("place", [".", "fluidcc", "fluidcc/numba"])
+def test_the_folder_of_another_user_is_refused(monkeypatch, tmp_path, place):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    own_folder("numba")
+    os.chown(tmp_path / place, 12345, 12345)
     with pytest.raises(OSError, match="belongs to another user"):
         own_folder("numba")
 

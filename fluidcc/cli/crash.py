@@ -28,7 +28,8 @@ def report(error: Exception) -> int:
     Gives the exit code; a disk that is full is no failure of fluidcc.
     """
     if isinstance(error, OSError) and error.errno in _FULL:
-        print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+        where = f" '{error.filename}'" if error.filename else ""
+        print(f"error: cannot write{where}: {error.strerror}", file=sys.stderr)
         return WRONG_USE
     said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
     lines = [f"error: fluidcc failed where it should not: {said}"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -17,7 +18,8 @@ _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
     """What is there: versions, devices, memory, caches, optional parts; and what is wrong."""
     with told():
-        with contextlib.suppress(ImportError):  # what is missing is told below
+        with contextlib.suppress(ImportError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is missing or wrong is told below
             begin(fast_cpu)
         from fluidcc.doctor import examine
 

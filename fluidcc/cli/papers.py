@@ -54,13 +54,14 @@ def figures(
     with told():
         begin(fast_cpu)
         from fluidcc.papers.making import make_figures
+        from fluidcc.papers.store import NotKept
         from fluidcc.results import to_json
 
         if out.exists() and not out.is_dir():
             raise ScenarioError([Fault("--out", "", "a folder", f"the file '{out}'")])
-        with written("--out", out):
-            show = (lambda _: None) if json else _print_figure
-            done = make_figures(which or (), out, _bench(results, quick), show)
+        bench, show = _bench(results, quick), (lambda _: None) if json else _print_figure
+        with written("--out", out), written("--results", bench.store.folder, NotKept):
+            done = make_figures(which or (), out, bench, show)
         if json:
             sys.stdout.write(to_json({"figures": [made.to_dict() for made in done]}) + "\n")
         _finish({place: why for made in done for place, why in made.failures.items()})

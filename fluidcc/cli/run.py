@@ -162,11 +162,11 @@ def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str
 
 
 @contextmanager
-def written(option: str, path: Path) -> Iterator[None]:
+def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[None]:
     """What stops a file from being written is a fault of its option."""
     try:
         yield
-    except OSError as error:
+    except kind as error:
         reason = error.strerror or str(error)
         expected = "a file that can be written"
         raise ScenarioError([Fault(option, "", expected, f"'{path}' ({reason})")]) from None

@@ -1,7 +1,8 @@
 """Room for a run, asked for before anything is allocated.
 
 What counts is all the memory that there is, not what is free just now: so a run is refused, or not,
-whatever else goes on beside it.
+whatever else goes on beside it. Runs of packets alone share what is free, as they take all that
+they ask for: those that have no room yet wait, which changes none of them.
 """
 
 import contextlib
@@ -18,6 +19,8 @@ LIMITS = (  # of containers, by their two kinds
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
+USED = ("memory.current", "memory.usage_in_bytes")
+MACHINE = Path("/proc/meminfo")
 
 _beside = threading.local()
 A = TypeVar("A")
@@ -77,6 +80,56 @@ def _memory(device: Any) -> float:
 def host() -> float:
     """Bytes of memory of this machine, or of the container that it is; starts nothing."""
     return min(_of_machine(), *map(_of_container, LIMITS))
+
+
+def free() -> float:
+    """Bytes that are free now, of those of `host`; all of them if that is unknown."""
+    return min(host(), _labelled(MACHINE, "MemAvailable:") * 1024, *map(_left, LIMITS, USED))
+
+
+def _left(limit: Path, used: str) -> float:
+    """Bytes that a container may still take: what it has read from files can go."""
+    taken = _of_container(limit.with_name(used))
+    files = _labelled(limit.with_name("memory.stat"), "inactive_file")
+    return _of_container(limit) - taken + files if taken < float("inf") else taken
+
+
+def _labelled(file: Path, name: str) -> float:
+    """The number behind a name in a file of lines; infinite if there is none."""
+    try:
+        rows = map(str.split, file.read_text().splitlines())
+        return next((float(row[1]) for row in rows if row[0] == name), float("inf"))
+    except OSError:
+        return float("inf")
+
+
+class Share:
+    """Memory that threads of this process share: together they hold what was free, at the most."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._held = self._free = 0.0
+
+    def take(self, needed: float, what: str, advice: str) -> None:
+        """Hold so many bytes, as soon as others have given back enough.
+
+        Raises NoRoom with advice if they do not fit with nothing beside them.
+        """
+        with self._changed:
+            while self._held and self._held + needed > self._free:
+                self._changed.wait()
+            if not self._held:
+                self._free = free()
+                if needed > self._free:
+                    there = f"{as_text(needed)} of memory, and {as_text(self._free)} are free"
+                    raise NoRoom(f"{what} would take {there}: {advice}")
+            self._held += needed
+
+    def give(self, held: float) -> None:
+        """Give back so many bytes."""
+        with self._changed:
+            self._held -= held
+            self._changed.notify_all()
 
 
 def _of_machine() -> float:

@@ -2,14 +2,17 @@
 # pyright: reportInvalidTypeForm=false
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from fluidcc.folders import own_folder
+from fluidcc.folders import compiled_folder, require_room, temporary_folder
+from fluidcc.seals import sealed
 
 _Floats = wp.array(dtype=wp.float64)
 _Integers = wp.array(dtype=wp.int32)
@@ -35,8 +38,7 @@ def _quiet() -> Iterator[None]:
 
 # both hold for all that uses Warp in this process
 if "WARP_CACHE_PATH" not in os.environ and wp.config.kernel_cache_dir is None:
-    with contextlib.suppress(OSError):  # where that folder cannot be, Warp has its own
-        wp.config.kernel_cache_dir = str(own_folder("warp"))
+    wp.config.kernel_cache_dir = str(compiled_folder("warp"))
 wp.config.log_level = max(wp.config.log_level, wp.LOG_ERROR)
 with _quiet():
     wp.init()
@@ -84,6 +86,34 @@ def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
     return wp.kernel(uniform, module="unique", enable_backward=False, module_options=options)
 
 
+@functools.lru_cache(maxsize=16)
+def _load(module: Any, place: str) -> None:
+    """Load the module of a kernel on a device, compiled now or before."""
+    try:
+        _load_sealed(module, place)
+    except Exception:
+        kept = _kept()
+        try:
+            require_room(kept)
+        except OSError as error:
+            wp.config.kernel_cache_dir = str(temporary_folder("warp", kept, error))
+            module.mark_modified()  # or else it fails as before
+            _load_sealed(module, place)
+        else:
+            raise
+
+
+def _kept() -> Path:
+    """Where Warp keeps what it compiles."""
+    return Path(str(wp.config.kernel_cache_dir))
+
+
+def _load_sealed(module: Any, place: str) -> None:
+    name = f"wp_{module.name}"
+    with sealed(_kept(), name, f"{name}_{'[0-9a-f]' * 7}/*"):
+        wp.load_module(module, device=place)
+
+
 def cards() -> int:
     """How many graphics cards Warp has."""
     return wp.get_cuda_device_count()
@@ -125,6 +155,7 @@ def run(
     -------
     What is saved (B, S, width), how far each came in time (B,), and status and steps (B, 2).
     """
+    _load(kernel.module, place)
     room = min(lanes, own.shape[1])
     in_common = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (shared, ts)]
     # launches follow each other, and no history is read where it has not been written; the rows of

@@ -7,34 +7,16 @@ is the hash of everything that goes into it cannot be stale.
 import functools
 import hashlib
 import importlib.util
-import os
 import sys
-import tempfile
-import warnings
 from pathlib import Path
 from types import ModuleType
 
 import numba
 
-from fluidcc.folders import own_folder
+from fluidcc.folders import ELSEWHERE, compiled_folder, temporary_folder, whole
+from fluidcc.seals import sealed
 
-
-@functools.cache
-def cache_directory() -> Path:
-    """Folder for generated modules: of the user, or a temporary one (with a warning)."""
-    try:
-        wanted = own_folder(f"numba-{numba.__version__}")
-        with tempfile.TemporaryFile(dir=wanted):
-            return wanted
-    except OSError as error:
-        other = Path(tempfile.mkdtemp(prefix="fluidcc-"))
-        warnings.warn(
-            f"cannot keep compiled packet code in {error.filename} ({error.strerror}); it goes to "
-            f"{other} and is compiled again in every process. FLUIDCC_CACHE_DIR names another "
-            "folder",
-            stacklevel=2,
-        )
-        return other
+_FOLDER = f"numba-{numba.__version__}"
 
 
 def _hash(*parts: str | bytes) -> str:
@@ -54,20 +36,36 @@ def package_hash() -> str:
 
 @functools.cache
 def module_from(text: str, *, uses: str = "") -> ModuleType:
-    """Import `text` as a module from the cache folder, writing it there if it is new.
+    """Import `text` as a module from the cache folder, or from a temporary one if it is full.
 
-    `uses` is the hash of whatever the text imports and compiles with.
+    `uses` is the hash of whatever the text imports and compiles with. Raises OSError if there is
+    no room for it anywhere.
     """
     name = f"rules_{_hash(text, uses)}"
-    path = cache_directory() / f"{name}.py"
-    if not path.exists():
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)  # another process may do the same at the same time
-    spec = importlib.util.spec_from_file_location(name, path)
+    folder = compiled_folder(_FOLDER)
+    try:
+        return _import(name, text, folder)
+    except OSError as error:
+        folder = temporary_folder(_FOLDER, folder, error)
+    try:
+        return _import(name, text, folder)
+    except OSError as error:
+        told = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
+        raise OSError(error.errno, told, str(folder)) from None
+
+
+def _import(name: str, text: str, folder: Path) -> ModuleType:
+    """Import `text` from a file of that name; Numba compiles it, or finds that it has."""
+    file, source = folder / f"{name}.py", text.encode()
+    if not file.exists() or file.read_bytes() != source:
+        with whole(file) as part:
+            part.write_bytes(source)
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"cannot import {path}")
+        raise ImportError(f"cannot import {file}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    compiled = (f"__pycache__/{name}.{kind}" for kind in ("*.nb[ic]", "*.pyc"))
+    with sealed(folder, name, file.name, *compiled):
+        spec.loader.exec_module(module)
     return module

@@ -152,6 +152,27 @@ def _build(layout: Plan, seed: int, elide: bool, scale: int = 1) -> Simulation:
         raise PacketError(f"seed {seed}: no memory is left: {TOO_MUCH_UNDER_WAY}") from None
 
 
+def _attempt(
+    simulation: Simulation,
+    task: _Task,
+    passed: Callable[[float], None],
+    trace: Path | None,
+    scale: int,
+    parts: bool,
+) -> tuple[int, list[Snapshot], Series | None]:
+    """Perform a run; the status, and what was taken, without series if it has not finished."""
+    try:
+        with contextlib.ExitStack() as stack:
+            if INTERPRETED:
+                stack.enter_context(np.errstate(over="ignore"))
+            file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
+            status, taken, sampler = _perform(simulation, task, passed, file, parts)
+    except BaseException:
+        simulation.close()  # others wait, and the error's traceback keeps it
+        raise
+    return status, taken, sampler.series() if status == FINISHED else None
+
+
 def _run(
     task: _Task,
     seed: int,
@@ -166,20 +187,13 @@ def _run(
     """
     passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
     layout = task.layout
+    elide = task.elide and trace is None  # with every hop, lines come in the order of their times
     while True:
-        # with every hop, lines come in the order of their times
-        elide = task.elide and trace is None
-        simulation = built.pop() if built else None
-        if simulation is None or simulation.elide != elide:
-            simulation = _build(layout, seed, elide, scale)
-        with contextlib.ExitStack() as stack:
-            if INTERPRETED:
-                stack.enter_context(np.errstate(over="ignore"))
-            file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
-            status, taken, sampler = _perform(simulation, task, passed, file, job == 0)
-        if status == FINISHED:
+        simulation = built.pop() if built else _build(layout, seed, elide, scale)
+        status, taken, series = _attempt(simulation, task, passed, trace, scale, job == 0)
+        del simulation  # its memory is for others, or for a larger one
+        if series is not None:
             break
-        del simulation, taken, sampler  # an error's traceback would keep them
         last = layout
         if status == NO_FREE_PLACE:
             places *= 8
@@ -193,7 +207,7 @@ def _run(
     watch.done[job] = 1.0
     pairs = itertools.pairwise(taken) if job == 0 else ()
     parts = [metrics(layout, pair) for pair in pairs]
-    return _Run(metrics(layout, taken), parts, sampler.series())
+    return _Run(metrics(layout, taken), parts, series)
 
 
 def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -275,7 +289,8 @@ def simulate_packets(
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
-    built = [_build(layout, chosen[0], elide)]  # compile hooks, and fail, before threads start
+    # compile hooks, and fail, before threads start
+    built = [_build(layout, chosen[0], elide and trace is None)]
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
     watch = _Watch(len(chosen), until)

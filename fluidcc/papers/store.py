@@ -1,11 +1,11 @@
 """Results kept on disk by what they follow from, so that nothing is computed twice.
 
-The name of a file is the hash of the scenario in full, of the options and of the code that makes
-the result; a result of other code is never found. A file is written under another name first.
+The name of a file has the hash of the scenario in full, of the options and of the code that makes
+the result, so that a result of other code is never found, and its seal, so that a damaged one is
+known. A file is written under another name first.
 """
 
 import contextlib
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -14,11 +14,16 @@ from typing import Any
 
 from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
 from fluidcc.results import plain, to_json
+from fluidcc.seals import is_sound, seal, sealed_name
 
 _ABOVE = (*SHOWING, "optimize", "sweeps")
 _APART = {"packets": (*_ABOVE, "fluid", "analysis", "bounds"), "fluid": _ABOVE, "bounds": _ABOVE}
 _LAB = Path(__file__).with_name("lab.py")  # decides what is kept of a result
 _ABANDONED = 3600.0  # [s] after which nobody is still writing a file
+
+
+class NotKept(OSError):
+    """A result cannot be written to the folder of results."""
 
 
 class Store:
@@ -32,15 +37,24 @@ class Store:
                 if time.time() - part.stat().st_mtime > _ABANDONED:
                     part.unlink()
 
-    def _file(self, kind: str, about: Mapping[str, Any]) -> Path:
+    def _name(self, kind: str, about: Mapping[str, Any]) -> str:
         text = json.dumps(plain(about), sort_keys=True)
         code = fingerprint(*_APART[kind]).encode() + _LAB.read_bytes()
-        name = hashlib.sha256(code + text.encode()).hexdigest()[:32]
-        return self.folder / f"{kind}-{name}.json"
+        return f"{kind}-{seal(code, text.encode())}"
+
+    def _held(self, name: str) -> bytes | None:
+        """The sound file of that name, if there is one; others of it are deleted."""
+        for file in self.folder.glob(f"{name}-*.json"):
+            with contextlib.suppress(OSError):
+                data = file.read_bytes()
+                if is_sound(file, data):
+                    return data
+                file.unlink(missing_ok=True)
+        return None
 
     def has(self, kind: str, about: Mapping[str, Any]) -> bool:
-        """Whether something is kept; it may turn out to be damaged."""
-        return self._file(kind, about).is_file()
+        """Whether a sound result is kept."""
+        return self._held(self._name(kind, about)) is not None
 
     def keep(self, kind: str, about: Mapping[str, Any], make: Callable[[], Any]) -> Any:
         """The result described by `about`: the one on disk, or what `make` returns.
@@ -52,16 +66,17 @@ class Store:
         about
             Everything else that it follows from, as plain data.
         make
-            Called where nothing is kept; its result goes through JSON.
+            Called where nothing sound is kept; its result goes through JSON.
+
+        Raises NotKept if it cannot be written.
         """
-        file = self._file(kind, about)
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # a damaged file counts as none
-            found = None
-        if found is None:
-            text = to_json(make())
-            with whole(file) as part:
-                part.write_text(text, encoding="utf-8")
-            found = json.loads(text)
-        return found
+        name = self._name(kind, about)
+        data = self._held(name)
+        if data is None:
+            data = to_json(make()).encode()
+            try:
+                with whole(self.folder / sealed_name(name, data, ".json")) as part:
+                    part.write_bytes(data)
+            except OSError as error:
+                raise NotKept(error.errno, error.strerror, str(self.folder)) from None
+        return json.loads(data)

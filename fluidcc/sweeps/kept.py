@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import hashlib
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from typing import Any
 
 from fluidcc.errors import SweepStopped
 from fluidcc.folders import UNFINISHED, whole
+from fluidcc.seals import is_sound, sealed_name
 from fluidcc.sweeps.job import Chunk
 from fluidcc.sweeps.table import Table, from_bytes, join
 
@@ -79,8 +79,7 @@ class Folder:
     def _name(self, chunk: Chunk) -> str:
         first, last, *counts, data = chunk
         numbers = "-".join([f"{first:09d}", f"{last:09d}", *map(str, counts)])
-        seal = hashlib.sha256(self._key + numbers.encode() + data).hexdigest()[:32]
-        return f"chunk-{numbers}-{seal}.nc"
+        return sealed_name(f"chunk-{numbers}", data, ".nc", self._key)
 
     def _sound(self) -> Iterator[tuple[Path, Chunk]]:
         """The sound chunks in their order, none of which covers another, and their files."""
@@ -90,7 +89,7 @@ class Folder:
             if numbers is None:
                 continue
             chunk = Chunk(*map(int, numbers.groups()), data=file.read_bytes())
-            if chunk.first >= end and self._name(chunk) == file.name:
+            if chunk.first >= end and is_sound(file, chunk.data, self._key):
                 end = chunk.last
                 yield file, chunk
 

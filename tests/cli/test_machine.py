@@ -9,11 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from full_disk import small_files
 
 import fluidcc as fc
 from fluidcc import doctor
 from fluidcc.bundled import scenarios
 from fluidcc.folders import own_folder
+from fluidcc.papers.store import Store
+from fluidcc.seals import sealed
 from fluidcc.warm import warm
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +71,30 @@ def test_a_cache_of_another_user_is_not_good(run, tmp_path):
     os.chown(base, 12345, 12345)
     code, _, err = run("doctor")
     assert code == 3 and f"folder: {base}; it belongs to another user" in err
+
+
+def test_a_full_disk_is_not_good(run):
+    with small_files(100_000):
+        code, _, err = run("doctor")
+    assert code == 3
+    assert "File too large; FLUIDCC_CACHE_DIR names another folder" in err
+
+
+def test_damaged_files_are_not_good(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    kept = Store(own_folder("results"))
+    kept.keep("fluid", {}, lambda: {"n": 1})
+    compiled = own_folder("warp") / "kernel.o"
+    with sealed(compiled.parent, "kernel", "kernel.*"):
+        compiled.write_bytes(b"code")
+    assert [f for f in doctor.examine() if f.topic == "cache" and f.good is False] == []
+    (result,) = kept.folder.iterdir()
+    for file in (result, compiled):
+        file.write_bytes(b"{}")
+    found = {f.name: f for f in doctor.examine() if f.good is False}
+    assert set(found) == {"results", "warp"}
+    assert f"damaged: 1, as '{compiled}'" in found["warp"].value
+    assert f"damaged: 1, as '{result}'" in found["results"].value
 
 
 @pytest.mark.parametrize("found", [None, "0.1"])

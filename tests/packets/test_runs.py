@@ -1,8 +1,10 @@
 """Runs over seeds: results, intervals, faults, interruption."""
 
 import dataclasses
+import gc
 import json
 import math
+import tracemalloc
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +22,8 @@ from fluidcc.packets.accounts.measure import FLOW_UNITS, LINK_UNITS
 from fluidcc.packets.accounts.voice import VOICE_UNITS
 from fluidcc.packets.engine import records
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.layout.build import Simulation
+from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 
 
@@ -202,3 +205,26 @@ def test_memory_that_is_not_there_is_a_clear_error(monkeypatch):
     monkeypatch.setattr(run, "Simulation", full)
     with pytest.raises(PacketError, match="seed 1: no memory is left: more packets"):
         simulate_packets(CASES["ecn"], until=1.0)
+
+
+def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
+    """Those that have no room wait until others have ended, whose arrays go at once."""
+    net = dumbbell(flows(1, window=NewReno()), Droptail(), capacity=1e6, buffer=1e5)
+    alone = simulate_packets(net, until=4.0, seeds=(1, 2, 3)).to_dict()
+    one = Simulation(plan(net), 1, True).nbytes
+    assert one > 1e7
+    monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 1.5 * one)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        together = simulate_packets(net, until=4.0, seeds=(1, 2, 3), threads=3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert together.to_dict() == alone
+    assert peak < 1.9 * one
+    monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 0.5 * one)
+    with pytest.raises(PacketError, match=r"would take .* of memory, and .* are free"):
+        simulate_packets(net, until=0.2)

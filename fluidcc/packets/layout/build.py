@@ -1,11 +1,13 @@
 """Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
 
 import operator
+import weakref
 
 import jax
 import numpy as np
 
 from fluidcc.echoes import repeated
+from fluidcc.fluid.room import NoRoom, Share
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.packets.compile import (
     estimator_hook,
@@ -48,8 +50,14 @@ def _averages(law: AbstractQueueLaw) -> bool:
     return float(law.average(state, 0.0)) == float(law.average(after, 0.0)) != 0.0
 
 
+_memory = Share()  # of all runs of this process
+
+
 class Simulation:
-    """Owner of the arrays of one run; the run must hold on to it while the engine works."""
+    """Owner of the arrays of one run; the run must hold on to it while the engine works.
+
+    `close()`, after which it must not run, leaves its memory to others; so does its end.
+    """
 
     def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
         self.plan, self.seed, self.elide = plan, seed, elide
@@ -68,7 +76,12 @@ class Simulation:
         self.flows = np.concatenate([flows, beside])
         self._keep.append(self.flows)
         self.ports = self._records(r.PORT_RECORD, self._routes.ports)
-        self.state = self._simulation(scale)
+        sizes = self._sizes(scale)
+        try:
+            self.state = self._simulation(*sizes)
+        except MemoryError:
+            self.close()  # others wait, and the error's traceback keeps this
+            raise
         self._keep.append(self.state)
 
     @property
@@ -240,7 +253,7 @@ class Simulation:
     # pool and calendar
 
     def _sizes(self, scale: int) -> tuple[int, int]:
-        """Packets in the pool, and slots of a reassembly ring (a power of two).
+        """Packets in the pool, and slots of a reassembly ring (a power of two), with room for them.
 
         Raises PacketError where they would take too much memory.
         """
@@ -260,6 +273,11 @@ class Simulation:
             raise PacketError(
                 f"packets on their way would take {needed:.2g} bytes: {TOO_MUCH_UNDER_WAY}"
             )
+        try:
+            _memory.take(needed, f"seed {self.seed}: packets on their way", TOO_MUCH_UNDER_WAY)
+        except NoRoom as error:
+            raise PacketError(str(error)) from None
+        self.close = weakref.finalize(self, _memory.give, needed)
         return int(pool), int(ring)
 
     def _scoreboards(self, pool: int, ring: int) -> Fields:
@@ -286,8 +304,8 @@ class Simulation:
             "done": -1,
         }
 
-    def _simulation(self, scale: int) -> np.ndarray:
-        count, (pool, ring) = len(self._routes.kinds), self._sizes(scale)
+    def _simulation(self, pool: int, ring: int) -> np.ndarray:
+        count = len(self._routes.kinds)
         times = np.full(count, r.NEVER)
         times[: len(self.plan.flows)] = self.flows["send_at"][: len(self.plan.flows)]
         for entity, time in (self._background.times | self._transfers.times).items():
@@ -298,7 +316,8 @@ class Simulation:
         self.entities = np.zeros(count, r.ENTITY_RECORD)
         self.entities["kind"], self.entities["index"] = np.array(self._routes.kinds).T
         self.packets = np.zeros(pool, r.PACKET_RECORD)
-        self.packets["next"] = np.append(np.arange(1, pool), -1)
+        self.packets["next"] = np.arange(1, pool + 1, dtype=np.int32)
+        self.packets["next"][-1] = -1
         self.wires = self._records(r.WIRE_RECORD, self._routes.wires)
         self.receivers = np.zeros(len(self.plan.flows), r.RECEIVER_RECORD)
         self.crosses = self._records(r.CROSS_RECORD, self._background.crosses)

@@ -22,26 +22,26 @@ class Transfers:
     def __init__(
         self, plan: Plan, routes: Routes, seed: int, keep: Callable[[np.ndarray], int]
     ) -> None:
-        self._plan, self._routes, self._seed, self._keep = plan, routes, seed, keep
+        self._plan, self._routes, self._seed = plan, routes, seed
         self.sources: list[Fields] = []
         self.sessions: list[Fields] = []
         self.times: dict[int, float] = {}
         self.histograms = np.zeros((len(plan.sources), r.HISTOGRAM_SIZE), np.int32)
         for k, source in enumerate(plan.sources):
-            self._source(k, source)
+            self._source(k, source, keep)
 
     def _start(self, group: int, purpose: str, index: int) -> float:
         """When flow (`start`) or open source (`source`) number `index` begins [s]."""
         low, high = map(float, self._plan.groups[group].flows.start)
         return low + (high - low) * uniform(stream_key(self._seed, purpose, index))
 
-    def _source(self, k: int, source: SourcePlan) -> None:
+    def _source(self, k: int, source: SourcePlan, keep: Callable[[np.ndarray], int]) -> None:
         law = self._plan.groups[source.group].flows.traffic
         hooks: SourceHooks = source_hooks(law)
         first = len(self.sessions)
         fields = hooks._asdict() | {
-            "block": self._keep(hooks.block),
-            "histogram": self._keep(self.histograms[k]),
+            "block": keep(hooks.block),
+            "histogram": keep(self.histograms[k]),
             "open": law.open,
             "waits": 1,
             "group": source.group,
