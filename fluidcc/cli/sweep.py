@@ -20,13 +20,14 @@ from fluidcc.cli.flags import (
 from fluidcc.cli.options import Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
 from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
-from fluidcc.errors import SweepStopped, nearest
+from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.typed import Faults
 
 if TYPE_CHECKING:
     from fluidcc.sweeps.run import SweepData, SweepStatus
 
 _MOST = 10_000_000  # points of a grid
+_LONGEST = 2000  # characters of a command that is shown
 _NAMED = 20  # failed points that are named
 
 
@@ -191,4 +192,4 @@ def _tell_status(
         return
     typer.echo(f"{found.done} of {found.total} points done, {found.failed} of them failed")
     typer.echo(f"{found.missing} missing; {found.working}")
-    typer.echo(f"begun by: {found.origin['command']}")
+    typer.echo(f"begun by: {shown(found.origin['command'], _LONGEST)}")
