@@ -26,7 +26,9 @@ def judge(found: str, excused: str) -> int:
     for each, one in known:
         fixed = ", ".join(one["fix_versions"]) or "no version"
         line = f"{each['name']} {each['version']}: {one['id']}, mended in {fixed}"
-        reasons = [excuses[name] for name in (one["id"], *one.get("aliases", ())) if excuses.get(name)]
+        reasons = [
+            excuses[name] for name in (one["id"], *one.get("aliases", ())) if excuses.get(name)
+        ]
         print(f"  {line}" + (f" (excused: {reasons[0]})" if reasons else ""))
         wrong += not reasons
     if audited and len(audited) == len(dependencies):

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def _faults(error: Exception) -> Sequence[Fault | str]:
 def print_error(first: Fault | str, *others: Fault | str) -> None:
     """Print faults, or texts in the form of one, as one JSON object."""
     more = {"more": [_plain(fault) for fault in others]} if others else {}
-    print_json({"error": _plain(first), **more})
+    typer.echo(dumps({"error": _plain(first), **more}, ensure_ascii=False))
 
 
 def _plain(fault: Fault | str) -> dict[str, Any]:
