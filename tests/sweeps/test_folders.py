@@ -325,7 +325,8 @@ def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
     sound = json.loads((folder / "manifest.json").read_text())
     for text in (
         "{", "[" * 100_000, "[]", json.dumps({"sweep": 3, "origin": []}),
-        json.dumps(sound | {"sweep": {"grid": 3}}), json.dumps(sound | {"sweep": {"grid": {"a": 3}}}),
+        json.dumps(sound | {"sweep": {"grid": 3}}),
+        json.dumps(sound | {"sweep": {"grid": {"a": 3}}}),
         json.dumps(sound | {"origin": {}}), json.dumps(sound | {"origin": {"command": 3}}),
     ):  # fmt: skip
         (folder / "manifest.json").write_text(text)
