@@ -1,6 +1,7 @@
 """Fluid models, stability and packets of congestion control, from one definition of each law.
 
-Names are imported when they are first used, so that `import fluidcc` costs next to nothing.
+Names are imported when they are first used, so that `import fluidcc` costs next to nothing. The
+first that computes switches JAX to double precision (`jax_enable_x64`) for the whole process.
 """
 
 import importlib

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 _LONGEST = 200  # characters of a name or value in a message
 _LISTED = 1500  # characters of what is expected, which may list names
@@ -43,9 +44,19 @@ class Fault:
     nearest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        place = ": ".join(shown(part) for part in (self.where, self.key) if part)
+        where, expected, got = self._shown()
         hint = f"; did you mean {' or '.join(map(repr, self.nearest))}?" if self.nearest else ""
-        return f"{place}: expected {shown(self.expected, _LISTED)}, got {shown(self.got)}{hint}"
+        return f"{where}: expected {expected}, got {got}{hint}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the whole text as `message`; `where` has the key."""
+        where, expected, got = self._shown()
+        named = {"where": where, "expected": expected, "got": got, "nearest": list(self.nearest)}
+        return {"message": str(self), **named}
+
+    def _shown(self) -> tuple[str, str, str]:
+        where = ": ".join(shown(part) for part in (self.where, self.key) if part)
+        return where, shown(self.expected, _LISTED), shown(self.got)
 
 
 class ScenarioError(ValueError):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from matplotlib import rc_context
 from matplotlib.figure import Figure, SubFigure
 
+from fluidcc.folders import whole
 from fluidcc.pictures.axes import narrow
 from fluidcc.pictures.comparison import comparison
 from fluidcc.pictures.courses import (
@@ -82,8 +83,8 @@ def plot(*results: Any, width: float = _WIDTH) -> Figure:
 def save(result: Any, path: Path) -> None:
     """Draw a result into a file: png, pdf or svg, by its ending."""
     figure = plot(result)
-    with style():
-        figure.savefig(path)
+    with style(), whole(path) as part:
+        figure.savefig(part)
 
 
 def style() -> AbstractContextManager[None]:

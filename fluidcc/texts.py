@@ -2,8 +2,11 @@
 
 import codecs
 import os
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fluidcc.errors import Fault, ScenarioError
 
@@ -23,11 +26,20 @@ def read_file(name: str | os.PathLike[str], expected: str) -> str:
     if not where or "\0" in where:
         raise FileNotFoundError(where)
 
+    return _read(lambda: Path(where).open("rb"), where, expected)
+
+
+def read_standard_input(expected: str) -> str:
+    """The text of standard input, within the same bounds as a file's."""
+    return _read(lambda: nullcontext(sys.stdin.buffer), "standard input", expected)
+
+
+def _read(opened: Callable[[], Any], where: str, expected: str) -> str:
     def refused(reason: str) -> ScenarioError:
         return ScenarioError([Fault(where, "", expected, reason)])
 
     try:
-        with Path(where).open("rb") as file:
+        with opened() as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise

@@ -49,13 +49,13 @@ def _spare_the_collector():
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Run a command; its exit code, standard output and standard error."""
+    """Run a command on standard input `given`; its exit code, standard output and error."""
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
-    def call(*words, heavy=True):
+    def call(*words, heavy=True, given=None):
         extra = ["--no-fast-cpu"] if heavy else []
-        result = CliRunner().invoke(app, [*words, *extra])
+        result = CliRunner().invoke(app, [*words, *extra], input=given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result.exit_code, result.stdout, result.stderr

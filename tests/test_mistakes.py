@@ -3,6 +3,8 @@
 None of them gets as far as computing anything.
 """
 
+import json
+
 import pytest
 
 from fluidcc import bundled
@@ -51,6 +53,9 @@ FILES = [
     (b"n = " + b"9" * 5000, ["a number of thousands of digits"]),
     (b"a." * 40 + b"b = 1", ["names with more than 30 dots"]),
     (b'title = "\\u001b[2J"\n', ["title: expected text of at most 2000 characters, without contr"]),
+    (b'title = "\\ufeffx"\n', ['without control characters or lines, got "\\ufeffx"']),
+    (b'title = "a\\u202eb"\n', ["title: expected text of at most 2000 characters, without contr"]),
+    (b'title = "a\\nb"\n', ["title: expected text of at most 2000 characters, without contr"]),
 ]
 VALUES = [
     ("link.capacity=10 mbit/s", ["links.bottleneck.capacity", "did you mean 'Mbit/s'?"]),
@@ -89,12 +94,51 @@ OPTIONS = [
     (["equilibrium", SLOW, "--out", "x"], ["--out: expected a file that ends in .nc, .csv"]),
     (["equilibrium", SLOW, "--out", "no/x.nc"], ["a file in a folder that exists"]),
     (["equilibrium", SLOW, "--plot", "x"], ["--plot: expected a file that ends in .png, .pdf"]),
-    (["simulate", SLOW, "--until", "0"], ["--until: expected a time in (0, inf) s, got '0'"]),
+    (["simulate", SLOW, "--until", "0"], ["--until: expected a time in (0, 1e+09] s, got '0'"]),
     (["simulate", SLOW, "--until", "1 day"], ["such as \"88 ms\", got '1 day'"]),
-    (["simulate", SLOW, "--until", "1e15"], ["until: expected a time in (0, 1e+09] s"]),
+    (["simulate", SLOW, "--until", "1e15"], ["--until: expected a time in (0, 1e+09] s"]),
+    (
+        ["packets", SLOW, "--until", "1e10"],
+        ["--until: expected a time in (0, 1e+09] s, got '1e10'"],
+    ),
+    (["compare", SLOW, "--until", "1e10"], ["--until: expected a time in (0, 1e+09] s"]),
+    (
+        ["sensitivity", SLOW, "flow.rtt", "--until", "1e10"],
+        ["--until: expected a time in (0, 1e+09"],
+    ),
     (["packets", SLOW, "--until", "9", "--warmup", "9"], ["a time before --until (9 s)"]),
     (["packets", SLOW, "--seeds", "0"], ["a whole number of at least 1", "got '0'"]),
     (["packets", SLOW, "--seeds", "9" * 5000], ["a whole number", "(5002 characters)"]),
+    (
+        ["show", SLOW, "--set", "flow.n=1", "--set", "flows.tcp.n=2"],
+        ["each path once, got 'flow.n'"],
+    ),
+    (
+        ["equilibrium", SLOW, "--over", "flow.n=1,2", "--over", "flows.tcp.n=3,4"],
+        ["over: flows.tcp.n: expected each path once, got 'flow.n' too"],
+    ),
+    (
+        ["equilibrium", SLOW, "--set", "flow.n=50", "--over", "flows.tcp.n=40,60"],
+        ["--over: flows.tcp.n: expected a path that --set leaves alone, got 'flow.n' in --set"],
+    ),
+    (
+        ["crossings", SLOW, "--set", RED.replace(":0.1", ""), "--over", "link.queue=1,2", RED],
+        [
+            "--over: link.queue: expected a path that --set leaves alone, got 'link.queue.w_q'",
+            "crossings: link.queue.w_q: expected a path that --set leaves alone",
+        ],
+    ),
+    (["crossings", SLOW, "--over", "link.queue.w_q=1,2", RED], ["a path that --over leaves alone"]),
+    (
+        ["equilibrium", SLOW, "--out", "a.nc", "--out", "b.nc", "--plot", "a.png", "--plot=b.png"],
+        ["--out: expected one value, got 2", "--plot: expected one value, got 2"],
+    ),
+    (["simulate", SLOW, "--until", "1", "--until", "2"], ["--until: expected one value, got 2"]),
+    (["list", "--law-file", "x.py", "--law-file", "y.py"], ["error: x.py: expected a"]),
+    (
+        ["packets", SLOW, "--trace", "run.csv", "--out", "./run.csv"],
+        ["--trace: expected another file than that of --out, got 'run.csv' for both"],
+    ),
     (["map", SLOW], ["map: expected a grid: --over PATH=A:B:STEP, got none"]),
     (["crossings", SLOW, "link.queue.law=1:2"], ['the path of a number, got "red"']),
     (["crossings", SLOW, "link.queue.w_q=0.1:1e-6"], ["expected LO < HI, got '0.1:1e-6'"]),
@@ -169,6 +213,52 @@ def test_grids_that_are_none(run, grid, says):
 def test_options_that_do_not_fit(run, tmp_path, words, says):
     (tmp_path / "good.toml").write_text(GOOD)
     answered(run, words, says)
+
+
+def test_faults_are_json_too(run):
+    """One object: the first fault, and what else there is."""
+    words = ["equilibrium", SLOW, "--set", "link.queue.pmax=1", "--over", "flow.n=2:1:1", "--json"]
+    code, out, err = run(*words)
+    found = json.loads(out)
+    first, second = err.splitlines()
+    assert code == 2 and set(found) == {"error", "more"}
+    assert {"error: " + found["error"]["message"], "error: " + found["more"][0]["message"]} == {
+        first, second,
+    }  # fmt: skip
+    assert found["error"] == {
+        "message": first.removeprefix("error: "), "where": "--set: link.queue.pmax",
+        "expected": "a path of the scenario", "got": "no such path",
+        "nearest": found["error"]["nearest"],
+    }  # fmt: skip
+    assert found["error"]["nearest"][0] == "link.queue.p_max"
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "got"),
+    [
+        (["show", "hollot2001/slwo"], "scenario", '"hollot2001/slwo"'),
+        (["packets", SLOW, "--sample", "1e-9", "--out", "x.nc"], "sample", ""),
+        (["simulate", SLOW, "--util", "5"], "", ""),
+        (["list", "law"], "list", "'law'"),
+        (["sweep", "--status", "--out", "never.nc"], "folder", "'never.nc.sweep'"),
+    ],
+    ids=_name,
+)
+def test_every_kind_of_mistake_is_json(run, words, where, got):
+    code, out, err = run(*words, "--json", heavy=False)
+    found = json.loads(out)["error"]
+    assert code == 2 and set(found) == {"message", "where", "expected", "got", "nearest"}
+    assert found["message"].splitlines()[0] in err
+    assert found["where"] == where and got in found["got"]
+
+
+def test_a_scenario_may_come_from_standard_input(run):
+    code, out, _ = run("show", "-", "--json", heavy=False, given=GOOD)
+    assert (code, out) == (0, run("show", SLOW, "--json", heavy=False)[1])
+    code, _, err = run("show", "-", heavy=False, given=GOOD.replace("capacity", "capcity"))
+    assert code == 2 and err.startswith("error: standard input: links.bottleneck.capcity: ")
+    code, _, err = run("show", "-", heavy=False, given=b"\xff")
+    assert code == 2 and "standard input: expected a scenario (TOML, UTF-8 text), got a file" in err
 
 
 def test_what_editors_put_before_text_does_not_matter(run, tmp_path):

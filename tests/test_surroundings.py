@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -61,7 +63,61 @@ def test_a_pipe_that_is_closed_ends_a_command_in_silence():
     os.close(reading)
     found = command("list", stdout=writing)
     os.close(writing)
-    assert (found.returncode, found.stderr) == (1, "")
+    assert (found.returncode, found.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("words", [("--json",), ()])
+def test_standard_output_may_be_closed(words):
+    given = ["sh", "-c", 'exec "$0" "$@" >&-', *RUN, "list", *words]
+    found = subprocess.run(given, stderr=subprocess.PIPE, text=True)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_ctrl_c_ends_a_long_trajectory():
+    """Compiled loops do not look at signals, and this one takes minutes."""
+    words = ["simulate", "hollot2001/slow", "--until", "1e6"]
+    surroundings = {**os.environ, "JAX_LOG_COMPILES": "1"}
+    with subprocess.Popen(
+        [*RUN, *words], env=surroundings, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "Finished XLA compilation of jit(report)" in line:  # made while the loop runs
+                break
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=15)
+        finally:
+            process.kill()
+    assert (process.returncode, out) == (130, "") and err.endswith("interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "swallowing",
+    [
+        "gc.callbacks.append(lambda *_: os.kill(os.getpid(), signal.SIGINT)); gc.collect()",
+        "weakref.finalize(Thing(), os.kill, os.getpid(), signal.SIGINT); time.sleep(20)",
+    ],
+)
+def test_ctrl_c_is_not_lost_in_callbacks(swallowing):
+    """Exceptions do not come out of a callback of the garbage collector, or of a weak reference."""
+    code = f"""
+        import gc, os, signal, time, weakref
+        from fluidcc.cli import main
+        class Thing: ...
+        def there(*_, **__):
+            {swallowing}
+            gc.callbacks.clear()
+            time.sleep(20)
+        import fluidcc.cli.about
+        fluidcc.cli.about.listing = there
+        main()
+    """
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code), "list"], capture_output=True, text=True,
+        timeout=15,
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (130, "interrupted\n")
 
 
 def test_output_onto_a_disk_that_is_full_is_no_fault_of_fluidcc():

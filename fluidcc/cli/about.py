@@ -1,11 +1,13 @@
 """What there is: scenarios, laws, and one scenario in full."""
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from fluidcc import bundled
 from fluidcc.cli.report import console, table
+from fluidcc.cli.run import print_json
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.tables.blocks import number
 
@@ -19,15 +21,13 @@ _KINDS = ("scenarios", "laws", "figures")
 
 def listing(what: str, *, json: bool) -> None:
     """Print the bundled scenarios, the laws, or the figures of papers."""
-    from fluidcc.results import to_json
-
     if what not in _KINDS:
         close = nearest(what, list(_KINDS), 1)
         raise ScenarioError([Fault("list", "", " or ".join(_KINDS), f"'{what}'", close)])
     listed = {"scenarios": lambda: list(bundled.scenarios()), "laws": _laws, "figures": _figures}
     found: Any = listed[what]()
     if json:
-        sys.stdout.write(to_json({what: found}) + "\n")
+        print_json({what: found})
     elif what == "scenarios":
         _print_scenarios()
     elif what == "laws":
@@ -117,7 +117,6 @@ def _cells(about: Mapping[str, Any]) -> tuple[str, str, str]:
 def show(net: "Network", *, latex: bool, json: bool) -> None:
     """Print a scenario: its values with units and sources, or its equations."""
     from fluidcc.bibliography import citations
-    from fluidcc.results import to_json
     from fluidcc.scenario.tables import tables
 
     values = tables(net)
@@ -125,9 +124,12 @@ def show(net: "Network", *, latex: bool, json: bool) -> None:
         from fluidcc.latex import latex as equations
 
         text = equations(net)
-        sys.stdout.write((to_json({"latex": text}) if json else text) + "\n")
+        if json:
+            print_json({"latex": text})
+        else:
+            typer.echo(text)
     elif json:
-        sys.stdout.write(to_json({"scenario": values, "citations": citations(net)}) + "\n")
+        print_json({"scenario": values, "citations": citations(net)})
     else:
         out = console()
         out.print(net.title, style="bold")

@@ -1,5 +1,6 @@
 """The commands. Nothing heavy is imported before a command runs."""
 
+import os
 import sys
 from functools import partial
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fluidcc.cli.check_law import check_law
+from fluidcc.cli.commands import Commands, Program, TakingLaws
 from fluidcc.cli.explore import explore
 from fluidcc.cli.flags import (
     Changes,
@@ -26,12 +28,12 @@ from fluidcc.cli.flags import (
     Warmup,
     completed,
 )
-from fluidcc.cli.law_files import Commands, TakingLaws
+from fluidcc.cli.interrupt import Interrupt
 from fluidcc.cli.machine import doctor, warm
 from fluidcc.cli.optimize import optimize
-from fluidcc.cli.options import Task, check_file, interval, prepare, times
+from fluidcc.cli.options import Task, check_file, end_of, interval, prepare, times
 from fluidcc.cli.papers import figures, validate
-from fluidcc.cli.run import advise, deliver, evaluate, progress, told
+from fluidcc.cli.run import CUT_OFF, EXIT_CODES, INTERRUPTED, advise, deliver, evaluate, progress
 from fluidcc.cli.slopes import gradient, sensitivity
 from fluidcc.cli.sweep import sweep
 from fluidcc.typed import Faults, count, seconds, share
@@ -43,7 +45,8 @@ app = Commands(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Fluid models, stability and packets of congestion control, from one law.",
-    epilog="Exit codes: 0 done, 2 wrong use or faulty scenario, 3 some points failed.",
+    cls=Program,
+    epilog=f"Exit codes: {'; '.join(f'{code} {what}' for code, what in EXIT_CODES.items())}.",
 )
 
 
@@ -69,12 +72,11 @@ def _whole(
 
 def _analysed(name: str, *flags: Any, **options: Any) -> None:
     """Run the verb `fluidcc.analysis.NAME.NAME` on every point, with the flags of `prepare`."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, *flags)
-        faults.finish()
-        verb = partial(getattr(import_module(f"fluidcc.analysis.{name}"), name), **options)
-        deliver(task, evaluate(task, verb, doing=name), listed=True)
+    faults = Faults()
+    task = prepare(faults, *flags)
+    faults.finish()
+    verb = partial(getattr(import_module(f"fluidcc.analysis.{name}"), name), **options)
+    deliver(task, evaluate(task, verb, doing=name), listed=True)
 
 
 def _along(task: Task, faults: Faults, text: str, name: str, module: str, **options: Any) -> None:
@@ -114,17 +116,16 @@ def stability_map(
     out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Stability over a grid of parameters, all points together: verdicts and rightmost roots."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        if not over:
-            faults.add("map", "", "a grid: --over PATH=A:B:STEP", "none")
-        faults.finish()
-        from fluidcc.analysis.batch import stability_map as search
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    if not over:
+        faults.add("map", "", "a grid: --over PATH=A:B:STEP", "none")
+    faults.finish()
+    from fluidcc.analysis.batch import stability_map as search
 
-        with progress("map") as show:
-            result = search(task.net, task.axes, progress=show)
-        deliver(task, result)
+    with progress("map") as show:
+        result = search(task.net, task.axes, progress=show)
+    deliver(task, result)
 
 
 @app.command()
@@ -137,10 +138,9 @@ def crossings(
     """Every change of stability along one parameter."""
     if "=" in scenario and "=" not in along:
         scenario, along = along, scenario
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        _along(task, faults, along, "crossings", "crossings")
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    _along(task, faults, along, "crossings", "crossings")
 
 
 @app.command()
@@ -153,18 +153,17 @@ def boundary(
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Every curve over two parameters on which stability changes."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        if len(along) != 2:
-            faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
-        ranges = [interval(text, task, faults, "boundary") for text in along]
-        faults.finish()
-        from fluidcc.analysis.boundary import boundary as search
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    if len(along) != 2:
+        faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
+    ranges = [interval(text, task, faults, "boundary") for text in along]
+    faults.finish()
+    from fluidcc.analysis.boundary import boundary as search
 
-        (x, *x_range), (y, *y_range) = ranges
-        verb = partial(search, x=x, y=y, x_range=x_range, y_range=y_range)
-        deliver(task, evaluate(task, verb, doing="boundary"))
+    (x, *x_range), (y, *y_range) = ranges
+    verb = partial(search, x=x, y=y, x_range=x_range, y_range=y_range)
+    deliver(task, evaluate(task, verb, doing="boundary"))
 
 
 @app.command()
@@ -181,17 +180,16 @@ def cycle(
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The limit cycle: period, extremes, Floquet multipliers. Points follow their neighbours."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        number = count("--points", points, faults)
-        if along is None:
-            faults.finish()
-            from fluidcc.analysis.cycles.verb import follower
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    number = count("--points", points, faults)
+    if along is None:
+        faults.finish()
+        from fluidcc.analysis.cycles.verb import follower
 
-            deliver(task, evaluate(task, follower(), doing="cycle"))
-            return
-        _along(task, faults, along, "cycles", "cycles.branches", points=number)
+        deliver(task, evaluate(task, follower(), doing="cycle"))
+        return
+    _along(task, faults, along, "cycles", "cycles.branches", points=number)
 
 
 app.command()(gradient)
@@ -211,14 +209,13 @@ def windows(
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Distribution of the windows under random marks: what the fluid's mean leaves out."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        p = None if probability is None else share("--probability", probability, faults)
-        faults.finish()
-        from fluidcc.analysis.windows import stationary_windows
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    p = None if probability is None else share("--probability", probability, faults)
+    faults.finish()
+    from fluidcc.analysis.windows import stationary_windows
 
-        deliver(task, evaluate(task, partial(stationary_windows, p=p), doing="windows"))
+    deliver(task, evaluate(task, partial(stationary_windows, p=p), doing="windows"))
 
 
 @app.command()
@@ -227,14 +224,13 @@ def simulate(
     json: Json = False, out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """A trajectory of the fluid model."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        end = seconds("--until", until, faults)
-        faults.finish()
-        from fluidcc.fluid.simulate import simulate as verb
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    end = end_of(until, faults)
+    faults.finish()
+    from fluidcc.fluid.simulate import simulate as verb
 
-        deliver(task, evaluate(task, partial(verb, until=end), doing="fluid model"))
+    deliver(task, evaluate(task, partial(verb, until=end), doing="fluid model"))
 
 
 @app.command()
@@ -244,16 +240,15 @@ def packets(
     json: Json = False, out: Out = None, plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The packet-level simulation, with intervals."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        when = times(until, warmup, seeds, faults)
-        records = _records(sample, trace, task, faults)
-        faults.finish()
-        from fluidcc.packets.run import simulate_packets
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    when = times(until, warmup, seeds, faults)
+    records = _records(sample, trace, task, faults)
+    faults.finish()
+    from fluidcc.packets.run import simulate_packets
 
-        verb = partial(simulate_packets, **when, **records)
-        deliver(task, evaluate(task, verb, doing="packets", reports=True))
+    verb = partial(simulate_packets, **when, **records)
+    deliver(task, evaluate(task, verb, doing="packets", reports=True))
 
 
 @app.command()
@@ -270,15 +265,14 @@ def compare(
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The fluid model beside the packets, with intervals."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
-        when = times(until, warmup, seeds, faults)
-        faults.finish()
-        from fluidcc.compare import compare as both
+    faults = Faults()
+    task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
+    when = times(until, warmup, seeds, faults)
+    faults.finish()
+    from fluidcc.compare import compare as both
 
-        verb = partial(both, trajectory=trajectory, **when)
-        deliver(task, evaluate(task, verb, doing="fluid and packets", reports=True))
+    verb = partial(both, trajectory=trajectory, **when)
+    deliver(task, evaluate(task, verb, doing="fluid and packets", reports=True))
 
 
 def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults) -> dict[str, Any]:
@@ -290,6 +284,8 @@ def _records(sample: str | None, trace: Path | None, task: Task, faults: Faults)
             faults.add("--sample", "", "--out or --plot, where samples go", f"{sample!r} alone")
     if trace is not None:
         check_file("--trace", trace, (".csv",), faults)
+        if task.out is not None and task.out.resolve() == trace.resolve():
+            faults.add("--trace", "", "another file than that of --out", f"'{trace}' for both")
         found["trace"] = trace
     if found and task.axes:
         faults.add(" and ".join(f"--{name}" for name in found), "", "no --over", "a grid of points")
@@ -316,16 +312,15 @@ def bounds(
     changes: Changes = None, json: Json = False, out: Out = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Published bounds put to the test: verdicts, and the smallest counterexamples."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
-        size = None if budget is None else count("--budget", budget, faults)
-        start = count("--seed", seed, faults, least=0)
-        faults.finish()
-        from fluidcc.bounds.check import check_bounds
+    faults = Faults()
+    task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
+    size = None if budget is None else count("--budget", budget, faults)
+    start = count("--seed", seed, faults, least=0)
+    faults.finish()
+    from fluidcc.bounds.check import check_bounds
 
-        verb = partial(check_bounds, names=only or (), budget=size, seed=start)
-        deliver(task, evaluate(task, verb, doing="bounds", reports=True))
+    verb = partial(check_bounds, names=only or (), budget=size, seed=start)
+    deliver(task, evaluate(task, verb, doing="bounds", reports=True))
 
 
 app.command()(explore)
@@ -341,14 +336,13 @@ def show(
     json: Json = False,
 ) -> None:  # fmt: skip
     """A scenario in full, or its equations."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, None, json)
-        faults.finish()
-        from fluidcc.cli import about
+    faults = Faults()
+    task = prepare(faults, scenario, changes, None, json)
+    faults.finish()
+    from fluidcc.cli import about
 
-        about.show(task.net, latex=latex, json=json)
-        advise(task.net)
+    about.show(task.net, latex=latex, json=json)
+    advise(task.net)
 
 
 @app.command("list", cls=TakingLaws)
@@ -357,10 +351,9 @@ def list_(
     json: Json = False,
 ) -> None:
     """Bundled scenarios, the laws with their parameters, or figures of papers."""
-    with told():
-        from fluidcc.cli import about
+    from fluidcc.cli import about
 
-        about.listing(what, json=json)
+    about.listing(what, json=json)
 
 
 app.command()(doctor)
@@ -369,12 +362,21 @@ app.command(cls=TakingLaws)(warm)
 
 def main() -> None:
     """Run the command line; what fluidcc itself does wrong ends with a report, and 1."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal may not have every letter
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller, who wants none of it
+            setattr(sys, name, Path(os.devnull).open(mode))
+        elif isinstance(stream, TextIOWrapper):  # a terminal may not have every letter
             stream.reconfigure(errors="replace")
+    interrupt = Interrupt()
     try:
         app()
+    except SystemExit as end:
+        interrupt.leave(end.code)
+        # 1 is what Typer and rich end with where a pipe is closed
+        sys.exit(CUT_OFF if end.code == 1 else end.code)
     except Exception as error:
+        interrupt.leave(INTERRUPTED)
         from fluidcc.cli.crash import report
 
         sys.exit(report(error))

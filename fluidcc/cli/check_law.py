@@ -1,13 +1,12 @@
 """The command `check-law`: laws of one's own through the battery, with a report."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fluidcc.cli.flags import FastCPU, Json, completed
-from fluidcc.cli.options import begin
-from fluidcc.cli.run import SOME_FAILED, progress, told
+from fluidcc.cli.options import begin, read_scenario
+from fluidcc.cli.run import SOME_FAILED, print_json, progress
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def check_law(
-    file: Annotated[str, typer.Argument(help="Python file with one law or several.")],
+    file: Annotated[
+        str, typer.Argument(help="Python file with a law or several, which is run: read it first.")
+    ],
     within: Annotated[
         str | None,
         typer.Option(
@@ -27,24 +28,22 @@ def check_law(
     json: Json = False, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Laws of one's own through every check; exit code 3 where one fails."""
-    with told():
-        begin(fast_cpu)
-        from fluidcc.battery.verb import check_law as verb
-        from fluidcc.cli.report import tell
-        from fluidcc.laws.own import load_laws, loaded
-        from fluidcc.scenario.files import load
+    begin(fast_cpu)
+    from fluidcc.battery.verb import check_law as verb
+    from fluidcc.cli.report import tell
+    from fluidcc.laws.own import load_laws, loaded
 
-        with loaded([]):  # whatever is added ends with the command
-            laws = load_laws(file)
-            net = None if within is None else load(within)
-            _require_in(net, laws, within)
-            reports = []
-            for law in laws:
-                with progress(law.name) as show:
-                    reports.append(verb(law, scenario=net, progress=show))
-                if not json:
-                    tell(reports[-1])
-        _finish(reports, json)
+    with loaded([]):  # whatever is added ends with the command
+        laws = load_laws(file)
+        net = None if within is None else read_scenario(within)
+        _require_in(net, laws, within)
+        reports = []
+        for law in laws:
+            with progress(law.name) as show:
+                reports.append(verb(law, scenario=net, progress=show))
+            if not json:
+                tell(reports[-1])
+    _finish(reports, json)
 
 
 def _require_in(net: Any, laws: Any, name: str | None) -> None:
@@ -58,9 +57,8 @@ def _require_in(net: Any, laws: Any, name: str | None) -> None:
 
 
 def _finish(reports: "list[LawReport]", json: bool) -> None:
-    from fluidcc.results import to_json
 
     if json:
-        sys.stdout.write(to_json({"laws": [report.to_dict() for report in reports]}) + "\n")
+        print_json({"laws": [report.to_dict() for report in reports]})
     if any(report.failed for report in reports):
         raise typer.Exit(SOME_FAILED)

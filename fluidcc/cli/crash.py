@@ -9,14 +9,11 @@ import traceback
 from importlib.metadata import PackageNotFoundError, version
 
 from fluidcc.cli.options import command_line
-from fluidcc.cli.run import WRONG_USE
+from fluidcc.cli.run import FAILED, WRONG_USE, print_error
 from fluidcc.folders import BESIDE, own_folder
 
 VARIABLE = "FLUIDCC_TRACEBACK"
 """Set to 1 it lets a failure show its traceback."""
-
-FAILED = 1
-"""Exit code."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _VERSIONS = ("fluidcc", *BESIDE, "xarray", "h5netcdf", "typer")
@@ -39,6 +36,8 @@ def report(error: Exception) -> int:
     else:
         lines += _kept(text)
     print("\n".join(lines), file=sys.stderr)
+    if "--json" in sys.argv:
+        print_error(lines[0].removeprefix("error: "))
     return FAILED
 
 

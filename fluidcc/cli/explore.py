@@ -10,7 +10,6 @@ import typer
 
 from fluidcc.cli.flags import completed
 from fluidcc.cli.options import begin
-from fluidcc.cli.run import told
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
@@ -37,19 +36,18 @@ def explore(
     ] = False,
 ) -> None:
     """A page in the browser: sliders, equilibrium, roots, margins, maps, runs."""
-    with told():
-        begin(True)
-        from fluidcc.extras import extra
+    begin(True)
+    from fluidcc.extras import extra
 
-        for module in ("starlette", "uvicorn", "plotly"):
-            extra(module, "web", what="the explorer")
-        from fluidcc.explore.state import Catalogue
+    for module in ("starlette", "uvicorn", "plotly"):
+        extra(module, "web", what="the explorer")
+    from fluidcc.explore.state import Catalogue
 
-        catalogue = Catalogue(scenario)
-        listening = _listening(host, port)
-        from fluidcc.explore.server import application
+    catalogue = Catalogue(scenario)
+    listening = _listening(host, port)
+    from fluidcc.explore.server import application
 
-        app = application(catalogue, host=host, warm=True)
+    app = application(catalogue, host=host, warm=True)
     import uvicorn
 
     number = listening.getsockname()[1]

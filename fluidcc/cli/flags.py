@@ -20,12 +20,8 @@ def completed(incomplete: str) -> list[str]:
     return found
 
 
-Scenario = Annotated[
-    str,
-    typer.Argument(
-        help="Bundled scenario (fluidcc list) or a TOML file.", autocompletion=completed
-    ),
-]
+ONE_SCENARIO = "Bundled scenario (fluidcc list), a TOML file, or - for standard input."
+Scenario = Annotated[str, typer.Argument(help=ONE_SCENARIO, autocompletion=completed)]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Change a parameter. Repeatable."),

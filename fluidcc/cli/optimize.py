@@ -8,7 +8,7 @@ import typer
 
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Scenario, Seeds, Until, Warmup
 from fluidcc.cli.options import Task, interval, prepare, times
-from fluidcc.cli.run import deliver, evaluate, told
+from fluidcc.cli.run import deliver, evaluate
 from fluidcc.typed import Faults, count
 
 
@@ -60,37 +60,36 @@ def optimize(
     changes: Changes = None, json: Json = False, out: Out = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The best parameters under constraints, and whether both engines agree."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
-        ranges = _ranges("--over", over or (), task, faults)
-        box = _ranges("--over-scenarios", scenarios or (), task, faults)
-        numbers = {"starts": starts, "trials": trials, "points": points}
-        counts = {key: count(f"--{key}", text, faults) for key, text in numbers.items()}
-        counts["seed"] = count("--seed", seed, faults, least=0)
-        when = times(until, warmup, seeds, faults)
-        levels = counts.pop("points")
-        if tradeoff is not None and levels < 2:
-            faults.add("--points", "", "at least 2 levels", points)
-        if not ranges:
-            faults.add("--over", "", "at least one PATH=LO:HI to choose from", "none")
-        if (maximize is None) == (minimize is None):
-            both = "neither" if maximize is None else "both"
-            faults.add("optimize", "", "either --maximize QUANTITY or --minimize QUANTITY", both)
-        goals = {"--maximize": maximize, "--minimize": minimize, "--tradeoff": tradeoff}
-        _check_names(task, goals, subject_to or (), faults)
-        faults.finish()
-        from fluidcc.optimize import optimize as search
+    faults = Faults()
+    task = prepare(faults, scenario, changes, None, json, out, None, fast_cpu)
+    ranges = _ranges("--over", over or (), task, faults)
+    box = _ranges("--over-scenarios", scenarios or (), task, faults)
+    numbers = {"starts": starts, "trials": trials, "points": points}
+    counts = {key: count(f"--{key}", text, faults) for key, text in numbers.items()}
+    counts["seed"] = count("--seed", seed, faults, least=0)
+    when = times(until, warmup, seeds, faults)
+    levels = counts.pop("points")
+    if tradeoff is not None and levels < 2:
+        faults.add("--points", "", "at least 2 levels", points)
+    if not ranges:
+        faults.add("--over", "", "at least one PATH=LO:HI to choose from", "none")
+    if (maximize is None) == (minimize is None):
+        both = "neither" if maximize is None else "both"
+        faults.add("optimize", "", "either --maximize QUANTITY or --minimize QUANTITY", both)
+    goals = {"--maximize": maximize, "--minimize": minimize, "--tradeoff": tradeoff}
+    _check_names(task, goals, subject_to or (), faults)
+    faults.finish()
+    from fluidcc.optimize import optimize as search
 
-        verb = partial(
-            search, over=ranges, maximize=maximize, minimize=minimize,
-            subject_to=subject_to or (), whole=whole or (), over_scenarios=box,
-            verification=verify, **when, **counts,
-        )  # fmt: skip
-        result: Any = evaluate(task, verb, doing="optimize", reports=True)
-        if tradeoff is not None:
-            result = result.traded(tradeoff, levels)
-        deliver(task, result)
+    verb = partial(
+        search, over=ranges, maximize=maximize, minimize=minimize,
+        subject_to=subject_to or (), whole=whole or (), over_scenarios=box,
+        verification=verify, **when, **counts,
+    )  # fmt: skip
+    result: Any = evaluate(task, verb, doing="optimize", reports=True)
+    if tradeoff is not None:
+        result = result.traded(tradeoff, levels)
+    deliver(task, result)
 
 
 def _ranges(

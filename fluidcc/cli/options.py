@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import keep_compiled, writable
+from fluidcc.texts import read_standard_input
 from fluidcc.typed import Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
@@ -54,18 +55,41 @@ def prepare(
     """
     begin(fast_cpu)
     typed = {path: value_of(text) for path, text in _split("--set", changes or (), faults).items()}
-    from fluidcc.scenario.files import load
     from fluidcc.scenario.paths import replace
 
-    loaded = None if scenario is None else faults.catch(load, scenario)
+    loaded = None if scenario is None else faults.catch(read_scenario, scenario)
     if scenario is None and typed:
         faults.add("--set", "", "a scenario to change", "none")
     net = loaded
     if loaded is not None and typed:
         net = faults.catch(replace, loaded, typed, where="--set")
     axes = _grid(over or (), net or loaded, faults, most)
+    for path in axes:
+        _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
     _check_files(out, plot, faults)
     return Task(net, typed, axes, json, out, plot)
+
+
+def read_scenario(name: str) -> "Network":
+    """The network of a scenario as typed: a bundled one, a file, or standard input as ``-``."""
+    from fluidcc.scenario.files import load, loads
+
+    if name != "-":
+        return load(name)
+    return loads(read_standard_input("a scenario (TOML, UTF-8 text)"), where="standard input")
+
+
+def _check_kept(
+    net: Any, given: Mapping[str, Iterable[str]], path: str, where: str, faults: Faults
+) -> None:
+    """Note what options give to a path that is varied too, or to one inside: it would be lost."""
+    from fluidcc.scenario.paths import full_path
+
+    for option, paths in given.items():
+        for own in paths:
+            if f"{full_path(net, own)}.".startswith(f"{full_path(net, path)}."):
+                expected = f"a path that {option} leaves alone"
+                faults.add(where, path, expected, f"{own!r} in {option}")
 
 
 def begin(fast_cpu: bool) -> None:
@@ -162,6 +186,9 @@ def interval(
         faults.add(where, "", "PATH=LO:HI", f"{text!r}")
     elif task.net is not None:
         low, high = faults.catch(_ends, task.net, path, ends, where) or (0.0, 1.0)
+        if where != "--over":  # of `optimize`, whose search begins at what is set
+            given = {"--set": task.typed, "--over": task.axes}
+            _check_kept(task.net, given, path, where, faults)
         if low < high:
             return path, low, high
         faults.add(where, path, "LO < HI", f"{ends!r}")
@@ -181,11 +208,18 @@ def _ends(net: "Network", path: str, ends: str, where: str) -> tuple[float, ...]
 
 def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:
     """End, start of the statistics (a third of it where none is told), and seeds."""
-    end = seconds("--until", until, faults)
+    end = end_of(until, faults)
     begin = seconds("--warmup", warmup, faults, within="[0, inf)") if warmup else end / 3
     if 0 < end <= begin:
         faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
     return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
+
+
+def end_of(until: str, faults: Faults) -> float:
+    """The end of a run [s], as typed."""
+    from fluidcc.network import LONGEST
+
+    return seconds("--until", until, faults, within=f"(0, {LONGEST:g}]")
 
 
 def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:

@@ -1,6 +1,5 @@
 """Figures of the papers, and verdicts on their claims."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +7,9 @@ import typer
 
 from fluidcc.cli.flags import FastCPU, Json
 from fluidcc.cli.options import begin, check_file
-from fluidcc.cli.run import SOME_FAILED, progress, told, written
+from fluidcc.cli.run import SOME_FAILED, print_json, progress, told, written
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.folders import own_folder
+from fluidcc.folders import own_folder, whole
 from fluidcc.typed import Faults
 
 if TYPE_CHECKING:
@@ -51,20 +50,18 @@ def figures(
     results: Results = None, json: Json = False, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """The figures of the papers, by packets with the fluid model beside them."""
-    with told():
-        begin(fast_cpu)
-        from fluidcc.papers.making import make_figures
-        from fluidcc.papers.store import NotKept
-        from fluidcc.results import to_json
+    begin(fast_cpu)
+    from fluidcc.papers.making import make_figures
+    from fluidcc.papers.store import NotKept
 
-        if out.exists() and not out.is_dir():
-            raise ScenarioError([Fault("--out", "", "a folder", f"the file '{out}'")])
-        bench, show = _bench(results, quick), (lambda _: None) if json else _print_figure
-        with written("--out", out), written("--results", bench.store.folder, NotKept):
-            done = make_figures(which or (), out, bench, show)
-        if json:
-            sys.stdout.write(to_json({"figures": [made.to_dict() for made in done]}) + "\n")
-        _finish({place: why for made in done for place, why in made.failures.items()})
+    if out.exists() and not out.is_dir():
+        raise ScenarioError([Fault("--out", "", "a folder", f"the file '{out}'")])
+    bench, show = _bench(results, quick), (lambda _: None) if json else _print_figure
+    with written("--out", out), written("--results", bench.store.folder, NotKept):
+        done = make_figures(which or (), out, bench, show)
+    if json:
+        print_json({"figures": [made.to_dict() for made in done]})
+    _finish({place: why for made in done for place, why in made.failures.items()})
 
 
 def _print_figure(made: "Made") -> None:
@@ -99,31 +96,29 @@ def validate(
     results: Results = None, json: Json = False, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """One verdict for each claim of the papers, with numbers, engine and reason."""
-    with told():
-        begin(fast_cpu)
-        from fluidcc.papers.ledger import chosen
-        from fluidcc.papers.making import validate as judge_all
-        from fluidcc.results import to_json
+    begin(fast_cpu)
+    from fluidcc.papers.ledger import chosen
+    from fluidcc.papers.making import validate as judge_all
 
-        named, bench = chosen(papers or ()), _bench(results, not full)
-        if report is not None:
-            faults = Faults()
-            check_file("--report", report, (".html",), faults)
-            faults.finish()
-        with written("--results", bench.store.folder):
-            found, failures = judge_all(named, bench)
-        rows = [verdict.to_dict() for verdict in found]
-        if json:
-            sys.stdout.write(to_json({"claims": rows}) + "\n")
-        else:
-            _print_verdicts(rows)
-        if report is not None:
-            from fluidcc.papers.report import page
+    named, bench = chosen(papers or ()), _bench(results, not full)
+    if report is not None:
+        faults = Faults()
+        check_file("--report", report, (".html",), faults)
+        faults.finish()
+    with written("--results", bench.store.folder):
+        found, failures = judge_all(named, bench)
+    rows = [verdict.to_dict() for verdict in found]
+    if json:
+        print_json({"claims": rows})
+    else:
+        _print_verdicts(rows)
+    if report is not None:
+        from fluidcc.papers.report import page
 
-            text, failures = page(found, bench, failures)
-            with written("--report", report):
-                report.write_text(text, encoding="utf-8")
-        _finish(failures)
+        text, failures = page(found, bench, failures)
+        with told(), written("--report", report), whole(report) as part:  # the JSON is printed
+            part.write_text(text, encoding="utf-8")
+    _finish(failures)
 
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:

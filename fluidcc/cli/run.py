@@ -1,8 +1,10 @@
 """Runs a verb at one point or over a grid, and delivers what comes out."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,28 +17,63 @@ if TYPE_CHECKING:
     from fluidcc.network import Network
     from fluidcc.sweeps.result import Sweep
 
-WRONG_USE = 2
-SOME_FAILED = 3
+FAILED, WRONG_USE, SOME_FAILED, INTERRUPTED, CUT_OFF = 1, 2, 3, 130, 141
+EXIT_CODES: Mapping[int, str] = {
+    0: "done",
+    FAILED: "fluidcc itself failed",
+    WRONG_USE: "wrong use or a faulty scenario",
+    SOME_FAILED: "finished, but some points have no answer",
+    INTERRUPTED: "interrupted",
+    CUT_OFF: "nobody reads the output any more",
+}
+
+_FORM = re.compile(r"(?:(?P<where>.*?): )?expected (?P<expected>.*), got (?P<got>.*)", re.DOTALL)
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Wrong use ends with every fault on stderr and exit code 2, never with a traceback."""
+def told(json: bool = False) -> Iterator[None]:
+    """Wrong use ends with every fault on stderr and exit code 2, never with a traceback.
+
+    With `json` the faults are on stdout too, as one object.
+    """
     try:
         yield
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        raise
-    except MemoryError as error:
-        what = f" ({error})" if str(error) else ""
-        advice = "take fewer points, flows or seeds, or a shorter run"
-        typer.echo(f"error: there is not enough memory for this{what}: {advice}", err=True)
-        raise typer.Exit(WRONG_USE) from None
-    except ValueError as error:
-        faults = error.faults if isinstance(error, ScenarioError) else (error,)
+    except (MemoryError, ValueError) as error:
+        faults = _faults(error)
         for fault in faults:
             typer.echo(f"error: {fault}", err=True)
+        if json:
+            print_error(*faults)
         raise typer.Exit(WRONG_USE) from None
+
+
+def _faults(error: Exception) -> Sequence[Fault | str]:
+    if isinstance(error, MemoryError):
+        what = f" ({error})" if str(error) else ""
+        advice = "take fewer points, flows or seeds, or a shorter run"
+        return [f"there is not enough memory for this{what}: {advice}"]
+    return error.faults if isinstance(error, ScenarioError) else [str(error)]
+
+
+def print_error(first: Fault | str, *others: Fault | str) -> None:
+    """Print faults, or texts in the form of one, as one JSON object."""
+    more = {"more": [_plain(fault) for fault in others]} if others else {}
+    typer.echo(dumps({"error": _plain(first), **more}, ensure_ascii=False))
+
+
+def _plain(fault: Fault | str) -> dict[str, Any]:
+    if isinstance(fault, Fault):
+        return fault.to_dict()
+    match = _FORM.fullmatch(fault)
+    parts = match.groupdict("") if match else {"where": "", "expected": "", "got": ""}
+    return {"message": fault, **parts, "nearest": []}
+
+
+def print_json(whole: Mapping[str, Any]) -> None:
+    """Print one JSON object."""
+    from fluidcc.results import to_json
+
+    typer.echo(to_json(whole))
 
 
 @contextmanager
@@ -96,13 +133,11 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     listed
         Whether the JSON is a list of points even where there is but one.
     """
-    from fluidcc import results
-
     points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
     points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
     if task.json:
         whole = {"points": points} if task.axes or listed else result.to_dict()
-        sys.stdout.write(results.to_json(whole) + "\n")
+        print_json(whole)
     else:
         from fluidcc.cli import report
 
@@ -111,7 +146,8 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
         advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
-        _save(task, result)
+        with told():  # the one JSON object is printed
+            _save(task, result)
     for line in failures:
         typer.echo(line, err=True)
     if failures:

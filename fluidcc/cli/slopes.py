@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Plot, Scenario, Until
-from fluidcc.cli.options import prepare
-from fluidcc.cli.run import deliver, evaluate, told
+from fluidcc.cli.options import end_of, prepare
+from fluidcc.cli.run import deliver, evaluate
 from fluidcc.typed import Faults, seconds
 
 Parameters = Annotated[list[str], typer.Argument(metavar="PATH...", help="Parameters.")]
@@ -21,13 +21,12 @@ def gradient(
     fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Derivatives of a quantity of the equilibrium, a root or a margin by parameters."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, grid, json, out, None, fast_cpu)
-        faults.finish()
-        from fluidcc.analysis.gradients.gradient import gradient as verb
+    faults = Faults()
+    task = prepare(faults, scenario, changes, grid, json, out, None, fast_cpu)
+    faults.finish()
+    from fluidcc.analysis.gradients.gradient import gradient as verb
 
-        deliver(task, evaluate(task, lambda net: verb(net, of, over), doing="gradient"))
+    deliver(task, evaluate(task, lambda net: verb(net, of, over), doing="gradient"))
 
 
 def sensitivity(
@@ -39,15 +38,14 @@ def sensitivity(
     plot: Plot = None, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """Derivatives of a trajectory by parameters, delays and the initial state."""
-    with told():
-        faults = Faults()
-        task = prepare(faults, scenario, changes, grid, json, out, plot, fast_cpu)
-        end = seconds("--until", until, faults)
-        begin = seconds("--after", after, faults, within="[0, inf)")
-        if 0 < end <= begin:
-            faults.add("--after", "", f"a time before --until ({end:g} s)", f"{after!r}")
-        faults.finish()
-        from fluidcc.analysis.gradients.trajectory import sensitivity as verb
+    faults = Faults()
+    task = prepare(faults, scenario, changes, grid, json, out, plot, fast_cpu)
+    end = end_of(until, faults)
+    begin = seconds("--after", after, faults, within="[0, inf)")
+    if 0 < end <= begin:
+        faults.add("--after", "", f"a time before --until ({end:g} s)", f"{after!r}")
+    faults.finish()
+    from fluidcc.analysis.gradients.trajectory import sensitivity as verb
 
-        run = partial(verb, over=over, until=end, after=begin)
-        deliver(task, evaluate(task, run, doing="derivatives"))
+    run = partial(verb, over=over, until=end, after=begin)
+    deliver(task, evaluate(task, run, doing="derivatives"))

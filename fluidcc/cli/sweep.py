@@ -1,22 +1,33 @@
 """The command `sweep`: a verb over a grid, in chunks that are kept beside the file they go to."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Seeds, Until, Warmup, completed
+from fluidcc.cli.flags import (
+    ONE_SCENARIO,
+    Changes,
+    FastCPU,
+    Json,
+    Out,
+    Over,
+    Seeds,
+    Until,
+    Warmup,
+    completed,
+)
 from fluidcc.cli.options import Task, command_line, prepare
-from fluidcc.cli.run import SOME_FAILED, progress, told, write
+from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
 from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
-from fluidcc.errors import SweepStopped, nearest
+from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.typed import Faults
 
 if TYPE_CHECKING:
     from fluidcc.sweeps.run import SweepData, SweepStatus
 
 _MOST = 10_000_000  # points of a grid
+_LONGEST = 2000  # characters of a command that is shown
 _NAMED = 20  # failed points that are named
 
 
@@ -26,10 +37,7 @@ def sweep(
     ] = None,
     scenario: Annotated[
         str | None,
-        typer.Argument(
-            help="Bundled scenario (fluidcc list) or a TOML file.", show_default=False,
-            autocompletion=completed,
-        ),
+        typer.Argument(help=ONE_SCENARIO, show_default=False, autocompletion=completed),
     ] = None,
     words: Annotated[
         list[str] | None,
@@ -71,22 +79,21 @@ def sweep(
         "until": until, "warmup": warmup, "seeds": seeds, "sample": sample, "certify": certify,
         "probability": probability, "trajectory": not trajectory, "fused": fused,
     }  # fmt: skip
-    with told():
-        faults = Faults()
-        if status and verb is None:
-            _tell_status(_folder(out, faults), json, faults)
-            return
-        task = _prepared(faults, verb, scenario, changes, over, json, out, fast_cpu)
-        options = arguments(verb or "", words or (), task, faults)
-        options |= options_of(verb or "", given, faults)
-        count = _workers(workers, scheduler, faults)
-        folder = _folder(out, faults)
-        if status:
-            _tell_status(folder, json, faults, (task, called(str(verb), options)))
-            return
-        faults.finish()
-        found = _swept(task, called(str(verb), options), folder, count, scheduler)
-        _deliver(task, found, folder)
+    faults = Faults()
+    if status and verb is None:
+        _tell_status(_folder(out, faults), json, faults)
+        return
+    task = _prepared(faults, verb, scenario, changes, over, json, out, fast_cpu)
+    options = arguments(verb or "", words or (), task, faults)
+    options |= options_of(verb or "", given, faults)
+    count = _workers(workers, scheduler, faults)
+    folder = _folder(out, faults)
+    if status:
+        _tell_status(folder, json, faults, (task, called(str(verb), options)))
+        return
+    faults.finish()
+    found = _swept(task, called(str(verb), options), folder, count, scheduler)
+    _deliver(task, found, folder)
 
 
 def _prepared(
@@ -137,18 +144,18 @@ def _swept(
                 task.net, Grid.of(task.net, task.axes), verb, folder=folder, workers=workers,
                 scheduler=scheduler, progress=show, command=command_line(),
             )  # fmt: skip
-    except SweepStopped as error:
-        typer.echo(f"stopped: {error}", err=True)
-    except KeyboardInterrupt:
-        typer.echo(
-            f"interrupted: what is finished is kept in '{folder}', and the same command goes on",
-            err=True,
-        )
-    raise typer.Exit(SOME_FAILED)
+    except (SweepStopped, KeyboardInterrupt) as error:
+        told = f"stopped: {error}"
+        if isinstance(error, KeyboardInterrupt):
+            kept = f"what is finished is kept in '{folder}', and the same command goes on"
+            told = f"interrupted: {kept}"
+        typer.echo(told, err=True)
+        if task.json:
+            print_error(told)
+        raise typer.Exit(SOME_FAILED) from None
 
 
 def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
-    from fluidcc.results import to_json
 
     data, out = found.to_dataset(), task.out
     if out is not None:
@@ -156,7 +163,7 @@ def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         told = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}
-        sys.stdout.write(to_json({"sweep": told}) + "\n")
+        print_json({"sweep": told})
     else:
         typer.echo(f"{total} points, {count} failed: {out}")
     if count:
@@ -173,7 +180,6 @@ def _tell_status(
 ) -> None:
     """Print how far the sweep in a folder has come, if it is the one that is wanted."""
     faults.finish()
-    from fluidcc.results import to_json
     from fluidcc.sweeps.grid import Grid
     from fluidcc.sweeps.run import sweep_status
 
@@ -182,8 +188,8 @@ def _tell_status(
         task, verb = wanted
         found.check(task.net, Grid.of(task.net, task.axes), verb)
     if json:
-        sys.stdout.write(to_json({"sweep": found.to_dict()}) + "\n")
+        print_json({"sweep": found.to_dict()})
         return
     typer.echo(f"{found.done} of {found.total} points done, {found.failed} of them failed")
     typer.echo(f"{found.missing} missing; {found.working}")
-    typer.echo(f"begun by: {found.origin['command']}")
+    typer.echo(f"begun by: {shown(found.origin['command'], _LONGEST)}")

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import fluidcc
-from fluidcc.cli.options import Task, interval, times
+from fluidcc.cli.options import Task, end_of, interval, times
 from fluidcc.typed import Faults, seconds, share
 
 _RUN = ("until", "warmup", "seeds")
@@ -76,7 +76,7 @@ def options_of(verb: str, given: Mapping[str, Any], faults: Faults) -> dict[str,
     if "seeds" in taken:
         out |= times(asked["until"], asked["warmup"], asked["seeds"], faults)
     elif "until" in taken:
-        out["until"] = seconds("--until", asked["until"], faults)
+        out["until"] = end_of(asked["until"], faults)
     if "sample" in taken and given["sample"]:
         out["sample"] = seconds("--sample", given["sample"], faults)
     if "fused" in taken and given["fused"]:

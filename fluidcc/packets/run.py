@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fluidcc.folders import whole
 from fluidcc.machine import threads as most_threads
 from fluidcc.network import LONGEST, Network
 from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
@@ -210,6 +211,17 @@ def _run(
     return _Run(metrics(layout, taken), parts, series)
 
 
+def _run_traced(
+    task: _Task, seed: int, watch: _Watch, job: int, trace: Path, built: list[Simulation]
+) -> _Run:
+    """The same with a trace, whose file is there when the run is finished."""
+    try:
+        with whole(trace) as part:
+            return _run(task, seed, watch, job, part, built)
+    except OSError as error:
+        raise PacketError(f"trace: cannot write '{trace}' ({error.strerror})") from None
+
+
 def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
     try:
         chosen = tuple(itertools.islice(seeds, _MOST_SEEDS + 1))
@@ -263,7 +275,8 @@ def simulate_packets(
     sample
         Time between the samples of `series` [s]; none are taken for None.
     trace
-        CSV file for every event of the first seed's run: packets and windows.
+        CSV file for every event of the first seed's run: packets and windows. It is there, or
+        replaced, when that run is finished.
     progress
         Called with the finished share, 0 to 1, from time to time.
 
@@ -292,12 +305,14 @@ def simulate_packets(
     # compile hooks, and fail, before threads start
     built = [_build(layout, chosen[0], elide and trace is None)]
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
-    task, file = _Task(layout, times, samples, elide), None if trace is None else Path(trace)
+    task = _Task(layout, times, samples, elide)
     watch = _Watch(len(chosen), until)
     workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(_run, task, seed, watch, k, *((file, built) if k == 0 else (None, [])))
+            pool.submit(_run_traced, task, seed, watch, k, Path(trace), built)
+            if k == 0 and trace is not None
+            else pool.submit(_run, task, seed, watch, k, None, built if k == 0 else [])
             for k, seed in enumerate(chosen)
         ]
         try:

@@ -152,6 +152,7 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
         raise ScenarioError([Fault(where, "", form, f"{changes!r}")])
     require_network(net)
     values = tables(net) if not _any_traced(net, changes) else None
+    _require_once(net, changes, where)
     full = {full_path(net, path): value for path, value in changes.items()}
     if values is None:
         return _replace_traced(net, full)
@@ -180,6 +181,14 @@ def _of_other_laws(
         ]  # fmt: skip
         known |= {f"{owner}.{kind}.{name}" for owner in owners for name in names}
     return tuple(path for path in changed if path.startswith(inside) or path in known)
+
+
+def _require_once(net: Network, wanted: Iterable[str], where: str) -> None:
+    """Raise ScenarioError if two paths lead to the same."""
+    known: dict[str, str] = {}
+    pairs = [(path, known.setdefault(full_path(net, path), path)) for path in wanted]
+    if faults := [Fault(where, a, "each path once", f"{b!r} too") for a, b in pairs if a != b]:
+        raise ScenarioError(faults)
 
 
 def check_paths(net: Network, wanted: Iterable[str], *, where: str = "") -> None:
@@ -345,6 +354,7 @@ def axes_of(
         form = 'values by path, such as {"flow.n": [10, 20]}'
         raise ScenarioError([Fault("over", "", form, f"{over!r}")])
     check_paths(net, over)
+    _require_once(net, over, "over")
     listed = {path: _listed(own) for path, own in over.items()}
     faults = [
         Fault("over", path, "a list of at least one value", f"{over[path]!r}")

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from fluidcc.laws.parameters import Info
 from fluidcc.scenario import units
 
 _NEEDS = re.compile(r"^\w+ needs ")  # how a law opens its complaint
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: they steer what shows a text
 _FAULTS = 200  # that are told of one scenario
 _LETTERS = 2000  # of a title
 _ITEMS = 8  # of a list that are shown
@@ -121,11 +122,11 @@ class Reader:
         return self.fault(key, "true or false", got(raw))
 
     def text(self, raw: Any, key: str) -> str:
-        """A text that can be printed."""
+        """A text that can be printed in one line."""
         if not isinstance(raw, str):
             self.fault(key, "text", got(raw))
-        elif len(raw) > _LETTERS or _CONTROL.search(raw):
-            expected = f"text of at most {_LETTERS} characters, without control characters"
+        elif len(raw) > _LETTERS or any(unicodedata.category(c) in _UNSEEN for c in raw):
+            expected = f"text of at most {_LETTERS} characters, without control characters or lines"
             self.fault(key, expected, got(raw))
         else:
             return raw

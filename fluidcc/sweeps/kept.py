@@ -173,13 +173,25 @@ def manifest_in(place: Path) -> dict[str, Any] | None:
                 f"{min(others)} in it"
             ) from None
         return None
-    except ValueError:
+    except (ValueError, RecursionError, IsADirectoryError):
         found = None
-    if not isinstance(found, dict) or not {"sweep", "origin"} <= set(found):
+    if not _has_form(found):
         raise ValueError(
             f"folder: the manifest '{file}' is damaged: delete the folder, and sweep again"
         )
     return found
+
+
+def _has_form(found: Any) -> bool:
+    """Whether this has the parts of a manifest, each of its type."""
+    try:
+        lists, texts = found["sweep"]["grid"].values(), found["origin"].values()
+        told = found["origin"]["command"]
+    except (TypeError, KeyError, AttributeError):
+        return False
+    return all(isinstance(each, list) for each in lists) and all(
+        isinstance(each, str) for each in (told, *texts)
+    )
 
 
 def check(place: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +39,16 @@ UNSOUND = [
     (gradient("tie", math.nan), "window: why"),
     (gradient("kink", math.nan, p=(math.nan, math.nan)), "window: why"),
 ]
+
+
+def test_readme_and_help_have_the_same_exit_codes(run):
+    """All of them, in the same words."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = readme.partition("Exit codes: ")[2].partition("That a network")[0]
+    helped = " ".join(run("--help", heavy=False)[1].partition("Exit codes: ")[2].split())
+    parts = [part.strip(" .") for part in helped.split(";")]
+    assert [int(part.split()[0]) for part in parts] == [0, 1, 2, 3, 130, 141]
+    assert all(part in " ".join(text.split()) for part in parts), parts
 
 
 @pytest.mark.parametrize(("result", "says"), [*((one, "") for one in SOUND), *UNSOUND])

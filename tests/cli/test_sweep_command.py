@@ -135,8 +135,9 @@ def test_a_sweep_that_stops_says_what_to_do(run, monkeypatch):
         raise fc.SweepStopped("no room; 3 of 6 points are done")
 
     monkeypatch.setattr("fluidcc.sweeps.run.sweep_in_chunks", stop)
-    code, _, err = run(*words)
+    code, out, err = run(*words, "--json")
     assert code == 3 and err == "stopped: no room; 3 of 6 points are done\n"
+    assert json.loads(out)["error"]["message"] + "\n" == err
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -130,8 +130,22 @@ def test_traffic_beside_the_flows_has_names(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(PacketError, match="trace: cannot write"):
-        simulate_packets(CASES["ecn"], until=1.0, trace=tmp_path / "none" / "trace.csv")
+    file = tmp_path / "none" / "trace.csv"
+    with pytest.raises(PacketError, match=f"trace: cannot write '{file}'"):
+        simulate_packets(CASES["ecn"], until=1.0, trace=file)
+
+
+def test_a_run_that_is_interrupted_leaves_no_part_of_a_trace(tmp_path):
+    file = tmp_path / "trace.csv"
+    file.write_text("of another run")
+
+    def interrupt(share):
+        if share > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate_packets(CASES["ecn"], until=1e4, trace=file, progress=interrupt)
+    assert file.read_text() == "of another run" and list(tmp_path.iterdir()) == [file]
 
 
 def _short_trace(path):

@@ -322,9 +322,18 @@ def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
     monkeypatch.setattr("fluidcc.sweeps.job.code", lambda: "other")
     with pytest.raises(ValueError, match="differs in the versions of the code:"):
         fc.sweep(NET, OVER, draw, folder=folder, workers=0)
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(ValueError, match="is damaged: delete the folder"):
-        fc.sweep(NET, OVER, draw, folder=folder, workers=0)
+    sound = json.loads((folder / "manifest.json").read_text())
+    for text in (
+        "{", "[" * 100_000, "[]", json.dumps({"sweep": 3, "origin": []}),
+        json.dumps(sound | {"sweep": {"grid": 3}}),
+        json.dumps(sound | {"sweep": {"grid": {"a": 3}}}),
+        json.dumps(sound | {"origin": {}}), json.dumps(sound | {"origin": {"command": 3}}),
+    ):  # fmt: skip
+        (folder / "manifest.json").write_text(text)
+        for ask in (lambda: fc.sweep_status(folder),
+                    lambda: fc.sweep(NET, OVER, draw, folder=folder, workers=0)):  # fmt: skip
+            with pytest.raises(ValueError, match="is damaged: delete the folder"):
+                ask()
     with pytest.raises(ValueError, match="expected one of a sweep, or an empty one, got"):
         fc.sweep(NET, OVER, draw, folder=tmp_path, workers=0)
     assert list(tmp_path.iterdir()) == [folder]

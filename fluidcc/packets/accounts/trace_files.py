@@ -11,7 +11,7 @@ import numpy as np
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.needs import trace_addresses
-from fluidcc.packets.layout.plan import PacketError, Plan
+from fluidcc.packets.layout.plan import Plan
 
 HEADING = "time (s),event,link,group,flow,connection,sequence,size (B),flags,window,threshold"
 EVENTS = {
@@ -90,10 +90,7 @@ class TraceFile:
             state[name] = address
 
     def __enter__(self) -> "TraceFile":
-        try:
-            self._file = self._path.open("w", encoding="utf-8")
-        except OSError as error:
-            raise PacketError(f"trace: cannot write '{self._path}' ({error.strerror})") from None
+        self._file = self._path.open("w", encoding="utf-8")
         self._file.write(HEADING + "\n")
         return self
 
