@@ -91,14 +91,15 @@ def _located(
     def single(y0: Array, args: Args, t0: Array, t1: Array, settings: Any, ts: Any):
         step, rtol, atol = settings
 
-        def solve(step: Array) -> located.Run:
-            return located.integrate(system, y0, t0, t1, step, args, capacity=capacity, jump=jump)
+        def solve(step: Array, share: Array | None = None) -> located.Run:
+            tolerance = None if share is None else (rtol, atol, share)
+            options = {"capacity": capacity, "jump": jump, "tolerance": tolerance}
+            return located.integrate(system, y0, t0, t1, step, args, **options)
 
         if refined:
-            probes = jnp.linspace(t0, t1, 67)[1:]
+            probes = jnp.linspace(t0, t1, 67)
             probes = probes if ts is None else jnp.concatenate([ts, probes])
-            probe = lambda run: located.states(run, probes, y0.size)  # noqa: E731
-            run = refine.refine(solve, probe, step, rtol, atol)
+            run = refine.refine(solve, probes, y0.size, step, rtol, atol)
         else:
             run = solve(step)
         times = located.nodes(run) if ts is None else ts
@@ -158,7 +159,9 @@ def _on_located(
         if not now or mesh.max_steps is not None or capacity >= MOST_STEPS:
             break
         short = (Status.step_limit, Status.tolerance_not_met)
-        if not np.any(np.isin(np.asarray(run.status), short)):
+        more = np.isin(np.asarray(run.status), short)
+        more &= np.asarray((t1 - run.end) / run.pace) < MOST_STEPS  # else hopeless
+        if not np.any(more):
             break
         capacity *= 8
     events = run.events
