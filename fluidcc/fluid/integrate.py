@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 
 from fluidcc.fluid import located, method_of_steps, refine, room, shards
 from fluidcc.fluid.batches import one_by_one, sequential
+from fluidcc.fluid.forward import forward_only
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.on_uniform import on_uniform
 from fluidcc.fluid.status import Status
@@ -54,6 +55,7 @@ def integrate(
         For what the mesh cannot do.
     """
     t0, t1, ts = number(t0), number(t1), None if ts is None else number(ts)
+    y0, t0, t1, args, ts, mesh = forward_only((y0, t0, t1, args, ts, mesh))
     given, devices = (y0, t0, t1, args, ts, mesh), ()
     if batched and known(given) and (devices := shards.devices_for(given)):
         y0, t0, t1, args, ts, mesh = jax.tree.map(np.asarray, given)  # from wherever they lie
@@ -62,7 +64,9 @@ def integrate(
     if isinstance(mesh, Located):
         return _on_located(system, y0, t0, t1, args, mesh, ts, jump, batched, devices)
     if batched or not known(t0, t1, args, y0):
-        raise ValueError("MethodOfSteps solves one trajectory at a time, outside jit and vmap")
+        raise ValueError(
+            "MethodOfSteps solves one trajectory at a time, outside jit, vmap and derivatives"
+        )
     return _on_steps(system, y0, t0, t1, args, mesh, ts, jump)
 
 
@@ -160,7 +164,8 @@ def _on_located(
             break
         short = (Status.step_limit, Status.tolerance_not_met)
         more = np.isin(np.asarray(run.status), short)
-        more &= np.asarray((t1 - run.end) / run.pace) < MOST_STEPS  # else hopeless
+        left = np.asarray((t1 - run.end) / run.pace)  # steps
+        more &= (left > 0.0) & (left < MOST_STEPS)
         if not np.any(more):
             break
         capacity *= 8

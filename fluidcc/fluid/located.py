@@ -64,10 +64,10 @@ class Machine(Stepper):
         self.tolerance = tolerance
         self.share = jnp.inf if tolerance is None else tolerance[2]
 
-    def cap(self, t: Array, longest: Array) -> Array:
+    def cap(self, t: Array) -> Array:
         """Length of the next step: the mesh's, or what is left."""
         left = self.t1 - t
-        return jnp.minimum(jnp.where(left <= self.step * (1.0 + 1e-9), left, self.step), longest)
+        return jnp.where(left <= self.step * (1.0 + 1e-9), left, self.step)
 
     def excess(self, carry: Carry, trial: Trial) -> Array:
         """Estimated error of a trial in units of the tolerance; infinite if it is no number."""
@@ -85,8 +85,7 @@ class Machine(Stepper):
         columns = system.record_size(y0, t0, args)
         track = tr.empty(capacity, width, t0, jnp.full((columns,), order))
         flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
-        longest = jnp.full_like(t0, jnp.inf)
-        h = self.cap(t0, longest)
+        h = self.cap(t0)
         carry = Carry(
             node=jnp.int32(0),
             t=t0,
@@ -94,7 +93,7 @@ class Machine(Stepper):
             k=jnp.zeros_like(y0),
             here=flat,
             h=h,
-            longest=longest,
+            longest=jnp.full_like(t0, jnp.inf),
             excess=jnp.zeros_like(t0),
             mode=jnp.zeros((0,), jnp.int32),
             signs=jnp.zeros((0,), y0.dtype),
@@ -316,8 +315,11 @@ class Machine(Stepper):
         )
         longest = jnp.maximum(h * jnp.clip(room, 0.5, 5.0), least)
         longest = jnp.where(event, jnp.maximum(longest, carry.longest), longest)
-        next_h = jnp.where(accept, self.cap(t, longest), length)
-        this = jnp.where(searching | shorten, tr.line(carry.t, carry.here, length), _cubic(carry, end))
+        longest = jnp.where(jnp.isfinite(self.share), longest, jnp.inf)
+        next_h = jnp.where(accept, jnp.minimum(self.cap(t), longest), length)
+        this = jnp.where(
+            searching | shorten, tr.line(carry.t, carry.here, length), _cubic(carry, end)
+        )
         following = tr.line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
         new = event & jnp.any(arrival.orders < LAST_ORDER)
@@ -430,7 +432,8 @@ def integrate(
     start = machine.start(y0, capacity, 0 if jump else 1)
     carry = lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
     half = carry.node // 2
-    pace = (carry.t - tr.at(carry.track.steps, half, jnp.int32(0))) / (carry.node - half)
+    pace = carry.t - tr.at(carry.track.steps, half, jnp.int32(0))
+    pace = pace / (carry.node - half).astype(pace.dtype)
     kept = (carry.track, carry.node, carry.t, carry.events, carry.status, carry.status_time)
     return Run(*kept, lax.stop_gradient(pace), carry.excess)
 

@@ -15,7 +15,6 @@ from jax import Array, lax
 from fluidcc.fluid import located
 from fluidcc.fluid.status import Status
 
-
 _FEW = 16.0**-3.5
 """Of the tolerance: the error has fallen with a step's three times if it does so at all."""
 
@@ -55,6 +54,7 @@ def refine(
         error, local, ok = jnp.max(errors), jnp.isfinite(state.share), run.status == Status.ok
         # what a step may err is of order 3, but of order 2 at kinks and 1 at jumps
         smooth = run.excess <= jnp.maximum(1.0, state.run.excess / state.factor**2.5)
+        # and what the run before was estimated to err is about what it has erred
         smooth &= error * (state.factor**4 - 1.0) <= 2.0 * state.error
         early = ~jnp.isfinite(state.error) & (error > 1.0)  # the first steps are long
         slow = ~local & ~(ok & (smooth | early))
@@ -74,8 +74,9 @@ def refine(
     state = Refined(blank, values, step, two, infinite, infinite, infinite, no, no)
 
     def unfinished(state: Refined) -> Array:
-        status, failures = state.run.status, (Status.nonfinite, Status.lag_below_step)
-        long = (state.share == 1.0) & jnp.isin(status, jnp.array(failures))  # steps of one length
+        status = state.run.status
+        long = (status == Status.nonfinite) | (status == Status.lag_below_step)
+        long &= state.share == 1.0  # the run had steps of one length
         return ~state.met & ~state.stuck & ((status == Status.ok) | long)
 
     state = lax.while_loop(unfinished, again, state)
