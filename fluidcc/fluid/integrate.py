@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 
 from fluidcc.fluid import located, method_of_steps, refine, room, shards
 from fluidcc.fluid.batches import one_by_one, sequential
+from fluidcc.fluid.forward import forward_only
 from fluidcc.fluid.meshes import Located, MethodOfSteps, Uniform
 from fluidcc.fluid.on_uniform import on_uniform
 from fluidcc.fluid.status import Status
@@ -54,6 +55,7 @@ def integrate(
         For what the mesh cannot do.
     """
     t0, t1, ts = number(t0), number(t1), None if ts is None else number(ts)
+    y0, t0, t1, args, ts, mesh = forward_only((y0, t0, t1, args, ts, mesh))
     given, devices = (y0, t0, t1, args, ts, mesh), ()
     if batched and known(given) and (devices := shards.devices_for(given)):
         y0, t0, t1, args, ts, mesh = jax.tree.map(np.asarray, given)  # from wherever they lie
@@ -62,7 +64,9 @@ def integrate(
     if isinstance(mesh, Located):
         return _on_located(system, y0, t0, t1, args, mesh, ts, jump, batched, devices)
     if batched or not known(t0, t1, args, y0):
-        raise ValueError("MethodOfSteps solves one trajectory at a time, outside jit and vmap")
+        raise ValueError(
+            "MethodOfSteps solves one trajectory at a time, outside jit, vmap and derivatives"
+        )
     return _on_steps(system, y0, t0, t1, args, mesh, ts, jump)
 
 
@@ -91,14 +95,15 @@ def _located(
     def single(y0: Array, args: Args, t0: Array, t1: Array, settings: Any, ts: Any):
         step, rtol, atol = settings
 
-        def solve(step: Array) -> located.Run:
-            return located.integrate(system, y0, t0, t1, step, args, capacity=capacity, jump=jump)
+        def solve(step: Array, share: Array | None = None) -> located.Run:
+            tolerance = None if share is None else (rtol, atol, share)
+            options = {"capacity": capacity, "jump": jump, "tolerance": tolerance}
+            return located.integrate(system, y0, t0, t1, step, args, **options)
 
         if refined:
-            probes = jnp.linspace(t0, t1, 67)[1:]
+            probes = jnp.linspace(t0, t1, 67)
             probes = probes if ts is None else jnp.concatenate([ts, probes])
-            probe = lambda run: located.states(run, probes, y0.size)  # noqa: E731
-            run = refine.refine(solve, probe, step, rtol, atol)
+            run = refine.refine(solve, probes, y0.size, step, rtol, atol)
         else:
             run = solve(step)
         times = located.nodes(run) if ts is None else ts
@@ -158,7 +163,10 @@ def _on_located(
         if not now or mesh.max_steps is not None or capacity >= MOST_STEPS:
             break
         short = (Status.step_limit, Status.tolerance_not_met)
-        if not np.any(np.isin(np.asarray(run.status), short)):
+        more = np.isin(np.asarray(run.status), short)
+        left = np.asarray((t1 - run.end) / run.pace)  # steps
+        more &= (left > 0.0) & (left < MOST_STEPS)
+        if not np.any(more):
             break
         capacity *= 8
     events = run.events

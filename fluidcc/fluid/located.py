@@ -22,6 +22,8 @@ from fluidcc.fluid.trial import Carry, Reading, Stepper, Trial
 _TIE = 1e-9  # of the step: lags so near to a breaking point have reached it
 _JUMP = 1e-9
 """Of a value and of its change in a step: what differs by more across an event has jumped."""
+_LEAST = 1e-10
+"""Of the step: it is not made shorter, whatever its error; so a jump is crossed."""
 _STEEP = 10.0
 """Of what a step changes: far beyond the slopes that a step can resolve."""
 MAX_PASSES = 12
@@ -43,12 +45,38 @@ class Arrival(NamedTuple):
 
 
 class Machine(Stepper):
-    """The decisions between trials: repeat, narrow, land, or go on."""
+    """The decisions between trials: repeat, narrow, land, or go on.
+
+    `tolerance` is that of each step, relative and absolute, and a share of both, infinite if steps
+    may err; without one they may, too.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        t0: Array,
+        t1: Array,
+        step: Array,
+        args: Args,
+        tolerance: tuple[Array, Array, Array] | None = None,
+    ) -> None:
+        super().__init__(system, t0, t1, step, args)
+        self.tolerance = tolerance
+        self.share = jnp.inf if tolerance is None else tolerance[2]
 
     def cap(self, t: Array) -> Array:
         """Length of the next step: the mesh's, or what is left."""
         left = self.t1 - t
         return jnp.where(left <= self.step * (1.0 + 1e-9), left, self.step)
+
+    def excess(self, carry: Carry, trial: Trial) -> Array:
+        """Estimated error of a trial in units of the tolerance; infinite if it is no number."""
+        if self.tolerance is None:
+            return jnp.zeros_like(carry.t)
+        rtol, atol, _ = self.tolerance
+        size = jnp.maximum(jnp.abs(carry.y), jnp.abs(trial.y))
+        excess = jnp.max(jnp.abs(trial.rough) / (atol + rtol * size))
+        return jnp.nan_to_num(lax.stop_gradient(excess), nan=jnp.inf)
 
     def start(self, y0: Array, capacity: int, order: int) -> Carry:
         """The node at t0, whose breaking point has the given order."""
@@ -65,6 +93,8 @@ class Machine(Stepper):
             k=jnp.zeros_like(y0),
             here=flat,
             h=h,
+            longest=jnp.full_like(t0, jnp.inf),
+            excess=jnp.zeros_like(t0),
             mode=jnp.zeros((0,), jnp.int32),
             signs=jnp.zeros((0,), y0.dtype),
             reading=self.unread(),
@@ -164,17 +194,19 @@ class Machine(Stepper):
         large = jnp.maximum(jnp.abs(value), jnp.abs(before)) + self.step * jnp.abs(rise)
         return jnp.abs(value - before) > _JUMP * large
 
-    def failure(self, carry: Carry, trial: Trial, unsettled: Array, accept: Array) -> Array:
-        """Status after a trial."""
+    def failure(
+        self, carry: Carry, trial: Trial, unsettled: Array, accept: Array, again: Array
+    ) -> Array:
+        """Status after a trial, which is made `again` if it is shorter."""
         status = carry.status
         far = carry.reading.early[self.lag_of]
         lost = jnp.any(far & ~jnp.isfinite(trial.z))
         status = first(status, lost, Status.history_out_of_range)
         finite = jnp.all(jnp.isfinite(trial.y)) & jnp.all(jnp.isfinite(trial.k))
-        status = first(status, ~finite, Status.nonfinite)
+        status = first(status, ~finite & ~again, Status.nonfinite)
         negative = accept & (trial.shortest < -1e-3 * self.step)
         status = first(status, negative, Status.lag_negative)
-        passes = unsettled & (carry.search.passes >= MAX_PASSES)
+        passes = unsettled & (carry.search.passes >= MAX_PASSES) & ~again
         status = first(status, passes, Status.lag_below_step)
         back = trial.arguments < carry.reading.behind - 1e-6 * self.step
         status = first(status, accept & jnp.any(back), Status.nonmonotone_argument)
@@ -260,13 +292,20 @@ class Machine(Stepper):
         end = self.remembered(carry, carry.t + h, trial.y, trial.k, carry.mode, -1.0)
         unsettled = trial.overlap & self.unsettled(carry, end)
         bad = jnp.any(trial.guards <= 0.0)
-        searching = ~search.landing & (bad | jnp.isfinite(search.high)) & ~unsettled
-        accept = ~unsettled & ~searching
-        status = self.failure(carry, trial, unsettled, accept)
+        excess = self.excess(carry, trial)
+        least = jnp.maximum(_LEAST * self.step, 1e-15 * jnp.abs(carry.t))
+        shorten = jnp.where(unsettled, search.passes >= MAX_PASSES, excess > self.share)
+        shorten = shorten & (h > least) & jnp.isfinite(self.share)
+        searching = ~search.landing & (bad | jnp.isfinite(search.high)) & ~unsettled & ~shorten
+        accept = ~unsettled & ~searching & ~shorten
+        status = self.failure(carry, trial, unsettled, accept, shorten)
         good = status == Status.ok
         accept = accept & good
 
         search, length = self.continue_search(carry, trial, searching & good, unsettled)
+        search = _choose(shorten, fresh(search.first_guards), search)
+        room = 0.9 * jnp.cbrt(self.share / excess)
+        length = jnp.where(shorten, h * jnp.clip(room, 0.1, 0.5), length)
         t = jnp.where(h == self.t1 - carry.t, self.t1, carry.t + h)
         event = accept & carry.search.landing
         arrival = lax.cond(
@@ -274,8 +313,13 @@ class Machine(Stepper):
             lambda: self.switch(carry, trial, end, t),
             lambda: self.go_on(carry, trial, end),
         )
-        next_h = jnp.where(accept, self.cap(t), length)
-        this = jnp.where(searching, tr.line(carry.t, carry.here, length), _cubic(carry, end))
+        longest = jnp.maximum(h * jnp.clip(room, 0.5, 5.0), least)
+        longest = jnp.where(event, jnp.maximum(longest, carry.longest), longest)
+        longest = jnp.where(jnp.isfinite(self.share), longest, jnp.inf)
+        next_h = jnp.where(accept, jnp.minimum(self.cap(t), longest), length)
+        this = jnp.where(
+            searching | shorten, tr.line(carry.t, carry.here, length), _cubic(carry, end)
+        )
         following = tr.line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
         new = event & jnp.any(arrival.orders < LAST_ORDER)
@@ -287,6 +331,8 @@ class Machine(Stepper):
             y=arrival.y,
             k=arrival.k,
             here=arrival.here,
+            longest=longest,
+            excess=jnp.maximum(carry.excess, excess),
             mode=arrival.mode,
             signs=arrival.signs,
             reading=arrival.reading,
@@ -361,6 +407,8 @@ class Run(NamedTuple):
     events: Array
     status: Array
     status_time: Array
+    pace: Array  # mean length of the later half of the steps
+    excess: Array  # largest estimated error of a step, in units of the tolerance
 
 
 def integrate(
@@ -373,16 +421,21 @@ def integrate(
     *,
     capacity: int,
     jump: bool,
+    tolerance: tuple[Array, Array, Array] | None = None,
 ) -> Run:
     """Integrate from t0 to t1 in steps of at most `step`.
 
     `capacity`, a power of two, bounds the number of steps; `jump` tells that y0 differs from the
-    end of the history.
+    end of the history; `tolerance` that of each step, as for a `Machine`.
     """
-    machine = Machine(system, t0, t1, step, args)
+    machine = Machine(system, t0, t1, step, args, tolerance)
     start = machine.start(y0, capacity, 0 if jump else 1)
     carry = lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
-    return Run(carry.track, carry.node, carry.t, carry.events, carry.status, carry.status_time)
+    half = carry.node // 2
+    pace = carry.t - tr.at(carry.track.steps, half, jnp.int32(0))
+    pace = pace / (carry.node - half).astype(pace.dtype)
+    kept = (carry.track, carry.node, carry.t, carry.events, carry.status, carry.status_time)
+    return Run(*kept, lax.stop_gradient(pace), carry.excess)
 
 
 def nodes(run: Run) -> Array:

@@ -79,7 +79,8 @@ class Located(eqx.Module):
     ----------
     step
         Longest step, in the unit of t; or None, and the step is halved until the error estimated
-        from two runs meets `atol + rtol |y|`.
+        from two runs meets `atol + rtol |y|`. If it falls slowly, as at jumps and kinks that
+        nothing declares, steps around them are shortened one by one.
     rtol, atol
         Relative and absolute tolerance when no step is given; `atol` is `rtol` by default.
     max_steps

@@ -54,8 +54,10 @@ class Solution(Shown, eqx.Module):
 
     @property
     def message(self) -> str:
-        """What the status means, with advice: for one trajectory."""
-        return Status(int(self.status)).advice
+        """What the status means, with the time of a failure and advice: for one trajectory."""
+        status = Status(int(self.status))
+        when = "" if status is Status.ok else f"after t = {float(self.status_time):.9g}: "
+        return when + status.advice
 
     def __repr__(self) -> str:
         if isinstance(self.status, Tracer):

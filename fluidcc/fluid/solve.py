@@ -35,8 +35,9 @@ def solve_dde(
     """Solve y'(t) = field(t, y, z, params), z[i] = y(t - lags[i](t, y, params)), from t0 to t1.
 
     Everything but the functions may change without compiling anew: `params` (delays included),
-    t0, t1, steps, tolerances. It can be differentiated in forward mode, and vmapped, in `params`
-    and `y0`, with `Uniform` and `Located`. A run that fails says so in its `status`.
+    t0, t1, steps, tolerances. It can be differentiated in forward mode (jax.jvp, jax.jacfwd), and
+    vmapped, in `params` and `y0`, with `Uniform` and `Located`; derivatives follow events that
+    `modes` declares. A run that fails says so in its `status`.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ def solve_dde(
     Raises
     ------
     ValueError
-        For wrong shapes, times that are not increasing, or a mesh that cannot do what is asked.
+        For wrong shapes, times that are not increasing, a mesh that cannot do what is asked, or
+        reverse mode (jax.grad).
 
     Examples
     --------

@@ -50,7 +50,8 @@ _ADVICE = {
     Status.nonmonotone_argument: "t - lag went back over a breaking point, which multiplies "
     "breaking points; bound the growth of the lag (for networks: delay = 'fifo')",
     Status.tolerance_not_met: "the error estimate stayed above the tolerance at the smallest "
-    "step tried; loosen rtol or atol",
+    "steps tried; loosen rtol or atol, or, if the field, a lag or the history jumps there, declare "
+    "it: a switch by modes, a jump at the start by y0",
 }
 
 

@@ -52,6 +52,8 @@ class Carry(NamedTuple):
     k: Array  # dy/dt just after t
     here: Array  # what is remembered just after t, with its slope: (2 V,)
     h: Array  # length of the next trial
+    longest: Array  # that its tolerance allows the next step
+    excess: Array  # largest estimated error of a step so far, in units of the tolerance
     mode: Array
     signs: Array  # of the kinks
     reading: Reading
@@ -76,6 +78,7 @@ class Trial(NamedTuple):
     guards: Array
     shortest: Array  # lag at the end; in the stages, less accurate, one may seem negative
     overlap: Array  # whether a lag reached into the step itself
+    rough: Array  # (n,) distance of the sum of the stages from that of the midpoint rule
 
 
 class Stepper:
@@ -167,16 +170,17 @@ class Stepper:
             y = carry.y + h * (previous * k + last * total)
             z, lags, index = self.delayed(carry, carry.t + c * h, y)
             k = self.slope(carry.t + c * h, y, z, carry.mode, carry.signs)
-            return (k, total + weight * k, y, z), (lags - c * h, index)
+            return (k, total + weight * k, y, z), (lags - c * h, index, k)
 
         z = jnp.zeros((len(self.system.lag_of),), carry.y.dtype)
         start = (carry.k, carry.k / 6.0, carry.y, z)
-        (k, _, y, z), (reach, index) = lax.scan(stage, start, jnp.array(STAGES))
+        (k, _, y, z), (reach, index, slopes) = lax.scan(stage, start, jnp.array(STAGES))
         arguments = carry.t - reach[-1]
         guards = self.guards(carry, carry.t + h, y, z, arguments)
         shortest = jnp.min(carry.t + h - arguments, initial=jnp.inf)
         overlap = jnp.min(reach, initial=jnp.inf) < 0.0  # how far each stage reaches behind t
-        return Trial(y, k, z, arguments, index[-1], guards, shortest, overlap)
+        rough = h / 6.0 * (carry.k - slopes[0] - slopes[1] + slopes[3])
+        return Trial(y, k, z, arguments, index[-1], guards, shortest, overlap, rough)
 
     def guards(self, carry: Carry, t: Array, y: Array, z: Array, arguments: Array) -> Array:
         """Functions that are positive up to the next event: modes, kinks, breaking points."""
