@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -16,6 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FAULTS = 200  # that are told of one scenario
 _LETTERS = 2000  # of a title
 _ITEMS = 8  # of a list that are shown
+_LARGEST = 1e100  # magnitude of a number, whose powers are to be numbers too
 _BITS = 64  # of a whole number that is shown in full
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
@@ -103,6 +105,9 @@ class Reader:
         if info.within is not None and value not in info.within:
             unit = f" {info.unit}" if info.unit not in ("", "1") else ""
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))
+        if math.isfinite(value) and value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+            expected = f"a magnitude of at least {1 / _LARGEST:g} and at most {_LARGEST:g}"
+            return self.fault(key, expected, got(raw))
         return value
 
     def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:
