@@ -77,7 +77,7 @@ def serve(server: "uvicorn.Server", listening: socket.socket, address: str | Non
     except KeyboardInterrupt:
         pass
     sys.stdout.flush()
-    os._exit(0)  # threads that compile cannot be told to end, and nothing is left to be done
+    os._exit(0)  # processes that compute end with this one
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -105,9 +105,8 @@ class Reader:
         if info.within is not None and value not in info.within:
             unit = f" {info.unit}" if info.unit not in ("", "1") else ""
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))
-        if math.isfinite(value) and value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
-            expected = f"a magnitude of at least {1 / _LARGEST:g} and at most {_LARGEST:g}"
-            return self.fault(key, expected, got(raw))
+        if _LARGEST < abs(value) < math.inf:
+            return self.fault(key, f"a magnitude of at most {_LARGEST:g}, or inf", got(raw))
         return value
 
     def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:
