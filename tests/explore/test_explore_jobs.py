@@ -81,6 +81,7 @@ def test_work_that_takes_too_long_is_given_up(worker, monkeypatch):
     monkeypatch.setattr(jobs, "_LONGEST", 0.5)
     word, told = told_by(worker, functools.partial(endless, tells=False))[-1]
     assert word == "error" and "given up after 0.5 s" in told["error"]
+    monkeypatch.undo()
     assert told_by(worker, answer)[-1] == ("result", {"answer": 42})
 
 

@@ -78,7 +78,7 @@ def test_a_state_is_its_address(app, name):
     assert len(sliders) > 5
     moved = {p: c["value"] + 1 if c["whole"] else 0.999 * c["value"] for p, c in sliders}
     text = ask(app, "/api/scenario.toml", {"scenario": name, **moved})
-    assert text.headers["content-disposition"].endswith('.toml"')
+    assert text.headers["content-disposition"].endswith(".toml")
     again = fc.loads(text.text)
     assert {p: fc.number_at(again, p) for p in moved} == pytest.approx(moved)
     assert fc.dumps(again) == text.text
@@ -224,7 +224,7 @@ def test_a_file_is_one_of_the_scenarios(tmp_path):
 def test_a_file_may_have_any_name(tmp_path):
     file = tmp_path / 'Übung ü 網路;".toml'
     file.write_text(fc.dumps(fc.load("hollot2001/slow")))
-    answer = ask(application(Catalogue(str(file))), "/api/scenario.toml")
+    answer = ask(application(Catalogue(str(file))), "/api/scenario.toml", {"scenario": file.name})
     assert answer.status == 200 and answer.text == fc.dumps(fc.load("hollot2001/slow"))
     told = answer.headers["content-disposition"].partition("filename*=utf-8''")[2]
     assert unquote(told) == "Übung_ü_網路___toml.toml"
