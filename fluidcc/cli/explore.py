@@ -41,6 +41,9 @@ def explore(
 
     for module in ("starlette", "uvicorn", "plotly"):
         extra(module, "web", what="the explorer")
+    from fluidcc.explore.jobs import prepare
+
+    prepare()
     from fluidcc.explore.state import Catalogue
 
     catalogue = Catalogue(scenario)
@@ -56,7 +59,6 @@ def explore(
     typer.echo(f"fluidcc explore: {address} (Ctrl-C ends it)")
     if host not in _LOCAL:
         typer.echo("note: other machines can reach this; there is no password", err=True)
-    sys.setswitchinterval(0.0005)  # s: what is asked at once gets its turn beside longer work
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     serve(uvicorn.Server(config), listening, None if no_browser else address)
 
@@ -73,7 +75,7 @@ def serve(server: "uvicorn.Server", listening: socket.socket, address: str | Non
     except KeyboardInterrupt:
         pass
     sys.stdout.flush()
-    os._exit(0)  # threads that compile cannot be told to end, and nothing is left to be done
+    os._exit(0)  # processes that compute end with this one
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -85,11 +87,13 @@ def _listening(host: str, port: int) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
+        if not host.strip():  # all addresses of the machine, to a socket
+            raise ValueError("no address: 0.0.0.0 is every one")
         listening.bind((host, port))
         listening.listen()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a name may be none at all
         listening.close()
-        reason = f"{host}:{port} ({error.strerror or error})"
+        reason = f"{host}:{port} ({getattr(error, 'strerror', None) or error})"
         expected = "an address of this machine and a free port (0 takes any)"
         raise ScenarioError([Fault("--host, --port", "", expected, reason)]) from None
     return listening

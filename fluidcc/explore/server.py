@@ -3,10 +3,11 @@
 import dataclasses
 import functools
 import ipaddress
-import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +18,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fluidcc.explore.controls import controls
-from fluidcc.explore.jobs import Progress, Worker, spare_the_collector, told
+from fluidcc.explore.costs import (
+    check_map,
+    check_packets,
+    check_present,
+    check_trajectory,
+    structure,
+)
+from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, told
 from fluidcc.explore.maps import axes, heavy, stability_grid
 from fluidcc.explore.present import numbers_at, present
 from fluidcc.explore.runs import duration, packets, trajectory
@@ -39,6 +47,8 @@ _TYPES = {
         "text/javascript; charset=utf-8",
     ),
 }
+
+_Answer = Callable[[Request, Any], Awaitable[Response]]
 
 _HEADERS = {
     # plotly sets attributes `style` on what it draws
@@ -82,9 +92,9 @@ class Guard:
         headers = Headers(scope=scope)
         if not self._known(headers.get("host", "")):
             return PlainTextResponse("this name does not belong to the explorer", 421)
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            if scope["path"] != "/":  # a link from elsewhere may open the page, nothing more
-                return PlainTextResponse("other pages may not ask this", 403)
+        if scope["path"] != "/" and _of_another_page(headers):
+            # a link from elsewhere may open the page, nothing more
+            return PlainTextResponse("other pages may not ask this", 403)
         if len(scope["query_string"]) > _LONGEST_ADDRESS:
             return PlainTextResponse(f"addresses have at most {_LONGEST_ADDRESS} bytes", 414)
         return None
@@ -99,11 +109,37 @@ class Guard:
         return True
 
 
+def _of_another_page(headers: Headers) -> bool:
+    """Whether a browser says that another page asks.
+
+    To addresses that are no secure context, such as those of a local network, it sends no
+    `Sec-Fetch-Site`, but `Origin` or `Referer` if the page does not forbid it.
+    """
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return True
+    page = headers.get("origin") or headers.get("referer")
+    if page is None:
+        return False
+    try:
+        return urlsplit(page).netloc.lower() != headers.get("host", "").lower()
+    except ValueError:  # no address
+        return True
+
+
+class Task(NamedTuple):
+    """What is to be computed, by a process that has programs for the structure."""
+
+    kind: str
+    work: Work
+    structure: tuple[object, ...]
+
+
 class Explorer:
     """What is asked of the explorer; it keeps nothing of any page."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue, self._worker, self._turn = catalogue, Worker(), threading.Lock()
+        self._catalogue = catalogue
+        self._workers = {kind: Worker() for kind in KINDS}
 
     def scenarios(self, state: State) -> dict[str, Any]:
         """Every scenario's name and title, and the one to start with."""
@@ -121,27 +157,29 @@ class Explorer:
             "heavy": heavy(net),
         }
 
-    def present(self, state: State) -> dict[str, Any]:
+    def present(self, state: State) -> Task:
         """Equilibrium, roots, margins, Nyquist curves."""
         _, net = self._catalogue.changed(state)
-        with self._turn:  # the same thing is not compiled twice
-            return {**present(net), "numbers": numbers_at(net, state.changes)}
+        check_present(net)
+        return Task("present", functools.partial(_present, net, state.changes), structure(net))
 
-    def map(self, state: State) -> Callable[[Progress], dict[str, Any]]:
+    def map(self, state: State) -> Task:
         """The stability map."""
         base, net = self._catalogue.changed(state)
         across, up = state.options.get("map.x"), state.options.get("map.y")
-        return functools.partial(stability_grid, base, net, across, up)
+        check_map(net)
+        return Task("map", functools.partial(stability_grid, base, net, across, up), structure(net))
 
-    def trajectory(self, state: State) -> Callable[[Progress], dict[str, Any]]:
+    def trajectory(self, state: State) -> Task:
         """A fluid run."""
         _, net = self._catalogue.changed(state)
         faults = Faults()
         until = _until(state, net, faults)
         faults.finish()
-        return lambda _: trajectory(net, until)
+        check_trajectory(net, until)
+        return Task("trajectory", functools.partial(_trajectory, net, until), structure(net))
 
-    def packets(self, state: State) -> Callable[[Progress], dict[str, Any]]:
+    def packets(self, state: State) -> Task:
         """A packet run."""
         _, net = self._catalogue.changed(state)
         faults = Faults()
@@ -149,7 +187,8 @@ class Explorer:
         text = state.options.get("seed", "1")
         seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
         faults.finish()
-        return functools.partial(packets, net, until, seed)
+        check_packets(net, until)
+        return Task("packets", functools.partial(packets, net, until, seed), structure(net))
 
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
@@ -158,16 +197,46 @@ class Explorer:
 
     def warm(self) -> None:
         """Compile what the first page will ask for."""
+        task = self.present(State(self._catalogue.start, {}, {}))
+        job = Job(task.work, task.structure, lambda *_: None)
+        self._workers[task.kind].put(job)
 
-        def work() -> None:
-            self.present(State(self._catalogue.start, {}, {}))
-            spare_the_collector()
+    def answers(self, task: Task) -> AsyncGenerator[tuple[str, str]]:
+        """What is told of a task while it is computed, and at last."""
+        return self._workers[task.kind].answers(task.work, task.structure)
 
-        threading.Thread(target=work, daemon=True).start()
+    async def at_once(self, request: Request, task: Task) -> Response:
+        """The answer to a request when it is there; there is none if its client has left."""
+        last = "", ""
+        async with aclosing(self.answers(task)) as answers:
+            async for answer in answers:
+                last = answer
+                if await request.is_disconnected():
+                    break
+        word, text = last
+        return _sent(text, 422 if word == "error" else 200)
 
-    def lines(self, work: Callable[[Progress], dict[str, Any]]) -> StreamingResponse:
+    async def lines(self, request: Request, task: Task) -> Response:
         """The answer to a request for longer work, line by line."""
-        return StreamingResponse(self._worker.lines(work), media_type="application/x-ndjson")
+        return StreamingResponse(_lines(self.answers(task)), media_type="application/x-ndjson")
+
+
+async def _lines(answers: AsyncGenerator[tuple[str, str]]) -> AsyncGenerator[str]:
+    """Answers as lines of JSON."""
+    async with aclosing(answers):
+        async for word, text in answers:
+            if word == "error":
+                yield text + "\n"
+            else:
+                yield f'{{"{word}": {text}}}\n' if word else "{}\n"
+
+
+def _present(net: Network, changes: Mapping[str, str], _: Progress) -> dict[str, Any]:
+    return {**present(net), "numbers": numbers_at(net, changes)}
+
+
+def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
+    return trajectory(net, until)
 
 
 def _until(state: State, net: Network, faults: Faults) -> float:
@@ -176,7 +245,7 @@ def _until(state: State, net: Network, faults: Faults) -> float:
     return seconds("until", text, faults, within=_LONGEST_RUN)
 
 
-def _route(path: str, question: Callable[[State], Any], answer: Callable[[Any], Response]) -> Route:
+def _route(path: str, question: Callable[[State], Any], answer: _Answer) -> Route:
     """A route that answers what is found, beside the event loop, at the state of the address."""
 
     async def route(request: Request) -> Response:
@@ -184,19 +253,23 @@ def _route(path: str, question: Callable[[State], Any], answer: Callable[[Any], 
             state = parse(request.query_params.multi_items())
             found = await run_in_threadpool(question, state)
         except Exception as fault:
-            return _json(told(fault), 422)
-        return answer(found)
+            return _sent(to_json(told(fault)), 422)
+        return await answer(request, found)
 
     return Route(f"/api/{path}", route)
 
 
-def _json(value: dict[str, Any], status: int = 200) -> Response:
-    return Response(to_json(value), status, media_type="application/json")
+def _sent(text: str, status: int = 200) -> Response:
+    return Response(text, status, media_type="application/json")
 
 
-def _download(file: tuple[str, str]) -> Response:
+async def _json(request: Request, value: dict[str, Any]) -> Response:
+    return _sent(to_json(value))
+
+
+async def _download(request: Request, file: tuple[str, str]) -> Response:
     name, text = file
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(text, media_type="application/toml", headers=headers)
 
 
@@ -232,8 +305,11 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     explorer = Explorer(catalogue)
     if warm:
         explorer.warm()
-    plain, longer = ("scenarios", "controls", "present"), ("map", "trajectory", "packets")
-    routes = [_route(name, getattr(explorer, name), _json) for name in plain]
-    routes += [_route(name, getattr(explorer, name), explorer.lines) for name in longer]
+    routes = [_route(name, getattr(explorer, name), _json) for name in ("scenarios", "controls")]
+    routes += [
+        _route(name, getattr(explorer, name), explorer.at_once if name == "present" else
+               explorer.lines)
+        for name in KINDS
+    ]  # fmt: skip
     routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,7 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: they steer wh
 _FAULTS = 200  # that are told of one scenario
 _LETTERS = 2000  # of a title
 _ITEMS = 8  # of a list that are shown
+_LARGEST = 1e100  # magnitude of a number, whose powers are to be numbers too
 _BITS = 64  # of a whole number that is shown in full
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
@@ -104,6 +106,8 @@ class Reader:
         if info.within is not None and value not in info.within:
             unit = f" {info.unit}" if info.unit not in ("", "1") else ""
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))
+        if _LARGEST < abs(value) < math.inf:
+            return self.fault(key, f"a magnitude of at most {_LARGEST:g}, or inf", got(raw))
         return value
 
     def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:

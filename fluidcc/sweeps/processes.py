@@ -147,7 +147,7 @@ def _environment(workers: int) -> Iterator[None]:
 def _serve(pipe: Connection) -> None:
     """Do chunks as they are asked for, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this one
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     keep_compiled()
     sent = pipe.recv_bytes()
     pipe.send("started")
@@ -168,7 +168,7 @@ def _serve(pipe: Connection) -> None:
         pipe.send(answer)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Leave when the parent is gone, however it went."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,9 +1,13 @@
 """The explorer in Debian's Chromium: a slider moved, numbers read, files saved and read again."""
 
+import contextlib
 import csv
+import http.server
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -18,17 +22,23 @@ W_Q = "links.bottleneck.queue.w_q"
 LONG = 180_000  # ms, where something is compiled
 
 
-@pytest.fixture(scope="module")
-def address():
+@contextlib.contextmanager
+def served(*options):
     """Where a server of its own answers."""
     command = [sys.executable, "-c", "from fluidcc.cli import main; main()", "explore"]
-    command += ["--no-browser", "--port", "0"]
+    command += ["--no-browser", "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     told = server.stdout.readline()
     yield told.split()[2]
     server.terminate()
     server.wait(20)
     server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +251,83 @@ def test_no_answer_is_a_message(opened):
     assert "no linearisation" in page.locator("#roots .note").inner_text()
     assert page.locator("#roots .plot").is_hidden()
     assert page.locator('#roots [data-export="csv"]').is_disabled()
+
+
+def test_a_closed_tab_holds_nobody_up(opened, browser, address):
+    page = opened({"scenario": "hollot2001/slow"})
+    page.locator("#trajectory .js-line").first.wait_for(state="attached", timeout=LONG)
+    other = browser.new_context().new_page()
+    with other.expect_request("**/api/trajectory?*", timeout=LONG):
+        other.goto(f"{address}?scenario=hollot2001%2Fslow&until=100000")
+    other.wait_for_timeout(1000)
+    other.context.close()
+    begun = time.monotonic()
+    page.locator("#until").fill("3")
+    page.locator("#until").press("Enter")
+    page.locator("#trajectory .working >> nth=0").wait_for(timeout=LONG)
+    page.locator("#trajectory .working >> nth=0").wait_for(state="hidden", timeout=LONG)
+    assert time.monotonic() - begun < 60  # the run of 100000 s itself takes minutes
+
+
+def test_what_is_too_much_is_refused_with_the_number(opened):
+    page = opened({"scenario": "hollot2001/slow"})
+    row = control(page, "flows.tcp.rtt")
+    row.locator('input[type="text"]').fill("1e308")
+    row.locator('input[type="text"]').press("Enter")
+    row.locator(".fault", has_text="at most 1e+100").wait_for()
+    page.goto(page.url.partition("?")[0] + "?scenario=misra2003%2Fmixed&flows.mod.n=3000")
+    page.locator("#fault", has_text="at most 200 links").wait_for(timeout=LONG)
+
+
+class _Elsewhere(http.server.BaseHTTPRequestHandler):
+    """A page of another server."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+def test_other_pages_are_refused_on_a_local_network_too(browser):
+    """There browsers send no `Sec-Fetch-Site`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        try:
+            way.connect(("192.0.2.1", 9))  # nothing is sent
+        except OSError:
+            pytest.skip("this machine has no address but the loopback")
+        here = way.getsockname()[0]
+    with served("--host", here) as address, http.server.HTTPServer((here, 0), _Elsewhere) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(f"http://{here}:{other.server_port}/")
+        for mode in ("cors", "no-cors"):
+            with page.expect_response("**/api/controls*") as answer:
+                page.evaluate(
+                    "([url, mode]) => fetch(url, { mode }).catch(() => 0)",
+                    [f"{address}api/controls", mode],
+                )
+            assert "sec-fetch-site" not in answer.value.request.all_headers()
+            assert answer.value.status == 403
+        page.goto(address)
+        page.locator("body[data-shown]").wait_for(timeout=LONG)
+        page.close()
+        other.shutdown()
+
+
+def test_a_scenario_file_may_have_any_name(browser, tmp_path):
+    file = tmp_path / "Übung 網路.toml"
+    file.write_text(fc.dumps(fc.load("hollot2001/slow")))
+    with served(str(file)) as address:
+        page = browser.new_page()
+        page.goto(address)
+        page.locator("body[data-shown]").wait_for(timeout=LONG)
+        again = saved(page, "#toml", tmp_path / "saved")
+        page.close()
+    assert again.name == "Übung_網路_toml.toml"
+    assert fc.load(again) == fc.load(file)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -40,6 +40,12 @@ def test_a_port_that_is_taken(run, served):
     assert code == 2 and f"127.0.0.1:{taken}" in err and not served
 
 
+@pytest.mark.parametrize("host", ["", " "])
+def test_no_address_is_not_every_address(run, served, host):
+    code, _, err = run("explore", "--host", host, "--port", "0", heavy=False)
+    assert code == 2 and "expected an address" in err and not served
+
+
 def test_a_scenario_that_is_none(run, served):
     code, _, err = run("explore", "hollot2001/slwo", heavy=False)
     assert code == 2 and "hollot2001/slow" in err and not served

@@ -1,64 +1,116 @@
-"""Longer work: in turn, given up when unwanted."""
+"""What is computed by processes: in turn, given up when unwanted, ended at last."""
 
 import asyncio
+import functools
 import json
-import threading
+import os
+import signal
+import time
 
 import pytest
 
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.explore import jobs
 from fluidcc.explore.jobs import Worker
 
 
-async def collect(lines):
-    return [json.loads(line) async for line in lines]
+@pytest.fixture(scope="module")
+def worker():
+    jobs.prepare()
+    return Worker()
 
 
-def test_lines_end_with_the_result():
-    def work(progress):
-        progress(0.5)
-        return {"answer": 42}
-
-    lines = asyncio.run(collect(Worker().lines(work)))
-    assert lines == [{"share": 0.0}, {"share": 0.5}, {"result": {"answer": 42}}]
+async def collect(worker, work, structure="one"):
+    answers = [answer async for answer in worker.answers(work, structure)]
+    return [(word, json.loads(text)) for word, text in answers if word]
 
 
-def test_what_nobody_waits_for_is_given_up_and_the_next_begins():
-    begun, go, after = threading.Event(), threading.Event(), []
+def told_by(worker, work, structure="one"):
+    return asyncio.run(collect(worker, work, structure))
 
-    def endless(progress):
-        begun.set()
-        go.wait(10)
-        progress(0.5)
-        after.append("not given up")
 
-    async def run():
-        worker = Worker()
-        first = worker.lines(endless)
-        assert json.loads(await anext(first)) == {"share": 0.0}
-        assert begun.wait(10)
-        await first.aclose()
-        go.set()
-        return await collect(worker.lines(lambda progress: {"next": True}))
+def answer(progress):
+    progress(0.5)
+    return {"answer": 42}
 
-    assert asyncio.run(run())[-1] == {"result": {"next": True}}
-    assert not after
+
+def process(progress):
+    return os.getpid()
+
+
+def endless(progress, tells):
+    progress(0.25)
+    while True:
+        time.sleep(0.01)
+        if tells:
+            progress(0.5)
+
+
+def fail(progress, fault):
+    raise fault()
+
+
+def die(progress):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def abandon(worker, work):
+    """Ask, and leave when it has begun."""
+    answers = worker.answers(work, "one")
+    async for word, text in answers:
+        if (word, text) == ("share", "0.25"):
+            break
+    await answers.aclose()
+
+
+def test_answers_end_with_the_result(worker):
+    expected = [("share", 0.0), ("share", 0.5), ("result", {"answer": 42})]
+    assert told_by(worker, answer) == expected
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_what_nobody_waits_for_ends_and_the_next_begins(worker, monkeypatch, tells):
+    monkeypatch.setattr(jobs, "_GRACE", 60.0 if tells else 0.2)
+    before = told_by(worker, process)[-1]
+    asyncio.run(abandon(worker, functools.partial(endless, tells=tells)))
+    after = told_by(worker, process)[-1]
+    assert (after == before) == tells  # what tells of its progress keeps its process
+
+
+def test_work_that_takes_too_long_is_given_up(worker, monkeypatch):
+    monkeypatch.setattr(jobs, "_LONGEST", 0.5)
+    word, told = told_by(worker, functools.partial(endless, tells=False))[-1]
+    assert word == "error" and "given up after 0.5 s" in told["error"]
+    monkeypatch.undo()
+    assert told_by(worker, answer)[-1] == ("result", {"answer": 42})
+
+
+def test_few_structures_keep_their_process(worker):
+    asked = ["one", "two", "one", "three", "one", "two"]
+    found = [told_by(worker, process, structure)[-1][1] for structure in asked]
+    one, two, three = found[0], found[1], found[3]
+    assert found[:5] == [one, two, one, three, one] and found[5] not in (one, two, three)
+    for ended in (two, three):
+        with pytest.raises(ProcessLookupError):
+            os.kill(ended, 0)
+
+
+def test_a_process_that_dies_is_told_and_replaced(worker):
+    assert "has died" in told_by(worker, die)[-1][1]["error"]
+    assert told_by(worker, answer)[-1] == ("result", {"answer": 42})
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "values", "told"),
     [
-        (ScenarioError([Fault("", "flow.n", "more", "less")]), "flow.n: expected more, got less"),
-        (ValueError("no flows"), "no flows"),
-        (
-            MemoryError(),
-            "there is not enough memory for this: take fewer flows, or a shorter run",
-        ),
-        (KeyError("secret"), "a fault of fluidcc itself (KeyError); the terminal tells more"),
+        (ScenarioError, [[Fault("", "n", "more", "less")]], "n: expected more, got less"),
+        (ValueError, ["no flows"], "no flows"),
+        (MemoryError, [], "there is not enough memory for this: take fewer flows"),
+        (KeyError, ["secret"], "a fault of fluidcc itself (KeyError); the terminal tells more"),
     ],
 )
-def test_faults_are_told_and_tracebacks_are_not(fault, told):
-    def work(progress):
-        raise fault
-
-    assert asyncio.run(collect(Worker().lines(work)))[-1]["error"] == told
+def test_faults_are_told_and_tracebacks_are_not(worker, fault, values, told):
+    word, line = told_by(worker, functools.partial(fail, fault=functools.partial(fault, *values)))[
+        -1
+    ]
+    assert word == "error" and line["error"].startswith(told)

@@ -1,6 +1,7 @@
 """The explorer's answers, asked without a browser."""
 
 import math
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from explore.asgi import ask
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
+from fluidcc.explore.jobs import prepare
 from fluidcc.explore.present import present
 from fluidcc.explore.server import application
 from fluidcc.explore.state import Catalogue
@@ -18,6 +20,7 @@ W_Q = "links.bottleneck.queue.w_q"
 
 @pytest.fixture(scope="module")
 def app():
+    prepare()
     return application(Catalogue())
 
 
@@ -75,7 +78,7 @@ def test_a_state_is_its_address(app, name):
     assert len(sliders) > 5
     moved = {p: c["value"] + 1 if c["whole"] else 0.999 * c["value"] for p, c in sliders}
     text = ask(app, "/api/scenario.toml", {"scenario": name, **moved})
-    assert text.headers["content-disposition"].endswith('.toml"')
+    assert text.headers["content-disposition"].endswith(".toml")
     again = fc.loads(text.text)
     assert {p: fc.number_at(again, p) for p in moved} == pytest.approx(moved)
     assert fc.dumps(again) == text.text
@@ -191,9 +194,15 @@ def test_the_name_that_it_listens_on_is_known():
     assert ask(app, "/api/scenarios", host="lab.example:8765").status == 200
 
 
-@pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-origin", 200)])
-def test_other_pages_cannot_ask(app, site, status):
-    headers = {"sec-fetch-site": site}
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [("sec-fetch-site", "cross-site", 403), ("sec-fetch-site", "same-origin", 200),
+     ("origin", "http://evil.example", 403), ("origin", "null", 403), ("origin", "http://[", 403),
+     ("origin", "http://127.0.0.1:1234", 403), ("origin", "http://127.0.0.1:8765", 200),
+     ("referer", "http://evil.example/page", 403), ("referer", "http://127.0.0.1:8765/", 200)],
+)  # fmt: skip
+def test_other_pages_cannot_ask(app, name, value, status):
+    headers = {name: value}
     assert ask(app, "/api/scenarios", headers=headers).status == status
     assert ask(app, "/", headers=headers).status == 200
 
@@ -210,6 +219,36 @@ def test_a_file_is_one_of_the_scenarios(tmp_path):
     assert flat(controls(app, scenario="mine.toml"))["flows.tcp.n"]["value"] == 33
     assert flat(controls(app, scenario="hollot2001/slow"))["flows.tcp.n"]["value"] == 60
     assert ask(app, "/api/controls", {"scenario": str(file)}).status == 422
+
+
+def test_a_file_may_have_any_name(tmp_path):
+    file = tmp_path / 'Übung ü 網路;".toml'
+    file.write_text(fc.dumps(fc.load("hollot2001/slow")))
+    answer = ask(application(Catalogue(str(file))), "/api/scenario.toml", {"scenario": file.name})
+    assert answer.status == 200 and answer.text == fc.dumps(fc.load("hollot2001/slow"))
+    told = answer.headers["content-disposition"].partition("filename*=utf-8''")[2]
+    assert unquote(told) == "Übung_ü_網路___toml.toml"
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "words"),
+    [
+        ("present", {"flows.mod.n": "3000"}, ["at most 200", "got 3011"]),
+        ("map", {"flows.mod.n": "100"}, ["at most 60", "got 111"]),
+        ("trajectory", {"until": "100000"}, ["until", "at most 3e+07 steps", "got 2.688e+09"]),
+        ("packets", {"until": "100000", "link.capacity": "1e6"}, ["until", "3e+08", "got 1e+11"]),
+    ],
+)
+def test_what_would_take_too_long_is_refused_with_what_it_would_take(app, name, query, words):
+    answer = ask(app, f"/api/{name}", {"scenario": "misra2003/mixed", **query})
+    assert answer.status == 422
+    assert all(word in answer.json["error"] for word in words)
+
+
+def test_numbers_whose_powers_are_none_are_refused(app):
+    answer = ask(app, "/api/present", {**SLOW, "flows.tcp.rtt": "1e308"})
+    assert answer.status == 422 and "flows.tcp.rtt" in answer.json["error"]
+    assert "at most 1e+100" in answer.json["error"]
 
 
 def test_another_law_brings_its_own_controls(app):
@@ -230,6 +269,7 @@ def test_a_run_comes_in_lines(app):
     expected = fc.simulate_packets(
         fc.load("hollot2001/slow"), until=2.0, seeds=(3,), sample=2 / 600
     )
+    assert expected.series is not None
     queue = expected.series["link_system"].isel(seed=0, link=0)
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
 
