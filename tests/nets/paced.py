@@ -1,4 +1,4 @@
-"""A law of one's own whose rules go with time: it grows by the second, and forgets by the second."""
+"""A law of one's own whose rules go with time: growth and memory are by the second."""
 
 from typing import NamedTuple
 
