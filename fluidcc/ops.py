@@ -91,10 +91,19 @@ sqrt = _unary("sqrt")
 def expm1(a: Num) -> Num:
     """exp(a) - 1, with all its digits where `a` is small."""
     if _symbolic(a):
-        from sympy.codegen.cfunctions import expm1 as symbolic
+        import sympy as sp
 
-        return symbolic(a)
+        return sp.exp(a).rewrite(sp.Pow) - 1  # x^w - 1 for a = w log(x)
     return math.expm1(a) if _plain(a) else jnp.expm1(a)
+
+
+def log1p(a: Num) -> Num:
+    """log(1 + a), with all its digits where `a` is small."""
+    if _symbolic(a):
+        import sympy as sp
+
+        return sp.log(1 + a)
+    return math.log1p(a) if _plain(a) else jnp.log1p(a)
 
 
 def slope(change: Callable[[Num], Any], *like: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.advice import advice
+from fluidcc.analysis.balance import unbalanced
+from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.regimes import (
     STEADY,
@@ -76,7 +78,9 @@ class Equilibrium(Shown):
     `status` is `interior` (a root within the laws' ranges), `empty` (a queue at zero, the links
     not full), `saturated` (the signal needed lies within a jump, or a full buffer drops),
     `continuum` (many places rest; the numbers are those reached from the laws' start), or `none`
-    (a link stays overloaded, or windows grow without end); `message` says why and what helps.
+    (a link stays overloaded, or windows grow or fall without end), or `undetermined` (what was
+    found does not rest in the moving model, or a law remembers an extreme of all its past);
+    `message` says why and what helps.
     `sliding` names the links that are held at a jump from both sides: the equilibrium of the
     undelayed model, without a linearisation. Numbers are NaN where there is no equilibrium.
 
@@ -218,6 +222,10 @@ def _described(
     status = status_of(arrays, rest, regimes, many=many)
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
+    if status != "none" and NEUTRAL not in regimes:
+        faults = extremes(net) or list(filter(None, [unbalanced(arrays, rest, regimes)]))
+        if faults:
+            return _undetermined(net, rest, "; ".join([*faults, *notes]))
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
     if status == "interior" and not sliding(net, regimes):
@@ -229,11 +237,24 @@ def _described(
             texts += window_advice(net, i, group.window)
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
-        links = {name: LinkRest(*4 * (math.nan,)) for name in links}
+        links = _unknown_links(net)
     if status == "none" or NEUTRAL in regimes:
-        unknown = {name: np.full(len(v.window), math.nan) for name, v in flows.items()}
-        flows = {name: FlowsRest(*5 * (v,)) for name, v in unknown.items()}
+        flows = _unknown_flows(net)
     return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)
+
+
+def _undetermined(net: Network, rest: Rest, message: str) -> Equilibrium:
+    links, flows = _unknown_links(net), _unknown_flows(net)
+    return Equilibrium("undetermined", message, (), links, flows, net, rest)
+
+
+def _unknown_links(net: Network) -> dict[str, LinkRest]:
+    return {name: LinkRest(*4 * (math.nan,)) for name in net.link_names}
+
+
+def _unknown_flows(net: Network) -> dict[str, FlowsRest]:
+    sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
+    return {name: FlowsRest(*5 * (np.full(size, math.nan),)) for name, size in sizes.items()}
 
 
 def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkRest:

@@ -21,6 +21,7 @@ Loop = Callable[[Array], Array]
 _COARSE = 30  # points a decade in the first scan
 _DECADES = (-9, 5)  # of the scan, about the scale of frequencies
 _FAINT = 1e-2  # gain below which crossovers no longer matter
+_NOISE = 1e-12  # of the largest gain; below, phases are rounding
 _FINE = 0.5  # largest change of log L between nodes
 _SMOOTH = 0.05  # largest difference of that between the halves of an interval
 _MOST_NODES = 400_000
@@ -149,7 +150,12 @@ def _band(loop: Loop, scale: float) -> tuple[float, float]:
     """From where the loop is still a power of frequency to where it is faint."""
     first, last = _DECADES
     w = scale * np.logspace(first, last, _COARSE * (last - first) + 1)
-    log = np.log(loop(w))
+    gain = loop(w)
+    noise = np.abs(gain) <= _NOISE * np.max(np.abs(gain))
+    loudest = int(np.argmax(np.abs(gain)))
+    lost = np.flatnonzero(noise[:loudest])  # a busy link before it hides a link at low frequencies
+    w, gain = w[lost[-1] + 1 :] if lost.size else w, gain[lost[-1] + 1 :] if lost.size else gain
+    log = np.log(np.where(gain == 0, np.finfo(float).tiny, gain))
     slope = np.diff(np.unwrap(np.imag(log)) * 1j + np.real(log)) / np.diff(np.log(w))
     settled = np.abs(slope - np.round(np.real(slope))) < 1e-3
     begin = int(np.argmin(settled)) if not settled.all() else 0

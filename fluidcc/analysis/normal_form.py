@@ -29,8 +29,9 @@ from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
 from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import jacobians, linearize, operating_point, present, still
+from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.model import AtRest, kinked
+from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.fluid.delays import Past, State, ages, ages_on, kinks, picks
 from fluidcc.fluid.fifo import fifo_way

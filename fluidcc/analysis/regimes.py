@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from fluidcc.analysis.rest import EMPTY, FULL, JUMP, NEUTRAL, NONE, Rest
+from fluidcc.analysis.rest import EMPTY, FULL, INTERIOR, JUMP, NEUTRAL, NONE, Rest, fill
 from fluidcc.analysis.sawtooth import sawtooth
-from fluidcc.analysis.sender_rest import LARGEST_WINDOW
+from fluidcc.analysis.sender_rest import LARGEST_WINDOW, SMALLEST_WINDOW
 from fluidcc.analysis.settle import held
 from fluidcc.fluid.rates import link_signal, touched
 from fluidcc.laws.law import Signal
@@ -20,6 +20,7 @@ ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
 """What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
 law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
 
+_NO_WINDOW = 1.001 * SMALLEST_WINDOW
 AGREE = 1e-8  # relative difference up to which two numbers are the same
 
 
@@ -33,7 +34,12 @@ def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
         if float(below.drop) != float(now.drop):
             continue
         if float(below.mark) == float(now.mark):
-            regimes[k] = LOADED
+            if link.queue.loads:
+                regimes[k] = LOADED
+                continue
+            filled, count = fill(net, rest, k)
+            if count:
+                rest, regimes[k] = filled, INTERIOR if count == 1 else NEUTRAL
         elif jax.tree.leaves(laws[k]):
             memory = held(link, rest.places[k], now.mark)
             if bool(memory.found):
@@ -49,10 +55,15 @@ def unbounded(net: Network, rest: Rest, i: int) -> bool:
     return math.isinf(cap) and float(np.max(rest.windows[i])) >= LARGEST_WINDOW
 
 
+def starved(rest: Rest, i: int) -> bool:
+    """Whether the windows of a group fall without end."""
+    return float(np.min(rest.windows[i])) <= _NO_WINDOW
+
+
 def status_of(net: Network, rest: Rest, regimes: tuple[int, ...], *, many: bool) -> str:
     """The status of a network with links in these regimes; `many` starts end at many places."""
-    grows = any(unbounded(net, rest, i) for i in range(len(net.flows)))
-    if NONE in regimes or (grows and NEUTRAL not in regimes):
+    endless = any(unbounded(net, rest, i) or starved(rest, i) for i in range(len(net.flows)))
+    if NONE in regimes or (endless and NEUTRAL not in regimes):
         return "none"
     if many or NEUTRAL in regimes or END in regimes:
         return "continuum"
@@ -134,8 +145,8 @@ def _held_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
         )
     if regime == NEUTRAL:
         return (
-            f"any windows that fill links.{name} rest: at full load the senders neither increase "
-            "nor decrease"
+            f"any windows that fill links.{name} are at rest: the senders neither increase nor "
+            "decrease there"
         )
     return ""
 
@@ -166,10 +177,16 @@ def sampled_advice(net: Network, k: int, regime: int) -> str:
 
 def growth_advice(net: Network, rest: Rest, i: int) -> str:
     """Why the windows of a group are nowhere at rest."""
-    if not unbounded(net, rest, i):
-        return ""
     flows = net.flows[i]
     told = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
+    if starved(rest, i):
+        return (
+            f"no equilibrium: the window of flows.{net.flow_names[i]} falls without end, with "
+            f"{told:.3g} of its packets marked or lost; trajectories hold it at min_window = "
+            f"{float(flows.window.min_window):g}"
+        )
+    if not unbounded(net, rest, i):
+        return ""
     queues = " and ".join(
         f"{float(rest.queues[k]):.6g} in links.{net.link_names[k]}" for k in flows.route
     )

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc.analysis.bisection import bisect
-from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
-from fluidcc.analysis.settle import queue_at, says, settled, used_at
+from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
+from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled
 from fluidcc.fluid.delays import State, round_trip
 from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal
@@ -31,6 +31,7 @@ jump at which any windows rest."""
 _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
+_LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
 _NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
 # over its capacity is none: links behind one of their rate have no queue
 
@@ -96,33 +97,47 @@ def cases(net: Network, flows: Flows, said: list[Said]) -> list[Heard]:
     return out
 
 
-def _senders(net: Network, places: list, said: list[Said]) -> list[tuple[Any, Num]]:
-    """Senders at rest under what the links say, and the rates (m,) of their sources."""
-    out = []
+def _senders(
+    net: Network, places: list, said: list[Said], windows: list | None = None
+) -> list[tuple[Any, Num]]:
+    """Senders at rest under what the links say, and the rates (m,) of their sources; with
+    `windows` (m,) each, those that have them.
+    """
+    out, all_grow = [], net.rates == "mgt"
     queues = tuple(queue_at(place) for place in places)
-    for flows in net.flows:
+    for i, flows in enumerate(net.flows):
         rtt = round_trip(net, flows, queues)
         told = [Heard(c.share, like(c.signal, rtt)) for c in cases(net, flows, said)]
-        s = sender_at_rest(flows, told, rtt, all_grow=net.rates == "mgt")
+        if windows is None:
+            s = sender_at_rest(flows, told, rtt, all_grow=all_grow)
+        else:
+            s = sender_with(flows, windows[i], told, rtt, all_grow=all_grow)
         out.append((s, source_rate(flows, s, told, rtt)))
     return out
 
 
-def _accepted(net: Network, said: list[Said], rates: list[Num]) -> list[Num]:
-    """Rates that links accept [packet/s] from sources with these rates.
+def _windows(net: Network, senders: list) -> tuple:
+    return tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True))
+
+
+def _arriving(net: Network, said: list[Said], rates: list[Num]) -> tuple[list[Num], list[Num]]:
+    """Rates that come to links and that they accept [packet/s], from sources with these rates.
 
     What a link loses or cannot carry does not come to the links behind it.
     """
     kept = [[1 - heard(f, (said[k].signal,)).drop for k in f.route] for f in net.flows]
     through: list[Num] = [1.0] * len(net.links)
+    offered: list[Num] = []
     accepted: list[Num] = []
     for _ in net.links:  # each pass is right for one link more of every route
+        offered = [jnp.asarray(link.cross, float) for link in net.links]
         accepted = [
             link.cross * (1 - s.signal.drop) for link, s in zip(net.links, said, strict=True)
         ]
         for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
             left = flows.n * rate
             for k, share in zip(flows.route, shares, strict=True):
+                offered[k] = offered[k] + jnp.sum(left)
                 left = left * share
                 accepted[k] = accepted[k] + jnp.sum(left)
                 left = left * through[k]
@@ -130,7 +145,7 @@ def _accepted(net: Network, said: list[Said], rates: list[Num]) -> list[Num]:
             jnp.minimum(1.0, link.capacity / jnp.maximum(rate, _SMALL))
             for link, rate in zip(net.links, accepted, strict=True)
         ]
-    return accepted
+    return offered, accepted
 
 
 def _with(values: list, k: int, value: Any) -> list:
@@ -168,7 +183,9 @@ def _link_at_rest(
     def excess(place: Num, own: Said) -> Num:
         others = _with(places, k, place), _with(said, k, own)
         rates = [rate for _, rate in _senders(net, *others)]
-        return _accepted(net, others[1], rates)[k] - used_at(link, place)
+        offered, accepted = _arriving(net, others[1], rates)
+        idle = offered[k] - offered_at(link, place)
+        return jnp.where(place < 0, idle, accepted[k] - link.capacity)
 
     def own(place: Num) -> Num:
         return excess(place, _alone(says(link, place, start))) - _NOWHERE * link.capacity
@@ -242,7 +259,7 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     moved = carry[1]
     codes, places, said, escapes = carry[2:]
     senders = _senders(net, places, said)
-    accepted = _accepted(net, said, [rate for _, rate in senders])
+    _, accepted = _arriving(net, said, [rate for _, rate in senders])
     pairs = list(zip(net.links, places, strict=True))
     lost = [jnp.where(c == FULL, s.share, 0.0) for c, s in zip(codes, said, strict=True)]
     return Rest(
@@ -252,12 +269,43 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
         signals_below=tuple(says(link, jnp.nextafter(z, -1.0), start) for link, z in pairs),
         laws=tuple(settled(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)),
         senders=tuple(s for s, _ in senders),
-        windows=tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True)),
+        windows=_windows(net, senders),
         rates=tuple(rate for _, rate in senders),
         accepted=jnp.stack(accepted),
         escapes=jnp.stack(escapes),
         moved=moved,
     )
+
+
+@functools.partial(jax.jit, static_argnames="k")
+def fill(net: Network, rest: Rest, k: int) -> tuple[Rest, Num]:
+    """The rest of a link at whose place windows jump though its signal does not: the senders rest
+    with any window there, and have the one that fills the link; and how many of the distinct flows
+    do so. There are many rests if several do, of which one is given.
+    """
+    places, said = list(rest.places), list(rest.said)
+    sides = [_with(places, k, beside(places[k], side)) for side in (-1, 1)]
+    low, high = (_windows(net, _senders(net, side, said)) for side in sides)
+    leaps = [jnp.sum(jnp.maximum(a / b, b / a) > _LEAPS) for a, b in zip(low, high, strict=True)]
+
+    def senders(share: Num) -> list[tuple[Any, Num]]:
+        own = [b * (a / b) ** share for a, b in zip(low, high, strict=True)]
+        return _senders(net, places, said, own)
+
+    def accepted(share: Num) -> list[Num]:
+        return _arriving(net, said, [rate for _, rate in senders(share)])[1]
+
+    capacity = net.links[k].capacity
+    share = bisect(lambda share: capacity - accepted(share)[k], jnp.zeros(()), jnp.ones(()))[0]
+    found = senders(share)
+    filled = rest._replace(
+        codes=rest.codes.at[k].set(INTERIOR),
+        senders=tuple(s for s, _ in found),
+        windows=_windows(net, found),
+        rates=tuple(rate for _, rate in found),
+        accepted=jnp.stack(accepted(share)),
+    )
+    return filled, sum(leaps)
 
 
 def state_at_rest(net: Network, rest: Rest) -> State:

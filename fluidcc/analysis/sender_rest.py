@@ -28,7 +28,7 @@ from fluidcc.network import Flows
 from fluidcc.ops import Num
 
 LARGEST_WINDOW = 1e7  # packets, where the law has no cap
-_LEAST_LOG_WINDOW = math.log(1e-6)
+SMALLEST_WINDOW = 1e-6  # packets, where windows fall without end
 _SWEEPS = 3  # memories follow each other in a chain
 
 
@@ -109,7 +109,9 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
     if known is not None:
         return sender(jnp.minimum(known, law.max_window))
     most = jnp.where(jnp.isinf(law.max_window), LARGEST_WINDOW, law.max_window)
-    low, high = (jnp.full(jnp.shape(rtt), end) for end in (_LEAST_LOG_WINDOW, jnp.log(most)))
+    low, high = (
+        jnp.full(jnp.shape(rtt), end) for end in (math.log(SMALLEST_WINDOW), jnp.log(most))
+    )
     below, above = bisect(growth, low, high)
     window = jnp.where(above == high, most, jnp.exp(below))  # it grows up to its cap
     floor = jnp.asarray(law.min_window, float)  # a raised one holds; below 1 only timeouts slow
@@ -120,6 +122,16 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
         falls = growth(floor, unmarked) <= 0
         window = jnp.where(falls, jnp.maximum(window, law.min_window), window)
     return sender(window)
+
+
+def sender_with(
+    flows: Flows, window: Num, cases: list[Heard], rtt: Num, *, all_grow: bool
+) -> Sender:
+    """Senders with a window (m,) [packet] whose other memories are at rest under `cases`."""
+    known = flows.estimator.remembers
+    exact = dataclasses.replace(flows, estimator=Exact()) if known else flows
+    s = _quiet(exact, window, cases, rtt, all_grow)
+    return s._replace(estimate=cases[0].signal.load + 0.0 * rtt) if known else s
 
 
 def like(signal: Signal, rtt: Num) -> Signal:

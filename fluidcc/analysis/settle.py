@@ -1,7 +1,7 @@
 """Where the memory of a queue law comes to rest, for a given queue or for a given signal.
 
 The place of a link is one number: at 0 and above it is the queue of a busy link [packet], below 0
-the queue is empty and the link used by 1 + place of its capacity.
+the queue is empty and 1 + place of its capacity arrives.
 """
 
 from __future__ import annotations
@@ -32,14 +32,10 @@ def queue_at(place: Num) -> Num:
     return jnp.maximum(place, 0.0)
 
 
-def used_at(link: Link, place: Num) -> Num:
-    """The rate that the link carries [packet/s]."""
-    return link.capacity * (1 + jnp.minimum(place, 0.0))
-
-
-def offered_at(link: Link, place: Num, lost: Num) -> Num:
-    """The rate that arrives [packet/s], of which the share `lost` does not get in."""
-    return used_at(link, place) / jnp.maximum(1 - lost, _LEAST_KEPT)
+def offered_at(link: Link, place: Num, lost: Num = 0.0) -> Num:
+    """The rate that arrives [packet/s]; at a busy link the share `lost` of it does not get in."""
+    busy = link.capacity / jnp.maximum(1 - lost, _LEAST_KEPT)
+    return jnp.where(place < 0, link.capacity * (1 + place), busy)
 
 
 def beside(place: Num, side: Num) -> Num:
@@ -156,7 +152,7 @@ def held(link: Link, place: Num, mark: Num) -> Held:
 
     def residual(v: Num) -> Num:
         x = shape(v)
-        still = arrival_rate(link, x, queue_at(place), used_at(link, place))
+        still = arrival_rate(link, x, queue_at(place), offered_at(link, place))
         return jnp.append(ravel_pytree(still)[0], signal_of(link, x, place).mark - mark)
 
     def improve(_: int, v: Num) -> Num:

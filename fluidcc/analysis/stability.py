@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     import xarray
 
 
+_UNSTABLE_LOOP = (
+    "the loop is unstable, so that its margins measure no robustness: they say how far its "
+    "crossovers are from critical, with the phase unwrapped from zero frequency"
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class Stability(Shown):
     """Roots and margins of the linearisation at an equilibrium.
@@ -180,9 +186,15 @@ def stability(net: Network | DelayEquation, *, roots: int = 6, certify: bool = F
     net = eq.net
     if not eq.smooth:
         return _switching(net, eq)
-    if not at_kink(net, eq):
-        return judged(linearize(net, eq), eq, eq.message)
-    sides = [judged(linearize(net, eq, side=side), eq, eq.message) for side in (-1, 1)]
+    kink = at_kink(net, eq)
+    try:
+        linear = [linearize(net, eq, side=side) for side in ((-1, 1) if kink else (0,))]
+    except ValueError as fault:
+        message = "; ".join(filter(None, [eq.message, str(fault)]))
+        return Stability("undetermined", message, None, None, False, np.zeros(0), None, eq)
+    sides = [judged(system, eq, eq.message) for system in linear]
+    if not kink:
+        return sides[0]
     words = [
         f"{s.unstable} unstable roots {at} it"
         for s, at in zip(sides, ("below", "above"), strict=True)
@@ -202,7 +214,7 @@ def _of_equation(rest: EquationRest, judged: Callable[..., Stability]) -> Stabil
 def _switching(net: Network, eq: Equilibrium) -> Stability:
     """No linearisation; the relay cycle where it is known."""
     cycle, notes = None, [eq.message]
-    if eq.status != "none":
+    if eq.status not in ("none", "undetermined"):
         notes.append(f"no linearisation: {without(eq)}")
     if eq.sliding:
         try:
@@ -245,6 +257,8 @@ def _judged(
         loop = system_margins(system, scale=scale_of(system))
     except ArithmeticError as fault:
         notes.append(f"no margins: {fault}")
+    if loop is not None and found.unstable and math.isfinite(loop.phase_margin):
+        notes.append(_UNSTABLE_LOOP)
     near = found.rightmost is not None and critical(found.rightmost)
     stable = None if near and not found.certified else found.unstable == 0
     result = Stability(

@@ -60,7 +60,7 @@ def outside(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple[str, ...]
         Its trajectory, which tells more: cycles, and what they lose.
     """
     reasons = [*_of_links(eq), *_of_flows(eq)]
-    if eq.status not in ("none", "continuum"):
+    if eq.status not in ("none", "undetermined", "continuum"):
         reasons += _of_signals(eq)
     if fluid is not None:
         reasons += _of_trajectory(fluid)
@@ -72,7 +72,7 @@ def outside(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple[str, ...]
 
 def _of_links(eq: Equilibrium) -> Iterator[str]:
     """Rests that bursts of packets decide."""
-    if eq.status in ("none", "continuum"):
+    if eq.status in ("none", "undetermined", "continuum"):
         yield f"the status is {eq.status}: the equilibrium does not say where packets are"
         return
     net = numeric(eq.net)

@@ -121,7 +121,7 @@ class Whole:
         link, told = next(iter(rest.links.values())), f"equilibrium {rest.status}"
         if rest.status == "none":
             return [f"{told}: {rest.message}"], ""
-        if rest.status == "continuum":
+        if rest.status in ("continuum", "undetermined"):
             return None, rest.message
         flows = next(iter(rest.flows.values()))
         window = float(np.mean(np.asarray(flows.window)))

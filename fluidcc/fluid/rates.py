@@ -56,7 +56,10 @@ def link_signal(flows: Flows, signal: Signal) -> Signal:
 
 def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
     """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
-    return 1 - math.prod(1 - link_signal(flows, each).either for each in signals)
+    some: Num = 0.0  # not 1 - prod(1 - p), which leaves few digits of a small p
+    for each in signals:
+        some = some + link_signal(flows, each).either * (1 - some)
+    return some
 
 
 def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
@@ -65,16 +68,16 @@ def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
     `mark` is the probability, per packet sent, that a mark comes back: those on data packets do
     not where the packet is lost, here or at another link.
     """
-    quiet_mark: Num = 1.0
-    quiet_drop: Num = 1.0
+    mark: Num = 0.0
+    drop: Num = 0.0
     load: Num = 0.0
     for each in signals:
         signal = link_signal(flows, each)
-        quiet_mark = quiet_mark * (1 - signal.mark)
-        quiet_drop = quiet_drop * (1 - signal.drop)
+        mark = mark + signal.mark * (1 - mark)
+        drop = drop + signal.drop * (1 - drop)
         load = ops.maximum(load, signal.load)
-    comes_back = quiet_drop if flows.feedback.on_data else 1.0
-    return Signal((1 - quiet_mark) * comes_back, 1 - quiet_drop, load)
+    comes_back = 1 - drop if flows.feedback.on_data else 1.0
+    return Signal(mark * comes_back, drop, load)
 
 
 def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
@@ -214,7 +217,7 @@ def _link_flux(
     full = q >= link.buffer if mode is None else mode == HIGH
     share = capacity / ops.maximum(accepted, _SOME_RATE)
     over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
-    said = early._replace(drop=1 - (1 - early.drop) * (1 - over))
+    said = early._replace(drop=early.drop + over * (1 - early.drop))
     pace = capacity / ops.maximum(capacity + change, _SOME_RATE)
     return raw, change, queue_law_rate(link, x, q, offered, ticks=ticks), said, pace
 

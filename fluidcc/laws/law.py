@@ -32,7 +32,7 @@ class Signal(NamedTuple):
     @property
     def either(self) -> Num:
         """Probability to be marked or lost."""
-        return 1 - (1 - self.mark) * (1 - self.drop)
+        return self.mark + self.drop * (1 - self.mark)
 
 
 class Arrival(NamedTuple):

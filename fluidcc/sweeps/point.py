@@ -60,14 +60,15 @@ def evaluated(net: Network, changes: dict[str, Any], verb: Callable[[Network], A
 def failure(result: Any) -> str:
     """Why a result is not sound, by what it says or the status it carries; empty if it is.
 
-    That a network has no equilibrium, no cycle or no root is an answer.
+    That a network has no equilibrium, no cycle or no root is an answer; an equilibrium that fails
+    its own check is none.
     """
     if told := getattr(result, "failure", ""):
         return str(told)
     status = getattr(getattr(result, "fluid", result), "status", None)
     if isinstance(status, Status) and status is not Status.ok:
         return status.advice
-    if status in ("incomplete", "infeasible", "unbounded", "unknown"):  # of a search
+    if status in ("incomplete", "infeasible", "unbounded", "unknown", "undetermined"):
         return str(result.message)
     return getattr(getattr(result, "packets", result), "message", "") if interrupted(result) else ""
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.equilibrium import Equilibrium, without
-from fluidcc.analysis.gradients.contacts import (
+from fluidcc.analysis.contacts import (
     SIGNAL,
     Contact,
     NoDerivative,
@@ -23,6 +22,7 @@ from fluidcc.analysis.gradients.contacts import (
     contacts,
     sides,
 )
+from fluidcc.analysis.equilibrium import Equilibrium, without
 from fluidcc.analysis.gradients.rest import Moving, moving
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import at_kink
@@ -91,6 +91,8 @@ def branches(eq: Equilibrium, along: Network) -> Branches:
 def _check(eq: Equilibrium) -> None:
     if eq.status == "none":
         raise NoDerivative("there is no equilibrium")
+    if eq.status == "undetermined":
+        raise NoDerivative(eq.message)
     if eq.status == "continuum":
         raise NoDerivative("many places rest, and which one is a matter of the start")
     if any(flows.loss.window(0.0, 1.0) is not None for flows in eq.net.flows):

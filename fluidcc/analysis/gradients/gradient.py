@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.contacts import NoDerivative
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, equilibrium, without
 from fluidcc.analysis.gradients import loop
 from fluidcc.analysis.gradients.branches import Branches, branches
-from fluidcc.analysis.gradients.contacts import NoDerivative
 from fluidcc.analysis.gradients.directions import directions
 from fluidcc.analysis.gradients.quantities import Quantity, mean_over_flows, quantity
 from fluidcc.analysis.gradients.rest import Moving, Seen, moving

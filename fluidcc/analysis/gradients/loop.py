@@ -11,8 +11,9 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import jacobians, operating_point, present, still
+from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.margins import heard_signals
+from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.fluid.delays import ages
 from fluidcc.fluid.service import with_mean_calls

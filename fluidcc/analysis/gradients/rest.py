@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.gradients.contacts import (
+from fluidcc.analysis.contacts import (
     Contact,
     exact,
     exact_rest,
@@ -29,9 +28,11 @@ from fluidcc.analysis.gradients.contacts import (
     surfaces,
     weighed,
 )
+from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.gradients.quantities import FLOW_UNITS, LINK_UNITS
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.linearize import operating_point, present, still
+from fluidcc.analysis.linearize import still
+from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest, state_at_rest
 from fluidcc.fluid.delays import Past, State, Wire, kink_distances, picks, round_trip
 from fluidcc.fluid.rates import HIGH, LOW, Modes, flux, heard, touched

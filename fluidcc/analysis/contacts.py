@@ -19,7 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.linearize import NEAR
+from fluidcc.analysis.operating_point import NEAR
 from fluidcc.analysis.regimes import ADAPTED, LOADED, resolved
 from fluidcc.analysis.rest import JUMP, Rest, between, state_at_rest
 from fluidcc.analysis.settle import beside, served, signal_of, tick

@@ -1,0 +1,208 @@
+"""Whether an equilibrium balances: it is put into the moving model, which did not find it.
+
+On a jump senders hear both sides of it in turn, each for its share of the time, and the mean change
+vanishes: zero lies in the span of the two sides (Filippov, 1988, section 4).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.analysis.contacts import (
+    LOAD,
+    SIGNAL,
+    Contact,
+    exact,
+    exact_rest,
+    mixed,
+    shares,
+    weighed,
+)
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.operating_point import NEAR, looked_up, operating_point
+from fluidcc.analysis.regimes import ADAPTED, END, LOADED
+from fluidcc.analysis.rest import JUMP, Rest
+from fluidcc.analysis.settle import beside, served, tick
+from fluidcc.fluid.delays import State, kink_distances, picks
+from fluidcc.fluid.rates import HIGH, LOW, flux
+from fluidcc.laws.law import Signal
+from fluidcc.network import Network
+from fluidcc.ops import Num
+
+_BALANCED = 1e-8  # of the scale of a row
+_ROUNDING = 1e-12  # of a number itself
+_LEAST = 1e-14  # of probabilities, load factors and paces
+_AGREE = 1e-5  # of the derivative along a direction
+_STEP = 1e-5  # of each number, along a direction
+_WITHIN = 0.1  # of the distance to the next kink that a step may take
+_SIGNS = 4  # directions
+
+
+class _Rows(NamedTuple):
+    """What vanishes at rest, (n + m): change of the state per second, wire less what is sent and
+    said; its derivatives (K, n + m) by differences, the directions (K, n + m), the step; the point
+    itself, and per link how its arrivals balance [share of capacity] (L,).
+    """
+
+    value: Any
+    slopes: Any
+    directions: Any
+    step: Any
+    point: Any
+    excess: Any
+
+
+@functools.partial(jax.jit, static_argnames="held")
+def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Rows:
+    part, given = shares(rest, held), {c.link for c in held if c.kind == SIGNAL}
+    links = range(len(net.links))
+    said = tuple(rest.said[k].signal if k in given else None for k in links) if given else ()
+
+    def heard(u: Num) -> list[tuple[Num, Num]]:
+        return weighed(net, rest, held, part, u, jnp.arange(len(u)))
+
+    at = operating_point(net, rest, side, said, heard)
+    v, unflatten = ravel_pytree(at.y)
+    n, moves = len(v), 1 - at.frozen
+    point = jnp.concatenate([v, at.wire])
+
+    def rows(x: Num) -> tuple[Num, Num]:
+        y, u = unflatten(x[:n]), x[n:]
+
+        def now(u: Num) -> tuple[Num, Num, Num]:
+            found = flux(net, y, looked_up(net, u), at.modes, ticks=True)
+            wire = ravel_pytree(found.wire)[0]
+            return ravel_pytree(found.drift)[0], wire, jnp.stack(found.queue_raw)
+
+        drift, wire, raw = mixed(heard(u), now)
+        return jnp.concatenate([drift * moves, wire - u]), raw
+
+    spread = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGNS, len(point)))
+    free = jnp.concatenate([ravel_pytree(_free(net, at.y))[0], jnp.ones(len(point) - n)])
+    directions = spread * (jnp.abs(point) * free)[None]
+    near = jnp.append(jnp.abs(kink_distances(net, at.y)), jnp.inf)
+    longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
+    step = jnp.minimum(_STEP, _WITHIN * jnp.min(jnp.where(near > NEAR, near, jnp.inf)) / longest)
+    points = point[None] + step * jnp.concatenate([0.0 * point[None], directions, -directions])
+    values, raws = jax.vmap(rows)(points)
+    slopes = (values[1 : _SIGNS + 1] - values[_SIGNS + 1 :]) / (2 * step)
+    value, raw = values[0], raws[0]
+    capacity = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
+    ends = jnp.stack(
+        [jnp.where(m == LOW, 1.0, jnp.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
+    )
+    excess = jnp.where(ends == 0, 0.0, jnp.maximum(ends * raw, 0.0)) / capacity
+    return _Rows(value, slopes, directions, step, point, excess)
+
+
+def _free(net: Network, y: State) -> State:
+    """Ones, and zeros for memories at a limit of their law, beyond which they do not move."""
+    laws = []
+    for link, x in zip(net.links, y.laws, strict=True):
+        low, high = link.queue.limits or (-jnp.inf, jnp.inf)
+        laws.append(jax.tree.map(lambda v, a=low, b=high: ((v > a) & (v < b)).astype(float), x))
+    return jax.tree.map(jnp.ones_like, y)._replace(laws=tuple(laws))
+
+
+def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
+    """What an equilibrium of a network of arrays fails in, and by how much; empty if it balances.
+
+    Windows that a formula for losses gives have no moving model to balance in.
+    """
+    if any(flows.loss.window(0.0, 1.0) is not None for flows in net.flows):
+        return ""
+    kinds = {JUMP: SIGNAL, LOADED: LOAD}
+    held = tuple(Contact(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
+    net, rest = exact(net, held), exact_rest(rest, held)
+    rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, jnp.zeros(()), held))
+    states = len(rows.point) - _wires(net)
+    least = np.where(np.arange(len(rows.point)) < states, _ROUNDING, _LEAST)
+    scale = np.max(np.abs(rows.slopes), axis=0) * _BALANCED
+    allowed = scale + _ROUNDING * np.abs(rows.point) + least
+    over = np.abs(rows.value) / allowed * ~_stepped(net, rest, regimes, len(rows.point))
+    worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
+    if not over[worst] <= 1:
+        name = _names(net, rest)[worst]
+        return (
+            f"put into the moving model, {name} does not rest: {rows.value[worst]:.3g} is left of "
+            f"terms of {scale[worst] / _BALANCED:.3g}"
+        )
+    for k, excess in enumerate(rows.excess):
+        if not excess <= _BALANCED:
+            return (
+                f"put into the moving model, the queue of links.{net.link_names[k]} leaves the end "
+                f"that it rests at, by {excess:.3g} of the capacity"
+            )
+    return ""
+
+
+def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> str:
+    """Where the derivatives A, B, C, D of a network's motion disagree with its differences."""
+    A, B, C, D = matrices
+    rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, jnp.asarray(float(side)), ()))
+    n = len(A)
+    index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(picks(net))]).astype(int)
+    by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
+    late = by_wire[:, index]
+    drift, wire = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
+    moves = np.any(rows.slopes[:, :n] != 0, axis=0)  # what a bound holds does not
+    linear = np.hstack([drift * moves, wire])
+    terms = np.hstack(
+        [
+            np.abs(by_state) @ np.abs(A).T + np.abs(late) @ np.abs(B).T,
+            np.abs(by_state) @ np.abs(C).T + np.abs(late) @ np.abs(D).T + np.abs(by_wire),
+        ]
+    )
+    off = np.max(np.abs(linear - rows.slopes) / (np.maximum(terms, _LEAST)), axis=0)
+    worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+    if off[worst] <= _AGREE:
+        return ""
+    return (
+        f"the derivatives of {_names(net, rest)[worst]} disagree with differences of the moving "
+        f"model, by {off[worst]:.2g} of their size"
+    )
+
+
+def _stepped(net: Network, rest: Rest, regimes: tuple[int, ...], size: int) -> Array:
+    """Mask of the memories that ticks move one way on one side of the place and the other way, or
+    not at all, on the other.
+    """
+    laws = []
+    for link, x, place, regime in zip(net.links, rest.laws, rest.places, regimes, strict=True):
+        if regime not in (ADAPTED, END):
+            laws.append(jax.tree.map(jnp.zeros_like, x))
+            continue
+        low, high = (
+            tick(link, served(link, x, there), there)
+            for there in (beside(place, -1), beside(place, 1))
+        )
+        laws.append(jax.tree.map(lambda a, b: jnp.asarray(a * b <= 0, float), low, high))
+    mask = np.asarray(ravel_pytree(laws)[0]) > 0
+    out = np.zeros(size, bool)
+    end = size - _wires(net)
+    out[end - len(mask) : end] = mask
+    return out
+
+
+def _wires(net: Network) -> int:
+    """Numbers on the wire."""
+    return sum(np.size(f.rtt) for f in net.flows) + len(net.links) * (len(Signal._fields) + 1)
+
+
+def _names(net: Network, rest: Rest) -> list[str]:
+    """What each row belongs to."""
+    links = [f"links.{name}" for name in net.link_names]
+    groups = list(zip(net.flow_names, net.flows, rest.senders, strict=True))
+    out = [f"the sender of flows.{n}" for n, _, s in groups for _ in range(len(ravel_pytree(s)[0]))]
+    out += [f"the queue of {name}" for name in links]
+    for name, x in zip(links, rest.laws, strict=True):
+        out += [f"the memory of {name}.queue"] * len(jax.tree.leaves(x))
+    out += [f"the rate of flows.{n}" for n, flows, _ in groups for _ in range(np.size(flows.rtt))]
+    out += [f"the {part} of {name}" for name in links for part in Signal._fields]
+    return out + [f"the pace of {name}" for name in links]

@@ -1,0 +1,95 @@
+"""Memories that only fall or only rise: they hold an extreme of the past, not a state at rest.
+
+A least round trip, say, follows from everything that ever happened, so the present does not give
+it. Rules are asked in plain numbers, over a grid of memories and events.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival
+from fluidcc.network import Network
+
+_TRIALS = 300  # of each rule
+_MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)
+_WINDOW, _CAPACITY = 10.0, 1e3  # packet, packet/s
+_COUNTS = [(1.0, 0.0), (0.0, 0.01), (1.0, 0.01)]  # packets, s
+_ACKS = [
+    Ack(count, elapsed, rtt, load, marked)
+    for (count, elapsed), rtt, load, marked in itertools.product(
+        _COUNTS, (1e-3, 0.1, 2.0), (0.0, 0.9, 1.5), (0.0, 1.0)
+    )
+]
+_ARRIVALS = [
+    Arrival(count, elapsed, queue, _CAPACITY)
+    for (count, elapsed), queue in itertools.product(_COUNTS, (0.0, 1.0, 30.0, 1e4))
+]
+
+
+def extremes(net: Network) -> list[str]:
+    """What is wrong with the memories of a network that hold extremes, one line each."""
+    senders = [
+        (f"flows.{n}.window", f.window) for n, f in zip(net.flow_names, net.flows, strict=True)
+    ]
+    routers = [
+        (f"links.{n}.queue", k.queue) for n, k in zip(net.link_names, net.links, strict=True)
+    ]
+    return [
+        f"{where} remembers the {kind} that it ever saw ({symbol}), which the present does not "
+        "give: no equilibrium is known; trajectories and packets have it"
+        for where, law in [*senders, *routers]
+        for symbol, kind in _known(law)
+    ]
+
+
+_FOUND: dict[Any, list[tuple[str, str]]] = {}
+
+
+def _known(law: Any) -> list[tuple[str, str]]:
+    """What `_held` finds, once for all numbers of a law: they do not change its rules."""
+    numbers, rules = jax.tree.flatten(law)
+    if rules not in _FOUND:
+        _FOUND[rules] = _held(jax.tree.unflatten(rules, map(float, numbers)))
+    return _FOUND[rules]
+
+
+def _held(law: Any) -> list[tuple[str, str]]:
+    """Symbols of the memories of a law that hold an extreme, and whether the least or largest."""
+    if isinstance(law, AbstractWindowLaw):
+        start, events = law.start(_WINDOW), _ACKS
+        rules = [law.on_ack, law.observe, law.on_mark, law.on_loss, law.on_tick]
+        other = law.with_window(start, -1.0)
+        own = [a == b for a, b in zip(*map(jax.tree.leaves, (start, other)), strict=True)]
+    else:
+        start, events, rules = law.start(0.0), _ARRIVALS, [law.on_arrival, law.on_tick]
+        own = [True] * len(jax.tree.leaves(start))
+    if not any(own):
+        return []
+    changes = _changes(start, rules, events)
+    falls, rises = np.any(changes < 0, axis=0), np.any(changes > 0, axis=0)
+    return [
+        (symbol, "least" if fall else "largest")
+        for symbol, fall, rise, memory in zip(law.symbols, falls, rises, own, strict=False)
+        if memory and fall != rise
+    ]
+
+
+def _changes(start: Any, rules: list[Callable], events: list) -> np.ndarray:
+    """Changes (., memories) by the rules, from many memories and at many events."""
+    first, shape = jax.tree.flatten(start)
+    draw, out = np.random.default_rng(0), [[0.0] * len(first)]
+    for rule, _ in itertools.product(rules, range(_TRIALS)):
+        values = [float(v) for v in draw.choice(_MEMORIES, len(first))]
+        event = events[draw.integers(len(events))]
+        try:
+            change = rule(jax.tree.unflatten(shape, values), event)
+            out.append([float(v) for v in jax.tree.leaves(change)])
+        except (ArithmeticError, ValueError):  # memories that this rule never meets
+            continue
+    return np.asarray(out)
