@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import assume
 from hypothesis import strategies as st
 
 from fluidcc.battery.cases import variants
@@ -71,6 +70,7 @@ def anywhere(info: Info, own: Any) -> st.SearchStrategy[float]:
     return inside(info)
 
 
+@functools.cache
 def near(info: Info, own: Any) -> st.SearchStrategy[Any]:
     """Numbers of a parameter's range that may well be meant: those around what it is now."""
     assert info.within is not None
@@ -92,14 +92,14 @@ Of = Callable[[Info, Any], st.SearchStrategy[float]]
 
 @st.composite
 def parameters_of(draw: st.DrawFn, law: Any, of: Of = anywhere) -> dict[str, float]:
-    """Values of a law's numeric parameters, that the law accepts together."""
+    """Values of a law's numeric parameters that it accepts together; its own if few fit."""
     described = {name: info for name, info in infos(law).items() if info.within is not None}
     for _ in range(6):  # few of the draws may fit together
         values = {name: draw(of(info, getattr(law, name))) for name, info in described.items()}
         with contextlib.suppress(ValueError):
             dataclasses.replace(law, **values)
             return values
-    return assume(False) or {}
+    return {name: getattr(law, name) for name in described}
 
 
 KINDS = ("window", "reaction", "loss", "feedback", "marking", "estimator", "traffic")

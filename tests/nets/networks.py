@@ -24,10 +24,10 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "packets")]
 
-PER_STRUCTURE = 40
 MOVED = 300  # networks of the full size that are simulated
 FULL = 10_000
 LEAST = 20  # times that every law and status occurs in the full size
+TOLD = 2  # findings of one check and one structure
 LONGEST = 300.0  # s for one check, with what it compiles
 MEMORY = 8 << 30  # bytes of one process
 
@@ -52,12 +52,13 @@ class Found:
     laws: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     statuses: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     checks: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    seconds: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     findings: list[Finding] = dataclasses.field(default_factory=list)
 
     def add(self, other: "Found") -> None:
         """Take another's counts and findings."""
         self.networks += other.networks
-        for name in ("refused", "laws", "statuses", "checks"):
+        for name in ("refused", "laws", "statuses", "checks", "seconds"):
             getattr(self, name).update(getattr(other, name))
         self.findings += other.findings
 
@@ -65,22 +66,22 @@ class Found:
 Tell = Callable[[int, str, str], None]
 
 
-class _Structure:
+class Structure:
     """The networks of one structure, judged one after the other."""
 
     def __init__(self, root: int, number: int, tell: Tell) -> None:
-        import checks
+        import net_checks
 
         self.root, self.structure, self.tell = root, number, tell
-        self.found, self.known = Found(), checks
+        self.found, self.known = Found(), net_checks
 
     def judge(self, count: int, moved: int, only: int | None) -> Found:
         """Judge `count` networks, `moved` of them with trajectories and packets."""
-        import structures
+        import net_cases
 
         self.tell(-1, "generator", "")
-        form = structures.structure(self.root, self.structure)
-        for j, net in enumerate(structures.networks(form, self.root, self.structure, count)):
+        form = net_cases.structure(self.root, self.structure)
+        for j, net in enumerate(net_cases.networks(form, self.root, self.structure, count)):
             if only is not None and j != only:
                 continue
             if isinstance(net, str):
@@ -91,6 +92,7 @@ class _Structure:
 
     def _one(self, j: int, net: Any, *, first: bool, moving: bool) -> None:
         from fluidcc.analysis.equilibrium import equilibrium
+        from fluidcc.laws.addable import kind_of
         from fluidcc.laws.own import laws_in
         from fluidcc.scenario.files import dumps
 
@@ -98,6 +100,7 @@ class _Structure:
 
         def run(check: str, call: Callable[[], Any]) -> Any:
             self.tell(j, check, text)
+            begun = time.process_time()
             try:
                 out = call()
                 if isinstance(out, Iterator):
@@ -111,9 +114,11 @@ class _Structure:
                 reason = f"{type(error).__name__} at {where.name}: {error}"
                 found.findings.append(Finding(self.structure, j, check, reason[:400], text))
                 return None
+            finally:
+                found.seconds[check] += time.process_time() - begun
 
         found.networks += 1
-        found.laws.update(f"{law.__mro__[1].__name__} {law.name}" for law in laws_in(net))
+        found.laws.update(f"{kind_of(law)} {law.name}" for law in laws_in(net))
         rest = run("equilibrium", lambda: equilibrium(net))
         if rest is None:
             return
@@ -143,20 +148,20 @@ def _worker(pipe: Any, root: int) -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    import structures
+    import net_cases
 
     from fluidcc.fluid.cpu import fast_cpu
     from fluidcc.laws.own import loaded
 
     fast_cpu()
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    with loaded(structures.OWN):
+    with loaded(net_cases.OWN):
         while True:
             task = pipe.recv()
             if task is None:
                 return
             number, *rest = task
-            one = _Structure(root, number, lambda *at: pipe.send(("at", *at)))
+            one = Structure(root, number, lambda *at: pipe.send(("at", *at)))
             pipe.send(("found", one.judge(*rest)))
             gc.unfreeze()
             eqx.clear_caches()
@@ -242,6 +247,7 @@ def main() -> None:
     """Judge networks, print what was found, and write each network with a finding."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=FULL, help="networks")
+    parser.add_argument("--each", type=int, default=40, help="networks of one structure")
     parser.add_argument("--seed", type=int, default=1, help="of the whole family")
     parser.add_argument("--only", type=int, help="one structure")
     parser.add_argument("--number", type=int, help="one network of that structure")
@@ -250,28 +256,36 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for networks with findings")
     given = parser.parse_args()
-    many = -(-given.count // PER_STRUCTURE)
+    many = -(-given.count // given.each)
     numbers = list(range(given.first, given.first + many))
     if given.only is not None:
         numbers = [given.only]
-    moved = MOVED * len(numbers) * PER_STRUCTURE // FULL if given.moved is None else given.moved
+    moved = MOVED * given.count // FULL if given.moved is None else given.moved
     begun, done = time.perf_counter(), []
 
     def told(number: int, one: Found) -> None:
         done.append(number)
         took = time.perf_counter() - begun
+        slow = ", ".join(f"{c} {s:.0f} s" for c, s in one.seconds.most_common(3))
         print(f"[{len(done)}/{len(numbers)}, {took:.0f} s] structure {number}: "
-              f"{one.networks} networks, {dict(one.statuses)}", flush=True)  # fmt: skip
+              f"{one.networks} networks, {dict(one.statuses)}; {slow}", flush=True)  # fmt: skip
+        seen: collections.Counter[str] = collections.Counter()
         for f in one.findings:
+            seen[f.check] += 1
+            if seen[f.check] > TOLD:
+                continue
             print(f"  --seed {given.seed} --only {f.structure} --number {f.number}: {f.check}: "
                   f"{f.reason}", flush=True)  # fmt: skip
             if given.out is not None:
                 given.out.mkdir(parents=True, exist_ok=True)
                 name = f"{given.seed}-{f.structure}-{f.number}-{f.check}.toml"
                 (given.out / name).write_text(f"# {f.reason}\n{f.text}", "utf-8")
+        for check, times in seen.items():
+            if times > TOLD:
+                print(f"  and {times - TOLD} more of {check}", flush=True)
 
     found = judged(
-        given.seed, numbers, PER_STRUCTURE, moved, processes=given.processes, only=given.number,
+        given.seed, numbers, given.each, moved, processes=given.processes, only=given.number,
         told=told,
     )  # fmt: skip
     short = report(found, full=given.only is None and given.count >= FULL)
@@ -280,9 +294,10 @@ def main() -> None:
 
 def report(found: Found, *, full: bool) -> list[str]:
     """Print the counts; what occurs too rarely, if the size is the full one."""
-    import structures
-    from checks import STATUSES
+    import net_cases
+    from net_checks import STATUSES
 
+    from fluidcc.laws.addable import kind_of
     from fluidcc.laws.own import loaded
 
     print(f"{found.networks} networks, {sum(found.refused.values())} refused, "
@@ -293,8 +308,8 @@ def report(found: Found, *, full: bool) -> list[str]:
             print(f"  {times:6d}  {what}")
     by_check = collections.Counter(f.check for f in found.findings)
     print("findings by check:", dict(by_check))
-    with loaded(structures.OWN):
-        laws = {f"{law.__mro__[1].__name__} {law.name}" for law in structures.every_law()}
+    with loaded(net_cases.OWN):
+        laws = {f"{kind_of(law)} {law.name}" for law in net_cases.every_law()}
     short = [v for v in sorted(laws) if found.laws[v] < LEAST]
     short += [v for v in STATUSES if found.statuses[v] < LEAST]
     if short and full:

@@ -4,14 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from packet_cases import CASES, dumbbell, finished, flows
+from packet_cases import CASES, conserved, dumbbell, finished, flows
 
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.network import Link, Network, Start
-from fluidcc.packets.engine import records as r
 from fluidcc.packets.run import simulate_packets
 
 

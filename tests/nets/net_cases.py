@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -26,15 +27,15 @@ from strategies import (
 from fluidcc.errors import ScenarioError
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
+from fluidcc.laws.parameters import Info, infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.network import Flows, Link, Network
 from fluidcc.scenario.files import dumps, loads
 from fluidcc.voice import Voice
 
-OWN = tuple(
-    Path(__file__).parents[2] / "docs" / "own_laws" / name for name in ("highspeed.py", "pi2.py")
-)
-"""Files of the laws that the pages on laws of one's own explain."""
+_DOCS = Path(__file__).parents[2] / "docs" / "own_laws"
+OWN = (_DOCS / "highspeed.py", _DOCS / "pi2.py", Path(__file__).with_name("paced.py"))
+"""Files with laws of one's own: those of the pages on them, and one whose rules go with time."""
 
 _LEVELS = ("max_th", "at", "q_ref", "threshold")  # queues that a law must be able to see
 
@@ -82,10 +83,15 @@ def _flows(draw: st.DrawFn, using: type[Law] | None, links: int, rates: str) -> 
     kinds = draw(st.sampled_from([1, 1, 2, 3]))
     backs = [None, None, None, np.zeros(len(route)), 0.0 if len(route) == 1 else None]
     parts = draw(laws_of_groups(using, forms))
+    remembers = len(jax.tree.leaves(parts["window"].start(1.0))) > 1 or parts["traffic"].starts
+    if parts["loss"].window(0.1, 0.1) is not None and remembers:  # such senders have no other rest
+        parts["loss"] = LAWS["loss"]["recovery"]()
     if rates == "self_clocked":  # windows are in flight at all times
         bulk, tail = LAWS["traffic"]["bulk"](), LAWS["feedback"]["mark_tail"]()
         parts["traffic"] = bulk if parts["traffic"].starts else parts["traffic"]
-        parts["feedback"] = tail if parts["feedback"].name == "receiver_window" else parts["feedback"]
+        parts["feedback"] = (
+            tail if parts["feedback"].name == "receiver_window" else parts["feedback"]
+        )
     return Flows(
         **fitted(parts),
         n=np.ones(kinds),
@@ -107,13 +113,17 @@ def structures(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
     links = draw(st.sampled_from([1, 1, 1, 2, 2, 3]))
     groups = draw(st.sampled_from([1, 1, 2, 2, 3, 4]))
     first = [using, *[None] * max(links, groups)]
+    flows = [draw(_flows(first[k], links, chosen)) for k in range(groups)]
+    if all(group.traffic.name == "files" for group in flows):  # of which the fluid has no senders
+        bulk = LAWS["traffic"]["bulk"]()
+        flows.append(dataclasses.replace(draw(_flows(None, links, chosen)), traffic=bulk))
     return Network(
         links=tuple(draw(_links(first[k])) for k in range(links)),
-        flows=tuple(draw(_flows(first[k], links, chosen)) for k in range(groups)),
+        flows=tuple(flows),
         rates=chosen,
         delay=draw(st.sampled_from(["explicit", "explicit", "fifo"])),
         link_names=tuple(f"link{k}" for k in range(links)),
-        flow_names=tuple(f"group{k}" for k in range(groups)),
+        flow_names=tuple(f"group{k}" for k in range(len(flows))),
     )
 
 
@@ -126,7 +136,7 @@ class _Scale:
         self.rtt = draw(logarithmic(1e-4, 10.0) if self.odd else logarithmic(1e-2, 0.5))
         self.window = draw(logarithmic(1.0, 1e5) if self.odd else logarithmic(3.0, 3e3))
 
-    def number(self, info: Any, own: Any) -> st.SearchStrategy[Any]:
+    def number(self, info: Info, own: Any) -> st.SearchStrategy[Any]:
         """Numbers for a parameter: now and then an odd one, where any are."""
         if own is not None and self.odd and self.draw(st.integers(0, 2)) == 0:
             return anywhere(info, own)
@@ -180,9 +190,13 @@ class _Scale:
     def voice(self, voice: Voice, capacity: float, size: float) -> Voice:
         """Calls with other numbers, that take a share of a capacity [packet/s]."""
         given = {"calls": 1.0} if voice.calls is not None else {"arrivals": 1.0}
-        numbers = {k: v for k, v in self.draw(parameters_of(voice, self.number)).items()
-                   if k not in ("calls", "arrivals", "most")}  # fmt: skip
-        one = dataclasses.replace(voice, **numbers, **given)
+        described = infos(Voice)
+        kept = {described[name] for name in ("calls", "arrivals", "most")}
+
+        def number(info: Info, own: Any) -> st.SearchStrategy[Any]:
+            return st.just(own) if info in kept else self.number(info, own)
+
+        one = dataclasses.replace(voice, **self.draw(parameters_of(voice, number)))
         load = self.share(1e-2) * capacity / max(float(one.mean(size)), 1e-300)
         most = math.inf
         if voice.calls is None:

@@ -212,7 +212,7 @@ def growth(net: Network, found: Stability) -> Faults | None:
     alone = len(real) == 1 or (pace - real[1]) * 0.3 * end > 4  # others have died out by then
     shortest = min(float(np.min(f.rtt)) for f in net.flows)
     windows = [np.min(v.window) for v in eq.flows.values()]
-    if not alone or end > _TURNS * shortest or min(windows) < 1.01:
+    if not alone or end > _TURNS * shortest or min(windows) < 1.01 or _ticks(net, shortest / 10):
         return None
     rate, status = rate_beside(eq.net, eq, end)
     if status is not Status.ok:
@@ -220,6 +220,13 @@ def growth(net: Network, found: Stability) -> Faults | None:
     if abs(rate - pace) > _AWAY * abs(pace):
         return iter([f"a small disturbance changes by {rate:+.4g} 1/s, the root says {pace:+.4g}"])
     return iter([])
+
+
+def _ticks(net: Network, often: float) -> bool:
+    """Whether anything ticks more rarely than every `often` seconds, or counts between ticks."""
+    laws = [link.queue for link in net.links]
+    rare = any(law.period and float(getattr(law, law.period)) > often for law in laws)
+    return rare or any(law.loads for law in (*laws, *(f.window for f in net.flows)))
 
 
 def _fits_packets(net: Network) -> Network | None:
