@@ -11,7 +11,7 @@ from fluidcc.fluid.rates import arrival_rate
 from fluidcc.fluid.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.network import Flows, Link, Network
-from fluidcc.symbolic import latex_period, state_symbols, with_symbols
+from fluidcc.symbolic import in_powers, latex_period, state_symbols, with_symbols
 
 _GUARD = sp.Rational(999, 1000)  # rules keep numbers a hair below 1 or above 0: not for readers
 
@@ -38,7 +38,7 @@ def readable(expression: sp.Expr) -> sp.Expr:
     def above_zero(*args: sp.Expr) -> sp.Expr:
         return sp.Max(*(a for a in args if not (a.is_number and 0 < a < 1 - _GUARD)))
 
-    bare = sp.sympify(expression).replace(sp.Min, below_one).replace(sp.Max, above_zero)
+    bare = in_powers(expression).replace(sp.Min, below_one).replace(sp.Max, above_zero)
     exact = sp.nsimplify(bare, rational=True)
     return exact if exact.has(sp.Piecewise, sp.Min, sp.Max) else sp.simplify(exact)
 

@@ -91,18 +91,18 @@ sqrt = _unary("sqrt")
 def expm1(a: Num) -> Num:
     """exp(a) - 1, with all its digits where `a` is small."""
     if _symbolic(a):
-        import sympy as sp
+        from sympy.codegen.cfunctions import expm1 as symbolic
 
-        return sp.exp(a).rewrite(sp.Pow) - 1  # x^w - 1 for a = w log(x)
+        return symbolic(a)
     return math.expm1(a) if _plain(a) else jnp.expm1(a)
 
 
 def log1p(a: Num) -> Num:
     """log(1 + a), with all its digits where `a` is small."""
     if _symbolic(a):
-        import sympy as sp
+        from sympy.codegen.cfunctions import log1p as symbolic
 
-        return sp.log(1 + a)
+        return symbolic(a)
     return math.log1p(a) if _plain(a) else jnp.log1p(a)
 
 

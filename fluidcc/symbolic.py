@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from fluidcc.laws.law import (
     AbstractEstimator,
@@ -223,7 +224,7 @@ def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp
     share = reaction.shares(p, w)
     balance = share.growing * bare.on_ack(w, one) + share.heard * bare.on_mark(w, one)
     try:
-        roots = sp.solve(sp.nsimplify(balance), w)
+        roots = sp.solve(sp.nsimplify(in_powers(balance)), w)
     except NotImplementedError:
         return []
     usual = dict(zip(parameter_symbols(window).values(), parameter_values(window), strict=True))
@@ -236,8 +237,14 @@ def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) 
     return any(bool(number.is_positive) for number in numbers)
 
 
+def in_powers(expression: sp.Expr) -> sp.Expr:
+    """The expression as it is read: (1 - p)^w - 1 for expm1(w log1p(-p))."""
+    bare = sp.sympify(expression).replace(log1p, lambda a: sp.log(1 + a))
+    return bare.replace(expm1, lambda a: sp.exp(a).rewrite(sp.Pow) - 1)
+
+
 def _latex(expression: sp.Expr) -> str:
-    return sp.latex(sp.nsimplify(expression, rational=True))
+    return sp.latex(sp.nsimplify(in_powers(expression), rational=True))
 
 
 def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[str]:

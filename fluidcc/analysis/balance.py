@@ -25,11 +25,11 @@ from fluidcc.analysis.contacts import (
     weighed,
 )
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.operating_point import NEAR, looked_up, operating_point
+from fluidcc.analysis.operating_point import looked_up, operating_point
 from fluidcc.analysis.regimes import ADAPTED, END, LOADED
 from fluidcc.analysis.rest import JUMP, Rest
 from fluidcc.analysis.settle import beside, served, tick
-from fluidcc.fluid.delays import State, kink_distances, picks
+from fluidcc.fluid.delays import State, Wire, kink_distances, picks
 from fluidcc.fluid.rates import HIGH, LOW, flux
 from fluidcc.laws.law import Signal
 from fluidcc.network import Network
@@ -40,20 +40,21 @@ _ROUNDING = 1e-12  # of a number itself
 _LEAST = 1e-14  # of probabilities, load factors and paces
 _AGREE = 1e-5  # of the derivative along a direction
 _STEP = 1e-5  # of each number, along a direction
+_SHORTEST = 1e-8
 _WITHIN = 0.1  # of the distance to the next kink that a step may take
 _SIGNS = 4  # directions
 
 
 class _Rows(NamedTuple):
     """What vanishes at rest, (n + m): change of the state per second, wire less what is sent and
-    said; its derivatives (K, n + m) by differences, the directions (K, n + m), the step; the point
-    itself, and per link how its arrivals balance [share of capacity] (L,).
+    said; its derivatives (K, n + m) by differences, the directions (K, n + m), the step that fits
+    beside kinks; the point itself, and per link how its arrivals balance [share of capacity] (L,).
     """
 
     value: Any
     slopes: Any
     directions: Any
-    step: Any
+    fits: Any
     point: Any
     excess: Any
 
@@ -84,11 +85,13 @@ def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Ro
         return jnp.concatenate([drift * moves, wire - u]), raw
 
     spread = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGNS, len(point)))
-    free = jnp.concatenate([ravel_pytree(_free(net, at.y))[0], jnp.ones(len(point) - n)])
+    certain = jnp.where(at.wire == ravel_pytree(_certain(net))[0], 0.0, 1.0)
+    free = jnp.concatenate([ravel_pytree(_free(net, at.y))[0], certain])
     directions = spread * (jnp.abs(point) * free)[None]
     near = jnp.append(jnp.abs(kink_distances(net, at.y)), jnp.inf)
     longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
-    step = jnp.minimum(_STEP, _WITHIN * jnp.min(jnp.where(near > NEAR, near, jnp.inf)) / longest)
+    fits = jnp.minimum(_STEP, _WITHIN * jnp.min(near) / longest)
+    step = jnp.where(fits < _SHORTEST, _STEP, fits)  # at a kink the slopes serve as scales alone
     points = point[None] + step * jnp.concatenate([0.0 * point[None], directions, -directions])
     values, raws = jax.vmap(rows)(points)
     slopes = (values[1 : _SIGNS + 1] - values[_SIGNS + 1 :]) / (2 * step)
@@ -98,7 +101,7 @@ def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Ro
         [jnp.where(m == LOW, 1.0, jnp.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = jnp.where(ends == 0, 0.0, jnp.maximum(ends * raw, 0.0)) / capacity
-    return _Rows(value, slopes, directions, step, point, excess)
+    return _Rows(value, slopes, directions, fits, point, excess)
 
 
 def _free(net: Network, y: State) -> State:
@@ -108,6 +111,13 @@ def _free(net: Network, y: State) -> State:
         low, high = link.queue.limits or (-jnp.inf, jnp.inf)
         laws.append(jax.tree.map(lambda v, a=low, b=high: ((v > a) & (v < b)).astype(float), x))
     return jax.tree.map(jnp.ones_like, y)._replace(laws=tuple(laws))
+
+
+def _certain(net: Network) -> Wire:
+    """A wire whose links mark and drop everything, beyond which they do not; no number else."""
+    never = tuple(jnp.full(jnp.shape(flows.rtt), -1.0) for flows in net.flows)
+    sure = Signal(*(jnp.asarray(1.0 if field != "load" else -1.0) for field in Signal._fields))
+    return Wire(never, tuple(sure for _ in net.links), tuple(jnp.asarray(-1.0) for _ in net.links))
 
 
 def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
@@ -146,6 +156,8 @@ def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> 
     """Where the derivatives A, B, C, D of a network's motion disagree with its differences."""
     A, B, C, D = matrices
     rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, jnp.asarray(float(side)), ()))
+    if rows.fits < _SHORTEST:  # at a kink, where differences would have no digits
+        return ""
     n = len(A)
     index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(picks(net))]).astype(int)
     by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]

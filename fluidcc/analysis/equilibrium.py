@@ -194,7 +194,7 @@ def equilibrium(net: Network) -> Equilibrium:
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
         if float(rest.moved) > _AGREE:
-            notes.append(f"the queues still move by {float(rest.moved):.1e} a round")
+            notes.append(f"the links still move by {float(rest.moved):.1e} a round")
     starts = max(len(link.queue.starts(0.0)) for link in net.links)
     others = [find_rest(arrays, nothing, start) for start in range(1, starts)]
     others = [other for other in others if apart(rest, other)]

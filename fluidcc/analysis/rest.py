@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
@@ -50,7 +51,7 @@ class Rest(NamedTuple):
     Codes and places (links,), Said per link, Signal just below the place, memories of the queue
     laws; per group Sender, window [packet] and rate of one source [packet/s] (m,); accepted rates
     (links,) [packet/s], places (links,) from which a link is overloaded again (inf where there is
-    none), and how far the last round still moved [relative].
+    none), and how far the last round still moved places and what is said [relative].
     """
 
     codes: Any
@@ -239,13 +240,13 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
 
     def turn(carry: tuple) -> tuple:
         count, _, codes, places, said, escapes = carry
-        codes, new, said, escapes = list(codes), list(places), list(said), list(escapes)
+        before = ravel_pytree((places, said))[0]
+        codes, places, said, escapes = list(codes), list(places), list(said), list(escapes)
         for k in links:
-            codes[k], new[k], said[k], escapes[k] = _link_at_rest(net, k, new, said, start)
-        moved = jnp.stack(
-            [jnp.abs(a - b) / (1 + jnp.abs(a)) for a, b in zip(new, places, strict=True)]
-        )
-        return count + 1, jnp.max(moved), codes, new, said, escapes
+            codes[k], places[k], said[k], escapes[k] = _link_at_rest(net, k, places, said, start)
+        now = ravel_pytree((places, said))[0]
+        moved = jnp.max(jnp.abs(now - before) / (1 + jnp.abs(now)))
+        return count + 1, moved, codes, places, said, escapes
 
     def unrested(carry: tuple) -> Num:
         return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
