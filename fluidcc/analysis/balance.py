@@ -27,7 +27,7 @@ from fluidcc.analysis.contacts import (
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import looked_up, operating_point
 from fluidcc.analysis.regimes import ADAPTED, END, LOADED
-from fluidcc.analysis.rest import JUMP, Rest
+from fluidcc.analysis.rest import JUMP, NOWHERE, Rest
 from fluidcc.analysis.settle import beside, served, tick
 from fluidcc.fluid.delays import State, Wire, kink_distances, picks
 from fluidcc.fluid.rates import HIGH, LOW, flux
@@ -183,10 +183,13 @@ def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> 
 
 def _stepped(net: Network, rest: Rest, regimes: tuple[int, ...], size: int) -> Array:
     """Mask of the memories that ticks move one way on one side of the place and the other way, or
-    not at all, on the other.
+    not at all, on the other; and of those at links to which nothing comes, which count rounding.
     """
     laws = []
     for link, x, place, regime in zip(net.links, rest.laws, rest.places, regimes, strict=True):
+        if float(place) <= NOWHERE - 1:
+            laws.append(jax.tree.map(jnp.ones_like, x))
+            continue
         if regime not in (ADAPTED, END):
             laws.append(jax.tree.map(jnp.zeros_like, x))
             continue

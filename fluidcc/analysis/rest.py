@@ -33,7 +33,7 @@ _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
 _LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
-_NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
+NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
 # over its capacity is none: links behind one of their rate have no queue
 
 
@@ -189,7 +189,7 @@ def _link_at_rest(
         return jnp.where(place < 0, idle, accepted[k] - link.capacity)
 
     def own(place: Num) -> Num:
-        return excess(place, _alone(says(link, place, start))) - _NOWHERE * link.capacity
+        return excess(place, _alone(says(link, place, start))) - NOWHERE * link.capacity
 
     top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
     zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
@@ -202,7 +202,7 @@ def _link_at_rest(
     at_below, at_above = jax.lax.map(own, jnp.stack([below, above]))
     jumps = ~over & ((at_below > small) | (at_above < -small))
     place = jnp.where(over, top, above)
-    near = jumps & (jnp.abs(place) < _NOWHERE)
+    near = jumps & (jnp.abs(place) < NOWHERE)
     place = jnp.where(near, zero, place)
     least = _choose(jumps, says(link, below, start), says(link, place, start))
     beyond = says(link, above, start)

@@ -126,7 +126,7 @@ class Scan:
             before, after = a, b
             for _ in range(_HALVINGS):
                 middle = (before.t + after.t) / 2
-                if not before.t < middle < after.t or after.t - before.t < 1e-14:
+                if not before.t < middle < after.t or after.t - before.t < 1e-12:
                     break
                 here = self.place(middle)
                 before, after = (here, after) if here.regime == a.regime else (before, here)

@@ -30,7 +30,7 @@ FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
 windows whose flows have not started."""
 
 _SOME_RATE = 1e-9  # packet/s; keeps C/Y finite where nothing arrives
-_SOME_ACTIVE = 1e-9  # share of sources; those of single files have all ended at rest
+_SOME_ACTIVE = 1e-30  # share of sources; those of single files have all ended at rest
 
 _MOST_PACE = 10.0
 """Of packets that a link passes on: where next to none came in, the pace has no digits left."""
