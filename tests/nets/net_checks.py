@@ -52,7 +52,7 @@ def known_numbers(eq: Equilibrium) -> Faults:
 
 def loads_of_links(eq: Equilibrium) -> Faults:
     """No link carries more than its capacity, and one with a queue carries all of it."""
-    if eq.status == "none":
+    if eq.status in ("none", "undetermined"):
         return
     for name, link in eq.links.items():
         if not 0 <= link.utilization <= 1 + 1e-9:
