@@ -35,7 +35,6 @@ ALLOWED = {
     ("sweeps/cluster.py", "pickle.loads"): "a job that the client sent to its own Dask workers",
     ("packets/cache.py", "exec_module"): "a module whose text was generated from the laws",
     ("bounds/bound.py", "sympify"): "expressions that the bound's own code makes",
-    ("latex.py", "sympify"): "what a law gave for symbols",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",
     ("symbolic.py", "sympify"): "what a law gave for symbols",
     ("ops.py", "sympify"): "what a law gave for symbols",
