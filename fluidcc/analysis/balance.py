@@ -27,10 +27,10 @@ from fluidcc.analysis.contacts import (
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import looked_up, operating_point
 from fluidcc.analysis.regimes import ADAPTED, END, LOADED
-from fluidcc.analysis.rest import JUMP, NOWHERE, Rest
+from fluidcc.analysis.rest import JUMP, Rest
 from fluidcc.analysis.settle import beside, served, tick
 from fluidcc.fluid.delays import State, Wire, kink_distances, picks
-from fluidcc.fluid.rates import HIGH, LOW, flux
+from fluidcc.fluid.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.laws.law import Signal
 from fluidcc.network import Network
 from fluidcc.ops import Num
@@ -39,16 +39,19 @@ _BALANCED = 1e-8  # of the scale of a row
 _ROUNDING = 1e-12  # of a number itself
 _LEAST = 1e-14  # of probabilities, load factors and paces
 _AGREE = 1e-5  # of the derivative along a direction
-_STEP = 1e-5  # of each number, along a direction
+_STEPS = (1e-5, 1e-8)  # of each number, along a direction: to both sides, and so little to either
+# that a kink which no law tells of is crossed on one side at most
 _SHORTEST = 1e-8
 _WITHIN = 0.1  # of the distance to the next kink that a step may take
 _SIGNS = 4  # directions
+_SOME_USE = 1e-8  # of a link; below it the arrivals have few digits
 
 
 class _Rows(NamedTuple):
     """What vanishes at rest, (n + m): change of the state per second, wire less what is sent and
-    said; its derivatives (K, n + m) by differences, the directions (K, n + m), the step that fits
-    beside kinks; the point itself, and per link how its arrivals balance [share of capacity] (L,).
+    said; its derivatives (3, K, n + m) by differences to both sides, ahead and back, the directions
+    (K, n + m), the longest step that fits beside kinks; the point itself, and per link how its
+    arrivals balance [share of capacity] (L,).
     """
 
     value: Any
@@ -90,12 +93,17 @@ def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Ro
     directions = spread * (jnp.abs(point) * free)[None]
     near = jnp.append(jnp.abs(kink_distances(net, at.y)), jnp.inf)
     longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
-    fits = jnp.minimum(_STEP, _WITHIN * jnp.min(near) / longest)
-    step = jnp.where(fits < _SHORTEST, _STEP, fits)  # at a kink the slopes serve as scales alone
-    points = point[None] + step * jnp.concatenate([0.0 * point[None], directions, -directions])
-    values, raws = jax.vmap(rows)(points)
-    slopes = (values[1 : _SIGNS + 1] - values[_SIGNS + 1 :]) / (2 * step)
-    value, raw = values[0], raws[0]
+    fits = _WITHIN * jnp.min(near) / longest
+    steps = jnp.stack([jnp.minimum(step, fits) for step in _STEPS])
+    steps = jnp.where(fits < _SHORTEST, jnp.asarray(_STEPS), steps)  # at a kink slopes are scales
+    away = steps[:, None, None] * directions[None]
+    moved = jnp.concatenate([away, -away]).reshape(-1, len(point))
+    values, raws = jax.vmap(rows)(point[None] + jnp.concatenate([0.0 * point[None], moved]))
+    up, down = values[1:].reshape(2, len(_STEPS), _SIGNS, len(point))
+    value, raw, here, (long, short) = values[0], raws[0], values[:1], steps
+    slopes = jnp.stack(
+        [(up[0] - down[0]) / (2 * long), (up[1] - here) / short, (here - down[1]) / short]
+    )
     capacity = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
     ends = jnp.stack(
         [jnp.where(m == LOW, 1.0, jnp.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
@@ -131,11 +139,9 @@ def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
     held = tuple(Contact(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, rest = exact(net, held), exact_rest(rest, held)
     rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, jnp.zeros(()), held))
-    states = len(rows.point) - _wires(net)
-    least = np.where(np.arange(len(rows.point)) < states, _ROUNDING, _LEAST)
-    scale = np.max(np.abs(rows.slopes), axis=0) * _BALANCED
-    allowed = scale + _ROUNDING * np.abs(rows.point) + least
-    over = np.abs(rows.value) / allowed * ~_stepped(net, rest, regimes, len(rows.point))
+    scale = np.max(np.abs(rows.slopes[0]), axis=0) * _BALANCED
+    allowed = scale + _ROUNDING * np.abs(rows.point) + _least(net, rest)
+    over = np.abs(rows.value) / allowed * ~_unmoved(net, rest, regimes)
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
         name = _names(net, rest)[worst]
@@ -163,7 +169,7 @@ def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> 
     by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
     late = by_wire[:, index]
     drift, wire = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
-    moves = np.any(rows.slopes[:, :n] != 0, axis=0)  # what a bound holds does not
+    moves = np.any(rows.slopes[0, :, :n] != 0, axis=0)  # what a bound holds does not
     linear = np.hstack([drift * moves, wire])
     terms = np.hstack(
         [
@@ -171,7 +177,7 @@ def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> 
             np.abs(by_state) @ np.abs(C).T + np.abs(late) @ np.abs(D).T + np.abs(by_wire),
         ]
     )
-    off = np.max(np.abs(linear - rows.slopes) / (np.maximum(terms, _LEAST)), axis=0)
+    off = np.min(np.abs(linear - rows.slopes) / np.maximum(terms, _LEAST), axis=0).max(axis=0)
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
     if off[worst] <= _AGREE:
         return ""
@@ -181,13 +187,31 @@ def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> 
     )
 
 
-def _stepped(net: Network, rest: Rest, regimes: tuple[int, ...], size: int) -> Array:
-    """Mask of the memories that ticks move one way on one side of the place and the other way, or
-    not at all, on the other; and of those at links to which nothing comes, which count rounding.
+def _least(net: Network, rest: Rest) -> Array:
+    """What each row is at least allowed to be off by: rounding of arrivals, for a queue."""
+    senders = len(ravel_pytree(rest.senders)[0])
+    capacities = [float(link.capacity) for link in net.links]
+    memories = len(ravel_pytree(rest.laws)[0])
+    states = [_ROUNDING] * senders + [_ROUNDING * (1 + c) for c in capacities]
+    return np.array(states + [_ROUNDING] * memories + [_LEAST] * _wires(net))
+
+
+def _unmoved(net: Network, rest: Rest, regimes: tuple[int, ...]) -> Array:
+    """Mask of the rows that need not rest.
+
+    Senders of whom none is active; memories that ticks move one way on one side of the place and
+    the other way, or not at all, on the other; and those at links to which next to nothing comes,
+    which count rounding.
     """
+    senders = [
+        jax.tree.map(lambda v, a=s.active: jnp.full_like(v, 1.0) * (a < SOME_ACTIVE), s)
+        if flows.traffic.starts
+        else jax.tree.map(jnp.zeros_like, s)
+        for flows, s in zip(net.flows, rest.senders, strict=True)
+    ]
     laws = []
     for link, x, place, regime in zip(net.links, rest.laws, rest.places, regimes, strict=True):
-        if float(place) <= NOWHERE - 1:
+        if float(place) <= _SOME_USE - 1:
             laws.append(jax.tree.map(jnp.ones_like, x))
             continue
         if regime not in (ADAPTED, END):
@@ -198,11 +222,9 @@ def _stepped(net: Network, rest: Rest, regimes: tuple[int, ...], size: int) -> A
             for there in (beside(place, -1), beside(place, 1))
         )
         laws.append(jax.tree.map(lambda a, b: jnp.asarray(a * b <= 0, float), low, high))
-    mask = np.asarray(ravel_pytree(laws)[0]) > 0
-    out = np.zeros(size, bool)
-    end = size - _wires(net)
-    out[end - len(mask) : end] = mask
-    return out
+    queues = [jnp.zeros(()) for _ in net.links]
+    mask = np.asarray(ravel_pytree((senders, queues, laws))[0]) > 0
+    return np.append(mask, np.zeros(_wires(net), bool))
 
 
 def _wires(net: Network) -> int:

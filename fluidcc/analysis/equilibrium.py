@@ -193,8 +193,6 @@ def equilibrium(net: Network) -> Equilibrium:
         if apart(rest, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
-        if float(rest.moved) > _AGREE:
-            notes.append(f"the links still move by {float(rest.moved):.1e} a round")
     starts = max(len(link.queue.starts(0.0)) for link in net.links)
     others = [find_rest(arrays, nothing, start) for start in range(1, starts)]
     others = [other for other in others if apart(rest, other)]
@@ -222,10 +220,10 @@ def _described(
     status = status_of(arrays, rest, regimes, many=many)
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
-    if status != "none" and NEUTRAL not in regimes:
-        faults = extremes(net) or list(filter(None, [unbalanced(arrays, rest, regimes)]))
-        if faults:
-            return _undetermined(net, rest, "; ".join([*faults, *notes]))
+    unknown = status == "none" or NEUTRAL in regimes
+    fault = _unsettled(rest) if unknown else unbalanced(arrays, rest, regimes)
+    if faults := extremes(net) or [fault] * bool(fault):
+        return _undetermined(net, rest, "; ".join([*faults, *notes]))
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
     if status == "interior" and not sliding(net, regimes):
@@ -238,9 +236,18 @@ def _described(
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
         links = _unknown_links(net)
-    if status == "none" or NEUTRAL in regimes:
+    if unknown:
         flows = _unknown_flows(net)
     return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)
+
+
+def _unsettled(rest: Rest) -> str:
+    """Whether the links never came to rest together, so that nothing is known; empty if they did.
+
+    Where there are no windows that could be put into the moving model, this is all that is checked.
+    """
+    moved = float(rest.moved)
+    return f"the search does not end: links still move by {moved:.1e} a round" * (moved > _AGREE)
 
 
 def _undetermined(net: Network, rest: Rest, message: str) -> Equilibrium:

@@ -6,6 +6,8 @@ it. Rules are asked in plain numbers, over a grid of memories and events.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -48,15 +50,20 @@ def extremes(net: Network) -> list[str]:
     ]
 
 
-_FOUND: dict[Any, list[tuple[str, str]]] = {}
-
-
 def _known(law: Any) -> list[tuple[str, str]]:
-    """What `_held` finds, once for all numbers of a law: they do not change its rules."""
-    numbers, rules = jax.tree.flatten(law)
-    if rules not in _FOUND:
-        _FOUND[rules] = _held(jax.tree.unflatten(rules, map(float, numbers)))
-    return _FOUND[rules]
+    """What `_held` finds for the usual numbers of a law; its own where it has no others."""
+    usual = {
+        f.name: f.default
+        for f in dataclasses.fields(law)
+        if f.default is not dataclasses.MISSING and not f.metadata.get("static")
+    }
+    numbers, rules = jax.tree.flatten(dataclasses.replace(law, **usual))
+    return _held_by(rules, tuple(map(float, numbers)))
+
+
+@functools.lru_cache(256)
+def _held_by(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, str]]:
+    return _held(jax.tree.unflatten(rules, numbers))
 
 
 def _held(law: Any) -> list[tuple[str, str]]:

@@ -108,7 +108,7 @@ def margins(loop: Loop, *, scale: float = 1.0) -> Margins:
     phase = np.concatenate([[start], start + np.cumsum(turn)])
     gains = tuple(
         GainCrossover(w, 180.0 + math.degrees(phase[i] + _turned(loop, log[i], w)))
-        for i, w in _zeros(lambda w: math.log(abs(_one(loop, w))), frequency, np.real(log))
+        for i, w in _zeros(lambda w: float(_log(np.abs(_one(loop, w)))), frequency, np.real(log))
     )
     behind = np.floor((phase - math.pi) / (2 * math.pi))
     at = np.flatnonzero(np.diff(behind))
@@ -155,7 +155,7 @@ def _band(loop: Loop, scale: float) -> tuple[float, float]:
     loudest = int(np.argmax(np.abs(gain)))
     lost = np.flatnonzero(noise[:loudest])  # a busy link before it hides a link at low frequencies
     w, gain = w[lost[-1] + 1 :] if lost.size else w, gain[lost[-1] + 1 :] if lost.size else gain
-    log = np.log(np.where(gain == 0, np.finfo(float).tiny, gain))
+    log = _log(gain)
     slope = np.diff(np.unwrap(np.imag(log)) * 1j + np.real(log)) / np.diff(np.log(w))
     settled = np.abs(slope - np.round(np.real(slope))) < 1e-3
     begin = int(np.argmin(settled)) if not settled.all() else 0
@@ -173,12 +173,12 @@ def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
     Raises ArithmeticError where the loop cannot be resolved.
     """
     w = np.geomspace(low, high, max(9, round(_COARSE * math.log10(high / low))))
-    log = np.log(loop(w))
+    log = _log(loop(w))
     doubt = np.ones(len(w) - 1, bool)
     while doubt.any():
         at = np.flatnonzero(doubt)
         middle = np.sqrt(w[at] * w[at + 1])
-        inside = np.log(loop(middle))
+        inside = _log(loop(middle))
         one, two = inside - log[at], log[at + 1] - inside
         one, two = _principal(one), _principal(two)
         rough = (np.abs(one) > _FINE) | (np.abs(two) > _FINE) | (np.abs(one - two) > _SMOOTH)
@@ -189,6 +189,11 @@ def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
         if len(w) > _MOST_NODES:
             raise ArithmeticError(f"the loop's phase cannot be followed near {middle[0]:.6g} rad/s")
     return w, log
+
+
+def _log(gain: Array) -> Array:
+    """log of a gain, also where it is 0: links that are idle pass nothing on."""
+    return np.log(np.where(gain == 0, np.finfo(float).tiny, gain))
 
 
 def _principal(log: Array) -> Array:

@@ -34,7 +34,7 @@ _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
 _LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
 NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
-# over its capacity is none: links behind one of their rate have no queue
+# over what it carries is none: links behind one of their rate have no queue
 
 
 class Said(NamedTuple):
@@ -189,7 +189,8 @@ def _link_at_rest(
         return jnp.where(place < 0, idle, accepted[k] - link.capacity)
 
     def own(place: Num) -> Num:
-        return excess(place, _alone(says(link, place, start))) - NOWHERE * link.capacity
+        none = NOWHERE * offered_at(link, place)
+        return excess(place, _alone(says(link, place, start))) - none
 
     top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
     zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
@@ -208,10 +209,12 @@ def _link_at_rest(
     beyond = says(link, above, start)
 
     def holding(share: Num) -> Said:
-        here = least
-        if link.queue.loads:  # a load factor tells of what is lost at a full buffer as well
-            here = _choose(over, says(link, place, start, jnp.where(over, share, 0.0)), least)
-        return between(net, k, here, beyond, over, share)
+        held = between(net, k, least, beyond, over, share)
+        if not link.queue.loads:
+            return held
+        lost = held.signal.drop  # a load factor tells of what is lost as well
+        low = says(link, jnp.where(jumps, below, place), start, lost)
+        return between(net, k, low, says(link, above, start, lost), over, share)
 
     def left(share: Num) -> Num:
         return excess(place, holding(share))
@@ -262,7 +265,8 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     senders = _senders(net, places, said)
     _, accepted = _arriving(net, said, [rate for _, rate in senders])
     pairs = list(zip(net.links, places, strict=True))
-    lost = [jnp.where(c == FULL, s.share, 0.0) for c, s in zip(codes, said, strict=True)]
+    dropping = [(c == FULL) | (c == JUMP) for c in codes]
+    lost = [jnp.where(d, s.signal.drop, 0.0) for d, s in zip(dropping, said, strict=True)]
     return Rest(
         codes=jnp.stack(codes),
         places=jnp.stack(places),

@@ -30,7 +30,7 @@ FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
 windows whose flows have not started."""
 
 _SOME_RATE = 1e-9  # packet/s; keeps C/Y finite where nothing arrives
-_SOME_ACTIVE = 1e-30  # share of sources; those of single files have all ended at rest
+SOME_ACTIVE = 1e-30  # share of sources; those of single files have all ended at rest
 
 _MOST_PACE = 10.0
 """Of packets that a link passes on: where next to none came in, the pace has no digits left."""
@@ -151,7 +151,7 @@ def _senders(
         s, rtt, law = y.senders[i], round_trip(net, flows, y.queues), flows.window
         window = law.window(s.law)
         pace = math.prod(past.paces[i]) if net.rates == "self_clocked" else 1.0
-        share = ops.maximum(s.active, _SOME_ACTIVE) if flows.traffic.starts else 1.0
+        share = ops.maximum(s.active, SOME_ACTIVE) if flows.traffic.starts else 1.0
         acks = past.acked[i] * pace / share
         carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
         signal = heard(flows, past.heard[i])

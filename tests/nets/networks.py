@@ -11,12 +11,14 @@ import dataclasses
 import gc
 import multiprocessing
 import multiprocessing.connection
+import os
 import queue
 import resource
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -143,7 +145,10 @@ class Structure:
 
 
 def _worker(pipe: Any, root: int) -> None:
-    """Judge the structures that come through a pipe."""
+    """Judge the structures that come through a pipe; what NumPy warns of is a finding."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_llvm_disable_expensive_passes=true"  # minutes each
+    warnings.simplefilter("error", RuntimeWarning)
     import equinox as eqx
     import jax
 
