@@ -192,7 +192,7 @@ def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
 
 
 def _log(gain: Array) -> Array:
-    """log of a gain, also where it is 0: links that are idle pass nothing on."""
+    """Log of a gain, also where it is 0: links that are idle pass nothing on."""
     return np.log(np.where(gain == 0, np.finfo(float).tiny, gain))
 
 
