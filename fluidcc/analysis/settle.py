@@ -94,29 +94,37 @@ def settled(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
 
 
 def _ticked(change: Any, x: Any) -> Any:
-    """The state after endless steps of `change`: many at once as long as each does the same."""
+    """The state after endless steps of `change`: many at once as long as each is like the one
+    before, or the same share of it, as averages and multiplied probabilities move.
+    """
     flat, shape = ravel_pytree(x)
 
     def step(v: Num) -> Num:
         return ravel_pytree(change(shape(v)))[0]
 
     def moving(carry: tuple) -> Num:
-        count, _, move, _ = carry
+        count, _, move, _, _ = carry
         return (count < _ROUNDS) & jnp.any(move != 0)
 
     def go(carry: tuple) -> tuple:
-        count, v, move, ticks = carry
-        there = v + ticks * move
+        count, v, move, rate, ticks = carry  # each step is exp(rate) of the one before
+        grown = jnp.expm1(ticks * rate)
+        there = v + move * jnp.where(rate == 0, ticks, grown / jnp.expm1(rate))
         next_move = step(there)
-        rounding = 1e-15 * jnp.abs(there)
-        same = jnp.all(jnp.abs(next_move - move) <= 1e-6 * jnp.abs(move) + rounding)
+        off = jnp.abs(next_move - move * (1 + grown))
+        same = jnp.all(off <= 1e-6 * jnp.abs(move * (1 + grown)) + 1e-15 * jnp.abs(there))
         fine = same | (ticks <= 1)
+        share = jnp.where(move * next_move > 0, next_move / jnp.where(move == 0, 1.0, move), 1.0)
+        like = jnp.abs(share - 1) <= 1e-9
+        found = jnp.where(like, 0.0, jnp.log(share) / ticks)
         ticks = jnp.where(fine, jnp.minimum(2 * ticks, _MOST_TICKS), jnp.maximum(ticks / 2, 1.0))
         return (
-            count + 1, jnp.where(fine, there, v), jnp.where(fine, next_move, move), ticks
+            count + 1, jnp.where(fine, there, v), jnp.where(fine, next_move, move),
+            jnp.where(fine, found, rate), ticks,
         )  # fmt: skip
 
-    return shape(jax.lax.while_loop(moving, go, (0, flat, step(flat), jnp.ones(())))[1])
+    first = (0, flat, step(flat), jnp.zeros_like(flat), jnp.ones(()))
+    return shape(jax.lax.while_loop(moving, go, first)[1])
 
 
 def signal_of(link: Link, x: Any, place: Num, lost: Num = 0.0) -> Signal:

@@ -54,7 +54,7 @@ class OncePerRTT(AbstractReaction):
 
     def shares(self, p: Num, w: Num) -> Shares:
         """One reaction in a block of w ACKs with a mark."""
-        some = 1 - ops.exp(-p * w) if self.block == "poisson" else any_of(w, p)
+        some = -ops.expm1(-p * w) if self.block == "poisson" else any_of(w, p)
         grown = 1 - some if self.block == "round_chain" else _clean_share(self.growth, p)
         return Shares(grown, some / w)
 
