@@ -178,6 +178,16 @@ def units(net: Network, eq: Equilibrium) -> Faults:
         yield "the network's own text gives another text"
 
 
+def no_derivatives(net: Network, eq: Equilibrium) -> str | None:
+    """Why a smooth equilibrium has no linearisation that its own check lets pass."""
+    try:
+        if eq.smooth:
+            linearize(net, eq)
+    except ValueError as refused:
+        return str(refused)
+    return None
+
+
 def linear(net: Network, eq: Equilibrium) -> Faults:
     """There is a linearisation of finite numbers where the equilibrium is smooth."""
     if not eq.smooth:

@@ -3,6 +3,8 @@
 Run it as `uv run python tests/nets/networks.py --count 10000 --seed 1 --out findings`; the test
 beside it takes twenty. Each structure has several sets of numbers, which share what was compiled.
 `--only K` takes structure K alone, `--number J` of it the network J alone, with every check.
+Findings are answers that do not hold. Answers that their own check withholds are counted by reason,
+and are findings as well if there are many.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import queue
+import re
 import resource
 import sys
 import threading
@@ -28,6 +31,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "packets")]
 
 MOVED = 300  # networks of the full size that are simulated
 FULL = 10_000
+MOST = 0.05  # share of the networks that may have no answer
 LEAST = 20  # times that every law and status occurs in the full size
 TOLD = 2  # findings of one check and one structure
 LONGEST = 300.0  # s for one check, with what it compiles
@@ -55,13 +59,22 @@ class Found:
     statuses: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     checks: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     seconds: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    withheld: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    examples: dict[str, Finding] = dataclasses.field(default_factory=dict)
     findings: list[Finding] = dataclasses.field(default_factory=list)
+
+    def withhold(self, at: Finding) -> None:
+        """Count an answer that its own check withholds, and keep the first for each reason."""
+        reason = re.sub(r"-?[\d.]+(e[-+]?\d+)?|inf", "#", at.reason.split(";")[0])
+        self.withheld[reason] += 1
+        self.examples.setdefault(reason, at)
 
     def add(self, other: "Found") -> None:
         """Take another's counts and findings."""
         self.networks += other.networks
-        for name in ("refused", "laws", "statuses", "checks", "seconds"):
+        for name in ("refused", "laws", "statuses", "checks", "seconds", "withheld"):
             getattr(self, name).update(getattr(other, name))
+        self.examples = other.examples | self.examples
         self.findings += other.findings
 
 
@@ -125,8 +138,14 @@ class Structure:
         if rest is None:
             return
         found.statuses[rest.status] += 1
+        if rest.status == "undetermined":
+            found.withhold(Finding(self.structure, j, "equilibrium", rest.message, text))
+            return
         run("known_numbers", lambda: known.known_numbers(rest))
         run("loads_of_links", lambda: known.loads_of_links(rest))
+        if (reason := known.no_derivatives(net, rest)) is not None:
+            found.withhold(Finding(self.structure, j, "linear", reason, text))
+            return
         run("linear", lambda: known.linear(net, rest))
         if j % 4 == 0:
             run("time", lambda: known.time(net, rest))
@@ -252,7 +271,7 @@ def main() -> None:
     """Judge networks, print what was found, and write each network with a finding."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=FULL, help="networks")
-    parser.add_argument("--each", type=int, default=40, help="networks of one structure")
+    parser.add_argument("--each", type=int, default=100, help="networks of one structure")
     parser.add_argument("--seed", type=int, default=1, help="of the whole family")
     parser.add_argument("--only", type=int, help="one structure")
     parser.add_argument("--number", type=int, help="one network of that structure")
@@ -311,15 +330,22 @@ def report(found: Found, *, full: bool) -> list[str]:
         print(f"{name}:")
         for what, times in sorted(getattr(found, name).items()):
             print(f"  {times:6d}  {what}")
+    print("withheld by their own check:")
+    for reason, times in found.withheld.most_common():
+        at = found.examples[reason]
+        print(f"  {times:6d}  {reason[:160]} (--only {at.structure} --number {at.number})")
     by_check = collections.Counter(f.check for f in found.findings)
     print("findings by check:", dict(by_check))
     with loaded(net_cases.OWN):
         laws = {f"{kind_of(law)} {law.name}" for law in net_cases.every_law()}
     short = [v for v in sorted(laws) if found.laws[v] < LEAST]
     short += [v for v in STATUSES if found.statuses[v] < LEAST]
+    many = found.withheld.total() > MOST * found.networks
+    if many:
+        print(f"more than {MOST:.0%} of the networks have no answer")
     if short and full:
         print(f"fewer than {LEAST} times: {', '.join(short)}")
-    return short if full else []
+    return [*(short if full else []), *["withheld"] * many]
 
 
 if __name__ == "__main__":
