@@ -43,6 +43,7 @@ _STEPS = (1e-5, 1e-8)  # of each number, along a direction: to both sides, and s
 # that a kink which no law tells of is crossed on one side at most
 _SHORTEST = 1e-8
 _WITHIN = 0.1  # of the distance to the next kink that a step may take
+_MIDDLE = np.zeros(())  # of a kink, neither side of it
 _SIGNS = 4  # directions
 _SOME_USE = 1e-8  # of a link; below it the arrivals have few digits
 
@@ -50,8 +51,8 @@ _SOME_USE = 1e-8  # of a link; below it the arrivals have few digits
 class _Rows(NamedTuple):
     """What vanishes at rest, (n + m): change of the state per second, wire less what is sent and
     said; its derivatives (3, K, n + m) by differences to both sides, ahead and back, the directions
-    (K, n + m), the longest step that fits beside kinks; the point itself, and per link how its
-    arrivals balance [share of capacity] (L,).
+    (K, n + m), the longest step that fits beside kinks; the point itself, what each row may be off
+    by (n + m), and per link how its arrivals balance [share of capacity] (L,).
     """
 
     value: Any
@@ -59,11 +60,19 @@ class _Rows(NamedTuple):
     directions: Any
     fits: Any
     point: Any
+    allowed: Any
     excess: Any
+
+    @property
+    def scale(self) -> Any:
+        """The largest term of each row (n + m)."""
+        return abs(self.slopes[0]).max(axis=0)
 
 
 @functools.partial(jax.jit, static_argnames="held")
-def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Rows:
+def _rows(
+    net: Network, rest: Rest, side: Num, regimes: Num, held: tuple[Contact, ...] = ()
+) -> _Rows:
     part, given = shares(rest, held), {c.link for c in held if c.kind == SIGNAL}
     links = range(len(net.links))
     said = tuple(rest.said[k].signal if k in given else None for k in links) if given else ()
@@ -109,7 +118,9 @@ def _rows(net: Network, rest: Rest, side: Num, held: tuple[Contact, ...]) -> _Ro
         [jnp.where(m == LOW, 1.0, jnp.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = jnp.where(ends == 0, 0.0, jnp.maximum(ends * raw, 0.0)) / capacity
-    return _Rows(value, slopes, directions, fits, point, excess)
+    found = _Rows(value, slopes, directions, fits, point, point, excess)
+    least = found.scale * _BALANCED + _ROUNDING * jnp.abs(point) + _least(net, rest)
+    return found._replace(allowed=jnp.where(_unmoved(net, rest, regimes), jnp.inf, least))
 
 
 def _free(net: Network, y: State) -> State:
@@ -138,16 +149,14 @@ def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
     kinds = {JUMP: SIGNAL, LOADED: LOAD}
     held = tuple(Contact(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, rest = exact(net, held), exact_rest(rest, held)
-    rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, jnp.zeros(()), held))
-    scale = np.max(np.abs(rows.slopes[0]), axis=0) * _BALANCED
-    allowed = scale + _ROUNDING * np.abs(rows.point) + _least(net, rest)
-    over = np.abs(rows.value) / allowed * ~_unmoved(net, rest, regimes)
+    rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, _MIDDLE, np.array(regimes), held))
+    over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
         name = _names(net, rest)[worst]
         return (
             f"put into the moving model, {name} does not rest: {rows.value[worst]:.3g} is left of "
-            f"terms of {scale[worst] / _BALANCED:.3g}"
+            f"terms of {rows.scale[worst]:.3g}"
         )
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
@@ -160,24 +169,8 @@ def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
 
 def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> str:
     """Where the derivatives A, B, C, D of a network's motion disagree with its differences."""
-    A, B, C, D = matrices
-    rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, jnp.asarray(float(side)), ()))
-    if rows.fits < _SHORTEST:  # at a kink, where differences would have no digits
-        return ""
-    n = len(A)
-    index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(picks(net))]).astype(int)
-    by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
-    late = by_wire[:, index]
-    drift, wire = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
-    moves = np.any(rows.slopes[0, :, :n] != 0, axis=0)  # what a bound holds does not
-    linear = np.hstack([drift * moves, wire])
-    terms = np.hstack(
-        [
-            np.abs(by_state) @ np.abs(A).T + np.abs(late) @ np.abs(B).T,
-            np.abs(by_state) @ np.abs(C).T + np.abs(late) @ np.abs(D).T + np.abs(by_wire),
-        ]
-    )
-    off = np.min(np.abs(linear - rows.slopes) / np.maximum(terms, _LEAST), axis=0).max(axis=0)
+    rows: _Rows = _rows(net, rest, np.asarray(float(side)), np.zeros(len(net.links), int))
+    off = np.asarray(_off(net, rows, matrices))
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
     if off[worst] <= _AGREE:
         return ""
@@ -187,16 +180,51 @@ def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> 
     )
 
 
-def _least(net: Network, rest: Rest) -> Array:
+@jax.jit
+def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
+    """How far derivatives are from differences (n + m), as a share of their terms; 0 at a kink,
+    where differences would have no digits.
+    """
+    A, B, C, D = matrices
+    n = len(A)
+    index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(picks(net))]).astype(int)
+    by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
+    late = by_wire[:, index]
+    drift, wire = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
+    moves = jnp.any(rows.slopes[0, :, :n] != 0, axis=0)  # what a bound holds does not
+    linear = jnp.hstack([jnp.where(moves[None], drift, 0.0), wire])
+    state, past = jnp.abs(by_state), jnp.abs(late)
+    terms = jnp.hstack(
+        [
+            state @ jnp.abs(A).T + past @ jnp.abs(B).T,
+            state @ jnp.abs(C).T + past @ jnp.abs(D).T + jnp.abs(by_wire),
+        ]
+    )
+    each = jnp.abs(linear[None] - rows.slopes) / jnp.maximum(terms, _LEAST)[None]
+    off = jnp.max(jnp.min(each, axis=0), axis=0)
+    return jnp.where(rows.fits < _SHORTEST, 0.0, off)
+
+
+def holds(net: Network, rest: Rest, matrices: tuple[Num, ...]) -> Num:
+    """Whether a smooth rest balances and its derivatives A, B, C, D agree with differences."""
+    rows = _rows(net, rest, jnp.zeros(()), jnp.zeros(len(net.links), int))
+    balanced = jnp.all(jnp.abs(rows.value) <= rows.allowed) & jnp.all(rows.excess <= _BALANCED)
+    return balanced & jnp.all(_off(net, rows, matrices) <= _AGREE)
+
+
+def _least(net: Network, rest: Rest) -> Num:
     """What each row is at least allowed to be off by: rounding of arrivals, for a queue."""
-    senders = len(ravel_pytree(rest.senders)[0])
-    capacities = [float(link.capacity) for link in net.links]
-    memories = len(ravel_pytree(rest.laws)[0])
-    states = [_ROUNDING] * senders + [_ROUNDING * (1 + c) for c in capacities]
-    return np.array(states + [_ROUNDING] * memories + [_LEAST] * _wires(net))
+    senders, memories = (len(ravel_pytree(part)[0]) for part in (rest.senders, rest.laws))
+    capacities = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
+    return jnp.concatenate(
+        [
+            jnp.full(senders, _ROUNDING), _ROUNDING * (1 + capacities),
+            jnp.full(memories, _ROUNDING), jnp.full(_wires(net), _LEAST),
+        ]
+    )  # fmt: skip
 
 
-def _unmoved(net: Network, rest: Rest, regimes: tuple[int, ...]) -> Array:
+def _unmoved(net: Network, rest: Rest, regimes: Num) -> Num:
     """Mask of the rows that need not rest.
 
     Senders of whom none is active; memories that ticks move one way on one side of the place and
@@ -204,27 +232,22 @@ def _unmoved(net: Network, rest: Rest, regimes: tuple[int, ...]) -> Array:
     which count rounding.
     """
     senders = [
-        jax.tree.map(lambda v, a=s.active: jnp.full_like(v, 1.0) * (a < SOME_ACTIVE), s)
-        if flows.traffic.starts
-        else jax.tree.map(jnp.zeros_like, s)
-        for flows, s in zip(net.flows, rest.senders, strict=True)
+        jax.tree.map(lambda v, f=f, s=s: s.active < SOME_ACTIVE if f.traffic.starts else v != v, s)
+        for f, s in zip(net.flows, rest.senders, strict=True)
     ]
     laws = []
-    for link, x, place, regime in zip(net.links, rest.laws, rest.places, regimes, strict=True):
-        if float(place) <= _SOME_USE - 1:
-            laws.append(jax.tree.map(jnp.ones_like, x))
-            continue
-        if regime not in (ADAPTED, END):
-            laws.append(jax.tree.map(jnp.zeros_like, x))
-            continue
+    for k, link in enumerate(net.links):
+        x, place = rest.laws[k], rest.places[k]
         low, high = (
             tick(link, served(link, x, there), there)
             for there in (beside(place, -1), beside(place, 1))
         )
-        laws.append(jax.tree.map(lambda a, b: jnp.asarray(a * b <= 0, float), low, high))
-    queues = [jnp.zeros(()) for _ in net.links]
-    mask = np.asarray(ravel_pytree((senders, queues, laws))[0]) > 0
-    return np.append(mask, np.zeros(_wires(net), bool))
+        stepped = (regimes[k] == ADAPTED) | (regimes[k] == END)
+        idle = place <= _SOME_USE - 1
+        laws.append(jax.tree.map(lambda a, b, i=idle, s=stepped: i | (s & (a * b <= 0)), low, high))
+    queues = [jnp.asarray(False) for _ in net.links]
+    mask = [jnp.ravel(v) for v in jax.tree.leaves((senders, queues, laws))]
+    return jnp.concatenate([*mask, jnp.zeros(_wires(net), bool)])
 
 
 def _wires(net: Network) -> int:

@@ -53,6 +53,7 @@ def test_a_trajectory_settles_where_avq_that_drops_rests():
 def test_disturbances_beside_avq_that_drops_change_as_its_root_says(gamma):
     net = avq(gamma=gamma)
     found = fc.stability(net)
+    assert found.rightmost is not None, found.message
     pace = found.rightmost.real
     np.testing.assert_allclose(20 * found.equilibrium.flows["f0"].rate, gamma * 1000, rtol=1e-10)
     rate, _ = rate_beside(found.equilibrium.net, found.equilibrium, 5.0 / abs(pace))

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch.systems import Systems
 from fluidcc.analysis.batch.threads import filled, in_threads
 from fluidcc.analysis.linear import Array
@@ -99,8 +100,7 @@ def _linearised(net: Network, rest: Rest, alone: Num, jumps: bool) -> Rests:
         for _, distance in kinks(net, state_at_rest(net, rest)):
             smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
         A, B, C, D, lag, frozen = jacobians(net, rest, jnp.zeros(()))
-        for part in (A, B, C, D, lag):
-            smooth = smooth & jnp.all(jnp.isfinite(part))
+        smooth = smooth & holds(net, rest, (A, B, C, D)) & jnp.all(jnp.isfinite(lag))
         empty = jnp.all(rest.codes == EMPTY)
         return Rests(rest.queues, empty, smooth, A, B, C, D, lag, frozen)
 
