@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.bisection import bisect
+from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
 from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled
 from fluidcc.fluid.delays import State, round_trip
@@ -195,12 +195,10 @@ def _link_at_rest(
     top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
     zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
     tried = jnp.concatenate([jnp.linspace(-1.0, 0.0, 9), top * jnp.linspace(0, 1, 33)[1:] ** 4])
-    over_there = jax.lax.map(own, tried) > 0
+    over_there, first, below, above, at_below, at_above = first_crossing(own, tried)
+    over_there = over_there > 0
     over = jnp.all(over_there)
-    first = jnp.where(over, len(tried) - 1, jnp.maximum(jnp.argmin(over_there), 1))
     again = ~over & over_there & (jnp.arange(len(tried)) > first)
-    below, above = bisect(own, tried[first - 1], tried[first])
-    at_below, at_above = jax.lax.map(own, jnp.stack([below, above]))
     jumps = ~over & ((at_below > small) | (at_above < -small))
     place = jnp.where(over, top, above)
     near = jumps & (jnp.abs(place) < NOWHERE)
@@ -219,9 +217,9 @@ def _link_at_rest(
     def left(share: Num) -> Num:
         return excess(place, holding(share))
 
-    share = bisect(left, zero, one)[0]
-    at_share, at_end = jax.lax.map(left, jnp.stack([share, one]))
-    enough, neutral = at_end <= 0, (jnp.abs(at_share) > small) & link.queue.loads
+    held = first_crossing(left, jnp.stack([zero, one]))
+    share, at_end = held.below, held.values[-1]
+    enough, neutral = at_end <= 0, (jnp.abs(held.at_below) > small) & link.queue.loads
     found = holding(share)
     spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
     code = jnp.where(place < 0, EMPTY, INTERIOR)
