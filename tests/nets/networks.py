@@ -34,7 +34,7 @@ FULL = 10_000
 MOST = 0.05  # share of the networks that may have no answer
 LEAST = 20  # times that every law and status occurs in the full size
 TOLD = 2  # findings of one check and one structure
-LONGEST = 300.0  # s for one check, with what it compiles
+LONGEST = 600.0  # s for one check, with what it compiles
 MEMORY = 8 << 30  # bytes of one process
 
 
