@@ -49,6 +49,7 @@ feedback = "mark_tail"
 _AWAY = 1e-4  # of the rest: how far beside it trajectories start
 _FOLDS = 6.0  # e-folds that a trajectory is followed for
 _FROM = 0.3  # of that: when other roots are thought to have died out
+_ROUNDING = 1e-10  # of the rest: no distance any more
 _LONGEST = 60.0  # s
 _WITHIN = 0.4  # relative difference of the rates by trajectory and by root
 _WARMUP, _MEASURED = 15.0, 25.0  # s of packets
@@ -155,6 +156,8 @@ class Whole:
         rate, status = rate_beside(self.net, self.rest, end)
         if status is not Status.ok:
             return None, f"the trajectory ended early: {status.advice}"
+        if math.isnan(rate):
+            return None, "what the rightmost root moves is 0 at rest, and was not moved"
         told = (
             f"from {_AWAY:.0e} beside the rest the distance changes by {rate:+.3g} 1/s, the "
             f"rightmost root says {pace:+.3g}"
@@ -189,7 +192,10 @@ def _complex(root: complex) -> str:
 
 
 def rate_beside(net: Network, eq: Equilibrium, end: float) -> tuple[float, Status]:
-    """Relative change per second of the distance from the rest, over the later part of a run."""
+    """Relative change per second of the distance from the rest, over the later part of a run.
+
+    NaN if all of it dies out sooner than the later part: what is slow was not moved.
+    """
     system, start, numbers = network_system(net, until=end)
     rest = state_at_rest(numbers.net, eq.rest)
     flat = ravel_pytree(rest)[0]
@@ -200,6 +206,8 @@ def rate_beside(net: Network, eq: Equilibrium, end: float) -> tuple[float, Statu
     run = integrate(system, beside, 0.0, end, numbers, mesh=uniform_mesh(net), ts=times)
     scale = np.where(np.asarray(flat) == 0, 1.0, np.abs(np.asarray(flat)))
     away = (np.asarray(run.y)[:, : flat.size] - np.asarray(flat)) / scale
-    late = times >= _FROM * end
-    far = np.log(np.maximum(np.linalg.norm(away[late], axis=1), 1e-300))
-    return float(np.polyfit(times[late], far, 1)[0]), Status(int(run.status))
+    far = np.linalg.norm(away, axis=1)
+    late = (times >= _FROM * end) & (far > _ROUNDING)
+    if np.count_nonzero(late) < np.count_nonzero(times >= _FROM * end) / 2:
+        return math.nan, Status(int(run.status))
+    return float(np.polyfit(times[late], np.log(far[late]), 1)[0]), Status(int(run.status))

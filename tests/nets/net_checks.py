@@ -227,6 +227,8 @@ def growth(net: Network, found: Stability) -> Faults | None:
     rate, status = rate_beside(eq.net, eq, end)
     if status is not Status.ok:
         return iter([f"the trajectory beside the rest ended early: {status.advice}"])
+    if math.isnan(rate):
+        return None
     if abs(rate - pace) > _AWAY * abs(pace):
         return iter([f"a small disturbance changes by {rate:+.4g} 1/s, the root says {pace:+.4g}"])
     return iter([])
