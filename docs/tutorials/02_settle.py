@@ -40,6 +40,9 @@ for point in curve.points:
 #     A law that rests anywhere within a range, as BLUE does: history decides where.
 # ``none``
 #     Even marking everything leaves more demand than the link has. Losses decide then.
+# ``undetermined``
+#     The answer failed its own check in the moving model, or a law remembers an extreme of all its
+#     past, such as the least round trip: no number is given, and the message has the reason.
 #
 # ``--json`` and ``to_dict()`` have the status as a word, and a message that says what to do.
 
