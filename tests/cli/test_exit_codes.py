@@ -92,6 +92,16 @@ def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
         assert "[flows.tcp]" in data.attrs["scenario"] and data.attrs["fluidcc"]
 
 
+def test_an_answer_that_fails_its_own_check_is_a_failed_point(run):
+    """Any signal holds AVQ that aims at all of the link: the one found is not at rest."""
+    words = ("equilibrium", "kunniyur2001/avq", "--set", "link.queue.gamma=1", "--json")
+    code, out, err = run(*words)
+    (found,) = json.loads(out)["points"]
+    assert code == 3 and found["status"] == "undetermined"
+    assert found["links"]["bottleneck"]["queue"] is None
+    assert "put into the moving model" in found["message"] and found["message"] in err
+
+
 def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
     """Ctrl-C after the first run."""
     from fluidcc.packets import run as packets
