@@ -1,6 +1,7 @@
 """What `.ci/audit` makes of known weaknesses of dependencies."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,23 @@ def test_a_known_weakness_fails_unless_it_is_excused_with_a_reason(tmp_path):
     code, said = audited(tmp_path, [WEAK], 'CVE-1 = "not called here"')
     assert code == 0 and "(excused: not called here)" in said
     assert audited(tmp_path, [], "")[0] == 0
+
+
+@pytest.mark.parametrize("vulns", [[WEAK], []])
+def test_the_audit_ends_with_the_verdict(tmp_path, vulns):
+    """With the service's answer in place of the service."""
+    answer = json.dumps({"dependencies": [{"name": "lib", "version": "1.0", "vulns": vulns}]})
+    tools = {
+        "uvx": f"echo '{answer}'\nexit {len(vulns)}",
+        "uv": f'[ "$1" = run ] || exit 0\nshift 4\nexec {sys.executable} "$@"',
+    }
+    for name, does in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([SCRIPT.with_name("audit")], env=env, capture_output=True, text=True)
+    assert done.returncode == len(vulns)
+    assert ("lib 1.0: PYSEC-1, mended in 2.0\n" in done.stdout) == bool(vulns)
 
 
 def test_an_excuse_that_no_longer_applies_is_named(tmp_path):

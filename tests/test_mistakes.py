@@ -252,6 +252,13 @@ def test_every_kind_of_mistake_is_json(run, words, where, got):
     assert found["where"] == where and got in found["got"]
 
 
+@pytest.mark.parametrize("words", [["--json", "show", SLOW], ["--bogus", "show", SLOW, "--json"]])
+def test_a_mistake_before_the_command_is_json(run, words):
+    code, out, err = run(*words, heavy=False)
+    found = json.loads(out)["error"]["message"]
+    assert code == 2 and found.startswith("No such option: ") and found in err
+
+
 def test_a_scenario_may_come_from_standard_input(run):
     code, out, _ = run("show", "-", "--json", heavy=False, given=GOOD)
     assert (code, out) == (0, run("show", SLOW, "--json", heavy=False)[1])

@@ -120,6 +120,38 @@ def test_ctrl_c_is_not_lost_in_callbacks(swallowing):
     assert (found.returncode, found.stderr) == (130, "interrupted\n")
 
 
+def test_ctrl_c_while_words_are_read_is_told_too():
+    code = """
+        import importlib.metadata, os, signal, time
+        from fluidcc.cli import main
+        def there(*_):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(20)
+        importlib.metadata.version = there
+        main()
+    """
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code), "--version"], capture_output=True,
+        text=True, timeout=15,
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (130, "interrupted\n")
+
+
+def test_the_first_name_that_computes_switches_to_double_precision():
+    """As the pages say."""
+    code = """
+        import jax
+        import fluidcc as fc
+        print(jax.config.jax_enable_x64)
+        fc.equilibrium
+        print(jax.config.jax_enable_x64)
+    """
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code)], capture_output=True, text=True,
+    )  # fmt: skip
+    assert found.stdout.split() == ["False", "True"]
+
+
 def test_output_onto_a_disk_that_is_full_is_no_fault_of_fluidcc():
     with open("/dev/full", "w") as full:
         found = command("list", stdout=full)

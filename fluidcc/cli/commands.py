@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -20,19 +20,30 @@ _UsageError: Any = typer.BadParameter.__base__
 class Program(TyperGroup):
     """All commands; what is wrong with the use of one is told in text, and in JSON if asked for."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words before the command."""
+        with _told("--json" in args):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named."""
         json = "--json" in ctx.args
-        with told(json):
-            try:
-                return super().invoke(ctx)
-            except _UsageError as error:  # whose text Typer prints
-                if json:
-                    print_error(error.format_message())
-                raise
-            except KeyboardInterrupt:
-                typer.echo("interrupted", err=True)
-                raise
+        with told(json), _told(json):
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _told(json: bool) -> Iterator[None]:
+    """Tell wrong use in JSON too if asked for, and an interrupt."""
+    try:
+        yield
+    except _UsageError as error:  # whose text Typer prints
+        if json:
+            print_error(error.format_message())
+        raise
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise
 
 
 def _bearer(
