@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import os
+import subprocess
 import sys
 
 import jax
@@ -17,6 +19,7 @@ from fluidcc.fluid.network_system import network_system
 from fluidcc.fluid.shapes import shapes_of
 from fluidcc.fused import launch
 from fluidcc.fused.source import Plan
+from fluidcc.seals import damaged
 
 UNTIL = 12.0
 TIMES = np.linspace(0.0, UNTIL, 25)
@@ -322,3 +325,36 @@ def test_without_warp_the_message_says_what_to_install(monkeypatch):
     monkeypatch.delattr("fluidcc.fused.threads", raising=False)
     with pytest.raises(ValueError, match=r"pip install 'fluidcc\[gpu\]'"):
         launch.kernel.__wrapped__(plan(False))
+
+
+SMALL = """
+import jax.numpy as jnp, numpy as np, fluidcc as fc
+def field(t, y, z, p):
+    return -p["a"] * z[0]
+found = fc.solve_dde(
+    field, lambda t, p: jnp.ones(1), 0.0, 5.0, lags=(lambda t, y, p: 0.5,), ts=np.arange(6.0),
+    params={"a": jnp.array([1.0, 2.0])}, mesh=fc.Uniform(1 / 128, slots=256, fused=True),
+    batched=True,
+)
+print(found.y.tolist())
+"""
+
+
+def test_a_damaged_kernel_is_compiled_anew(tmp_path):
+    """In processes of their own, as one that is loaded stays so."""
+
+    def run():
+        env = os.environ | {"FLUIDCC_CACHE_DIR": str(tmp_path)}
+        found = subprocess.run(
+            [sys.executable, "-c", SMALL], env=env, capture_output=True, text=True, timeout=300
+        )
+        return found.returncode, found.stdout, found.stderr
+
+    whole = run()
+    (compiled,) = tmp_path.glob("fluidcc/warp/**/*.o")
+    code = bytearray(compiled.read_bytes())
+    code[len(code) // 2 :] = bytes(len(code) - len(code) // 2)
+    compiled.write_bytes(code)
+    assert damaged(tmp_path) == [compiled]
+    assert run() == whole and whole[0] == 0
+    assert damaged(tmp_path) == []
