@@ -18,7 +18,7 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: they steer wh
 _FAULTS = 200  # that are told of one scenario
 _LETTERS = 2000  # of a title
 _ITEMS = 8  # of a list that are shown
-_LARGEST = 1e100  # magnitude of a number, whose powers are to be numbers too
+_LARGEST = 1e100  # magnitude of a number, whose powers and inverses are to be numbers too
 _BITS = 64  # of a whole number that is shown in full
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
@@ -108,6 +108,8 @@ class Reader:
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))
         if _LARGEST < abs(value) < math.inf:
             return self.fault(key, f"a magnitude of at most {_LARGEST:g}, or inf", got(raw))
+        if 0 < abs(value) < 1 / _LARGEST:
+            return self.fault(key, f"a magnitude of at least {1 / _LARGEST:g}, or 0", got(raw))
         return value
 
     def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:

@@ -245,10 +245,17 @@ def test_what_would_take_too_long_is_refused_with_what_it_would_take(app, name, 
     assert all(word in answer.json["error"] for word in words)
 
 
-def test_numbers_whose_powers_are_none_are_refused(app):
-    answer = ask(app, "/api/present", {**SLOW, "flows.tcp.rtt": "1e308"})
-    assert answer.status == 422 and "flows.tcp.rtt" in answer.json["error"]
-    assert "at most 1e+100" in answer.json["error"]
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("flows.tcp.rtt", "1e308", "at most 1e+100, or inf"),
+        ("links.bottleneck.capacity", "1e-308", "at least 1e-100, or 0"),
+    ],
+)
+def test_numbers_whose_powers_are_none_are_refused(app, path, value, words):
+    answer = ask(app, "/api/present", {**SLOW, path: value})
+    assert answer.status == 422 and path in answer.json["error"]
+    assert words in answer.json["error"]
 
 
 def test_another_law_brings_its_own_controls(app):

@@ -141,9 +141,9 @@ def test_every_path_has_its_value_in_the_text():
 
 @given(
     capacity=st.floats(1.0, 1e7),
-    delay=st.floats(0.0, 1e-2, exclude_min=True),
+    delay=st.floats(1e-100, 1e-2),
     buffer=st.one_of(st.just(float("inf")), st.floats(61.0, 1e6)),
-    p_max=st.floats(0.0, 1.0, exclude_min=True),
+    p_max=st.floats(1e-100, 1.0),
     rtt=st.lists(st.floats(0.04, 10.0), min_size=1, max_size=4),
 )
 def test_any_numbers_come_back_exactly(capacity, delay, buffer, p_max, rtt):
