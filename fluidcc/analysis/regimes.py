@@ -41,7 +41,7 @@ def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
             if count:
                 rest, regimes[k] = filled, INTERIOR if count == 1 else NEUTRAL
         elif jax.tree.leaves(laws[k]):
-            memory = held(link, rest.places[k], now.mark)
+            memory = held(link, rest.places[k], now.mark, rest.lost[k])
             if bool(memory.found):
                 laws[k] = memory.memory
                 moved = ADAPTED if bool(memory.sliding) else END

@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
-from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled
+from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled, signal_of
 from fluidcc.fluid.delays import State, round_trip
 from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal
@@ -50,8 +50,9 @@ class Rest(NamedTuple):
 
     Codes and places (links,), Said per link, Signal just below the place, memories of the queue
     laws; per group Sender, window [packet] and rate of one source [packet/s] (m,); accepted rates
-    (links,) [packet/s], places (links,) from which a link is overloaded again (inf where there is
-    none), and how far the last round still moved places and what is said [relative].
+    (links,) [packet/s], shares (links,) of what arrives that are lost, places (links,) from which a
+    link is overloaded again (inf where there is none), and how far the last round still moved
+    places and what is said [relative].
     """
 
     codes: Any
@@ -63,6 +64,7 @@ class Rest(NamedTuple):
     windows: tuple
     rates: tuple
     accepted: Any
+    lost: Any
     escapes: Any
     moved: Any
 
@@ -261,20 +263,27 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     moved = carry[1]
     codes, places, said, escapes = carry[2:]
     senders = _senders(net, places, said)
-    _, accepted = _arriving(net, said, [rate for _, rate in senders])
+    offered, accepted = _arriving(net, said, [rate for _, rate in senders])
     pairs = list(zip(net.links, places, strict=True))
-    dropping = [(c == FULL) | (c == JUMP) for c in codes]
-    lost = [jnp.where(d, s.signal.drop, 0.0) for d, s in zip(dropping, said, strict=True)]
+    lost = [1 - accepted[k] / jnp.maximum(offered[k], _SMALL) for k in links]
+    laws = [settled(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
+    for k, link in enumerate(net.links):
+        if link.queue.loads:  # what is lost arrives as well; whether anyone hears it, is checked
+            load = signal_of(link, laws[k], places[k], lost[k]).load
+            told = (places[k] >= 0) & (lost[k] > NOWHERE)
+            low, high = (jnp.where(told, load, v) for v in (said[k].signal.load, said[k].other))
+            said[k] = said[k]._replace(signal=said[k].signal._replace(load=low), other=high)
     return Rest(
         codes=jnp.stack(codes),
         places=jnp.stack(places),
         said=tuple(said),
         signals_below=tuple(says(link, jnp.nextafter(z, -1.0), start) for link, z in pairs),
-        laws=tuple(settled(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)),
+        laws=tuple(laws),
         senders=tuple(s for s, _ in senders),
         windows=_windows(net, senders),
         rates=tuple(rate for _, rate in senders),
         accepted=jnp.stack(accepted),
+        lost=jnp.stack(lost),
         escapes=jnp.stack(escapes),
         moved=moved,
     )

@@ -149,32 +149,35 @@ class Held(NamedTuple):
 
 
 @jax.jit
-def held(link: Link, place: Num, mark: Num) -> Held:
-    """The memory with which a link marks with probability `mark` at a place where it may rest.
+def held(link: Link, place: Num, mark: Num, lost: Num) -> Held:
+    """The memory with which a link marks with probability `mark` at a place where it may rest,
+    while the share `lost` of what arrives does not get in.
 
     Arrivals leave it alone; whether ticks do as well decides if the place is an equilibrium, a
     sliding one, where ticks move the signal up on one side and down on the other, or the end of
     many equilibria, where they move it on one side alone.
     """
-    first, shape = ravel_pytree(settled(link, place))
+    first, shape = ravel_pytree(settled(link, place, lost=lost))
 
     def residual(v: Num) -> Num:
         x = shape(v)
-        still = arrival_rate(link, x, queue_at(place), offered_at(link, place))
-        return jnp.append(ravel_pytree(still)[0], signal_of(link, x, place).mark - mark)
+        still = arrival_rate(link, x, queue_at(place), offered_at(link, place, lost))
+        return jnp.append(ravel_pytree(still)[0], signal_of(link, x, place, lost).mark - mark)
 
     def improve(_: int, v: Num) -> Num:
         slopes = jax.jacfwd(residual)(v)
         return v - jnp.linalg.pinv(slopes) @ residual(v)
 
     x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
-    found = jnp.abs(signal_of(link, x, place).mark - mark) < _SAME
+    found = jnp.abs(signal_of(link, x, place, lost).mark - mark) < _SAME
     if link.queue.period is None:
         return Held(x, found, jnp.asarray(True), jnp.asarray(False))
 
     size = 1 + jnp.abs(ravel_pytree(x)[0])
     places = (beside(place, -1), place, beside(place, 1))
-    ticks = [ravel_pytree(tick(link, served(link, x, there), there))[0] for there in places]
+    ticks = [
+        ravel_pytree(tick(link, served(link, x, there, lost=lost), there))[0] for there in places
+    ]
     ticks = jnp.stack([change / size for change in ticks])
     moved = jnp.any(jnp.abs(ticks) >= 1e-6, axis=1)
     return Held(x, found, ~jnp.any(moved), moved[0] & moved[2])

@@ -80,7 +80,7 @@ def _held(net: Network, rest: Rest) -> tuple[Rest, Num]:
         if not jax.tree.leaves(laws[k]):
             steady.append(jnp.asarray(False))
             continue
-        memory = held(link, rest.places[k], now.mark)
+        memory = held(link, rest.places[k], now.mark, rest.lost[k])
         moves = (below.drop == now.drop) & (below.mark != now.mark) & (rest.codes[k] == JUMP)
         steady.append(moves & memory.found & memory.smooth)
         laws[k] = jax.tree.map(functools.partial(jnp.where, steady[k]), memory.memory, laws[k])
