@@ -33,6 +33,7 @@ _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
 _LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
+_APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
 NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
 # over what it carries is none: links behind one of their rate have no queue
 
@@ -205,16 +206,18 @@ def _link_at_rest(
     place = jnp.where(over, top, above)
     near = jumps & (jnp.abs(place) < NOWHERE)
     place = jnp.where(near, zero, place)
-    least = _choose(jumps, says(link, below, start), says(link, place, start))
-    beyond = says(link, above, start)
+    apart = _APART if link.queue.loads else 0.0
+    lower = jnp.where(jumps, below - apart * (1 + jnp.abs(below)), place)
+    upper = above + apart * (1 + jnp.abs(above))
+    least, beyond = says(link, lower, start), says(link, upper, start)
 
     def holding(share: Num) -> Said:
         held = between(net, k, least, beyond, over, share)
         if not link.queue.loads:
             return held
         lost = held.signal.drop  # a load factor tells of what is lost as well
-        low = says(link, jnp.where(jumps, below, place), start, lost)
-        return between(net, k, low, says(link, above, start, lost), over, share)
+        low, high = (says(link, side, start, lost) for side in (lower, upper))
+        return between(net, k, low, high, over, share)
 
     def left(share: Num) -> Num:
         return excess(place, holding(share))
@@ -270,8 +273,8 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
     for k, link in enumerate(net.links):
         if link.queue.loads:  # what is lost arrives as well; whether anyone hears it, is checked
             load = signal_of(link, laws[k], places[k], lost[k]).load
-            told = (places[k] >= 0) & (lost[k] > NOWHERE)
-            low, high = (jnp.where(told, load, v) for v in (said[k].signal.load, said[k].other))
+            loses = (places[k] >= 0) & (lost[k] > NOWHERE)
+            low, high = (jnp.where(loses, load, v) for v in (said[k].signal.load, said[k].other))
             said[k] = said[k]._replace(signal=said[k].signal._replace(load=low), other=high)
     return Rest(
         codes=jnp.stack(codes),
