@@ -239,7 +239,7 @@ def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) 
 
 def in_powers(expression: sp.Expr) -> sp.Expr:
     """The expression as it is read: (1 - p)^w - 1 for expm1(w log1p(-p))."""
-    bare = sp.sympify(expression).replace(log1p, lambda a: sp.log(1 + a))
+    bare: Any = sp.sympify(expression).replace(log1p, lambda a: sp.log(1 + a))
     return bare.replace(expm1, lambda a: sp.exp(a).rewrite(sp.Pow) - 1)
 
 
