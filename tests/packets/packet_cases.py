@@ -257,7 +257,8 @@ def finished(net: Network, until: float, *, seed: int = 1, elide: bool = True) -
     """The state of the engine after a run."""
     advance, settle = entry_points()
     simulation = Simulation(plan(net), seed, elide, scale=8)
-    assert advance(simulation.address, until, 1 << 40) == 0
+    if status := advance(simulation.address, until, 1 << 40):
+        raise ValueError(f"the run needs more room than was made at first: status {status}")
     settle(simulation.address, until)
     return simulation
 
