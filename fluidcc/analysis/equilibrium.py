@@ -222,7 +222,8 @@ def _described(
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
     unknown = status == "none" or NEUTRAL in regimes
     fault = _unsettled(rest) if unknown else unbalanced(arrays, rest, regimes)
-    if faults := extremes(net) or [fault] * bool(fault):
+    faults = extremes(net) or ([fault] if fault else [])
+    if faults:
         return _undetermined(net, rest, "; ".join([*faults, *notes]))
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
@@ -247,7 +248,9 @@ def _unsettled(rest: Rest) -> str:
     Where there are no windows that could be put into the moving model, this is all that is checked.
     """
     moved = float(rest.moved)
-    return f"the search does not end: links still move by {moved:.1e} a round" * (moved > _AGREE)
+    if moved <= _AGREE:
+        return ""
+    return f"the search does not end: links still move by {moved:.1e} a round"
 
 
 def _undetermined(net: Network, rest: Rest, message: str) -> Equilibrium:

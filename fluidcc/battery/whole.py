@@ -207,7 +207,8 @@ def rate_beside(net: Network, eq: Equilibrium, end: float) -> tuple[float, Statu
     scale = np.where(np.asarray(flat) == 0, 1.0, np.abs(np.asarray(flat)))
     away = (np.asarray(run.y)[:, : flat.size] - np.asarray(flat)) / scale
     far = np.linalg.norm(away, axis=1)
-    late = (times >= _FROM * end) & (far > _ROUNDING)
-    if np.count_nonzero(late) < np.count_nonzero(times >= _FROM * end) / 2:
+    later = times >= _FROM * end
+    late = later & (far > _ROUNDING)
+    if np.count_nonzero(late) < np.count_nonzero(later) / 2:
         return math.nan, Status(int(run.status))
     return float(np.polyfit(times[late], np.log(far[late]), 1)[0]), Status(int(run.status))

@@ -143,7 +143,7 @@ class Structure:
             return
         run("known_numbers", lambda: known.known_numbers(rest))
         run("loads_of_links", lambda: known.loads_of_links(rest))
-        if (reason := known.no_derivatives(net, rest)) is not None:
+        if (reason := run("derivatives", lambda: known.no_derivatives(net, rest))) is not None:
             found.withhold(Finding(self.structure, j, "linear", reason, text))
             return
         run("linear", lambda: known.linear(net, rest))
@@ -345,7 +345,8 @@ def report(found: Found, *, full: bool) -> list[str]:
         print(f"more than {MOST:.0%} of the networks have no answer")
     if short and full:
         print(f"fewer than {LEAST} times: {', '.join(short)}")
-    return [*(short if full else []), *["withheld"] * many]
+    failed = short if full else []
+    return [*failed, "withheld"] if many else failed
 
 
 if __name__ == "__main__":
