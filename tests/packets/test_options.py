@@ -10,6 +10,7 @@ from packet_cases import dumbbell, flows, red
 
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause
 from fluidcc.network import Network
@@ -22,7 +23,8 @@ from fluidcc.packets.layout.options import (
 )
 from fluidcc.packets.run import simulate_packets
 
-# a value other than the default, and what shows its effect: losses, marks, replies that pass links
+# a value other than the default, and what shows its effect: losses, marks, replies that pass links,
+# windows that the receiver holds back
 EFFECTS = {
     "tick": (0.1, "loss"),
     "min_rto": (1.0, "loss"),
@@ -38,6 +40,7 @@ EFFECTS = {
     "limited_transmit": (False, "loss"),
     "one_fast_retransmit": (False, "loss"),
     "integer_windows": (True, "ecn"),
+    "window_validation": (True, "held"),
     "partial_deflation": (False, "loss"),
     "partial_timer_once": (False, "loss"),
     "recovery_burst": (1, "loss"),
@@ -57,6 +60,8 @@ def _runs(kind, **options):
         given = {"feedback": Loss()}
     elif kind == "back":
         given = {"feedback": Backward(), "reaction": Pause()}
+    elif kind == "held":
+        given = {"feedback": ReceiverWindow()}
     group = flows(12, sender=sender, **given)
     net = dumbbell(group, red(), buffer=20.0)
     if kind == "back":  # quenches of the second router and ACKs pass the third link
@@ -69,7 +74,7 @@ def _runs(kind, **options):
 
 @pytest.fixture(scope="module")
 def plain():
-    return {kind: _runs(kind) for kind in ("loss", "ecn", "back")}
+    return {kind: _runs(kind) for kind in ("loss", "ecn", "back", "held")}
 
 
 def test_every_option_is_tried():

@@ -110,21 +110,21 @@ GROUP_RECORD = _record(
     "one_fast_retransmit integer_windows partial_deflation partial_timer_once newreno echoes "
     "markable quenched moment each_mark "
     "sticky grow_on_echo choice_waiting choice_arms states loads marks_tell_load sack "
-    "recovery_burst",
+    "recovery_burst window_validation",
 )
 
 FLOW_RECORD = _record(
     f8="window threshold initial_window deadline send_at rto timed_at boot reacted_at rtt "
     "acked_at changed tail_delay last_delay window_time window_acks rtt_sum "
     "permitted delay_sum delay_squares delay_steps load tick_at asked began active_time "
-    "told_window told_threshold",
+    "told_window told_threshold full_at sent_at",
     i8="draws acks sent lost replies_lost marked received timeouts reactions recoveries quenches "
     "memory scoreboard delivered steps",
     u8="key hash_key",
     i4="group started inflation duplicates next_sequence highest_sent acked recover action "
     "timing timed_sequence smoothed deviation backoff capable at_one confirm partial sending "
     "return_wire connection limit repairing pipe known known_end repaired told_drop session "
-    "request answers wanted next_free heard",
+    "request answers wanted next_free heard used",
 )
 
 # what a new connection of a flow leaves as it is: who it is, and its accounts

@@ -18,7 +18,7 @@ from fluidcc.packets.engine.records import (
 )
 from fluidcc.packets.engine.sack import fill, restart, take
 from fluidcc.packets.engine.sending import advance, restart_timer, send, send_ahead, send_allowed
-from fluidcc.packets.engine.timers import back_off, reschedule, set_timer
+from fluidcc.packets.engine.timers import back_off, cancel_timer, reschedule, set_timer
 from fluidcc.packets.engine.traces import note, note_timeout, note_window
 from fluidcc.packets.engine.windows import (
     cut,
@@ -193,6 +193,10 @@ def _send_more(s, f, flow, group, forced):
 @compiled
 def _expire(s, f, flow, group):
     """Answer the retransmission timer: start over from one packet."""
+    nothing_out = flow.acked == flow.highest_sent
+    if nothing_out and group.window_validation == 1 and flow.window >= 1:
+        cancel_timer(flow)  # what is sent next tells for how long the sender was idle
+        return
     hold(s, flow, group)
     if s.trace != 0:
         note_timeout(s, f, flow)
@@ -200,7 +204,6 @@ def _expire(s, f, flow, group):
     flow.duplicates = 0
     flow.window = max(flow.window, 1.0)
     flow.recover = flow.highest_sent
-    nothing_out = flow.acked == flow.highest_sent
     if flow.acked < 0:
         flow.initial_window = 1.0
     if not nothing_out and flow.action != SIGNAL:
@@ -226,6 +229,8 @@ def start(s, f, flow, group):
     flow.changed = s.now
     flow.began = s.now
     flow.acked_at = s.now
+    flow.full_at = s.now
+    flow.sent_at = s.now
     if group.period != 0:
         set_tick(s, flow, group)
     send_allowed(s, f, flow, group, 0, 0)

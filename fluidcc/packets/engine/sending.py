@@ -20,7 +20,7 @@ from fluidcc.packets.engine.records import (
 from fluidcc.packets.engine.streams import draw
 from fluidcc.packets.engine.timers import cancel_timer, reschedule, set_timer, take_sample
 from fluidcc.packets.engine.traces import note
-from fluidcc.packets.engine.windows import allowed, grow
+from fluidcc.packets.engine.windows import allowed, full, grow, validate
 
 
 @compiled
@@ -53,6 +53,8 @@ def send(s, f, flow, group, sequence):
         packet.flags = SETUP
     if s.trace != 0:
         note(s, SEND, -1, packet)
+    if group.window_validation == 1:
+        validate(s, flow, group, sequence)
     nothing_out = flow.acked == flow.highest_sent
     flow.sent += 1
     if sequence > flow.highest_sent:
@@ -135,8 +137,10 @@ def accept(s, f, flow, group, sequence, echo):
 @inlined
 def advance(s, f, flow, group, sequence, echo):
     """Take an ACK of new data, and grow."""
+    used = group.window_validation == 0 or full(flow)
     accept(s, f, flow, group, sequence, echo)
-    grow(s, flow, group, sequence, echo)
+    if used:
+        grow(s, flow, group, sequence, echo)
     if flow.capable == 1 and echo == 0:
         flow.at_one = 0
     if echo == 1:

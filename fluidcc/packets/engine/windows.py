@@ -26,7 +26,7 @@ from fluidcc.packets.engine.records import (
     W_WINDOW,
     number_at,
 )
-from fluidcc.packets.engine.timers import back_off
+from fluidcc.packets.engine.timers import back_off, timeout_after
 
 
 @compiled
@@ -156,6 +156,50 @@ def grow(s, flow, group, sequence, echo):
     else:
         window = _rule(s, flow, group, group.on_ack, window)
     flow.window = min(window, group.receiver_window)
+
+
+@compiled
+def full(flow):
+    """Whether the congestion window is what holds a sender back as an ACK comes. RFC 2861, 3.
+
+    Call when `permit` has read the ACK, and nothing else has: what ACKs before it permitted shows
+    in the flight. A packet that waits for its `overhead` is as good as sent.
+    """
+    window = int(flow.window)
+    out = flow.next_sequence - 1 - flow.acked
+    return flow.permitted >= window and (flow.sending == 1 or out >= window)
+
+
+@compiled
+def _decay(s, flow, group, window):
+    """Shrink a window that has not been used; slow start leads back to 3/4 of it. RFC 2861."""
+    hold(s, flow, group)
+    flow.threshold = max(flow.threshold, 0.75 * flow.window)
+    flow.window = min(flow.window, max(window, group.floor, 1.0))
+    flow.full_at = s.now
+    flow.used = 0
+
+
+@compiled
+def validate(s, flow, group, sequence):
+    """Let the window decay if it has not been used; call as packet `sequence` goes. RFC 2861, 3.
+
+    A sender that the receiver's window holds back counts as one without data. The time that counts
+    begins anew with each packet that fills the window, as the flight does after an ACK that is not
+    rewritten: ACKs must be rewritten for a whole timeout on end.
+    """
+    timeout, idle = timeout_after(flow, group), s.now - flow.sent_at
+    if idle >= timeout:
+        _decay(s, flow, group, flow.window * 0.5 ** (idle // timeout))
+    flow.sent_at = s.now
+    out = max(flow.next_sequence - 1, sequence) - flow.acked
+    if out >= int(flow.window):
+        flow.full_at = s.now
+        flow.used = 0
+    elif out >= min(int(flow.permitted), flow.limit - flow.acked):  # not followed by others
+        flow.used = max(flow.used, out)
+        if s.now - flow.full_at >= timeout:
+            _decay(s, flow, group, (flow.window + flow.used) / 2)
 
 
 @compiled

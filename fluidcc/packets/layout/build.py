@@ -164,7 +164,7 @@ class Simulation:
         same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
                 "dup_acks", "limited_transmit", "one_fast_retransmit", "integer_windows",
                 "partial_deflation", "partial_timer_once", "grow_on_echo", "choice_waiting",
-                "choice_arms")  # fmt: skip
+                "choice_arms", "window_validation")  # fmt: skip
         return {name: getattr(options, name) for name in same} | {
             "receiver_window": min(group.max_window, 1e9),
             # a law that reacts to every mark has no slow start to lift a window below its floor

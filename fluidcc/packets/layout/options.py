@@ -52,6 +52,12 @@ class SenderOptions:
         True, "", "at most one fast retransmit per window of data (ns-2's bugFix_)"
     )
     integer_windows: bool = _rule(False, "", "windows are truncated before and after a cut")
+    window_validation: bool = _rule(
+        False,
+        "",
+        "a window grows only while full; it decays where data or the receiver's window do not fill "
+        "it for a timeout, or nothing is sent for one (RFC 2861, section 3)",
+    )
     partial_deflation: bool = _rule(
         True, "", "a partial ACK takes the packets it covers off the window"
     )
