@@ -18,6 +18,7 @@ from fluidcc.analysis.winding import frequency_bound
 Loop = Callable[[Array], Array]
 """L(i w) for an array of frequencies w [rad/s]."""
 
+_ENTRIES = 1e6  # of the matrices of as many frequencies as are taken at once
 _COARSE = 30  # points a decade in the first scan
 _DECADES = (-9, 5)  # of the scan, about the scale of frequencies
 _FAINT = 1e-2  # gain below which crossovers no longer matter
@@ -220,8 +221,8 @@ def loop_gain(system: Linear, link: int) -> Loop:
     felt = np.isin(system.pick, kept)
     back_pick = np.array([index[int(j)] for j in system.pick[felt]], int)
 
-    def loop(w: Array) -> Array:
-        s = 1j * np.asarray(w, float)
+    def part(w: Array) -> Array:
+        s = 1j * w
         gain = np.empty((len(s), len(rows), len(rows)), complex)
         delay = np.exp(-s[:, None] * system.lag[felt])
         for column, row in enumerate(rows):
@@ -231,6 +232,11 @@ def loop_gain(system: Linear, link: int) -> Loop:
         if len(rows) == 1:
             return gain[:, 0, 0]
         return np.linalg.det(np.eye(len(rows)) + gain) - 1
+
+    def loop(w: Array) -> Array:
+        w = np.asarray(w, float)
+        pieces = math.ceil(len(w) * characteristic.layout.total / _ENTRIES)
+        return np.concatenate([part(piece) for piece in np.array_split(w, max(1, pieces))])
 
     return loop
 
