@@ -71,6 +71,17 @@ def _goodputs(lab, names, xlabel):
     ]
 
 
+def _shares_left(lab, names):
+    """The panel of the share of what voice leaves that the flows use [%]: the load of voice, which
+    is alike for all, is not in its intervals.
+    """
+    curves = []
+    for label, name in names.items():
+        runs = lab.packets(name)
+        curves.append(measured(label, runs.x, 100 * runs.values(_LINK + "utilization_left")))
+    return Panel(_FLOWS, "used of what voice leaves (%)", curves, title="TCP")
+
+
 def _gains(lab, names):
     """The panel of how far the flows' goodput is above that of NewReno [%], seed by seed."""
     base = _flows(lab, names[_RENO], "newreno")
@@ -128,26 +139,26 @@ def web_marks(lab):
 
 @figure("4", "Goodput over the number of flows, p_max = 0.2", needs=tuple(_FIFTH.values()))
 def goodput(lab):
-    """Persistent flows beside 200 voice calls (4.2): the load of voice, which all laws share, makes
-    the wide intervals of goodput; runs of one seed have the same calls.
-    """
-    return [*_goodputs(lab, _FIFTH, _FLOWS), _gains(lab, _FIFTH)]
+    """Persistent flows beside 200 voice calls (4.2); runs of one seed have the same calls."""
+    return [_goodputs(lab, _FIFTH, _FLOWS)[0], _shares_left(lab, _FIFTH), _gains(lab, _FIFTH)]
 
 
 @figure("5", "Losses and marks, p_max = 0.2", needs=tuple(_FIFTH.values()))
 def losses(lab):
-    """Flows as in figure 4; marks of the fluid are those at its equilibrium at mean voice load."""
+    """Flows as in figure 4, of which few lose next to nothing; marks of the fluid are those at its
+    equilibrium at mean voice load.
+    """
     printed = [Printed("about 10 %", 10, 200)]
     drops = _percents(lab, _FIFTH, "loss_fraction")
     marks = _percents(lab, _FIFTH, "mark_fraction", "signal")
-    return [Panel(_FLOWS, "packets lost (%)", drops, printed),
+    return [Panel(_FLOWS, "packets lost (%)", drops, printed, yscale="log", ylim=(1e-3, 20)),
             Panel(_FLOWS, "packets marked (%)", marks)]  # fmt: skip
 
 
 @figure("6", "Goodput over the number of flows, p_max = 1", needs=tuple(_FULL.values()))
 def goodput_full(lab):
     """As figure 4 with p_max = 1: the fluid fills the link wherever it rests."""
-    return [*_goodputs(lab, _FULL, _FLOWS), _gains(lab, _FULL)]
+    return [_goodputs(lab, _FULL, _FLOWS)[0], _shares_left(lab, _FULL), _gains(lab, _FULL)]
 
 
 @figure("7", "Marks and variation of the queue, p_max = 1", needs=tuple(_FULL.values()))

@@ -36,6 +36,15 @@ def test_every_claim_of_the_ledger_has_a_kept_verdict():
     assert all(row["why"] for row in KEPT["claims"])
 
 
+def test_the_readme_counts_the_kept_verdicts(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "papers"))
+    refresh = importlib.import_module("refresh")
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    shown = text.partition(f"{refresh.BEGIN}\n")[2].partition(refresh.END)[0]
+    assert shown == refresh.table(KEPT["claims"])
+    assert "| default | joint reading | every reading | some reading |" in shown
+
+
 def test_every_figure_is_kept_and_small_enough_for_the_web():
     drawn = [(figure["paper"], figure["figure"]) for figure in KEPT["figures"]]
     assert sorted(drawn) == sorted((recipe.paper, recipe.number) for recipe in wanted(()))

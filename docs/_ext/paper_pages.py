@@ -10,7 +10,8 @@ from typing import Any
 from fluidcc.bundled import bundled, scenarios, titles
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.judging import VERDICTS
-from fluidcc.papers.ledger import Claim, claims
+from fluidcc.papers.ledger import Claim, claims, tally
+from fluidcc.papers.readings import DEFAULT, meaning, questions
 
 _KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
 _JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict
@@ -18,9 +19,10 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$#|])")
 
 MEANINGS = {
     "reproduced": "the number, order or statement comes out",
+    "by_definition": "a definition or arithmetic, which holds: no result",
     "ordering_only": "the direction comes out, significantly; the number does not",
     "not_reproduced": "neither comes out, nor the opposite",
-    "contradicted": "the opposite comes out, significantly, under every reading of the text",
+    "contradicted": "the opposite comes out, significantly",
     "under_specified": "the text leaves too much open to tell",
     "not_applicable": "outside of what a model can judge",
 }
@@ -82,12 +84,34 @@ def _expected(claim: Claim) -> str:
 
 
 def _claim(row: dict[str, Any], claim: Claim) -> Iterator[str]:
-    under = f" under the reading *{plain(row['reading'])}*" if row["reading"] else ""
+    read = meaning(claim.paper, row["reading"])
+    under = f" (read so: {plain(read)})" if row["reading"] != DEFAULT else ""
     printed = plain(_expected(claim))
     printed = f"; {printed}" if printed else ""
     yield from (f"`{claim.id}` {badge(row['verdict'])}{under}", "")
     yield from (f": {plain(claim.claim)} ({plain(claim.where)}{printed})", "")
     yield from (f"  *Found* ({row['engine'] or 'no engine'}): {plain(row['why'])}", "")
+    others = {name: v for name, v in row["readings"].items() if name != row["reading"]}
+    if others:
+        said = "; ".join(f"{plain(meaning(claim.paper, n))}: {badge(v)}" for n, v in others.items())
+        yield from (f"  *Read otherwise*: {said}", "")
+
+
+def _readings(short: str) -> Iterator[str]:
+    """What a paper leaves open, with the reading that is taken first."""
+    yield from (
+        "| left open | reading taken | others, and what they depart from |",
+        "|---|---|---|",
+    )
+    for question in questions(short).values():
+        taken = question.chosen
+        rest = [
+            plain(other.means) + "".join(f" ({plain(place)})" for place in other.departs)
+            for other in question.readings if other != taken
+        ]  # fmt: skip
+        asked = f"{plain(question.asks)} ({plain(question.where)})"
+        yield f"| {asked} | {plain(taken.means)} | {'; '.join(rest)} |"
+    yield ""
 
 
 def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
@@ -106,7 +130,10 @@ def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
         "Packets with 95 % intervals over seeds, the fluid model over them wherever it applies, "
         "and the numbers that the paper prints marked.", "", *_figures(figures),
     ]  # fmt: skip
-    lines += ["## Claims one by one", ""]
+    lines += ["## What it leaves open", "", (
+        "All verdicts and figures are under the readings taken: of each question the one that "
+        "departs from the fewest statements of the paper on its set-up."
+    ), "", *_readings(short), "## Claims one by one", ""]  # fmt: skip
     for row in rows:
         lines += _claim(row, ledger[row["id"]])
     return "\n".join([*lines, sections]) + "\n"
@@ -114,11 +141,11 @@ def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
 
 def _table(data: dict[str, Any]) -> str:
     """Verdicts of all papers, counted."""
-    named = " | ".join(v.replace("_", " ") for v in VERDICTS)
-    lines = [f"| paper | {named} |", "|---" * (len(VERDICTS) + 1) + "|"]
+    columns = tally([])
+    lines = [f"| paper | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for short in PAPERS:
-        found = Counter(r["verdict"] for r in data["claims"] if r["id"] in claims(short))
-        lines.append(f"| [{short}]({short}.md) | {' | '.join(str(found[v]) for v in VERDICTS)} |")
+        found = tally([row for row in data["claims"] if row["id"] in claims(short)])
+        lines.append(f"| [{short}]({short}.md) | {' | '.join(map(str, found.values()))} |")
     lines += ["", f"{len(data['claims'])} claims, judged on {data['date']} with five seeds by "
               f"`fluidcc validate all` (fluidcc {data['version']})."]  # fmt: skip
     return "\n".join(lines) + "\n"

@@ -2,7 +2,8 @@
 
 `uv run python docs/papers/refresh.py` runs `fluidcc figures all --quick` and `fluidcc validate all`
 (some twenty minutes on two cores; finished runs are taken up again, from the folder `--results`
-where one is named), and writes `verdicts.json` and the pictures in `figures` beside this file.
+where one is named), and writes `verdicts.json` and the pictures in `figures` beside this file, and
+the table of verdicts in the README.
 """
 
 import datetime
@@ -16,11 +17,16 @@ from typing import Any
 
 from PIL import Image
 
+from fluidcc.papers.experiments import PAPERS
+from fluidcc.papers.ledger import claims as claims_of
+from fluidcc.papers.ledger import tally
+
 HERE = Path(__file__).parent
-WIDTH = 1100  # pixels: twice what the page's column shows on a small screen
+README, BEGIN, END = HERE.parents[1] / "README.md", "<!-- verdicts -->", "<!-- end -->"
+SCALE = 0.68  # of the pictures made, whose letters are all of one size: two panels are 1100 wide
 COLOURS = (128, 64, 32)  # the most of these that the size allows
 SIZE = 60_000  # bytes
-KEPT = ("id", "verdict", "engine", "reading", "why")
+KEPT = ("id", "verdict", "engine", "reading", "counts", "why")
 
 
 def _run(*words: str) -> dict[str, Any]:
@@ -33,15 +39,26 @@ def _run(*words: str) -> dict[str, Any]:
 
 
 def _smaller(picture: Path, to: Path) -> None:
-    """A picture for the web: WIDTH pixels wide, of few colours and at most SIZE."""
+    """A picture for the web: smaller by SCALE, of few colours and at most SIZE."""
     with Image.open(picture) as whole:
-        high = round(whole.height * WIDTH / whole.width)
-        small = whole.convert("RGB").resize((WIDTH, high), Image.Resampling.LANCZOS)
+        size = (round(SCALE * whole.width), round(SCALE * whole.height))
+        small = whole.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     for colours in COLOURS:
         few = small.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         few.save(to, optimize=True)
         if to.stat().st_size <= SIZE:
             break
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The table of verdicts as the README has it."""
+    columns = tally([])
+    lines = [f"| paper | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for paper in PAPERS:
+        own = tally([row for row in rows if row["id"] in claims_of(paper)])
+        lines.append(f"| {paper} | {' | '.join(map(str, own.values()))} |")
+    lines.append(f"| all | {' | '.join(map(str, tally(rows).values()))} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -55,7 +72,10 @@ def main() -> None:
             _smaller(picture, HERE / "figures" / name)
             entry = {key: made[key] for key in ("paper", "figure", "title", "notes")}
             figures.append(entry | {"file": name})
-    claims = [{k: row[k] for k in KEPT} for row in _run("validate", "all")["claims"]]
+    claims = []
+    for row in _run("validate", "all")["claims"]:
+        readings = {name: own["verdict"] for name, own in row["readings"].items()}
+        claims.append({k: row[k] for k in KEPT} | {"readings": readings})
     data = {
         "command": "uv run python docs/papers/refresh.py",
         "date": datetime.date.today().isoformat(),
@@ -66,6 +86,9 @@ def main() -> None:
     }
     text = json.dumps(data, indent=1, ensure_ascii=False)
     (HERE / "verdicts.json").write_text(text + "\n", encoding="utf-8")
+    before, _, rest = README.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
+    after = rest.partition(END)[2]
+    README.write_text(f"{before}{BEGIN}\n{table(claims)}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

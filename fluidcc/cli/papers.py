@@ -123,7 +123,7 @@ def validate(
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:
     from fluidcc.cli.report import console, table
-    from fluidcc.papers.judging import VERDICTS, counted
+    from fluidcc.papers.ledger import tally
 
     out = console()
     for paper in dict.fromkeys(row["paper"] for row in rows):
@@ -132,11 +132,11 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
         for column in shown.columns:
             column.justify = "left"
         for row in own:
-            under = f" ({row['reading']})" if row["reading"] else ""
-            shown.add_row(row["id"], row["verdict"] + under, row["engine"], row["why"])
+            shown.add_row(row["id"], row["verdict"], row["engine"], row["why"])
         out.print(shown)
-    counts = table("Verdicts", "paper", *VERDICTS)
+    heading = "Reproduced by way of reading, others under the joint one"
+    counts = table(heading, "paper", *tally([]))
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        own = counted(row["verdict"] for row in rows if row["paper"] == paper)
+        own = tally([row for row in rows if row["paper"] == paper])
         counts.add_row(paper, *map(str, own.values()))
     out.print(counts)

@@ -83,6 +83,18 @@ def medians(rows: Sequence[Beside]) -> Mapping[str, tuple[float, int]]:
     return {kind: (statistics.median(found), len(found)) for kind, found in sizes.items()}
 
 
+def short_queues(rows: Sequence[Beside]) -> list[float]:
+    """Errors [packet] of the queues that packets keep below one in the mean, where a relative error
+    says nothing.
+    """
+    return [
+        abs(row.fluid - row.packets)
+        for row in rows
+        if row.kind == "queue" and row.fluid is not None and row.packets is not None
+        and row.packets < LEAST["queue"]
+    ]  # fmt: skip
+
+
 def causes(rows: Sequence[Beside]) -> Mapping[str, list[Beside]]:
     """What the fluid model says against itself, without places and numbers, and the rows of the
     scenarios of which it says so; what it says most often comes first.

@@ -22,12 +22,13 @@ from fluidcc.plot import style
 _MARKS = "osD^vP*X"
 _DASHES: dict[str, Any] = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
 _WIDTH, _HEIGHT, _LEGEND = 3.2, 2.5, 1.7  # of a panel, and of the legend beside it [inch]
+_PALE = 0.4  # opacity where the fluid model does not hold
 _LETTERS, _TITLE = 21, 13  # letters of a caption and of a title in an inch
 
 
 def _layout(count: int) -> tuple[int, int]:
-    """Rows and columns of panels."""
-    columns = {1: 1, 2: 2, 4: 2}.get(count, 3)
+    """Rows and columns of panels: two abreast, so that letters are alike in all figures."""
+    columns = min(count, 2)
     return math.ceil(count / columns), columns
 
 
@@ -35,11 +36,12 @@ def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figur
     """The picture of a figure: panels, one legend beside all of them, and a caption below."""
     rows, columns = _layout(len(panels))
     with style():
-        size = (_WIDTH * columns + _LEGEND, _HEIGHT * rows + 0.4)
+        spare = rows * columns > len(panels)  # the legend goes there
+        size = (_WIDTH * columns + (0 if spare else _LEGEND), _HEIGHT * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for spare in axes[len(panels) :]:
-            spare.set_visible(False)
+        for empty in axes[len(panels) :]:
+            empty.set_axis_off()
         shades, entries = _shades(recipe, panels), {}
         both = {c.label for p in panels for c in p.curves if c.engine != FLUID}
         for k, (panel, ax) in enumerate(zip(panels, axes, strict=False)):
@@ -52,8 +54,10 @@ def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figur
             lines = textwrap.fill(caption, int(_LETTERS * size[0]))
             figure.supxlabel(lines, fontsize=6, x=0.01, ha="left", color="0.35")
         if entries:
-            texts = [textwrap.fill(text, 26) for text in entries]
-            figure.legend(list(entries.values()), texts, loc="outside right upper", handlelength=2)
+            texts = [textwrap.fill(text, 40 if spare else 26) for text in entries]
+            place: Any = axes[-1] if spare else figure
+            loc = "center left" if spare else "outside right upper"
+            place.legend(list(entries.values()), texts, loc=loc, handlelength=2)
     return figure
 
 
@@ -79,7 +83,12 @@ def _panel(
         drawn = _curve(ax, curve, *shades[curve.label])
         text = f"{curve.label} ({curve.note})" if curve.note else curve.label
         if curve.engine == FLUID and curve.label in both and not curve.note:
-            entries["fluid model"] = Line2D([], [], color="0.3", linestyle="--")
+            grey: dict[str, Any] = {"color": "0.3", "linestyle": "--"}
+            if curve.valid is None or curve.valid.any():
+                entries["fluid model"] = Line2D([], [], **grey)
+            if curve.valid is not None and not curve.valid.all():
+                words = "fluid model, outside its validity"
+                entries[words] = Line2D([], [], **grey, alpha=_PALE)
         else:
             entries[text] = drawn
     for number in panel.printed:
@@ -116,6 +125,9 @@ def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
     sound = np.isfinite(curve.y)
     x, y = curve.x[sound], curve.y[sound]
     if curve.engine != PACKETS:
+        if curve.valid is not None and not curve.valid.all():
+            ax.plot(x, y, dashes, color=colour, alpha=_PALE)
+            y = np.where(curve.valid[sound], y, np.nan)
         return ax.plot(x, y, dashes, color=colour, marker="x" if x.size == 1 else None)[0]
     half = None if curve.half is None else np.nan_to_num(curve.half[sound])
     return ax.errorbar(x, y, half, fmt=dashes, marker=mark, color=colour, elinewidth=0.7)

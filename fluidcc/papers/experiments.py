@@ -15,6 +15,7 @@ from typing import Any
 from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
+from fluidcc.papers.readings import joint, readings
 from fluidcc.scenario.files import load
 from fluidcc.scenario.paths import replace
 from fluidcc.scenario.tables import literal
@@ -125,13 +126,24 @@ def _read(paper: str, quick: bool) -> Mapping[str, Experiment]:
         for part in ("quick", "readings"):
             whole[part] = {**common.get(part, {}), **table.get(part, {})}
         found[name] = _experiment(paper, name, whole, quick)
-        for reading, changed in whole["readings"].items():
-            title = f"{whole['title']}: {changed['title']}"
+        for reading, changed in _combined(paper, whole["readings"]).items():
+            means = changed.get("title") or readings(paper)[reading].means
             sets = {**whole.get("set", {}), **changed.get("set", {})}
-            told = {"title": title, "reading": changed["title"], "set": sets}
+            told = {"title": f"{whole['title']}: {means}", "reading": means, "set": sets}
             other = {**whole, **changed, **told}
             found[f"{name}@{reading}"] = _experiment(paper, f"{name}@{reading}", other, quick)
     return MappingProxyType(found)
+
+
+def _combined(paper: str, tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Readings with the joint one of the paper, if it changes an experiment in several ways."""
+    chosen = [name for name in joint(paper) if name in tables]
+    if len(chosen) < 2:
+        return tables
+    whole: dict[str, Any] = {"title": " and ".join(readings(paper)[name].means for name in chosen)}
+    for name in chosen:
+        whole |= tables[name] | {"set": whole.get("set", {}) | tables[name].get("set", {})}
+    return {**tables, "+".join(chosen): whole}
 
 
 def _experiment(paper: str, name: str, table: Mapping[str, Any], quick: bool) -> Experiment:

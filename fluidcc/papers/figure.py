@@ -36,6 +36,8 @@ class Curve:
         Samples over time rather than points of their own: a thin line without marks.
     note
         Said of it in the legend beside the label, such as ``first seed``.
+    valid
+        Where the model holds, shape (points,), or None for everywhere: it is drawn pale elsewhere.
     """
 
     label: str
@@ -45,6 +47,7 @@ class Curve:
     engine: str = PACKETS
     dense: bool = False
     note: str = ""
+    valid: np.ndarray | None = None
 
 
 def measured(label: str, x: Any, samples: np.ndarray, **how: Any) -> Curve:

@@ -4,20 +4,26 @@ The rules that all claims share:
 
 * Significant means that the 95 % interval over seeds (Student's t, of differences seed by seed)
   excludes equality.
-* A number is `reproduced` if it lies within our interval, where this is no wider than a quarter of
-  our mean to each side, or within 10 % of our mean where a claim does not state another tolerance.
-  If it is not, but our runs show an effect in the same direction, significantly, it is
-  `ordering_only`; in the opposite direction `contradicted`.
+* A number is `reproduced` if it lies within our interval, and this is no wider than a quarter of
+  our mean to each side; or if our whole interval is within the tolerance of its quantity
+  (`TOLERANCES`, with their reasons). A printed range is its own tolerance. If it is not, but our
+  runs show an effect in the same direction, significantly, it is `ordering_only`; in the opposite
+  direction `contradicted`.
 * An order is `reproduced` if it is significant at more than half of the points and significantly
-  wrong at none, `contradicted` if the opposite order is, and `not_reproduced` otherwise.
+  wrong at none, `contradicted` if the opposite order is, and `not_reproduced` otherwise. A rise or
+  a decrease has a size, too: 1 % or more.
 * Quantities are alike if their means differ by at most 5 % at more than half of the points and by
   no more than 10 % at any, where a claim does not state other tolerances.
+* What a search for counterexamples says of a bound decides the claim that states it.
+* What follows from a definition, or is arithmetic, is no result: `by_definition`.
 
-Nothing is tuned to meet a printed number. What a paper leaves open is varied (readings).
+Nothing is tuned to meet a printed number. What a paper leaves open is varied, and each claim is
+judged under the joint reading of its paper (`fluidcc.papers.readings`).
 """
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,17 +32,42 @@ from fluidcc.papers.samples import interval
 
 _TIGHT = 0.25  # of the mean: a wider interval says nothing for a number
 _ROUNDING = 1e-9  # relative: what differs by less is the same
+_FEW = 2  # searches that are told one by one
+SIZE = 0.01
+"""Relative change that counts as a rise or a decrease; alike in rates means within the same."""
+
+TOLERANCES = MappingProxyType({
+    "loss": (0.10, "the difference of two rates that are nearly alike: 1 % more sent is 10 % more "
+                   "of a loss of 10 %"),
+    "queue": (0.05, "whether the packet in service counts is one packet in twenty"),
+    "effect": (0.10, "a gain or a reduction has the errors of two means, each to 5 %"),
+    "share": (0.05, "marks or quenches among packets, each to 2 or 3 %"),
+    "factor": (0.05, "what a law multiplies by, seen in windows of twenty packets and more"),
+    "about": (0.10, "the paper says about, or prints one digit"),
+})  # fmt: skip
+"""Relative distances to printed numbers that are allowed, by quantity, and why."""
 
 VERDICTS = (
-    "reproduced", "ordering_only", "not_reproduced", "contradicted", "under_specified",
-    "not_applicable",
+    "reproduced", "by_definition", "ordering_only", "not_reproduced", "contradicted",
+    "under_specified", "not_applicable",
 )  # fmt: skip
 
 RANK = (
-    "reproduced", "ordering_only", "not_reproduced", "under_specified", "contradicted",
-    "not_applicable",
+    "reproduced", "by_definition", "ordering_only", "not_reproduced", "under_specified",
+    "contradicted", "not_applicable",
 )  # fmt: skip
 """Verdicts from the most to the least favourable."""
+
+
+def most(verdicts: Iterable[str]) -> str:
+    """The most favourable verdict."""
+    return min(verdicts, key=RANK.index)
+
+
+def least(verdicts: Iterable[str]) -> str:
+    """The least favourable verdict of those that judge."""
+    found = list(verdicts)
+    return max([v for v in found if v != "not_applicable"] or found, key=RANK.index)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +111,16 @@ class Judgement:
         """The same with remarks, and with other fields changed."""
         return dataclasses.replace(self, remarks=(*self.remarks, *remarks), **changes)
 
+    def beside_fluid(self, verdict: str, *remarks: str) -> "Judgement":
+        """The same with remarks on the fluid model, which is an engine of the verdict if it gives
+        the same one.
+        """
+        engine = f"{self.engine}+fluid" if verdict == self.verdict else self.engine
+        return self.noting(*remarks, engine=engine)
+
 
 def judge(
-    *ids: str, needs: Sequence[str] = (), readings: Sequence[str] | Mapping[str, str] = ()
+    *ids: str, needs: Sequence[str] = (), readings: Sequence[str] = (), definition: bool = False
 ) -> Callable[[Callable], Callable]:
     """Declare a function of ``validation/claims`` as the rule of some claims.
 
@@ -93,23 +131,17 @@ def judge(
     needs
         Names of the experiments that the rule asks for.
     readings
-        Names of readings under which it is asked again where the text leaves something open: those
-        of experiments, or others that the rule itself tells apart by `lab.reading`; these with what
-        each of them means.
+        Readings of ``validation/readings.toml`` that bear on the claims: those of experiments, or
+        others that the rule itself tells apart by `lab.reading`.
+    definition
+        Whether the claims are definitions or arithmetic, which hold or are misprinted.
     """
-    means = readings if isinstance(readings, Mapping) else dict.fromkeys(readings, "")
 
     def mark(rule: Callable) -> Callable:
-        rule.__dict__["judges"] = (ids, tuple(needs), dict(means))
+        rule.__dict__["judges"] = (ids, tuple(needs), tuple(readings), definition)
         return rule
 
     return mark
-
-
-def counted(verdicts: Iterable[str]) -> dict[str, int]:
-    """How many there are of each verdict."""
-    found = list(verdicts)
-    return {name: found.count(name) for name in VERDICTS}
 
 
 def _sure(half: np.ndarray, engine: str) -> np.ndarray:
@@ -129,8 +161,9 @@ def near(
     theirs: float | Sequence[float],
     samples: Any,
     *,
+    of: str = "",
     unit: str = "",
-    tolerance: float = 0.1,
+    tolerance: float = 0.0,
     absolute: float = 0.0,
     neutral: float | None = None,
     what: str = "",
@@ -142,23 +175,29 @@ def near(
     ----------
     theirs, samples
         What is printed, and ours; one number of a model is an array of one.
+    of
+        Which of `TOLERANCES` holds for a number; a range is its own.
     unit, what, engine
         Unit, the quantity in words, and the engine.
     tolerance, absolute
-        Allowed distance, relative to our mean and in the unit.
+        Allowed distance that a claim states itself, relative to our mean and in the unit.
     neutral
         The value of no effect (0 for a difference, 1 for a ratio), where there is a direction.
     """
     mean, half = (float(v) for v in interval(np.atleast_1d(np.asarray(samples, float))))
     low, high = float(np.min(theirs)), float(np.max(theirs))
     sure = _sure(np.asarray(half), engine).item()
-    reach = max(tolerance * abs(mean), absolute, half if half <= _TIGHT * abs(mean) else 0.0)
     printed = f"{low:g}" if low == high else f"{low:g} to {high:g}"
     said = f"{what}: {told(mean, half, unit)} against {printed} {unit}".removeprefix(": ").rstrip()
     common = {"value": mean, "half": half, "unit": unit, "engine": engine}
     if not np.isfinite(mean):
         return Judgement("not_reproduced", f"{said}: no number came out", **common)
-    if low - reach <= mean <= high + reach:
+    allowed = TOLERANCES[of][0] if of and low == high else tolerance
+    width, slack = half if np.isfinite(half) else 0.0, _ROUNDING * max(abs(low), abs(high))
+    below, above = low - mean, mean - high
+    apart = max(below, above, 0.0)
+    tight = width <= _TIGHT * abs(mean) and apart <= width + slack
+    if tight or max(below, above) + width <= max(allowed * abs(mean), absolute) + slack:
         return Judgement("reproduced", said, **common)
     if neutral is not None:
         sure = max(sure, _ROUNDING * max(abs(low), abs(high), abs(neutral)))
@@ -177,12 +216,13 @@ def ordered(
     x: Sequence[Any] = (),
     what: str = "",
     unit: str = "",
+    size: float = 0.0,
     engine: str = "packets",
 ) -> Judgement:
     """Judge the claim that `less` is below `more`; samples of shape (points, seeds) or (seeds,).
 
-    `x` labels the points, `what` says which is claimed to be below which. The value is the mean
-    difference over all points.
+    `x` labels the points, `what` says which is claimed to be below which; `size` is the least
+    difference that counts, relative to `more`. The value is the mean difference over all points.
     """
     one, other = np.atleast_2d(less), np.atleast_2d(more)
     gaps = other - one
@@ -190,16 +230,19 @@ def ordered(
     sound = np.isfinite(mean)
     least = _ROUNDING * np.maximum(np.abs(one), np.abs(other)).max(axis=-1)
     sure, count = np.maximum(_sure(half, engine), least), sound.size
-    right, wrong = (mean > sure) & sound, (mean < -sure) & sound
+    enough = mean > size * np.abs(other.mean(axis=-1))
+    right, wrong = (mean > sure) & enough & sound, (mean < -sure) & sound
     if not sound.any():
         return Judgement("not_reproduced", f"{what}: no number came out", engine=engine)
     ends = " and ".join(told(part[sound].mean(), unit=unit) for part in (one, other))
     if count > 1:
-        tally = f" in the mean; significant at {right.sum()} of {count} points"
+        sized = f" and {100 * size:g} % or more" if size else ""
+        tally = f" in the mean; significant{sized} at {right.sum()} of {count} points"
         tally += f", the other way round at {_listed(wrong, x)}" if wrong.any() else ""
         tally += f", no number at {_listed(~sound, x)}" if not sound.all() else ""
     else:
-        tally = ", significant" if right.any() else ", not significant"
+        small = f", less than {100 * size:g} % apart" if not enough.any() else ", not significant"
+        tally = ", significant" if right.any() else small if size else ", not significant"
         tally = ", significant, the other way round" if wrong.any() else tally
     said = f"{what}: {ends}{tally}"
     verdict = "not_reproduced"
@@ -259,11 +302,42 @@ def shown(
     return Judgement("reproduced" if holds else otherwise, why, engine=engine, **numbers)
 
 
+def searched(entries: Sequence[Mapping[str, Any]], engine: str, unit: str = "") -> Judgement:
+    """Judge by what a search for counterexamples found, under each of the definitions given.
+
+    `reproduced` if there is none under any, `contradicted` if there is one under each; else
+    `not_reproduced`.
+    """
+    held = [entry["verdict"] == "holds" for entry in entries]
+    excess = max(entries, key=lambda entry: entry["largest_excess"] or 0.0)
+    words = "; ".join(_defined(entry, unit) for entry in entries)
+    if len(entries) > _FEW:
+        words = f"holds under {sum(held)} of {len(held)} definitions; {_defined(excess, unit)}"
+    said = f"{entries[0]['statement']}: {words}"
+    verdict = "not_reproduced" if any(held) else "contradicted"
+    worst = excess["worst"]
+    return Judgement(
+        "reproduced" if all(held) else verdict, said, worst and worst["value"], unit=unit,
+        engine=engine,
+    )  # fmt: skip
+
+
+def _defined(entry: Mapping[str, Any], unit: str) -> str:
+    """What a search found under its definitions, in words."""
+    words = ", ".join(f"{key.replace('_', ' ')}: {v}" for key, v in entry["definitions"].items())
+    worst, excess = entry["worst"], entry["largest_excess"]
+    case = f"{told(worst['value'], unit=unit)} in the worst case" if worst else "no case"
+    if entry["verdict"] != "holds" and worst:
+        case = f"{worst['value']:.6g} against {worst['bound']:.6g} {unit}".rstrip()
+        case += f" in the smallest counterexample, beyond it by up to {excess:.3g}"
+    return f"{entry['verdict']} ({words or 'as printed'}; {case})"
+
+
 def all_of(*parts: Judgement) -> Judgement:
     """Judge a claim of several parts by the least favourable of them; all are told."""
     single = [own for part in parts for own in part.parts or (part,)]
-    judged = [part for part in single if part.verdict != "not_applicable"] or single
-    worst = max(judged, key=lambda part: RANK.index(part.verdict))
+    verdict = least(part.verdict for part in single)
+    worst = next(part for part in single if part.verdict == verdict)
     engines = "+".join(dict.fromkeys(e for part in parts for e in part.engine.split("+")))
     remarks = tuple(remark for part in parts for remark in part.remarks)
     plain = tuple(dataclasses.replace(part, remarks=()) for part in single)

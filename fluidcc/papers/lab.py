@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.validity import outside
 from fluidcc.bounds.check import check_bound
 from fluidcc.fluid.simulate import simulate
 from fluidcc.laws.own import origins
@@ -36,7 +37,8 @@ class Lab:
     quick
         Whether runs are those of the quick preset.
     reading
-        A reading of what the paper leaves open: experiments are taken under it where they have it.
+        A reading of what the paper leaves open, or several joined by ``+``: experiments are taken
+        under those that they have.
     """
 
     def __init__(
@@ -55,7 +57,12 @@ class Lab:
         """An experiment by its name, under the reading where it has that."""
         paper, _, own = name.rpartition("/")
         found = experiments(paper or self.paper, quick=self.quick)
-        return found.get(f"{own}@{self.reading}") or found[own]
+        had = [name for name in (self.reading or "").split("+") if f"{own}@{name}" in found]
+        return found[f"{own}@{'+'.join(had)}" if had else own]
+
+    def changes(self, name: str) -> bool:
+        """Whether an experiment is another one under the reading."""
+        return self.experiment(name).name != self.under(None).experiment(name).name
 
     def perform(self, names: Iterable[str], progress: Progress | None = None) -> None:
         """Do the packet runs of experiments that are not kept yet, as many at once as there are
@@ -143,6 +150,18 @@ class Lab:
     def rests(self, name: str) -> Rests:
         """Equilibria of the fluid model at the points of an experiment."""
         return Rests(*self._each(name, equilibrium))
+
+    def reasons(self, name: str) -> list[tuple[str, ...]]:
+        """What the fluid model at rest says against itself at the points of an experiment."""
+        experiment, found = self.experiment(name), []
+        for k in range(len(experiment.x)):
+            net = experiment.net(k)
+            kept = self.store.keep(
+                "fluid", {"verb": "outside", **_scenario(net)},
+                lambda net=net: list(outside(equilibrium(net))),
+            )  # fmt: skip
+            found.append(tuple(kept))
+        return found
 
     def courses(self, name: str, until: float) -> Courses:
         """Trajectories of the fluid model at the points of an experiment, up to a time [s]."""

@@ -11,10 +11,9 @@ from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.papers.content import contents
 from fluidcc.papers.experiments import PAPERS
-from fluidcc.papers.judging import RANK, Judgement
+from fluidcc.papers.judging import VERDICTS, Judgement, least, most
 from fluidcc.papers.lab import Lab
-
-AS_IS = "as in the files"
+from fluidcc.papers.readings import DEFAULT, joint, meaning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,39 +38,66 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How a claim is judged: the function, what it needs, and its readings with their meaning."""
+    """How a claim is judged: the function, what it needs, and the readings it is asked under."""
 
-    judge: Callable[[Lab, Claim], Judgement]
+    rule: Callable[[Lab, Claim], Judgement]
     needs: tuple[str, ...]
-    readings: Mapping[str, str]
+    readings: tuple[str, ...]
+    definition: bool
+
+    def judge(self, lab: Lab, claim: Claim) -> Judgement:
+        """The judgement of a claim; one that is a definition is no result if it holds."""
+        found = self.rule(lab, claim)
+        if self.definition and found.verdict == "reproduced":
+            return dataclasses.replace(found, verdict="by_definition")
+        return found
+
+    def labs(self, lab: Lab) -> dict[str, Lab]:
+        """Experiments by reading: the default, those that bear on its claims, the joint one."""
+        return {DEFAULT: lab, **{n: lab.under(n) for n in (*self.readings, *self.joint(lab))}}
+
+    def joint(self, lab: Lab) -> tuple[str, ...]:
+        """What the joint reading of the paper says of its claims, in one name; empty if nothing."""
+        own = [
+            reading for reading in joint(lab.paper)
+            if reading in self.readings or any(lab.under(reading).changes(n) for n in self.needs)
+        ]  # fmt: skip
+        return ("+".join(own),) if own else ()
 
     def experiments(self, lab: Lab) -> list[str]:
         """What it needs under all of its readings, as full names."""
-        labs = [lab, *(lab.under(reading) for reading in self.readings)]
+        labs = self.labs(lab).values()
         return list(dict.fromkeys(each.experiment(n).name for each in labs for n in self.needs))
-
-    def meaning(self, lab: Lab, reading: str) -> str:
-        """What a reading means: as the rule says, or the experiments that have it."""
-        told = (lab.under(reading).experiment(name).reading for name in self.needs)
-        return self.readings[reading] or next(filter(None, told), "")
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim judged: the most favourable judgement over all readings, and that of each.
+    """A claim judged by default and under each reading that bears on it.
 
-    `reading` names the one that the verdict needs, "" where all give the same; `experiments`,
-    `scenarios` and `seeds` are those under it. `meanings` says what each reading is.
+    `reading` names the one that is part of the paper's joint reading, under which the claim is
+    judged: `experiments`, `scenarios` and `seeds` are those under it.
     """
 
     claim: Claim
-    judgement: Judgement
     reading: str
     readings: Mapping[str, Judgement]
-    meanings: Mapping[str, str]
     experiments: tuple[str, ...]
     scenarios: tuple[str, ...]
     seeds: tuple[int, ...]
+
+    @property
+    def judgement(self) -> Judgement:
+        """The judgement under the joint reading."""
+        return self.readings[self.reading]
+
+    @property
+    def counts(self) -> dict[str, str]:
+        """The verdict by default, under the joint reading, the least and the most favourable."""
+        found = [own.verdict for own in self.readings.values()]
+        return {
+            "default": self.readings[DEFAULT].verdict, "joint": self.judgement.verdict,
+            "every": least(found), "some": most(found),
+        }  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the contract's fields and what lies behind them."""
@@ -81,10 +107,11 @@ class Verdict:
             "value": j.value, "ci95": j.half, "unit": j.unit or c.unit, "why": j.why,
             "expected_unit": c.unit, "paper": c.paper, "where": c.where,
             "figures": list(c.figures), "kind": c.kind, "claim": c.claim, "reading": self.reading,
+            "counts": self.counts,
             "parts": [{"verdict": p.verdict, "why": p.said} for p in j.parts or (j,)],
             "remarks": list(j.remarks),
             "readings": {
-                name: {"means": self.meanings[name], "verdict": own.verdict, "why": own.why}
+                name: {"means": meaning(c.paper, name), "verdict": own.verdict, "why": own.why}
                 for name, own in self.readings.items()
             },
             "experiments": list(self.experiments), "scenarios": list(self.scenarios),
@@ -93,14 +120,24 @@ class Verdict:
 
     def line(self) -> str:
         """The verdict in a line."""
-        return f"{self.claim.id} {self.judgement.verdict}{self.under()}: {self.judgement.why}"
+        return f"{self.claim.id} {self.judgement.verdict}: {self.judgement.why}"
 
-    def under(self) -> str:
-        """The reading and how many give the same verdict, where not all do."""
-        if not self.reading:
-            return ""
-        same = sum(one.verdict == self.judgement.verdict for one in self.readings.values())
-        return f" ({self.reading}; {same} of {len(self.readings)} readings)"
+
+READ = {"default": "default", "joint": "joint reading", "every": "every reading",
+        "some": "some reading"}  # fmt: skip
+"""Ways to count over readings, in words."""
+
+
+def tally(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Verdicts as plain data, counted under the columns of the table of verdicts: how many are
+    reproduced by each way to read, then how many have each other verdict under the joint reading.
+    """
+    found = {"claims": len(rows)}
+    for way, words in READ.items():
+        found[words] = sum(row["counts"][way] == "reproduced" for row in rows)
+    for verdict in VERDICTS[1:]:
+        found[verdict.replace("_", " ")] = sum(row["verdict"] == verdict for row in rows)
+    return found
 
 
 @functools.cache
@@ -125,33 +162,23 @@ def rules(paper: str) -> Mapping[str, Rule]:
     for module in contents(f"validation/claims/{paper}"):
         for value in vars(module).values():
             if "judges" in getattr(value, "__dict__", {}):
-                ids, needs, readings = value.judges
-                found |= {name: Rule(value, needs, readings) for name in ids}
+                ids, *asked = value.judges
+                found |= {name: Rule(value, *asked) for name in ids}
     return MappingProxyType(found)
 
 
 def verdict(lab: Lab, name: str) -> Verdict:
-    """Judge one claim: as the files have it, and under each of its readings.
-
-    The most favourable reading counts, so that a claim is contradicted only if it is so under all.
-    """
+    """Judge one claim: by default, and under each of its readings."""
     claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
-    labs = {AS_IS: lab, **{reading: lab.under(reading) for reading in rule.readings}}
+    labs = rule.labs(lab)
     found = {reading: rule.judge(own, claim) for reading, own in labs.items()}
-    best = most_favourable(found)
-    alike = len({judgement.verdict for judgement in found.values()}) == 1
-    used = [labs[best].experiment(n) for n in rule.needs]
-    meanings = {AS_IS: "", **{reading: rule.meaning(lab, reading) for reading in rule.readings}}
+    (reading,) = rule.joint(lab) or (DEFAULT,)
+    used = [labs[reading].experiment(n) for n in rule.needs]
     return Verdict(
-        claim, found[best], "" if alike else best, found, meanings,
+        claim, reading, found,
         tuple(dict.fromkeys(e.name for e in used)), tuple(dict.fromkeys(e.scenario for e in used)),
         tuple(sorted({e.seeds for e in used})),
     )  # fmt: skip
-
-
-def most_favourable(found: Mapping[str, Judgement]) -> str:
-    """The reading whose verdict is the most favourable; the first of those that are equal."""
-    return min(found, key=lambda reading: RANK.index(found[reading].verdict))
 
 
 def chosen(papers: Sequence[str]) -> list[str]:

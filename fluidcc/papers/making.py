@@ -17,6 +17,7 @@ from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import FLUID, PACKETS, Panel, Recipe, recipes, wanted
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict, claims, rules, verdict
+from fluidcc.papers.readings import joint
 from fluidcc.papers.store import Store
 
 _NEAR_ZERO = 0.05  # of the largest: relative errors of less say nothing
@@ -81,6 +82,10 @@ class Bench:
         """The experiments of a paper."""
         return Lab(self.store, paper, quick=self.quick)
 
+    def joint(self, paper: str) -> Lab:
+        """The same under the joint reading of the paper."""
+        return self.lab(paper).under("+".join(joint(paper)) or None)
+
     def perform(self, needs: Iterable[str]) -> None:
         """Do the packet runs of experiments, by full names."""
         with self.showing("packet runs") as show:
@@ -135,7 +140,7 @@ def make_figures(
         Verdicts that the figures tell; those of the claims that name them for None.
     """
     chosen = wanted(which)
-    bench.perform(bench.lab(r.paper).experiment(n).name for r in chosen for n in r.needs)
+    bench.perform(bench.joint(r.paper).experiment(n).name for r in chosen for n in r.needs)
     failures: dict[str, str] = {}
     if judged is None:
         named = dict.fromkeys((r.paper, name) for r in chosen for name in _claims_of(r))
@@ -169,7 +174,7 @@ def _make(
     from fluidcc.papers.drawing import save  # matplotlib: half a second
 
     begun = time.perf_counter()
-    recipe, lab = recipes(paper)[number], bench.lab(paper)
+    recipe, lab = recipes(paper)[number], bench.joint(paper)
     files, notes = [], [recipe.about]
     try:
         panels = recipe.draw(lab)
@@ -185,15 +190,16 @@ def _make(
 
 
 def runs_of(recipe: Recipe, lab: Lab, panels: Sequence[Panel]) -> str:
-    """How long the packet runs are whose means a figure shows, and their seeds."""
-    means = [c for p in panels for c in p.curves if c.engine == PACKETS and not c.dense]
-    if not means:
-        return ""
-    found: dict[str, None] = {}
-    for name in recipe.needs:
-        e = lab.experiment(name)
-        found[f"{e.warmup:g} to {e.until:g} s, {_seeds(e.seeds)}"] = None
-    return f"Means over {'; '.join(found)}." if found else ""
+    """How long the packet runs are whose means a figure shows, their seeds, and how the paper is
+    read.
+    """
+    own = [lab.experiment(name) for name in recipe.needs]
+    joint = [lab.experiment(name).reading for name in recipe.needs if "@" not in name]
+    said, read = [], dict.fromkeys(filter(None, joint))
+    if any(c.engine == PACKETS and not c.dense for p in panels for c in p.curves):
+        spans = (f"{e.warmup:g} to {e.until:g} s, {_seeds(e.seeds)}" for e in own)
+        said.append(f"Means over {'; '.join(dict.fromkeys(spans))}.")
+    return " ".join([*said, *([f"Read so: {'; '.join(read)}."] if read else [])])
 
 
 def _seeds(count: int) -> str:

@@ -13,13 +13,13 @@ from latex2mathml.converter import convert
 from fluidcc.bibliography import citations
 from fluidcc.bundled import scenarios
 from fluidcc.latex import latex
-from fluidcc.papers.beside import Beside, causes, medians, table
+from fluidcc.papers.beside import Beside, causes, medians, short_queues, table
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import recipes
-from fluidcc.papers.judging import VERDICTS, counted
 from fluidcc.papers.lab import Lab
-from fluidcc.papers.ledger import Verdict
+from fluidcc.papers.ledger import Verdict, tally
 from fluidcc.papers.making import Bench, Made, make_figures
+from fluidcc.papers.readings import questions
 from fluidcc.scenario.files import load
 
 
@@ -40,9 +40,9 @@ def page(
     )  # fmt: skip
     failed = {**failures, **{place: why for m in made for place, why in m.failures.items()}}
     text = environment.get_template("report.html").render(
-        version=version("fluidcc"), quick=bench.quick, names=VERDICTS,
-        papers=[_paper(p, verdicts, figures[p], bench.lab(p)) for p in papers],
-        counts=counted(v.judgement.verdict for v in verdicts), beside=_beside(papers),
+        version=version("fluidcc"), quick=bench.quick, columns=list(tally([])),
+        papers=[_paper(p, verdicts, figures[p], bench.joint(p)) for p in papers],
+        counts=tally([v.to_dict() for v in verdicts]), beside=_beside(papers),
         failures=failed,
     )  # fmt: skip
     return text, failed
@@ -62,6 +62,7 @@ def _beside(papers: Sequence[str]) -> dict[str, Any]:
     return {
         "scenarios": by_scenario,
         "medians": {name: medians(part) for name, part in parts.items()},
+        "short": {name: short_queues(part) for name, part in parts.items()},
         "kinds": ("goodput", "utilization", "queue", "marked", "dropped", "deviation", "period"),
         "causes": [
             (cause, len({row.scenario for row in own}), medians(own))
@@ -98,10 +99,11 @@ def _paper(
         "name": paper,
         "citation": citations(source)[PAPERS[paper]] if source is not None else paper,
         "claims": [{**v.to_dict(), "shown": v.claim.numbers} for v in own],
+        "questions": questions(paper),
         "figures": figures,
         "experiments": used,
         "scenarios": found,
-        "counts": counted(v.judgement.verdict for v in own),
+        "counts": tally([v.to_dict() for v in own]),
     }
 
 

@@ -4,8 +4,20 @@ import numpy as np
 import pytest
 
 from fluidcc.papers.figure import Panel, measured, modelled
-from fluidcc.papers.judging import RANK, VERDICTS, alike, all_of, near, ordered, outside, shown
-from fluidcc.papers.ledger import most_favourable
+from fluidcc.papers.judging import (
+    RANK,
+    TOLERANCES,
+    VERDICTS,
+    alike,
+    all_of,
+    least,
+    most,
+    near,
+    ordered,
+    outside,
+    searched,
+    shown,
+)
 from fluidcc.papers.making import agreement
 
 RNG = np.random.default_rng(7)
@@ -22,18 +34,20 @@ def around(mean, spread=1.0, shape=(20,)):
 @pytest.mark.parametrize(
     ("theirs", "mean", "neutral", "verdict"),
     [
-        (43.0, 40.0, 0.0, "reproduced"),  # within 10 %
+        (43.0, 40.0, 0.0, "reproduced"),  # within 10 %, with its interval
+        (43.0, 39.3, 0.0, "ordering_only"),  # within, but the end of its interval is not
         (43.0, 30.0, 0.0, "ordering_only"),
         (43.0, -30.0, 0.0, "contradicted"),
         (43.0, 0.1, 0.0, "not_reproduced"),  # no effect to be seen
         (43.0, 30.0, None, "not_reproduced"),  # no direction
-        ([30.0, 50.0], 29.0, 0.0, "reproduced"),
+        ([30.0, 50.0], 29.7, 0.0, "reproduced"),  # its interval reaches into the range
+        ([30.0, 50.0], 29.0, 0.0, "ordering_only"),  # a range is its own tolerance
         ([30.0, 50.0], 60.0, 0.0, "ordering_only"),
         (-8.0, -3.0, 0.0, "ordering_only"),
     ],
 )
 def test_a_printed_number(theirs, mean, neutral, verdict):
-    found = near(theirs, around(mean), neutral=neutral, unit="%")
+    found = near(theirs, around(mean), of="effect", neutral=neutral, unit="%")
     assert found.verdict == verdict
     assert found.value == pytest.approx(mean)
     # Student's t for 20 samples of standard deviation 1
@@ -76,7 +90,12 @@ def test_none_at_all_needs_a_distance_in_its_unit():
 
 def test_what_gave_no_number_is_not_reproduced():
     assert near(1.0, np.array([np.nan, 1.0])).verdict == "not_reproduced"
-    assert near(1.0, 1.05, engine="fluid").verdict == "reproduced"
+    assert near(1.0, 1.05, of="about", engine="fluid").verdict == "reproduced"
+    assert near(1.0, 1.05, engine="fluid").verdict == "not_reproduced"
+
+
+def test_every_tolerance_has_its_reason_and_none_is_above_a_tenth():
+    assert all(0 < share <= 0.1 and reason for share, reason in TOLERANCES.values())
 
 
 @pytest.mark.parametrize(
@@ -131,14 +150,46 @@ def test_what_no_model_can_judge_hides_no_refutation():
     assert all_of(outside("one"), outside("another")).verdict == "not_applicable"
 
 
-def test_a_claim_is_contradicted_only_under_all_readings():
+def test_the_least_and_the_most_favourable_verdict_of_those_that_judge():
     assert set(RANK) == set(VERDICTS)
-    bad = shown(False, "wrong", engine="packets")
-    open_ = shown(False, "too little said", engine="packets", otherwise="under_specified")
-    good = shown(True, "right", engine="packets")
-    assert most_favourable({"as in the files": bad, "other": open_}) == "other"
-    assert most_favourable({"as in the files": bad, "other": bad}) == "as in the files"
-    assert most_favourable({"as in the files": good, "other": good}) == "as in the files"
+    assert least(["reproduced", "contradicted", "not_applicable"]) == "contradicted"
+    assert most(["under_specified", "contradicted", "not_applicable"]) == "under_specified"
+    assert least(["not_applicable"]) == most(["not_applicable"]) == "not_applicable"
+
+
+def test_a_decrease_has_a_size():
+    before = around(np.array([0.997]), 1e-4, (1, 20))
+    slight, clear = before - 0.007, before - 0.02
+    assert ordered(slight, before).verdict == "reproduced"
+    found = ordered(slight, before, size=0.01)
+    assert found.verdict == "not_reproduced" and "less than 1 % apart" in found.why
+    assert ordered(clear, before, size=0.01).verdict == "reproduced"
+
+
+def test_the_fluid_is_an_engine_of_a_verdict_only_if_it_gives_the_same():
+    found = near(43.0, around(41.0, 0.1), of="effect", neutral=0.0)
+    assert found.beside_fluid("reproduced", "as here").engine == "packets+fluid"
+    assert found.beside_fluid("contradicted", "the other sign").engine == "packets"
+
+
+@pytest.mark.parametrize(
+    ("held", "verdict"),
+    [
+        (["holds", "holds"], "reproduced"),
+        (["holds", "violated"], "not_reproduced"),
+        (["violated", "violated"], "contradicted"),
+    ],
+)
+def test_a_search_decides(held, verdict):
+    entries = [
+        {
+            "statement": "at most 3", "verdict": said, "largest_excess": 1.0,
+            "definitions": {"marks": "tail"}, "worst": {"value": 4.0, "bound": 3.0},
+        }
+        for said in held
+    ]  # fmt: skip
+    found = searched(entries, "packets", "packets")
+    assert found.verdict == verdict and "marks: tail" in found.why
 
 
 def test_agreement_is_told_for_each_panel():

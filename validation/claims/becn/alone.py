@@ -1,6 +1,6 @@
 """Flows of one kind alone: at 40 ms (VI.B), and at 250 ms (VI.D)."""
 
-from fluidcc.papers.judging import alike, all_of, judge, near, ordered, shown
+from fluidcc.papers.judging import SIZE, alike, all_of, judge, near, ordered, shown
 
 from .common import (
     ALL,
@@ -46,10 +46,10 @@ def loss_alone(lab, claim):
         return 100 * _flows_at(lab, name, "loss_fraction", 45)
 
     what = f"loss of {claim.algorithms[0]} at 45 flows"
-    found = near(claim.value, lost(claim), unit="%", what=what)
+    found = near(claim.value, lost(claim), of="loss", unit="%", what=what)
     found = or_order(found, claim, ("BECN-18", "BECN-28", "BECN-29"), lost)
     fluid = at_rest(lab, f"homogeneous_{GROUPS[claim.algorithms[0]]}", 45, signalled)
-    return noting_fluid(found, [fluid], claimed(claim), unit="%")
+    return noting_fluid(found, [fluid], claimed(claim, "loss"), unit="%")
 
 
 @judge("BECN-19", "BECN-20", "BECN-21", needs=ALL, readings=READINGS)
@@ -61,10 +61,10 @@ def queue_alone(lab, claim):
         return link_at(lab, name, "queue_bytes_mean", 45)
 
     what = f"mean queue of {claim.algorithms[0]} at 45 flows"
-    found = near(claim.value, queue(claim), unit="B", what=what)
+    found = near(claim.value, queue(claim), of="queue", unit="B", what=what)
     found = or_order(found, claim, ("BECN-19", "BECN-20", "BECN-21"), queue)
     fluid = at_rest(lab, f"homogeneous_{GROUPS[claim.algorithms[0]]}", 45, _queue)
-    return noting_fluid(found, [fluid], claimed(claim), unit="B")
+    return noting_fluid(found, [fluid], claimed(claim, "queue"), unit="B")
 
 
 @judge("BECN-22", needs=ALL, readings=OPEN)
@@ -137,7 +137,7 @@ def utilization_of_15_flows(lab, claim):
     "BECN-36",
     "BECN-37",
     needs=(*BOTH_250, "queue_ecn_250ms", "queue_becn_250ms"),
-    readings=dict.fromkeys(OPEN, "") | {"average": "the queue is RED's average of it"},
+    readings=(*OPEN, "average"),
 )
 def below_max_th(lab, claim):
     """Loss at 45 flows and 250 ms, within 0.01 % where none is claimed, else the order of both; and
@@ -161,7 +161,7 @@ def below_max_th(lab, claim):
     over = longest >= _MAX_TH
     miss, wrong = (over.any(), over.all()) if group == "becn" else (not over.all(), not over.any())
     ends = " to ".join(dict.fromkeys(f"{end:.3g}" for end in (longest.min(), longest.max())))
-    found = near(claim.value, lost(claim), unit="%", absolute=0.01,
+    found = near(claim.value, lost(claim), of="loss", unit="%", absolute=0.01,
                  what=f"loss of {claim.algorithms[0]}")  # fmt: skip
     return all_of(
         or_order(found, claim, ("BECN-36", "BECN-37"), lost),
@@ -204,7 +204,8 @@ def gain_of_newreno_250(lab, claim):
 def _gain_250(lab, claim, less, more):
     ecn, own = (_flows_at(lab, name, "goodput", 45) for name in (less, more))
     what = f"gain of {claim.algorithms[0]} over ECN at 45 flows"
-    return near(claim.value, 100 * (own / ecn - 1), unit="%", neutral=0.0, what=what)
+    gain = 100 * (own / ecn - 1)
+    return near(claim.value, gain, of="effect", unit="%", neutral=0.0, what=what)
 
 
 @judge("BECN-40", needs=ALL_250[:2], readings=OPEN)
@@ -221,9 +222,9 @@ def newreno_queue(lab, claim):
 def newreno_loss(lab, claim):
     """Loss of plain TCP at 45 flows and 250 ms."""
     lost = 100 * _flows_at(lab, "homogeneous_tcp_250ms", "loss_fraction", 45)
-    found = near(claim.value, lost, unit="%", what="loss of plain TCP at 45 flows")
+    found = near(claim.value, lost, of="loss", unit="%", what="loss of plain TCP at 45 flows")
     fluid = at_rest(lab, "homogeneous_tcp_250ms", 45, signalled)
-    return noting_fluid(found, [fluid], claimed(claim), unit="%")
+    return noting_fluid(found, [fluid], claimed(claim, "loss"), unit="%")
 
 
 @judge("BECN-50", needs=QUENCHED)
@@ -232,6 +233,6 @@ def larger_product(lab, claim):
     near_by, far = (lab.packets(name) for name in QUENCHED)
     return all_of(*(
         ordered(far.values(f"{LINK}.{metric}"), near_by.values(f"{LINK}.{metric}"), x=far.x,
-                what=f"{WORDS[metric]}, 250 ms below 40 ms", unit=unit)
+                what=f"{WORDS[metric]}, 250 ms below 40 ms", unit=unit, size=SIZE)
         for metric, unit in (("utilization", ""), ("queue_mean", "packet"), ("mark_fraction", ""))
     ))  # fmt: skip

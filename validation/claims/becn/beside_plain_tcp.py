@@ -38,8 +38,8 @@ def _gain(lab, name, x):
 def _gain_at_40(lab, claim, name):
     gain, fluid = _gain(lab, name, 40)
     what = f"gain of {claim.algorithms[0]} at 40 flows"
-    found = near(claim.value, gain, unit="%", neutral=0.0, what=what)
-    return noting_fluid(found, [fluid], claimed(claim), unit="%", because=_TIMEOUTS)
+    found = near(claim.value, gain, of="effect", unit="%", neutral=0.0, what=what)
+    return noting_fluid(found, [fluid], claimed(claim, "effect"), unit="%", because=_TIMEOUTS)
 
 
 @judge("BECN-11", needs=_CROWDED[:1], readings=READINGS)
@@ -64,12 +64,12 @@ def loss_beside_plain(lab, claim):
         return 100 * lab.packets(name).at(40, f"flows.{group}.loss_fraction")
 
     what = f"loss of {claim.algorithms[0]} at 40 flows"
-    found = near(claim.value, lost(claim), unit="%", what=what)
+    found = near(claim.value, lost(claim), of="loss", unit="%", what=what)
     found = or_order(found, claim, ("BECN-13", "BECN-14", "BECN-15"), lost)
     if claim.id != "BECN-14":
         return found
     fluid = at_rest(lab, "crowded_becn", 40, signalled)
-    return noting_fluid(found, [fluid], claimed(claim), unit="%", because=_MARKS)
+    return noting_fluid(found, [fluid], claimed(claim, "loss"), unit="%", because=_MARKS)
 
 
 def _gains_in_order(lab, x, less, more):

@@ -5,8 +5,9 @@ sections.
 delay are those of V.D. Readings: see the file of the experiments.
 
 Two rules beside the general ones. A printed number that ours misses is `ordering_only` if its order
-to each other number printed for the same point is ours too, significantly. The fluid model counts
-as an engine only where its rest is stable and gives what is claimed.
+to each other number printed for the same point is ours too, significantly; one that ours meets is
+`not_reproduced` if its order to any of them is reversed. The fluid model counts as an engine only
+if its rest is stable and gives what is claimed, as packets do.
 """
 
 import dataclasses
@@ -83,15 +84,16 @@ def noting_fluid(found, fluid, holds, *, unit, because=""):
     elif not all(stable):
         remark = f"the fluid model at rest, {said}, is unstable there"
     elif holds(*values):
-        remark, engine = f"the fluid model at rest: {said}", f"{engine}+fluid"
+        remark = f"the fluid model at rest: {said}"
+        engine = f"{engine}+fluid" if found.verdict == "reproduced" else engine
     else:
         remark = f"the fluid model disagrees, {said}, {because}".removesuffix(", ")
     return found.noting(remark, engine=engine)
 
 
-def claimed(claim):
-    """Whether a number of the fluid model is the claim's."""
-    return lambda value: near(claim.value, [value], engine="fluid").verdict == "reproduced"
+def claimed(claim, of):
+    """Whether a number of the fluid model is the claim's, by the tolerance of its quantity."""
+    return lambda value: near(claim.value, [value], of=of, engine="fluid").verdict == "reproduced"
 
 
 def below(low, high):
@@ -100,17 +102,20 @@ def below(low, high):
 
 
 def or_order(found, claim, ids, of):
-    """Where a number misses, its order to the others of `ids`, printed for the same point; `of` is
-    what we have for a claim, shape (seeds,).
+    """A number and its order to the others of `ids`, printed for the same point; `of` is what we
+    have for a claim, shape (seeds,).
     """
-    if found.verdict != "not_reproduced":
-        return found
-    steps, others = [], [claims("becn")[name] for name in ids if name != claim.id]
+    others = [claims("becn")[name] for name in ids if name != claim.id]
+    steps = {}
     for other in others:
         pair = (claim, other) if claim.value < other.value else (other, claim)
-        steps.append(ordered(*(of(one) for one in pair)).verdict == "reproduced")
-    if not all(steps):
-        return found
-    beside = " and ".join(f"{other.value:g} of {other.algorithms[0]}" for other in others)
-    said = f"{found.said}: the order beside {beside} alone is right"
-    return dataclasses.replace(found, verdict="ordering_only", said=said)
+        words = f"{other.value:g} of {other.algorithms[0]}"
+        steps[words] = ordered(*(of(one) for one in pair)).verdict
+    turned = [words for words, step in steps.items() if step == "contradicted"]
+    if found.verdict == "reproduced" and turned:
+        said = f"{found.said}: the order beside {' and '.join(turned)} is reversed"
+        return dataclasses.replace(found, verdict="not_reproduced", said=said)
+    if found.verdict == "not_reproduced" and set(steps.values()) == {"reproduced"}:
+        said = f"{found.said}: the order beside {' and '.join(steps)} alone is right"
+        return dataclasses.replace(found, verdict="ordering_only", said=said)
+    return found

@@ -7,7 +7,7 @@ from fluidcc.papers.judging import alike, all_of, judge, near, ordered, shown, t
 
 from .common import LINK, QUENCHED, READINGS, WORDS, at_rest, claimed, noting_fluid
 
-_CONGESTED = dict.fromkeys(READINGS, "") | {"forty_flows": "high congestion is 40 flows"}
+_CONGESTED = (*READINGS, "forty_flows")
 
 
 @judge("BECN-05", needs=("web_becn", "quenches_without_size"))
@@ -49,7 +49,7 @@ def reactions(lab, claim):
     return all_of(often, again)
 
 
-@judge("BECN-07", needs=QUENCHED)
+@judge("BECN-07", needs=QUENCHED, definition=True)
 def only_marks_and_drops(lab, claim):
     """Quenches are as many as marks and drops, but for 20 at most at either end of the time
     measured.
@@ -88,7 +88,7 @@ def _bound(lab, name):
     return {tuple(one["definitions"].values()): one for one in lab.bound(name)["bounds"]}
 
 
-@judge("BECN-09", needs=("few_becn", "few_becn_dropped"))
+@judge("BECN-09", needs=("few_becn", "few_becn_dropped"), definition=True)
 def window_law(lab, claim):
     """Sampled windows of two flows: what remains after each fall, and how long growth waits, in
     round trips; quenches for marks, then for drops alone. Growth begins in the second round trip
@@ -167,11 +167,11 @@ def _quench_share(lab, claim, name):
     share = {x: 100 * lab.packets(name).at(x, "flows.becn.quench_fraction")
              for x in (n, other) if x in points}  # fmt: skip
     what = f"quenches among quenches and ACKs at {n} flows"
-    found = near(claim.value, share[n], unit="%", what=what)
+    found = near(claim.value, share[n], of="share", unit="%", what=what)
     if other in share:
         found = found.noting(f"quenches at {other} flows: {told(share[other].mean(), unit='%')}")
     fluid = at_rest(lab, name, n, lambda rest: 100 * rest["links"]["bottleneck"]["quench_ratio"])
-    return noting_fluid(found, [fluid], claimed(claim), unit="%")
+    return noting_fluid(found, [fluid], claimed(claim, "share"), unit="%")
 
 
 @judge("BECN-49", needs=QUENCHED[:1])

@@ -77,7 +77,7 @@ def web_losses(lab, claim):
         return 100 * lab.packets(name).at(35, "flows.web.loss_fraction")
 
     what = f"web loss of {claim.algorithms[0]} beside 35 flows"
-    found = near(claim.value, lost(claim), unit="%", what=what)
+    found = near(claim.value, lost(claim), of="loss", unit="%", what=what)
     return or_order(found, claim, ("BECN-33", "BECN-34"), lost)
 
 
@@ -102,4 +102,5 @@ def web_loss_250(lab, claim):
 def _web_reduction(lab, claim, names, x, metric, words):
     ecn, becn = (lab.packets(name).at(x, f"flows.web.{metric}") for name in names)
     what = f"reduction of the {words} beside {x} flows"
-    return near(claim.value, _lower(becn, ecn), unit="%", neutral=0.0, what=what)
+    less = _lower(becn, ecn)
+    return near(claim.value, less, of="effect", unit="%", neutral=0.0, what=what)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge
+from fluidcc.bounds.bmcc.starving import DROPS, ECN, PAPER
+from fluidcc.papers.judging import all_of, judge, searched
 
 from .common import by_bound, much, rest, starved
 
@@ -14,23 +15,39 @@ def _bmcc_starved(lab, name):
     table = ", ".join(f"{x:g}: {r.mean():.2g}" for x, r in zip(runs.x, ratios, strict=True))
     at_rest = rest(lab, name)
     fluid = [np.mean(at_rest["flows"][group]["rate"]) for group in ("bmcc", "sack")]
-    return starved(lab, name, victim="bmcc").noting(
+    alone = "reproduced" if fluid[0] <= 0.1 * fluid[1] else "not_reproduced"
+    return starved(lab, name, victim="bmcc").beside_fluid(
+        alone,
         f"goodput of BMCC over SACK's by target utilisation: {table}",
         f"fluid at rest: BMCC {fluid[0]:.3g}, SACK {fluid[1]:.4g} packets/s ({at_rest['status']})",
-        engine="packets+fluid",
     )
+
+
+def _searched(lab, sack):
+    """What the search says of the paper's network at any target utilisation it may have; of others
+    it is told.
+    """
+    found = [
+        b for b in lab.bound("bmcc.starved_by_sack")["bounds"] if b["definitions"]["sack"] == sack
+    ]
+    own = [b for b in found if b["definitions"]["network"] == PAPER]
+    others = [searched([b], "packets").said for b in found if b not in own]
+    return searched(own, "packets").noting(*others)
 
 
 @judge("BMCC-25", needs=("starving",))
 def starving(lab, claim):
-    """Goodputs over a BMCC router, and whether any standing queue tells overload."""
-    return all_of(_bmcc_starved(lab, "starving"), by_bound(lab, "bmcc.standing_queue", "analytic"))
+    """Goodputs over a BMCC router, and whether any standing queue tells overload; starving is also
+    searched for networks without it.
+    """
+    queue = by_bound(lab, "bmcc.standing_queue", "analytic")
+    return all_of(_bmcc_starved(lab, "starving"), queue, _searched(lab, DROPS))
 
 
 @judge("BMCC-26", needs=("starving_ecn",))
 def starving_ecn(lab, claim):
-    """Goodputs over a BMCC router, SACK with ECN."""
-    return _bmcc_starved(lab, "starving_ecn")
+    """Goodputs over a BMCC router, SACK with ECN, in its network and searched over others."""
+    return all_of(_bmcc_starved(lab, "starving_ecn"), _searched(lab, ECN))
 
 
 @judge("BMCC-27")

@@ -1,8 +1,8 @@
 """What the rules for the claims of the BMCC paper (Qazi et al., 2010) share.
 
 Numerals are sections of the paper. Starved means a goodput below a tenth of the other family's,
-much larger at least twice as large. Windows over time are those of the first seed. A bound that
-holds under some plausible definitions and not under others gives "ordering_only".
+much larger at least twice as large. Windows over time are those of the first seed. A bound is
+judged under all plausible definitions.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import numpy as np
 import fluidcc as fc
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.papers.judging import Judgement, ordered, shown
+from fluidcc.papers.judging import Judgement, ordered, searched
 from fluidcc.papers.samples import interval
 
 LAW, CODE, _PERIOD = BMCC(), ADPM(), 0.2
@@ -25,23 +25,11 @@ def by_bound(lab, name, engine, unit="", apart=()):
     but not judged.
     """
     found = lab.bound(name)["bounds"]
-    judged = [b for b in found if not set(b["definitions"].values()) & set(apart)]
-    kept = [b["verdict"] == "holds" for b in judged]
-    worst = max(judged, key=lambda b: b["largest_excess"] or 0.0)["worst"]
-    claimed = found[0]["statement"]
-    said = f"{claimed}: " + "; ".join(_defined(b, unit) for b in judged)
-    result = shown(all(kept), said, engine=engine, value=worst and worst["value"], unit=unit,
-                   otherwise="ordering_only" if any(kept) else "contradicted")  # fmt: skip
-    others = [_defined(b, unit) for b in found if b not in judged]
-    return result.noting(*(f"{claimed}, told but not judged: {text}" for text in others))
-
-
-def _defined(entry, unit):
-    """What comes out for one reading of a bound, with its definitions."""
-    words = ", ".join(f"{key.replace('_', ' ')}: {v}" for key, v in entry["definitions"].items())
-    value = f"{entry['worst']['value']:.6g} {unit}".rstrip() if entry["worst"] else "no"
-    text = f"{entry['verdict']} ({words or 'as printed'}; {value} in the worst case)"
-    return text.replace("eta_0", "15 %")
+    told_alone = [b for b in found if set(b["definitions"].values()) & set(apart)]
+    judged = searched([b for b in found if b not in told_alone], engine, unit)
+    return judged.noting(
+        *(f"told but not judged: {searched([b], engine, unit).said}" for b in told_alone)
+    )
 
 
 def seen(lab, name, metric="goodput"):

@@ -50,7 +50,8 @@ def loss(lab, claim):
     lost = 1 - np.stack([bmcc.mean(axis=1), short.mean(axis=1)], axis=1)
     pairs = ", ".join(f"{a:.2g} and {b:.2g}" for a, b in lost)
     what = "times that SACK keeps more beside BMCC than beside SACK of 10 ms, geometric mean over T"
-    found = near(claim.value, np.exp(np.log(factors).mean(axis=0)), neutral=1.0, what=what)
+    found = near(claim.value, np.exp(np.log(factors).mean(axis=0)), of="about", neutral=1.0,
+                 what=what)  # fmt: skip
     return found.noting(
         f"times by T: {table}", f"shares that SACK loses beside the one and the other: {pairs}"
     )

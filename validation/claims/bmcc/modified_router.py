@@ -50,7 +50,7 @@ def _load_variation(lab, name):
     return np.array(found)
 
 
-@judge("BMCC-29", needs=("shorter_period",), readings=("joint",))
+@judge("BMCC-29", needs=("shorter_period",), readings=("senders_too",))
 def shorter_period(lab, claim):
     """Variation of the load factor for router periods of 200 and of 50 ms, round trips of 300 ms;
     senders keep their 200 ms, or shorten it too.
@@ -70,7 +70,7 @@ def marking_probability(lab, claim):
     marked = np.array([float(CODE.distribution(f)) for f in loads])
     parts = np.array([part.mean() for part in np.array_split(marked, 10)])
     what = f"marked at the loads seen, {loads.mean():.3g} in the mean (0.5 at f = 1, 1 at 1.2)"
-    return near(claim.value, parts, what=what, engine="analytic+packets")
+    return near(claim.value, parts, of="about", what=what, engine="analytic+packets")
 
 
 @judge("BMCC-31", needs=("mix_modified_router", "mix_bmcc_router_ecn"), readings=("target",))
@@ -99,14 +99,27 @@ def sharing(lab, claim):
                  otherwise="not_reproduced")  # fmt: skip
 
 
-@judge("BMCC-33")
+@judge("BMCC-33", definition=True)
 def pipe(lab, claim):
     """Capacity times round trip by the scenarios of figures 9 and 10."""
     nets = [lab.experiment(n).net(0) for n in ("mix_modified_router_300ms", "mix_modified_router")]
     far, close = (float(n.links[0].capacity) * float(n.flows[0].rtt[0]) for n in nets)
     found = all_of(
-        near(claim.value[0], [far], unit="packets", what="pipe at 300 ms", engine="analytic"),
-        near(claim.value[1], [far / close], what="over the pipe at 40 ms", engine="analytic"),
+        near(
+            claim.value[0],
+            [far],
+            of="about",
+            unit="packets",
+            what="pipe at 300 ms",
+            engine="analytic",
+        ),
+        near(
+            claim.value[1],
+            [far / close],
+            of="about",
+            what="over the pipe at 40 ms",
+            engine="analytic",
+        ),
     )
     return found.noting(value=[far, far / close], half=None, unit=claim.unit)
 

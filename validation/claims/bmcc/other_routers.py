@@ -4,13 +4,13 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import Ack
-from fluidcc.papers.judging import all_of, judge, near, ordered, shown
+from fluidcc.papers.judging import all_of, judge, near, ordered, searched, shown
 from fluidcc.papers.samples import interval
 
 from .common import CODE, LAW, much, starved, steps
 
 
-@judge("BMCC-15")
+@judge("BMCC-15", definition=True)
 def first_estimate(lab, claim):
     """The load that a sender which knows none grows by."""
     grown = [float(LAW.on_ack(1.0, Ack(1.0, 0.2, 0.2, f))) for f in (0.0, claim.value)]
@@ -25,8 +25,8 @@ def droptail_cycle(lab, claim):
     for name, trip in (("two_droptail", "40 ms"), ("two_droptail_300ms", "300 ms")):
         growth, kept = steps(lab, name)
         parts += [
-            near(claim.value[0], [growth], what=f"{trip}: growth per t_p"),
-            near(claim.value[1], [kept], what=f"{trip}: share kept at a drop"),
+            near(claim.value[0], [growth], of="factor", what=f"{trip}: growth per t_p"),
+            near(claim.value[1], [kept], of="factor", what=f"{trip}: share kept at a drop"),
         ]
         values += [growth, kept]
     found, most = all_of(*parts), lab.experiment("two_droptail_300ms").net(0).flows[0].window
@@ -34,7 +34,8 @@ def droptail_cycle(lab, claim):
         f"300 ms with a largest window of {float(most.max_window):g} packets, which the paper does "
         "not state"
     )
-    return found.noting(words, value=values, half=None)
+    bound = searched(lab.bound("bmcc.fastest_growth")["bounds"], "rules")
+    return found.noting(words, bound.said, value=values, half=None)
 
 
 @judge("BMCC-17")
@@ -80,8 +81,8 @@ def red_cycle(lab, claim):
             "to 15 %"
         )
         parts += [
-            near(3.0, [growth], what=f"{trip}: growth per t_p"),
-            near(claim.value, [kept], what=f"{trip}: share kept at a mark"),
+            near(3.0, [growth], of="factor", what=f"{trip}: growth per t_p"),
+            near(claim.value, [kept], of="factor", what=f"{trip}: share kept at a mark"),
             shown(between >= enough, said, engine="packets+analytic", otherwise="not_reproduced"),
         ]
         values += [growth, kept]

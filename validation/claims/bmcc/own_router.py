@@ -102,7 +102,7 @@ def _shares_after(lab, delay):
     return out
 
 
-@judge("BMCC-11", needs=("three_flows",), readings=("per_rtt", "target"))
+@judge("BMCC-11", needs=("three_flows",), readings=("target",))
 def near_fair(lab, claim):
     """Quickly: 20 s after the arrival, a fifth of the time to the next one, the flow has 70 %."""
     (second, t2), (third, t3) = _shares_after(lab, 20.0)
@@ -120,8 +120,7 @@ def near_fair(lab, claim):
     )
 
 
-@judge("BMCC-12", needs=("three_flows",),
-       readings={"two_flows": "both rates are those while two flows are there"})  # fmt: skip
+@judge("BMCC-12", needs=("three_flows",), readings=("two_flows",))
 def allocation(lab, claim):
     """Three rates of 50 Mbit/s do not fit on 100 Mbit/s; what comes out in the last 100 s. Read as
     of the time when two flows are there: rates from 150 to 200 s, first seed.
@@ -134,14 +133,17 @@ def allocation(lab, claim):
             times, own = runs.series(0, "flow_acked_rate", group)
             rates.append(float(np.nanmean(own[(times > 150) & (times <= 200), 0])) / 1e6)
         said = [f"{n} flow, 50 to 100 s after the second arrival" for n in ("first", "second")]
-        parts = [near(each, [r], unit="Mbit/s", what=w) for r, w in zip(rates, said, strict=True)]
-        whole = near(link, [sum(rates)], unit="Mbit/s", what="both")
+        parts = [
+            near(each, [r], of="about", unit="Mbit/s", what=w)
+            for r, w in zip(rates, said, strict=True)
+        ]
+        whole = near(link, [sum(rates)], of="about", unit="Mbit/s", what="both")
         return all_of(*parts, whole).noting(value=[*rates, sum(rates)])
     rates = [runs.values(f"flows.{n}.goodput")[0] / 1e6 for n in ("first", "second", "third")]
     use = runs.values("links.bottleneck.utilization")[0]
     fluid = 8e-3 * np.mean(rest(lab, "three_flows")["flows"]["first"]["rate"])
     said = f"three times {each} is more than {link} Mbit/s, so all three cannot have it"
-    found = shown(3 * each <= 1.1 * link, said, engine="analytic+packets+fluid",
+    found = shown(3 * each <= 1.1 * link, said, engine="analytic",
                   value=[*(float(r.mean()) for r in rates), float(np.sum(rates, axis=0).mean())],
                   unit=claim.unit)  # fmt: skip
     return found.noting(

@@ -10,7 +10,7 @@ from fluidcc.papers.judging import all_of, judge, near, shown
 from .common import CODE, LAW, by_bound
 
 
-@judge("BMCC-03")
+@judge("BMCC-03", definition=True)
 def load_factor(lab, claim):
     """Eq. 1 from the router's rules, with symbols."""
     arrived, queue, capacity, gamma = sp.symbols("lambda q C gamma", positive=True)
@@ -34,7 +34,7 @@ def lag(lab, claim):
     return all_of(off, shown(min(at_once) == max(at_once) == 1.2, said, engine="analytic"))
 
 
-@judge("BMCC-05")
+@judge("BMCC-05", definition=True)
 def hash_law(lab, claim):
     """Shares of evenly drawn hashes in each part, and what a load of 5 % is told as."""
     values = np.array([float(CODE.hash_value(h)) for h in (np.arange(4000) + 0.5) / 4000])
@@ -79,7 +79,7 @@ def equal_rates(lab, claim):
     return found.noting(words, unit=claim.unit)
 
 
-@judge("BMCC-09")
+@judge("BMCC-09", definition=True)
 def decrease_factor(lab, claim):
     """Eq. 6 by the law at both ends and half way."""
     ends = [float(LAW.kept(load)) for load in (1.0, 1.2)]
@@ -89,7 +89,7 @@ def decrease_factor(lab, claim):
     return shown(bool(holds), why, engine="analytic", value=ends)
 
 
-@judge("BMCC-10")
+@judge("BMCC-10", definition=True)
 def loss_response(lab, claim):
     """What a loss and a mark leave of a window, by the law."""
     ack = Ack(1.0, 0.0, 0.1, 0.5)

@@ -28,8 +28,3 @@ def below(lab, less, more, metric, what, unit=""):
     values = of_link if metric.startswith("links.") else of_flows
     one, other = values(lab, less, metric), values(lab, more, metric)
     return ordered(one, other, x=lab.experiment(less).x, what=what, unit=unit)
-
-
-def beside_fluid(judgement, *words):
-    """A judgement with what the fluid says beside it, which does not decide."""
-    return judgement.noting(*words, engine=f"{judgement.engine}+fluid")

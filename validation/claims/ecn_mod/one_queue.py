@@ -5,7 +5,7 @@ import numpy as np
 from fluidcc.papers.judging import Judgement, all_of, judge, near, ordered, shown, told
 from fluidcc.papers.samples import interval
 
-from .common import LINK, MUCH, VARIATION, below, beside_fluid, of_link
+from .common import LINK, MUCH, VARIATION, below, of_link
 
 _FIFO = ("fifo_newreno", "fifo_mod")
 
@@ -50,7 +50,8 @@ def share(lab, claim):
     what = f"less than ECN-mod in the mean over the loads ({told(ends[0])} to {told(ends[-1])} %)"
     found = near(claim.value, less.mean(axis=0), unit="%", neutral=0.0, what=what)
     fluid = 100 * float(np.mean(1 - rests[0] / rests[1]))
-    return beside_fluid(found, f"in the fluid {told(fluid)} %")
+    alone = near(claim.value, [fluid], neutral=0.0, engine="fluid").verdict
+    return found.beside_fluid(alone, f"in the fluid {told(fluid)} %")
 
 
 @judge("EMOD-30", needs=("mixed", "pair"))

@@ -3,15 +3,25 @@
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.papers.judging import Judgement, alike, all_of, judge, near, ordered, shown, told
+from fluidcc.papers.judging import (
+    SIZE,
+    Judgement,
+    alike,
+    all_of,
+    judge,
+    near,
+    ordered,
+    searched,
+    shown,
+    told,
+)
 from fluidcc.papers.samples import interval
 
-from .common import MUCH, USED, VARIATION, below, beside_fluid, of_flows, of_link
+from .common import MUCH, USED, VARIATION, below, of_flows, of_link
 
 _CLEAR = 0.02
 _FIFTH, _FULL = ("newreno", "mod"), ("full_newreno", "full_mod")
 _EACH = (*_FIFTH, *_FULL)
-_LOST = [f"{name}{at}" for at in ("", "@small", "@abrupt") for name in _FIFTH]
 
 
 def _points(lab, name, low, high):
@@ -34,11 +44,13 @@ def aggressive(lab, claim):
     low, high = (of_link(lab, n, USED)[few][0] for n in ("mod_large", "mod"))
     used = ordered(low, high, what="use at 10 flows with 0.25 below that with 0.0625")
     roots = [
-        told(lab.ask(fc.stability, lab.experiment(n).net(0))["rightmost"][0])
+        lab.ask(fc.stability, lab.experiment(n).net(0))["rightmost"][0]
         for n in ("mod", "mod_large")
     ]
-    return beside_fluid(
-        all_of(cov, used), f"rightmost roots of the fluid at 10 flows {' and '.join(roots)} 1/s"
+    words = " and ".join(map(told, roots))
+    return all_of(cov, used).beside_fluid(
+        "reproduced" if roots[0] < roots[1] else "contradicted",
+        f"rightmost roots of the fluid at 10 flows {words} 1/s",
     )
 
 
@@ -61,26 +73,15 @@ def few(lab, claim):
     return all_of(order, clear).noting(value=mean, half=half, unit="%")
 
 
-@judge("EMOD-18", needs=_LOST)
+@judge("EMOD-18", needs=_FIFTH, readings=("small", "abrupt"))
 def losses(lab, claim):
-    """Losses at 200 flows, under all readings at once: under-specified if they lie on both sides.
-
-    What RED does above max_th is not printed for ECN-capable packets: it marks them, or drops them.
-    """
+    """Losses at 200 flows of either kind; what RED does above max_th is a reading."""
     parts = []
-    for name in _LOST:
-        runs = lab.packets(name)
-        group = "newreno" if "newreno" in name else "mod"
-        lost = 100 * runs.values(f"flows.{group}.loss_fraction")[-1]
-        parts.append(near(claim.value, lost, unit="%", what=runs.experiment.title))
-    means = [part.value for part in parts]
-    ends = [min(means), max(means)]
-    found = all_of(*parts).noting(value=ends, half=None, unit="%")
-    if any(part.verdict == "reproduced" for part in parts):
-        return found.noting("it is enough that one reading has it", verdict="reproduced")
-    if ends[0] < claim.value < ends[1]:
-        return found.noting("the readings lie on both sides", verdict="under_specified")
-    return found
+    for name in _FIFTH:
+        lost = 100 * of_flows(lab, name, "loss_fraction")[-1]
+        what = lab.experiment(name).title
+        parts.append(near(claim.value, lost, of="loss", unit="%", what=what))
+    return all_of(*parts)
 
 
 @judge("EMOD-19", needs=_EACH)
@@ -103,28 +104,33 @@ def full_goodput(lab, claim):
 
 @judge("EMOD-21", needs=_FULL)
 def decline(lab, claim):
-    """The use of the link at 200 flows is below that at 50 for NewReno, alike (1 %) for ECN-mod."""
+    """The use of the link at 200 flows is 1 % or more below that at 50 for NewReno, and within 1 %
+    of it for ECN-mod.
+    """
     x, ends = lab.experiment("full_mod").x, {}
     for name in _FULL:
         used = of_link(lab, name, USED)
         ends[name] = used[x.index(50)], used[-1]
     fall = ordered(ends["full_newreno"][1], ends["full_newreno"][0],
-                   what="NewReno's use at 200 flows below that at 50")  # fmt: skip
-    high = alike(ends["full_mod"][1], ends["full_mod"][0], usual=0.01, most=0.01,
+                   size=SIZE, what="NewReno's use at 200 flows below that at 50")  # fmt: skip
+    high = alike(ends["full_mod"][1], ends["full_mod"][0], usual=SIZE, most=SIZE,
                  what="ECN-mod's use at 200 flows over that at 50")  # fmt: skip
     rests = dict(zip(x, lab.rests("full_newreno").status, strict=True))
     lost = [n for n, status in rests.items() if status == "none"]
-    return beside_fluid(all_of(fall, high), f"in the fluid NewReno has no rest at {lost} flows")
+    return all_of(fall, high).noting(f"in the fluid NewReno has no rest at {lost} flows")
 
 
 @judge("EMOD-22", needs=_FULL, readings=("small",))
 def marks(lab, claim):
-    """The largest share of marks against 85 %, and 99 % of what voice leaves used there."""
+    """The largest share of marks against 85 %, with 99 % of what voice leaves used there; and
+    whether marks do no harm, searched over shares of marks.
+    """
     shares = 100 * of_flows(lab, "full_mod", "mark_fraction")
     k = int(np.argmax(shares.mean(axis=1)))
     x = lab.experiment("full_mod").x
     rest = 100 * lab.rests("full_mod").values("flows.mod.signal")[k]
-    size = near(claim.value, shares[k], unit="%", what=f"marks at {x[k]} flows")
+    size = near(claim.value, shares[k], of="share", unit="%", what=f"marks at {x[k]} flows")
+    harm = searched(lab.bound("ecn_mod.marks_do_no_harm")["bounds"], "packets")
     used = of_link(lab, "full_mod", USED)[k]
     kept = shown(used.mean() > 0.99, f"use there {told(used.mean())}", engine="packets")
     windows = of_flows(lab, "full_mod", "window_mean").mean(axis=1)
@@ -134,8 +140,9 @@ def marks(lab, claim):
         words.append(
             f"windows stand at one packet from {ones[0]} flows on, so marks lose their effect"
         )
-    both = all_of(size, kept).noting(value=size.value, half=size.half, unit="%")
-    return beside_fluid(both, *words)
+    found = all_of(size, kept, harm).noting(value=size.value, half=size.half, unit="%")
+    alone = near(claim.value, [rest], of="share", engine="fluid").verdict
+    return found.beside_fluid(alone, *words)
 
 
 @judge("EMOD-23", needs=_FULL)

@@ -60,7 +60,7 @@ def web_variation(lab, claim):
     plain, own = of_link(lab, "web_newreno", VARIATION), of_link(lab, "web_mod", VARIATION)
     x, less = lab.experiment("web_mod").x, 100 * (1 - own / plain)
     k = int(np.argmax(less.mean(axis=1)))
-    most = near(claim.value, less[k], unit="%", neutral=0.0,
+    most = near(claim.value, less[k], of="effect", unit="%", neutral=0.0,
                 what=f"largest reduction, at {x[k]} calls")  # fmt: skip
     return all_of(most, ordered(own, plain, x=x, what="variation of ECN-mod below NewReno's"))
 

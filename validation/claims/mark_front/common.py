@@ -1,6 +1,6 @@
 """What the rules for the claims of the mark-front paper (Durresi et al., 2001) share."""
 
-from fluidcc.papers.judging import ordered, shown
+from fluidcc.papers.judging import ordered
 
 SIDES = ("tail", "front")
 LINK = "links.bottleneck"
@@ -34,14 +34,3 @@ def better(lab, name, value, what, unit="", *, more=False):
     if more:
         return ordered(tail, front, x=x, what=f"{what}, tail and front", unit=unit)
     return ordered(front, tail, x=x, what=f"{what}, front and tail", unit=unit)
-
-
-def exceeded(entries, what):
-    """A bound holds if no search finds a counterexample; the worst is told where one does."""
-    wrong = [e for e in entries if e["verdict"] == "violated"]
-    if not wrong:
-        return shown(True, f"{what}: no counterexample", engine="packets")
-    worst = max(wrong, key=lambda e: e["largest_excess"])
-    text = f"{what}: exceeded by up to {worst['largest_excess']:.3g}, in the smallest "
-    text += f"counterexample {worst['worst']['value']:.6g} against {worst['worst']['bound']:.6g}"
-    return shown(False, text, engine="packets")

@@ -7,7 +7,7 @@ import numpy as np
 from fluidcc.bounds.mark_front.full_use import optimal
 from fluidcc.bounds.mark_front.networks import FRONT, TAIL, feedback
 from fluidcc.laws.law import Trip
-from fluidcc.papers.judging import all_of, judge, near, shown
+from fluidcc.papers.judging import judge, searched, shown
 from fluidcc.papers.measures import pipe_of
 from fluidcc.ways import forward_delays, link_delays, reverse_delays
 
@@ -27,27 +27,22 @@ def _sooner(net):
 
 @judge("MF-06", needs=("two_leo_tail", "two_geo_apart_tail"))
 def sooner(lab, claim):
-    """The laws' ages of marks from tail and front at the queue rd - 1, over the fixed round trip;
-    the search over ways tells the exact difference.
+    """Whether marks at the front are heard a fixed round trip sooner, at the queue rd - 1, searched
+    over ways; the difference in two networks of the paper is told.
     """
-    parts = []
+    plain, exact = lab.bound("mark_front.delay")["bounds"]
+    words = []
     for name in ("two_leo_tail", "two_geo_apart_tail"):
         net = lab.experiment(name).net(0)
         saved, fixed = _sooner(net), float(np.min(net.flows[0].rtt))
-        what = f"marks are heard sooner by {1000 * saved:.0f} ms at a round trip of "
-        what += f"{1000 * fixed:.0f} ms, in round trips"
-        parts.append(near(1.0, saved / fixed, what=what, engine="analytic"))
-    found = {
-        e["definitions"]["sooner"]: e["verdict"] for e in lab.bound("mark_front.delay")["bounds"]
-    }
-    if found["by r less one packet time"] == "holds":
-        exactly = "exactly it is a round trip less one packet time"
-    else:
-        exactly = "a round trip less one packet time is not exact"
-    return all_of(*parts).noting(exactly, unit="RTT")
+        words.append(f"by {1000 * saved:.0f} ms at a round trip of {1000 * fixed:.0f} ms")
+    return searched([plain], "analytic", "s").noting(
+        f"marks are heard sooner {' and '.join(words)}",
+        f"{exact['definitions']['sooner']}: {exact['verdict']}",
+    )
 
 
-@judge("MF-26")
+@judge("MF-26", definition=True)
 def geostationary(lab, claim):
     """Twice up and twice down at the speed of light, from the nearest place to the farthest; within
     10 % of the range.

@@ -10,7 +10,7 @@ from .common import better, both, sides
 
 @judge(
     "MF-19", needs=sides("ten_leo", "ten_leo_apart"),
-    readings={"apart": "flows of different round trips, as the caption has it"},
+    readings=("apart",),
 )  # fmt: skip
 def unfairness_leo(lab, claim):
     """Unfairness over the whole axis: round trips the same as the text has them, or different ones
@@ -22,7 +22,7 @@ def unfairness_leo(lab, claim):
 
 @judge(
     "MF-20", needs=sides("ten_geo_apart", "ten_geo"),
-    readings={"same": "flows of the same round trip", "total": ""},  # which the experiments have
+    readings=("same", "total"),
 )  # fmt: skip
 def unfairness_geo(lab, claim):
     """Unfairness over the whole axis: different round trips, or the same ones (`same`)."""
@@ -65,7 +65,7 @@ def favoured(lab, claim):
     return all_of(*parts)
 
 
-@judge("MF-24", needs=("ten_leo_apart_tail",))
+@judge("MF-24", needs=("ten_leo_apart_tail",), definition=True)
 def index(lab, claim):
     """The definition: our metric is this formula of the acknowledged packets, in every run."""
     runs = lab.packets("ten_leo_apart_tail")

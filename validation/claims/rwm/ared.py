@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge, ordered
+from fluidcc.papers.judging import SIZE, all_of, judge, ordered
 
 from .common import (
     OPEN,
@@ -28,7 +28,7 @@ def ared_before_ecn(lab, claim):
     return below(lab, delay, "ared", "ared_ecn")
 
 
-@judge("RWM-28", needs=sweeps("ared"), readings=OPEN | STEPS)
+@judge("RWM-28", needs=sweeps("ared"), readings=OPEN + STEPS)
 def more_than_all(lab, claim):
     """No reduction exceeds 100 %, so 133 % is read as what the others have beyond ARED-RWM."""
     parts = []
@@ -49,8 +49,9 @@ def falls_and_rises(lab, claim):
         lowest = 1 + int(np.argmin(share[1:-1].mean(axis=1)))
         at = sources(lab, name)[lowest]
         what = f"throughput of {in_words(name)} at {at} sources below that at"
-        parts.append(ordered(share[lowest], share[0], unit="%", what=f"{what} 4"))
-        parts.append(ordered(share[lowest], share[-1], unit="%", what=f"{what} 30"))
+        for end, many in ((0, 4), (-1, 30)):
+            words = f"{what} {many}"
+            parts.append(ordered(share[lowest], share[end], unit="%", size=SIZE, what=words))
     return all_of(*parts)
 
 

@@ -10,7 +10,7 @@ from fluidcc.papers.judging import judge, outside, shown
 from fluidcc.scenario.files import load
 
 
-@judge("RWM-08")
+@judge("RWM-08", definition=True)
 def red_law(lab, claim):
     """The law of RED with symbols."""
     low, span, top, u = sp.symbols("min_th span p_max u", positive=True)
@@ -27,7 +27,7 @@ def red_law(lab, claim):
     return found.noting("this p is what Floyd and Jacobson call P_b, before their count")
 
 
-@judge("RWM-09")
+@judge("RWM-09", definition=True)
 def adaptation(lab, claim):
     """Steps of p_max above and below the target, over its whole range."""
     law = load("govindaswamy2012/ared").links[0].queue
@@ -48,7 +48,7 @@ def adaptation(lab, claim):
     return found.noting("as p_max is compared before its step it reaches 0.51")
 
 
-@judge("RWM-10")
+@judge("RWM-10", definition=True)
 def steps_of_blue(lab, claim):
     """Steps of BLUE in the scenario."""
     law = load("govindaswamy2012/blue").links[0].queue

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge, ordered, shown
+from fluidcc.papers.judging import SIZE, all_of, judge, ordered, shown
 from fluidcc.papers.ledger import claims
 
 from .common import (
@@ -26,7 +26,7 @@ from .common import (
 )
 
 
-@judge("RWM-34", needs=queue_runs("blue"), readings=CONGESTED | LOSS)
+@judge("RWM-34", needs=queue_runs("blue"), readings=CONGESTED + LOSS)
 def largest_with_ecn(lab, claim):
     """Mean queues at four sources."""
     rivals = ("blue_queue", "blue_rwm_queue")
@@ -39,9 +39,11 @@ def _variation(lab, name):
     return found if lab.reading == "relative" else np.sqrt(found)
 
 
-@judge("RWM-35", needs=("red_queue", "ared_queue", "blue_queue"),
-       readings={"relative": "variation is the standard deviation over the mean"}
-       | CONGESTED | LOSS)  # fmt: skip
+@judge(
+    "RWM-35",
+    needs=("red_queue", "ared_queue", "blue_queue"),
+    readings=("relative", *CONGESTED, *LOSS),
+)
 def most_variation(lab, claim):
     """Standard deviations of the queue at four sources."""
     parts = []
@@ -51,7 +53,7 @@ def most_variation(lab, claim):
     return all_of(*parts)
 
 
-@judge("RWM-36", needs=queue_runs(*FAMILIES), readings=CONGESTED | LOSS)
+@judge("RWM-36", needs=queue_runs(*FAMILIES), readings=CONGESTED + LOSS)
 def least_gain(lab, claim):
     """Reductions of the mean queue over the plain queue; the paper's own numbers before ours."""
     told_red, told_blue = (claims("rwm")[name].value for name in ("RWM-12", "RWM-33"))
@@ -69,7 +71,7 @@ def least_gain(lab, claim):
     return all_of(own, *parts)
 
 
-@judge("RWM-39", needs=("blue", "blue_ecn"), readings=OPEN | LOSS)
+@judge("RWM-39", needs=("blue", "blue_ecn"), readings=OPEN + LOSS)
 def crossing(lab, claim):
     """Delay below 16 sources and above."""
     return all_of(
@@ -80,18 +82,18 @@ def crossing(lab, claim):
     )  # fmt: skip
 
 
-@judge("RWM-42", needs=sweeps("blue"), readings=OPEN | LOSS | STEPS)
+@judge("RWM-42", needs=sweeps("blue"), readings=OPEN + LOSS + STEPS)
 def grows(lab, claim):
     """Jitter from each number of sources to the next, for all three."""
     parts = []
     for name in schemes("blue"):
         found, x = jitter(lab, name), sources(lab, name)
         what = f"jitter of {in_words(name)} below that with more sources"
-        parts.append(ordered(found[:-1], found[1:], x=x[:-1], unit="ms", what=what))
+        parts.append(ordered(found[:-1], found[1:], x=x[:-1], unit="ms", size=SIZE, what=what))
     return all_of(*parts)
 
 
-@judge("RWM-43", needs=sweeps("blue"), readings=OPEN | LOSS)
+@judge("RWM-43", needs=sweeps("blue"), readings=OPEN + LOSS)
 def more_throughput(lab, claim):
     """Gain in throughput, averaged over the numbers of sources; that at 4 below the average."""
     rivals = claim.algorithms[1:]
@@ -103,7 +105,7 @@ def more_throughput(lab, claim):
     return all_of(*parts)
 
 
-@judge("RWM-44", needs=sweeps("blue"), readings=OPEN | LOSS)
+@judge("RWM-44", needs=sweeps("blue"), readings=OPEN + LOSS)
 def blue_drops_most(lab, claim):
     """Drops and throughput over all numbers of sources; the gap in drops at both ends."""
     own = drops(lab, "blue")

@@ -1,12 +1,10 @@
 """What the rules for the RWM paper (Govindaswamy et al., 2012) share; numerals are its sections.
 
-Readings: `downstream`, `long` and `fast` are other rates and delays, `window5`, `window8` and
-`window20` receivers' windows of so many packets (20 is ns-2's default), `loss` is BLUE that steps
-up by losses (figure 4), `steps` and `relative` measure jitter and variation otherwise. Figures 6,
-11 and 16 are of a queue at the ingress in a congested state, so `fast`, where four sources do not
-fill the link, and `downstream`, where another link is the bottleneck, are none of theirs. A printed
-change over the numbers of sources is judged by its mean where its direction is right over the whole
-range, and else by its direction.
+Readings are those of ``validation/readings.toml``. Figures 6, 11 and 16 are of a queue at the
+ingress in a congested state, so `fast`, where four sources do not fill the link, and `downstream`,
+where another link is the bottleneck, are none of theirs. A printed change over the numbers of
+sources is judged by its mean if its direction is right over the whole range, and else by its
+direction.
 """
 
 import numpy as np
@@ -24,11 +22,8 @@ TOPOLOGIES = {
 }
 WINDOWS = {"window5": 5, "window8": 8, "window20": 20}
 
-# readings with their meaning, "" where the experiments have it
-OPEN = dict.fromkeys((*TOPOLOGIES, *WINDOWS), "")
-CONGESTED = dict.fromkeys(("long", *WINDOWS), "")
-LOSS = {"loss": ""}
-STEPS = {"steps": "jitter is the mean step from one packet's delay to the next's"}
+OPEN, CONGESTED = (*TOPOLOGIES, *WINDOWS), ("long", *WINDOWS)
+LOSS, STEPS = ("loss",), ("steps",)
 
 
 def in_words(name):
@@ -108,7 +103,7 @@ def printed(value, change, order, what):
     """A printed change [%]: judged by its mean over the numbers of sources where its direction is
     right at them; else by the direction, and the mean is told.
     """
-    mean = near(value, change.mean(axis=0), unit="%", neutral=0.0, what=what)
+    mean = near(value, change.mean(axis=0), of="effect", unit="%", neutral=0.0, what=what)
     if order.verdict == "reproduced":
         return all_of(mean, order)
     return order.noting(mean.said, value=mean.value, half=mean.half, unit=mean.unit)

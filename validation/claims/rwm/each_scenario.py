@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from fluidcc.papers.judging import alike, judge, near
+from fluidcc.papers.judging import SIZE, alike, all_of, judge, near, outside, told
 
 from .common import (
     CONGESTED,
@@ -30,9 +30,9 @@ def _rules(rule, kind, **asked):
             return rule(lab, claim)
 
         copy.__doc__ = rule.__doc__
-        steps = STEPS if "jitter" in rule.__name__ else {}
-        loss = LOSS if "blue" in families else {}
-        readings = (CONGESTED if kind else OPEN) | steps | loss
+        steps = STEPS if "jitter" in rule.__name__ else ()
+        loss = LOSS if "blue" in families else ()
+        readings = (CONGESTED if kind else OPEN) + steps + loss
         needs = tuple(f"{n}{kind}" for n in sweeps(*families))
         return judge(name.replace("_", "-"), needs=needs, readings=readings)(copy)
 
@@ -45,9 +45,22 @@ def _smaller_queue(lab, claim):
     found = changes(lab, claim, queue, rivals, kind="_queue", what="reduction of the mean queue")
     ours, *others = (f"{experiment(algorithm)}_queue" for algorithm in claim.algorithms)
     base = lab.under(None)
-    rests = [f"that of {in_words(name)} {resting(rest(base, name))}" for name in others]
-    fluid = ", ".join([persisting(lab, ours), *rests])
-    return found.noting(*by_windows(lab, ours, others[0]), fluid, engine="packets+fluid")
+    own, *rests = (rest(base, name) for name in (ours, *others))
+    words = [f"that of {in_words(n)} {resting(r)}" for n, r in zip(others, rests, strict=True)]
+    fluid = ", ".join([persisting(lab, ours), *words])
+    return found.beside_fluid(_smaller(claim, own, rests), by_windows(lab, ours, others[0]), fluid)
+
+
+def _smaller(claim, own, rests):
+    """The verdict of the fluid model alone on a reduction of the queue at rest."""
+    if "continuum" in (own["status"], *(r["status"] for r in rests)):
+        return "not_applicable"
+    low, *high = (r["links"]["ingress"]["queue"] for r in (own, *rests))
+    parts = (
+        near(claim.value, [100 * (1 - low / h)], of="effect", neutral=0.0, engine="fluid")
+        for h in high
+    )
+    return all_of(*parts).verdict
 
 
 def _same_queue(lab, claim):
@@ -85,10 +98,17 @@ j17, j40, j41 = _rules(_smaller_jitter, "", RWM_17="red", RWM_40="blue", RWM_41=
 def near_min(lab, claim):
     """Mean queue at four sources; nearer to max_th = 15 than to min_th = 5 is the other way round.
 
-    Not under `downstream`, where the ingress is no bottleneck and its queue below both.
+    Not under `downstream`, where the ingress is no bottleneck and its queue below both, and nothing
+    under readings where RWM does not act, as the queue is within 1 % of that without it.
     """
     name = f"{experiment(claim.algorithms[0])}_queue"
-    found = near(claim.value, queue(lab, name)[0], unit="packets", neutral=10.0, what="mean queue")
-    plain = name.replace("_rwm", "")  # the same where RWM does not act
-    remarks = (*by_windows(lab, name, plain), persisting(lab, name))
-    return found.noting(*remarks, engine="packets+fluid")
+    plain, asked = name.replace("_rwm", ""), {"of": "queue", "unit": "packets", "neutral": 10.0}
+    words, own = f"mean queue of {in_words(name)}", queue(lab, name)
+    same = alike(own, queue(lab, plain), usual=SIZE, most=SIZE, what=f"{words} beside plain")
+    if same.verdict == "reproduced":
+        return outside(f"{words} {told(own.mean())} packets: RWM does not act, {same.said}")
+    at_rest = rest(lab.under(None), name)["links"]["ingress"]["queue"]
+    alone = near(claim.value, [at_rest], engine="fluid", **asked).verdict
+    return near(claim.value, own[0], what=words, **asked).beside_fluid(
+        alone, by_windows(lab, name, plain), persisting(lab, name)
+    )

@@ -13,7 +13,7 @@ from .common import WINDOWS, missing, queue
 from .queues import by_windows, persisting, rest
 
 
-@judge("RWM-02")
+@judge("RWM-02", definition=True)
 def shorter_loop(lab, claim):
     """The age of a signal of the ingress when the source hears it, from the feedback laws: of a
     modified ACK and of a mark, with symbols and in the scenarios without queues.
@@ -36,7 +36,7 @@ def shorter_loop(lab, claim):
     return shown(holds, why, engine="analytic")
 
 
-@judge("RWM-03")
+@judge("RWM-03", definition=True)
 def law_of_red(lab, claim):
     """The laws asked with symbols and numbers: below, between and above the thresholds."""
     law, feedback = load("govindaswamy2012/red_rwm").links[0].queue, ReceiverWindow()
@@ -100,9 +100,8 @@ def average_about_min(lab, claim):
         f"where receivers' windows just fill pipe and min_th the mean queue is about min_th (at "
         f"worst {worst['fitting']}, as a multiple of it), but there RWM has nothing to do; with "
         f"larger windows it is not (at worst {worst['any']})",
-        *by_windows(lab, "red_rwm_queue"),
+        by_windows(lab, "red_rwm_queue"),
         persisting(lab, "red_rwm_queue", "average"),
-        engine="packets+fluid",
     )
 
 
@@ -119,7 +118,7 @@ def weak_convergence(lab, claim):
         f"with everything enlarged by {', '.join(str(x) for x in runs.x)} the mean queue over that "
         f"factor (coefficient of variation) is {listed} packets, against {model:.3g} at rest in "
         f"the fluid model",
-        value=queues.tolist(), unit="packets", engine="packets+fluid",
+        value=queues.tolist(), unit="packets",
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def _improvements(lab):
     return found
 
 
-@judge("RWM-01", needs=sweeps(*FAMILIES), readings=OPEN | LOSS | STEPS)
+@judge("RWM-01", needs=sweeps(*FAMILIES), readings=OPEN + LOSS + STEPS)
 def improves_all(lab, claim):
     """Thirty orders over the whole range of sources; one that is the other way round refutes it."""
     found = _improvements(lab)
@@ -54,14 +54,14 @@ def improves_all(lab, claim):
                      len(groups.get("reproduced", [])), unit="orders")  # fmt: skip
 
 
-@judge("RWM-45", needs=RWM, readings=OPEN | LOSS | STEPS)
+@judge("RWM-45", needs=RWM, readings=OPEN + LOSS + STEPS)
 def blue_best(lab, claim):
     """Delay, jitter and drops over all numbers of sources."""
     pairs = [(of, rival) for of in (delay, jitter, drops) for rival in ("red_rwm", "ared_rwm")]
     return all_of(*(below(lab, of, "blue_rwm", rival) for of, rival in pairs))
 
 
-@judge("RWM-46", needs=RWM, readings=OPEN | LOSS)
+@judge("RWM-46", needs=RWM, readings=OPEN + LOSS)
 def blue_catches_up(lab, claim):
     """Throughput below 16 sources; above, 95 % or more of the slowest link counts as high."""
     shares = {}
@@ -78,7 +78,7 @@ def blue_catches_up(lab, claim):
     )  # fmt: skip
 
 
-@judge("RWM-47", needs=("red_rwm", "ared_rwm"), readings=OPEN | STEPS)
+@judge("RWM-47", needs=("red_rwm", "ared_rwm"), readings=OPEN + STEPS)
 def slight_difference(lab, claim):
     """All five metrics over all numbers of sources."""
     x = sources(lab, "red_rwm")

@@ -35,9 +35,7 @@ def persisting(lab, name, of="queue"):
 
 
 def by_windows(lab, *names):
-    """Remarks: mean queues at the first point under each size of the receivers' windows, and what
-    else would hold windows back.
-    """
+    """Mean queues at the first point under each size of the receivers' windows, in words."""
     labs = [lab.under(reading) for reading in WINDOWS] + [lab.under(None)]
     listed = [
         f"{in_words(name)} " + ", ".join(f"{queue(each, name)[0].mean():.3g}" for each in labs)
@@ -46,6 +44,5 @@ def by_windows(lab, *names):
     sizes = ", ".join(str(size) for size in WINDOWS.values())
     return (
         f"mean queues in packets with receivers' windows, which are not stated, of {sizes} and 100 "
-        f"packets: {'; '.join(listed)}",
-        "congestion-window validation, which would hold windows back too, cannot be run",
+        f"packets: {'; '.join(listed)}"
     )

@@ -1,6 +1,6 @@
 """Section 4.1: RED."""
 
-from fluidcc.papers.judging import alike, all_of, judge, near, ordered
+from fluidcc.papers.judging import SIZE, alike, all_of, judge, near, ordered
 
 from .common import (
     OPEN,
@@ -48,8 +48,9 @@ def tapers(lab, claim):
     for name in ("red", "red_ecn"):
         share = throughput(lab, name)
         what = f"throughput of {in_words(name)} at 30 sources"
-        parts.append(near(claim.value, share[-1], unit="%", tolerance=0.0, absolute=1.0, what=what))
-        parts.append(ordered(share[-1], share[0], unit="%", what=f"{what} below that at 4"))
+        parts.append(near(claim.value, share[-1], unit="%", absolute=1.0, what=what))
+        what += " below that at 4"
+        parts.append(ordered(share[-1], share[0], unit="%", size=SIZE, what=what))
     return all_of(*parts)
 
 

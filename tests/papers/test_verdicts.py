@@ -1,0 +1,43 @@
+"""Kept verdicts and the kept comparison are computed again in part: runs, rules and readings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fluidcc.papers.lab import Lab
+from fluidcc.papers.ledger import tally, verdict
+from fluidcc.papers.readings import DEFAULT
+from fluidcc.papers.store import Store
+
+TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encoding="utf-8")
+KEPT = {row["id"]: row for row in json.loads(TEXT)["claims"]}
+AGAIN = {
+    "becn": ("BECN-08", "BECN-09"),
+    "bmcc": ("BMCC-27", "BMCC-31"),
+    "ecn_mod": ("EMOD-03", "EMOD-06"),
+    "mark_front": ("MF-05", "MF-12", "MF-15"),
+    "rwm": ("RWM-14",),
+}
+
+
+@pytest.mark.parametrize("paper", AGAIN)
+def test_verdicts_come_out_as_kept(paper, tmp_path):
+    lab = Lab(Store(tmp_path), paper, quick=True)
+    for name in AGAIN[paper]:
+        found, kept = verdict(lab, name).to_dict(), KEPT[name]
+        assert {reading: own["verdict"] for reading, own in found["readings"].items()} == (
+            kept["readings"]
+        )
+        for key in ("verdict", "engine", "reading", "counts", "why"):
+            assert found[key] == kept[key], f"{name}: {key}"
+
+
+def test_what_is_kept_adds_up():
+    for row in KEPT.values():
+        own = row["readings"]
+        assert row["verdict"] == own[row["reading"]] == row["counts"]["joint"]
+        assert row["counts"]["default"] == own[DEFAULT]
+    found = tally(list(KEPT.values()))
+    assert found["every reading"] <= min(found["default"], found["joint reading"])
+    assert max(found["default"], found["joint reading"]) <= found["some reading"]
