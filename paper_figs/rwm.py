@@ -22,6 +22,12 @@ def _all(kind, *families):
     return tuple(f"{name}{kind}" for family in families for name in _trio(family).values())
 
 
+def _by_window(family):
+    """Names of the experiments at four sources, also under other windows of the receivers."""
+    own = _all("_queue", family)
+    return (*own, *(f"{name}@window{size}" for name in own for size in (5, 8, 20)))
+
+
 RWM = {f"{family}-RWM": f"{name}_rwm" for family, name in FAMILIES.items()}
 
 
@@ -146,7 +152,7 @@ def _labelled(text, y, *labels, x=None):
     return [Printed(text, y, x, label) for label in labels]
 
 
-@figure("6", "RED: average queue at the ingress", needs=_all("_queue", "RED"))
+@figure("6", "RED: average queue at the ingress", needs=_by_window("RED"))
 def red_queues(lab):
     """RED's average over time at receivers' windows of 100 packets, and means over 150 s by that
     window; the fluid model is the ingress alone.
@@ -187,7 +193,7 @@ def red_drops(lab):
     return [_over_sources(lab, _trio("RED"), "drops (packets)", _drops, _rest_drops)]
 
 
-@figure("11", "ARED: average queue at the ingress", needs=_all("_queue", "ARED"))
+@figure("11", "ARED: average queue at the ingress", needs=_by_window("ARED"))
 def ared_queues(lab):
     """Adaptive RED's average over time at receivers' windows of 100 packets, and means over 150 s
     by that window; the fluid model is the ingress alone.
@@ -226,7 +232,7 @@ def ared_drops(lab):
     return [_over_sources(lab, _trio("ARED"), "drops (packets)", _drops, _rest_drops)]
 
 
-@figure("16", "BLUE: average queue at the ingress", needs=_all("_queue", "BLUE"))
+@figure("16", "BLUE: average queue at the ingress", needs=_by_window("BLUE"))
 def blue_queues(lab):
     """Mean over the last 5 s, as BLUE keeps none; in the fluid model, of the ingress alone, BLUE
     rests wherever the queue stays between 0 and 15 packets.

@@ -24,7 +24,7 @@ MEANINGS = {
     "not_reproduced": "neither comes out, nor the opposite",
     "contradicted": "the opposite comes out, significantly",
     "under_specified": "the text leaves too much open to tell",
-    "not_applicable": "outside of what a model can judge",
+    "not_applicable": "outside of what a model can judge, or nothing to judge",
 }
 """Verdicts in words; the rules are in `fluidcc/papers/judging.py`."""
 
@@ -85,7 +85,7 @@ def _expected(claim: Claim) -> str:
 
 def _claim(row: dict[str, Any], claim: Claim) -> Iterator[str]:
     read = meaning(claim.paper, row["reading"])
-    under = f" (read so: {plain(read)})" if row["reading"] != DEFAULT else ""
+    under = f" (joint reading: {plain(read)})" if row["reading"] != DEFAULT else ""
     printed = plain(_expected(claim))
     printed = f"; {printed}" if printed else ""
     yield from (f"`{claim.id}` {badge(row['verdict'])}{under}", "")
@@ -110,7 +110,8 @@ def _readings(short: str) -> Iterator[str]:
             for other in question.readings if other != taken
         ]  # fmt: skip
         asked = f"{plain(question.asks)} ({plain(question.where)})"
-        yield f"| {asked} | {plain(taken.means)} | {'; '.join(rest)} |"
+        own = plain(taken.means) + "".join(f" ({plain(place)})" for place in taken.departs)
+        yield f"| {asked} | {own} | {'; '.join(rest)} |"
     yield ""
 
 

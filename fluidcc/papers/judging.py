@@ -4,14 +4,15 @@ The rules that all claims share:
 
 * Significant means that the 95 % interval over seeds (Student's t, of differences seed by seed)
   excludes equality.
-* A number is `reproduced` if it lies within our interval, and this is no wider than a quarter of
-  our mean to each side; or if our whole interval is within the tolerance of its quantity
-  (`TOLERANCES`, with their reasons). A printed range is its own tolerance. If it is not, but our
+* A number is `reproduced` if it lies within our interval, and this is no wider to each side than
+  the tolerance of its quantity (`TOLERANCES`, with their reasons); or if our whole interval is
+  within that. A printed range is its own tolerance, and our interval then no wider than a quarter
+  of our mean. If it is not, but our
   runs show an effect in the same direction, significantly, it is `ordering_only`; in the opposite
   direction `contradicted`.
 * An order is `reproduced` if it is significant at more than half of the points and significantly
-  wrong at none, `contradicted` if the opposite order is, and `not_reproduced` otherwise. A rise or
-  a decrease has a size, too: 1 % or more.
+  wrong at none, `contradicted` if the opposite order is, and `not_reproduced` otherwise. If a claim
+  says that something rises or falls, it does so by 1 % or more.
 * Quantities are alike if their means differ by at most 5 % at more than half of the points and by
   no more than 10 % at any, where a claim does not state other tolerances.
 * What a search for counterexamples says of a bound decides the claim that states it.
@@ -30,11 +31,11 @@ import numpy as np
 
 from fluidcc.papers.samples import interval
 
-_TIGHT = 0.25  # of the mean: a wider interval says nothing for a number
+_TIGHT = 0.25  # of the mean: a wider interval says nothing for a range
 _ROUNDING = 1e-9  # relative: what differs by less is the same
 _FEW = 2  # searches that are told one by one
 SIZE = 0.01
-"""Relative change that counts as a rise or a decrease; alike in rates means within the same."""
+"""Least relative change that counts as a rise or a decrease; what differs by less is alike."""
 
 TOLERANCES = MappingProxyType({
     "loss": (0.10, "the difference of two rates that are nearly alike: 1 % more sent is 10 % more "
@@ -113,9 +114,10 @@ class Judgement:
 
     def beside_fluid(self, verdict: str, *remarks: str) -> "Judgement":
         """The same with remarks on the fluid model, which is an engine of the verdict if it gives
-        the same one.
+        the same one; two numbers that miss need not be alike.
         """
-        engine = f"{self.engine}+fluid" if verdict == self.verdict else self.engine
+        alike = verdict == self.verdict != "not_reproduced"
+        engine = f"{self.engine}+fluid" if alike else self.engine
         return self.noting(*remarks, engine=engine)
 
 
@@ -196,8 +198,9 @@ def near(
     width, slack = half if np.isfinite(half) else 0.0, _ROUNDING * max(abs(low), abs(high))
     below, above = low - mean, mean - high
     apart = max(below, above, 0.0)
-    tight = width <= _TIGHT * abs(mean) and apart <= width + slack
-    if tight or max(below, above) + width <= max(allowed * abs(mean), absolute) + slack:
+    reach = max(allowed * abs(mean), absolute)
+    tight = width <= (reach or _TIGHT * abs(mean)) and apart <= width + slack
+    if tight or max(below, above) + width <= reach + slack:
         return Judgement("reproduced", said, **common)
     if neutral is not None:
         sure = max(sure, _ROUNDING * max(abs(low), abs(high), abs(neutral)))
@@ -231,7 +234,8 @@ def ordered(
     least = _ROUNDING * np.maximum(np.abs(one), np.abs(other)).max(axis=-1)
     sure, count = np.maximum(_sure(half, engine), least), sound.size
     enough = mean > size * np.abs(other.mean(axis=-1))
-    right, wrong = (mean > sure) & enough & sound, (mean < -sure) & sound
+    far = mean < -size * np.abs(other.mean(axis=-1))
+    right, wrong = (mean > sure) & enough & sound, (mean < -sure) & far & sound
     if not sound.any():
         return Judgement("not_reproduced", f"{what}: no number came out", engine=engine)
     ends = " and ".join(told(part[sound].mean(), unit=unit) for part in (one, other))
@@ -345,5 +349,5 @@ def all_of(*parts: Judgement) -> Judgement:
 
 
 def outside(why: str) -> Judgement:
-    """The claim is outside of what a model can judge."""
+    """What a model cannot judge, or a reading under which there is nothing to judge."""
     return Judgement("not_applicable", why, engine="")

@@ -199,7 +199,7 @@ def runs_of(recipe: Recipe, lab: Lab, panels: Sequence[Panel]) -> str:
     if any(c.engine == PACKETS and not c.dense for p in panels for c in p.curves):
         spans = (f"{e.warmup:g} to {e.until:g} s, {_seeds(e.seeds)}" for e in own)
         said.append(f"Means over {'; '.join(dict.fromkeys(spans))}.")
-    return " ".join([*said, *([f"Read so: {'; '.join(read)}."] if read else [])])
+    return " ".join([*said, *([f"Joint reading: {'; '.join(read)}."] if read else [])])
 
 
 def _seeds(count: int) -> str:

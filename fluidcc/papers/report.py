@@ -33,7 +33,10 @@ def page(
     papers = list(dict.fromkeys(v.claim.paper for v in verdicts))
     with tempfile.TemporaryDirectory() as folder:
         made = make_figures(papers, Path(folder), bench, judged=())  # their claims stand beside
-        figures = {p: [_figure(m) for m in made if m.paper == p and m.files] for p in papers}
+        figures = {
+            p: [_figure(m, bench.joint(p)) for m in made if m.paper == p and m.files]
+            for p in papers
+        }
     environment = Environment(
         loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -71,12 +74,12 @@ def _beside(papers: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _figure(made: Made) -> dict[str, Any]:
+def _figure(made: Made, lab: Lab) -> dict[str, Any]:
     picture = next(f for f in made.files if f.suffix == ".png").read_bytes()
     needs = recipes(made.paper)[made.number].needs
     return {
         "name": made.name, "number": made.number, "title": made.title, "notes": made.notes,
-        "experiments": [name if "/" in name else f"{made.paper}/{name}" for name in needs],
+        "experiments": [lab.experiment(name).name for name in needs],
         "png": base64.b64encode(picture).decode(),
     }  # fmt: skip
 

@@ -23,6 +23,13 @@ def test_the_fewest_departures_are_chosen_and_a_tie_goes_to_the_default(departur
     assert _question(*departures).chosen.name == chosen
 
 
+def test_the_joint_readings_are_these():
+    assert {paper: joint(paper) for paper in PAPERS} == {
+        "becn": ("once",), "bmcc": ("per_rtt", "senders_too"), "ecn_mod": (),
+        "rwm": ("validated",), "mark_front": ("finite",),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_rules_and_questions_name_the_same_readings(paper):
     asked = {name for rule in rules(paper).values() for name in rule.readings}

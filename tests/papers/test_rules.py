@@ -58,6 +58,9 @@ def test_an_interval_that_has_the_number_reproduces_it_if_it_is_tight():
     assert near(1.2, around(1.0, 0.5)).verdict == "reproduced"
     assert near(1.3, around(1.0, 0.5)).verdict == "not_reproduced"
     assert near(1.2, around(1.0, 4.0)).verdict == "not_reproduced"
+    wide = around(100.0, 40.0)  # +- 19: more than the tolerance of a queue
+    assert near(115.0, wide, of="queue").verdict == "not_reproduced"
+    assert near(102.0, around(100.0, 8.0), of="queue").verdict == "reproduced"
 
 
 def test_one_run_is_never_significant():
@@ -164,12 +167,17 @@ def test_a_decrease_has_a_size():
     found = ordered(slight, before, size=0.01)
     assert found.verdict == "not_reproduced" and "less than 1 % apart" in found.why
     assert ordered(clear, before, size=0.01).verdict == "reproduced"
+    assert ordered(before, slight).verdict == "contradicted"
+    assert ordered(before, slight, size=0.01).verdict == "not_reproduced"
+    assert ordered(before, clear, size=0.01).verdict == "contradicted"
 
 
 def test_the_fluid_is_an_engine_of_a_verdict_only_if_it_gives_the_same():
     found = near(43.0, around(41.0, 0.1), of="effect", neutral=0.0)
     assert found.beside_fluid("reproduced", "as here").engine == "packets+fluid"
     assert found.beside_fluid("contradicted", "the other sign").engine == "packets"
+    missed = near(43.0, around(9.0, 0.1), of="effect")
+    assert missed.beside_fluid("not_reproduced", "misses, too").engine == "packets"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 sections.
 
 "High congestion" is read as the most flows of an experiment, "very low" as the fewest. Loss and
-delay are those of V.D. Readings: see the file of the experiments.
+delay are those of V.D. Readings are those of ``validation/readings.toml``.
 
 Two rules beside the general ones. A printed number that ours misses is `ordering_only` if its order
 to each other number printed for the same point is ours too, significantly; one that ours meets is

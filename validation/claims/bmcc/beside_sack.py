@@ -24,8 +24,8 @@ def _bmcc_starved(lab, name):
 
 
 def _searched(lab, sack):
-    """What the search says of the paper's network at any target utilisation it may have; of others
-    it is told.
+    """What the search says of the paper's network at target utilisations of 0.95 to 1; what it says
+    of others is told.
     """
     found = [
         b for b in lab.bound("bmcc.starved_by_sack")["bounds"] if b["definitions"]["sack"] == sack

@@ -15,6 +15,7 @@ from .common import (
     changes,
     delay,
     drops,
+    idle,
     in_words,
     jitter,
     queue,
@@ -29,6 +30,8 @@ from .common import (
 @judge("RWM-34", needs=queue_runs("blue"), readings=CONGESTED + LOSS)
 def largest_with_ecn(lab, claim):
     """Mean queues at four sources."""
+    if (nothing := idle(lab, "blue")) is not None:
+        return nothing
     rivals = ("blue_queue", "blue_rwm_queue")
     return all_of(*(below(lab, queue, r, "blue_ecn_queue") for r in rivals))
 

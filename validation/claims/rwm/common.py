@@ -9,7 +9,7 @@ direction.
 
 import numpy as np
 
-from fluidcc.papers.judging import Judgement, all_of, near, ordered
+from fluidcc.papers.judging import SIZE, Judgement, alike, all_of, near, ordered, outside, told
 from fluidcc.papers.measures import link_efficiency
 
 FAMILIES = ("red", "ared", "blue")
@@ -118,6 +118,18 @@ def changes(lab, claim, of, rivals, *, sign=-1, kind="", what=""):
         order = below(lab, of, *((ours, theirs) if sign < 0 else (theirs, ours)))
         parts.append(printed(claim.value, change, order, f"{what} against {rival}"))
     return all_of(*parts)
+
+
+def idle(lab, family):
+    """A judgement that decides nothing if RWM does not act at four sources, as the queue is within
+    1 % of that without it; None if it acts.
+    """
+    name = f"{family}_rwm_queue"
+    own, plain = queue(lab, name), queue(lab, f"{family}_queue")
+    if alike(own, plain, usual=SIZE, most=SIZE).verdict != "reproduced":
+        return None
+    means = f"{told(own.mean())} and {told(plain.mean())} packets"
+    return outside(f"RWM does not act: mean queues with it and without are {means}")
 
 
 def missing(what, *remarks, **numbers):

@@ -43,6 +43,6 @@ def by_windows(lab, *names):
     ]
     sizes = ", ".join(str(size) for size in WINDOWS.values())
     return (
-        f"mean queues in packets with receivers' windows, which are not stated, of {sizes} and 100 "
-        f"packets: {'; '.join(listed)}"
+        f"mean queues in packets, congestion windows not validated, with receivers' windows, which "
+        f"are not stated, of {sizes} and 100 packets: {'; '.join(listed)}"
     )
