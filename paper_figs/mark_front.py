@@ -122,7 +122,7 @@ def buffer_leo(lab):
 @figure(
     "4", "Buffer requirement of ten connections, TS = 259 ms",
     needs=_needs("ten_geo", "ten_geo_apart", "ten_geo@total", "ten_geo_apart@total"),
-    panels=("a", "b"),
+    panels=("a", "b", "a'", "b'"),
 )  # fmt: skip
 def buffer_geo(lab):
     """Largest queue of 10 s; above with 259 ms as the delay of a hop, as drawn in the paper (round
@@ -132,8 +132,8 @@ def buffer_geo(lab):
     return [
         _bounded(lab, "ten_geo", "overlapping, same round trip"),
         _bounded(lab, "ten_geo_apart", "different round trips", _fluid_largest),
-        _bounded(lab, "ten_geo@total", "(a) with 259 ms in all"),
-        _bounded(lab, "ten_geo_apart@total", "(b) with 259 ms in all", _fluid_largest),
+        _bounded(lab, "ten_geo@total", "with 259 ms in all"),
+        _bounded(lab, "ten_geo_apart@total", "with 259 ms in all", _fluid_largest),
     ]
 
 
@@ -184,19 +184,20 @@ def drops_leo(lab):
         "drops_ten_geo", "drops_two_geo", "drops_ten_geo_apart",
         "drops_ten_geo@total", "drops_two_geo@total", "drops_ten_geo_apart@total",
     ),
+    panels=("a", "a'", "b", "b'", "c", "c'"),
 )  # fmt: skip
 def drops_geo(lab):
     """Packets dropped in 10 s by a buffer of about rd; left with 259 ms as the delay of a hop
     (rd = 196.5, buffer 199), right as the whole round trip (rd = 48.6, buffer 51).
     """
     cases = (
-        ("a", "drops_ten_geo", None, "ten overlapping sources"),
-        ("b", "drops_two_geo", _fluid_drops, "two sources"),
-        ("c", "drops_ten_geo_apart", _fluid_drops, "ten, different round trips"),
+        ("drops_ten_geo", None, "ten overlapping sources"),
+        ("drops_two_geo", _fluid_drops, "two sources"),
+        ("drops_ten_geo_apart", _fluid_drops, "ten, different round trips"),
     )
     return [
-        _panel(lab, f"{name}{reading}", "dropped (packets)", _drops, fluid, f"({letter}) {title}")
-        for letter, name, fluid, words in cases
+        _panel(lab, f"{name}{reading}", "dropped (packets)", _drops, fluid, title)
+        for name, fluid, words in cases
         for reading, title in (("", words), ("@total", "with 259 ms in all"))
     ]
 

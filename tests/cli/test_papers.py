@@ -26,7 +26,8 @@ def test_every_figure_is_listed(run):
     for paper, count in wanted.items():
         assert sum(figure["paper"] == paper for figure in found) == count
     (whole,) = (f for f in found if (f["paper"], f["figure"]) == ("mark_front", "7"))
-    assert whole["panels"] == ["a", "b", "c"] and whole["function"].startswith("mark_front.")
+    assert whole["panels"] == ["a", "a'", "b", "b'", "c", "c'"]
+    assert whole["function"].startswith("mark_front.")
     assert "becn/23" in run("list", "figures", heavy=False)[1]
 
 
