@@ -36,7 +36,7 @@ def _resting(rests, values):
 
 def _valid(lab, name):
     """Whether the fluid model at rest says nothing against itself, at each point."""
-    return np.array([not reasons for reasons in lab.reasons(name)])
+    return np.array([reasons == [] for reasons in lab.reasons(name)])
 
 
 def _late(time, values):

@@ -11,6 +11,7 @@ import numpy as np
 import fluidcc as fc
 from fluidcc.papers.figure import FORMULA, Curve, Panel, Printed, figure, measured, modelled
 from fluidcc.papers.loads import estimates, load_factors
+from fluidcc.papers.measures import pipe_of
 from fluidcc.papers.samples import Courses
 
 _BITS = 8000.0  # of a packet
@@ -45,8 +46,7 @@ def _far_windows(lab, name, title=""):
     receivers' windows decide, which are not stated; the fluid model rests there.
     """
     panel, net = _windows(lab, name, title, fluid=False), lab.experiment(name).net(0)
-    link = net.links[0]
-    room = float(link.capacity) * float(np.max(net.flows[0].rtt)) + float(link.buffer)
+    room = pipe_of(net) + float(net.links[0].buffer)
     edge = Curve("pipe and buffer", np.array([0.0, _LONG]), np.full(2, room), engine=FORMULA)
     return dataclasses.replace(panel, curves=[*panel.curves, edge], ylim=(0, 1.1 * room))
 

@@ -75,10 +75,7 @@ def _shares_left(lab, names):
     """The panel of the share of what voice leaves that the flows use [%]: the load of voice, which
     is alike for all, is not in its intervals.
     """
-    curves = []
-    for label, name in names.items():
-        runs = lab.packets(name)
-        curves.append(measured(label, runs.x, 100 * runs.values(_LINK + "utilization_left")))
+    curves = _of_link(lab, names, "utilization_left", 100.0)
     return Panel(_FLOWS, "used of what voice leaves (%)", curves, title="TCP")
 
 
@@ -105,10 +102,15 @@ def _percents(lab, names, metric, fluid=None):
     return curves
 
 
+def _of_link(lab, names, metric, scale=1.0):
+    """Curves of a metric of the link."""
+    runs = {label: lab.packets(name) for label, name in names.items()}
+    return [measured(lb, r.x, scale * r.values(_LINK + metric)) for lb, r in runs.items()]
+
+
 def _variation(lab, names):
     """Curves of the coefficient of variation of the queue, without the packet in service."""
-    runs = {label: lab.packets(name) for label, name in names.items()}
-    return [measured(lb, r.x, r.values(_LINK + "queue_cov")) for lb, r in runs.items()]
+    return _of_link(lab, names, "queue_cov")
 
 
 def _calmer(lab, names):

@@ -8,6 +8,7 @@ from fluidcc.papers.measures import first_link, link_efficiency
 
 FAMILIES = {"RED": "red", "ARED": "ared", "BLUE": "blue"}
 LABELS = tuple(f"{family}{kind}" for family in FAMILIES for kind in ("", "-ECN", "-RWM"))
+WINDOWS = (5, 8, 20)  # of the receivers, other than 100 packets
 RESTING = ("interior", "saturated")  # the others tell no single point of rest
 
 
@@ -25,7 +26,7 @@ def _all(kind, *families):
 def _by_window(family):
     """Names of the experiments at four sources, also under other windows of the receivers."""
     own = _all("_queue", family)
-    return (*own, *(f"{name}@window{size}" for name in own for size in (5, 8, 20)))
+    return (*own, *(f"{name}@window{size}" for name in own for size in WINDOWS))
 
 
 RWM = {f"{family}-RWM": f"{name}_rwm" for family, name in FAMILIES.items()}
@@ -135,7 +136,7 @@ def _reductions(lab, family):
     without validation of congestion windows, and last as on the left.
     """
     base = lab.under(None)
-    labs = {str(n): lab.under(f"window{n}") for n in (5, 8, 20)}
+    labs = {str(size): lab.under(f"window{size}") for size in WINDOWS}
     labs |= {"100": base, "100, as left": lab}
     *rivals, (_, best) = _trio(family).items()
     curves = []

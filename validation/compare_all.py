@@ -31,7 +31,7 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
-from fluidcc.papers.beside import BETWEEN, LEAST
+from fluidcc.papers.beside import BETWEEN, LEAST, Beside, short_queues
 
 SEEDS = (1, 2, 3)
 TRIPS = 200  # round trips that are measured
@@ -131,21 +131,25 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     yield from (f"    outside: {reason}" for reason in found["outside"])
 
 
+def quantities(found: dict[str, Any]) -> list[Beside]:
+    """The quantities of a record as the report has them."""
+    span = f"{found['warmup']:.4g} to {found['until']:.4g} s"
+    where = (found["scenario"], span, found["equilibrium"]["status"])
+    return [
+        Beside(
+            *where, row["name"], row["unit"],
+            row["equilibrium"] if row["fluid"] is None else row["fluid"],
+            *(row[k] for k in ("packets", "ci95", "difference")), tuple(found["outside"]),
+        )
+        for row in found["rows"]
+    ]  # fmt: skip
+
+
 def errors(found: dict[str, Any], quantity: str) -> Iterator[tuple[str, float]]:
     """Relative errors of one kind of quantity by name, where packets have enough to compare."""
-    for row in found["rows"]:
-        few = row["packets"] is None or row["packets"] < LEAST.get(quantity, 0.0)
-        if row["name"].endswith(f".{quantity}") and row["difference"] is not None and not few:
-            yield row["name"], row["difference"]
-
-
-def short(found: dict[str, Any]) -> Iterator[float]:
-    """Errors [packet] of queues that packets keep below one in the mean."""
-    for row in found["rows"]:
-        if row["name"].endswith(".queue") and row["packets"] is not None:
-            fluid = row["equilibrium"] if row["fluid"] is None else row["fluid"]
-            if fluid is not None and row["packets"] < LEAST["queue"]:
-                yield abs(fluid - row["packets"])
+    for row in quantities(found):
+        if row.kind == quantity and row.compares:
+            yield row.quantity, row.difference
 
 
 def write_table(records: list[dict[str, Any]], file: Path) -> None:
@@ -182,7 +186,7 @@ def summary(records: list[dict[str, Any]]) -> Iterator[str]:
             sizes = [abs(e) for r in part for _, e in errors(r, quantity)]
             if sizes:
                 yield f"    {quantity:12s} {statistics.median(sizes):8.1%}  of {len(sizes)}"
-        small = [size for record in part for size in short(record)]
+        small = short_queues([row for record in part for row in quantities(record)])
         if small:
             ends = f"{statistics.median(small):.2g} packet, at most {max(small):.2g}"
             yield f"    queue < 1    {ends}, of {len(small)}"

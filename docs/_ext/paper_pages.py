@@ -3,15 +3,15 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fluidcc.bundled import bundled, scenarios, titles
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.judging import VERDICTS
-from fluidcc.papers.ledger import Claim, claims, tally
-from fluidcc.papers.readings import DEFAULT, meaning, questions
+from fluidcc.papers.ledger import Claim, claims, tallies, tally
+from fluidcc.papers.readings import DEFAULT, Reading, meaning, questions
 
 _KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
 _JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict
@@ -97,21 +97,21 @@ def _claim(row: dict[str, Any], claim: Claim) -> Iterator[str]:
         yield from (f"  *Read otherwise*: {said}", "")
 
 
+def _reading(reading: Reading) -> str:
+    return plain(reading.means) + "".join(f" ({plain(place)})" for place in reading.departs)
+
+
 def _readings(short: str) -> Iterator[str]:
     """What a paper leaves open, with the reading that is taken first."""
     yield from (
-        "| left open | reading taken | others, and what they depart from |",
+        "| left open | reading taken (and what it departs from) | others |",
         "|---|---|---|",
     )
     for question in questions(short).values():
         taken = question.chosen
-        rest = [
-            plain(other.means) + "".join(f" ({plain(place)})" for place in other.departs)
-            for other in question.readings if other != taken
-        ]  # fmt: skip
+        rest = "; ".join(_reading(other) for other in question.readings if other != taken)
         asked = f"{plain(question.asks)} ({plain(question.where)})"
-        own = plain(taken.means) + "".join(f" ({plain(place)})" for place in taken.departs)
-        yield f"| {asked} | {own} | {'; '.join(rest)} |"
+        yield f"| {asked} | {_reading(taken)} | {rest} |"
     yield ""
 
 
@@ -140,13 +140,18 @@ def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
     return "\n".join([*lines, sections]) + "\n"
 
 
+def table(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Lines of the table of verdicts: what is counted by the first cell of its line."""
+    columns = tally([])
+    yield from (f"| paper | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|")
+    for first, own in counts.items():
+        yield f"| {first} | {' | '.join(map(str, own.values()))} |"
+
+
 def _table(data: dict[str, Any]) -> str:
     """Verdicts of all papers, counted."""
-    columns = tally([])
-    lines = [f"| paper | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for short in PAPERS:
-        found = tally([row for row in data["claims"] if row["id"] in claims(short)])
-        lines.append(f"| [{short}]({short}.md) | {' | '.join(map(str, found.values()))} |")
+    found = tallies(data["claims"])
+    lines = [*table({f"[{short}]({short}.md)": own for short, own in found.items()})]
     lines += ["", f"{len(data['claims'])} claims, judged on {data['date']} with five seeds by "
               f"`fluidcc validate all` (fluidcc {data['version']})."]  # fmt: skip
     return "\n".join(lines) + "\n"

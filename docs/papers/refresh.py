@@ -17,11 +17,12 @@ from typing import Any
 
 from PIL import Image
 
-from fluidcc.papers.experiments import PAPERS
-from fluidcc.papers.ledger import claims as claims_of
-from fluidcc.papers.ledger import tally
+from fluidcc.papers.ledger import tallies, tally
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "_ext"))
+from paper_pages import table  # noqa: E402 - lies beside the other extensions
+
 README, BEGIN, END = HERE.parents[1] / "README.md", "<!-- verdicts -->", "<!-- end -->"
 SCALE = 0.68  # of the pictures made, whose letters are all of one size: two panels are 1100 wide
 COLOURS = (128, 64, 32)  # the most of these that the size allows
@@ -50,15 +51,9 @@ def _smaller(picture: Path, to: Path) -> None:
             break
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def readme_table(rows: list[dict[str, Any]]) -> str:
     """The table of verdicts as the README has it."""
-    columns = tally([])
-    lines = [f"| paper | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for paper in PAPERS:
-        own = tally([row for row in rows if row["id"] in claims_of(paper)])
-        lines.append(f"| {paper} | {' | '.join(map(str, own.values()))} |")
-    lines.append(f"| all | {' | '.join(map(str, tally(rows).values()))} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(table({**tallies(rows), "all": tally(rows)})) + "\n"
 
 
 def main() -> None:
@@ -88,7 +83,7 @@ def main() -> None:
     (HERE / "verdicts.json").write_text(text + "\n", encoding="utf-8")
     before, _, rest = README.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
     after = rest.partition(END)[2]
-    README.write_text(f"{before}{BEGIN}\n{table(claims)}{END}{after}", encoding="utf-8")
+    README.write_text(f"{before}{BEGIN}\n{readme_table(claims)}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

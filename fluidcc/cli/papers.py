@@ -123,7 +123,7 @@ def validate(
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:
     from fluidcc.cli.report import console, table
-    from fluidcc.papers.ledger import tally
+    from fluidcc.papers.ledger import tallies, tally
 
     out = console()
     for paper in dict.fromkeys(row["paper"] for row in rows):
@@ -136,7 +136,6 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
         out.print(shown)
     heading = "Reproduced by way of reading, others under the joint one"
     counts = table(heading, "paper", *tally([]))
-    for paper in dict.fromkeys(row["paper"] for row in rows):
-        own = tally([row for row in rows if row["paper"] == paper])
+    for paper, own in tallies(rows).items():
         counts.add_row(paper, *map(str, own.values()))
     out.print(counts)

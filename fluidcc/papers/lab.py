@@ -131,15 +131,18 @@ class Lab:
         about = {"verb": verb.__name__, "args": args, **_scenario(net), **options}
         return self.store.keep("fluid", about, lambda: verb(net, *args, **options).to_dict())
 
-    def _each(self, name: str, verb: Callable[..., Any], **options: Any) -> tuple[Experiment, list]:
+    def _each(
+        self, name: str, asked: str, ask: Callable[[Network], Any]
+    ) -> tuple[Experiment, list[Any]]:
+        """An experiment, and what is asked of each of its points; None, and a note, if it fails."""
         experiment, found = self.experiment(name), []
         for k, x in enumerate(experiment.x):
             try:
-                found.append(self.ask(verb, experiment.net(k), **options))
+                found.append(ask(experiment.net(k)))
             except OSError:
                 raise
             except Exception as error:
-                self.failures[f"{experiment.name} at {x}, {verb.__name__}"] = f"{error}"
+                self.failures[f"{experiment.name} at {x}, {asked}"] = f"{error}"
                 found.append(None)
         return experiment, found
 
@@ -149,23 +152,24 @@ class Lab:
 
     def rests(self, name: str) -> Rests:
         """Equilibria of the fluid model at the points of an experiment."""
-        return Rests(*self._each(name, equilibrium))
+        return Rests(*self._each(name, "equilibrium", lambda net: self.ask(equilibrium, net)))
 
-    def reasons(self, name: str) -> list[tuple[str, ...]]:
-        """What the fluid model at rest says against itself at the points of an experiment."""
-        experiment, found = self.experiment(name), []
-        for k in range(len(experiment.x)):
-            net = experiment.net(k)
-            kept = self.store.keep(
-                "fluid", {"verb": "outside", **_scenario(net)},
-                lambda net=net: list(outside(equilibrium(net))),
-            )  # fmt: skip
-            found.append(tuple(kept))
-        return found
+    def reasons(self, name: str) -> list[list[str] | None]:
+        """What the fluid model at rest says against itself at the points of an experiment; None
+        where there is no equilibrium.
+        """
+
+        def ask(net: Network) -> list[str]:
+            about = {"verb": "outside", **_scenario(net)}
+            return self.store.keep("fluid", about, lambda: list(outside(equilibrium(net))))
+
+        return self._each(name, "outside", ask)[1]
 
     def courses(self, name: str, until: float) -> Courses:
         """Trajectories of the fluid model at the points of an experiment, up to a time [s]."""
-        return Courses(*self._each(name, simulate, until=until))
+        return Courses(
+            *self._each(name, "simulate", lambda net: self.ask(simulate, net, until=until))
+        )
 
 
 def _first(series: "Dataset") -> dict[str, Any]:

@@ -54,15 +54,16 @@ class Rule:
 
     def labs(self, lab: Lab) -> dict[str, Lab]:
         """Experiments by reading: the default, those that bear on its claims, the joint one."""
-        return {DEFAULT: lab, **{n: lab.under(n) for n in (*self.readings, *self.joint(lab))}}
+        names = dict.fromkeys([DEFAULT, *self.readings, self.joint(lab)])
+        return {name: lab if name == DEFAULT else lab.under(name) for name in names}
 
-    def joint(self, lab: Lab) -> tuple[str, ...]:
-        """What the joint reading of the paper says of its claims, in one name; empty if nothing."""
+    def joint(self, lab: Lab) -> str:
+        """What the joint reading of the paper says of its claims, in one name."""
         own = [
             reading for reading in joint(lab.paper)
             if reading in self.readings or any(lab.under(reading).changes(n) for n in self.needs)
         ]  # fmt: skip
-        return ("+".join(own),) if own else ()
+        return "+".join(own) or DEFAULT
 
     def experiments(self, lab: Lab) -> list[str]:
         """What it needs under all of its readings, as full names."""
@@ -140,6 +141,12 @@ def tally(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return found
 
 
+def tallies(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """The same of each paper that has any of these claims."""
+    own = {paper: [row for row in rows if row["id"] in claims(paper)] for paper in PAPERS}
+    return {paper: tally(some) for paper, some in own.items() if some}
+
+
 @functools.cache
 def claims(paper: str) -> Mapping[str, Claim]:
     """The claims of a paper by id."""
@@ -172,7 +179,7 @@ def verdict(lab: Lab, name: str) -> Verdict:
     claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
     labs = rule.labs(lab)
     found = {reading: rule.judge(own, claim) for reading, own in labs.items()}
-    (reading,) = rule.joint(lab) or (DEFAULT,)
+    reading = rule.joint(lab)
     used = [labs[reading].experiment(n) for n in rule.needs]
     return Verdict(
         claim, reading, found,

@@ -194,7 +194,7 @@ def runs_of(recipe: Recipe, lab: Lab, panels: Sequence[Panel]) -> str:
     read.
     """
     own = [lab.experiment(name) for name in recipe.needs]
-    joint = [lab.experiment(name).reading for name in recipe.needs if "@" not in name]
+    joint = (e.reading for name, e in zip(recipe.needs, own, strict=True) if "@" not in name)
     said, read = [], dict.fromkeys(filter(None, joint))
     if any(c.engine == PACKETS and not c.dense for p in panels for c in p.curves):
         spans = (f"{e.warmup:g} to {e.until:g} s, {_seeds(e.seeds)}" for e in own)

@@ -11,6 +11,7 @@ import functools
 import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from fluidcc.bundled import bundled
 
@@ -43,15 +44,20 @@ class Question:
 
 
 @functools.cache
+def _tables() -> Mapping[str, Any]:
+    text = (bundled("validation") / "readings.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@functools.cache
 def questions(paper: str) -> Mapping[str, Question]:
     """The questions that a paper leaves open, by name."""
-    text = (bundled("validation") / "readings.toml").read_text(encoding="utf-8")
     return MappingProxyType({
         name: Question(name, table["question"], table["where"], tuple(
             Reading(own, table["options"][own]["means"], tuple(table["options"][own]["departs"]))
             for own in (DEFAULT, *(o for o in table["options"] if o != DEFAULT))
         ))
-        for name, table in tomllib.loads(text).get(paper, {}).items()
+        for name, table in _tables().get(paper, {}).items()
     })  # fmt: skip
 
 

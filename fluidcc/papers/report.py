@@ -41,11 +41,12 @@ def page(
         loader=PackageLoader("fluidcc.papers", ""), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    found = [_paper(p, verdicts, figures[p], bench.joint(p)) for p in papers]
     failed = {**failures, **{place: why for m in made for place, why in m.failures.items()}}
     text = environment.get_template("report.html").render(
         version=version("fluidcc"), quick=bench.quick, columns=list(tally([])),
-        papers=[_paper(p, verdicts, figures[p], bench.joint(p)) for p in papers],
-        counts=tally([v.to_dict() for v in verdicts]), beside=_beside(papers),
+        papers=found, counts=tally([row for own in found for row in own["claims"]]),
+        beside=_beside(papers),
         failures=failed,
     )  # fmt: skip
     return text, failed
@@ -88,6 +89,7 @@ def _paper(
     paper: str, verdicts: Sequence[Verdict], figures: Sequence[Mapping[str, Any]], lab: Lab
 ) -> dict[str, Any]:
     own = [v for v in verdicts if v.claim.paper == paper]
+    rows = [{**v.to_dict(), "shown": v.claim.numbers} for v in own]
     named = {name for f in figures for name in f["experiments"]}
     named |= {name for v in own for name in v.experiments}
     used = [lab.experiment(name) for name in sorted(named)]
@@ -101,12 +103,12 @@ def _paper(
     return {
         "name": paper,
         "citation": citations(source)[PAPERS[paper]] if source is not None else paper,
-        "claims": [{**v.to_dict(), "shown": v.claim.numbers} for v in own],
+        "claims": rows,
         "questions": questions(paper),
         "figures": figures,
         "experiments": used,
         "scenarios": found,
-        "counts": tally([v.to_dict() for v in own]),
+        "counts": tally(rows),
     }
 
 
