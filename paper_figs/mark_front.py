@@ -145,14 +145,14 @@ def efficiency(lab):
     """Acknowledged packets of the first 10 s over those that the link could send; the fluid's are
     those that leave a round trip before the end. In (a) its senders are self-clocked, which is
     closer to the packets there; in (b) they are clocked by ACKs, and its slow start multiplies
-    windows by 1.76 a round trip, not by 2.
+    windows by 1.76 a round trip, not by 2. Buffers are of about rd, in the last panel endless.
     """
     return [
         _efficient(
             lab, "two_leo", "same round trip, TS = 59 ms", _fluid_efficiency, "self_clocked"
         ),
         _efficient(lab, "two_geo_apart", "different ones, TS = 259 ms", _fluid_efficiency, top=0.4),
-        _efficient(lab, "two_geo_apart@total", TOTAL, _fluid_efficiency),
+        _efficient(lab, "two_geo_apart@total", f"{TOTAL}, endless buffer", _fluid_efficiency),
     ]
 
 

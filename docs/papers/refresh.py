@@ -27,7 +27,7 @@ README, BEGIN, END = HERE.parents[1] / "README.md", "<!-- verdicts -->", "<!-- e
 SCALE = 0.68  # of the pictures made, whose letters are all of one size: two panels are 1100 wide
 COLOURS = (128, 64, 32)  # the most of these that the size allows
 SIZE = 60_000  # bytes
-KEPT = ("id", "verdict", "engine", "reading", "counts", "why")
+KEPT = ("id", "verdict", "engine", "reading", "counts", "bounds", "why")
 
 
 def _run(*words: str) -> dict[str, Any]:

@@ -46,10 +46,9 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     if not eq.smooth:
         raise ValueError(f"no linearisation: {without(eq)}")
     arrays = with_mean_calls(numeric(net))
-    A, B, C, D, lag, frozen = map(np.asarray, jacobians(arrays, eq.rest, jnp.asarray(float(side))))
+    A, B, C, D, lag, free = _derivatives(arrays, eq.rest, side)
     if fault := differ(arrays, eq.rest, side, (A, B, C, D)):
         raise ValueError(f"no linearisation: {fault}")
-    free = (frozen == 0) & ~still(A, B)
     state_owner, wire_owner = _owners(arrays, eq.rest)
     first = int(sum(np.size(f.rtt) for f in net.flows))
     fields = len(Signal._fields)
@@ -68,6 +67,17 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
         ),
         conserved=first if net.rates == "self_clocked" else 0,
     )
+
+
+def free_states(net: Network, eq: Equilibrium) -> np.ndarray:
+    """Mask of those numbers of the flat state that the linearisation at an equilibrium is of."""
+    return _derivatives(with_mean_calls(numeric(as_fluid(net))), eq.rest, 0)[-1]
+
+
+def _derivatives(arrays: Network, rest: Rest, side: int) -> tuple[np.ndarray, ...]:
+    """A, B, C, D, the lags [s], and which states are free."""
+    *found, frozen = map(np.asarray, jacobians(arrays, rest, jnp.asarray(float(side))))
+    return (*found, (frozen == 0) & ~still(*found[:2]))
 
 
 def still(A: np.ndarray, B: np.ndarray) -> np.ndarray:

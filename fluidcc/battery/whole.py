@@ -6,19 +6,13 @@ What each step finds is told; steps that need an earlier one are left out where 
 import functools
 import math
 
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.modes import follow_mode, ticks_matter
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.battery.checks import Answer
 from fluidcc.compare import Comparison, compare
-from fluidcc.fluid.integrate import integrate
-from fluidcc.fluid.layout import initial_wire
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.fluid.network_system import Numbers, network_system
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
@@ -46,12 +40,9 @@ feedback = "mark_tail"
 """
 """The network in which a law is tried, in the place of the law of its kind."""
 
-_AWAY = 1e-4  # of the rest: how far beside it trajectories start
-_FOLDS = 6.0  # e-folds that a trajectory is followed for
-_FROM = 0.3  # of that: when other roots are thought to have died out
-_ROUNDING = 1e-10  # of the rest: no distance any more
+_OFF = 0.1  # of a mode: how far from it a trajectory may come
+_FOLDS = 6.0  # e-folds of the slowest root before packets are measured
 _LONGEST = 60.0  # s
-_WITHIN = 0.4  # relative difference of the rates by trajectory and by root
 _WARMUP, _MEASURED = 15.0, 25.0  # s of packets
 _SEEDS = (1, 2, 3)
 _GOODPUT, _QUEUE = 0.1, 1.0  # relative differences of packets from the rest that are none
@@ -146,23 +137,22 @@ class Whole:
         return [] if found.certified else [f"{told}: the count is not certain"], told
 
     def course(self) -> Answer:
-        """A trajectory beside the rest moves as the rightmost root says."""
-        if self.roots.stable is None or self.roots.rightmost is None:
+        """A trajectory that begins on the mode of the rightmost root stays on it."""
+        if self.roots.stable is None or self.roots.rightmost is None or self.roots.linear is None:
             return None, "there are no roots to go by"
-        pace = self.roots.rightmost.real
-        if pace == 0:
+        root = self.roots.rightmost
+        if root == 0:
             return None, "the rightmost root is 0"
-        end = min(_FOLDS / abs(pace), _LONGEST)
-        rate, status = rate_beside(self.net, self.rest, end)
-        if status is not Status.ok:
-            return None, f"the trajectory ended early: {status.advice}"
-        if math.isnan(rate):
-            return None, "what the rightmost root moves is 0 at rest, and was not moved"
+        if ticks_matter(self.net, root):
+            return None, "ticks are rare beside the rightmost root, or laws count between them"
+        run = follow_mode(self.rest, self.roots.linear, root)
+        if run.status is not Status.ok:
+            return None, f"the trajectory ended early: {run.status.advice}"
         told = (
-            f"from {_AWAY:.0e} beside the rest the distance changes by {rate:+.3g} 1/s, the "
-            f"rightmost root says {pace:+.3g}"
+            f"a trajectory that begins on the mode of {_complex(root)} 1/s is off by "
+            f"{run.error:.1e} of it after {run.times[-1]:.3g} s"
         )
-        return [] if abs(rate - pace) <= _WITHIN * abs(pace) else [told], told
+        return [] if run.error <= _OFF else [told], told
 
     def packets(self) -> Answer:
         """Packets come near the rest where the model says that they should."""
@@ -189,26 +179,3 @@ class Whole:
 
 def _complex(root: complex) -> str:
     return f"{root.real:.4g}" if root.imag == 0 else f"{root.real:.4g} +- {abs(root.imag):.4g}i"
-
-
-def rate_beside(net: Network, eq: Equilibrium, end: float) -> tuple[float, Status]:
-    """Relative change per second of the distance from the rest, over the later part of a run.
-
-    NaN if all of it dies out sooner than the later part: what is slow was not moved.
-    """
-    system, start, numbers = network_system(net, until=end)
-    rest = state_at_rest(numbers.net, eq.rest)
-    flat = ravel_pytree(rest)[0]
-    before = ravel_pytree(initial_wire(numbers.net, rest))[0]
-    numbers = Numbers(numbers.own._replace(before=before))
-    beside = jnp.concatenate([flat * (1 + _AWAY), start[flat.size :]])  # and clocks
-    times = np.linspace(0.0, end, 401)
-    run = integrate(system, beside, 0.0, end, numbers, mesh=uniform_mesh(net), ts=times)
-    scale = np.where(np.asarray(flat) == 0, 1.0, np.abs(np.asarray(flat)))
-    away = (np.asarray(run.y)[:, : flat.size] - np.asarray(flat)) / scale
-    far = np.linalg.norm(away, axis=1)
-    later = times >= _FROM * end
-    late = later & (far > _ROUNDING)
-    if np.count_nonzero(late) < np.count_nonzero(later) / 2:
-        return math.nan, Status(int(run.status))
-    return float(np.polyfit(times[late], np.log(far[late]), 1)[0]), Status(int(run.status))

@@ -100,7 +100,7 @@ class AboutMinTh(_OverRED):
 
     id: ClassVar[str] = "rwm.average_queue"
     source: ClassVar[str] = "govindaswamy2012, section 3"
-    claims: ClassVar[tuple[str, ...]] = ("RWM-05", "RWM-14")
+    claims: ClassVar[tuple[str, ...]] = ("RWM-05",)
     statement: ClassVar[str] = "the average queue is approximately min_th (to 20 %)"
     hypotheses: ClassVar[tuple[str, ...]] = ("p_max from 0.3 to 1", "RED with 5 and 15 packets")
 

@@ -33,8 +33,9 @@ class Uniform(eqx.Module):
     ----------
     step
         Length of a step, in the unit of t. Networks have one of their own where it is left out: a
-        32nd of the least round trip, but at most 0.9 of the shortest delay; where laws tick, the
-        longest below that which divides the times between ticks.
+        32nd of the least round trip, but at most 0.9 of the shortest delay, and no longer than
+        the averages of queue laws remember; where laws tick, the longest below that which divides
+        the times between ticks.
     slots
         Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3; more
         than 1024 only as far as the run fills them. By default twice what the lags at t0 need, and

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,23 +12,26 @@ import numpy as np
 from fluidcc.fluid.delays import ages_on, explicit_way
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Uniform
+from fluidcc.fluid.rates import arrival_rate
 from fluidcc.fluid.trajectory import power_of_two
 from fluidcc.laws.law import Ack
 from fluidcc.network import Link, Network
 from fluidcc.ops import Num
 
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
+_STEPS_PER_MEMORY = 256  # at most, in the place of one step that suits the delays
 _PER_OCTAVE = 4  # lengths of steps that networks side by side share
 
 
 class Reach(NamedTuple):
     """How far a network looks back [s]: the shortest delay but 0, the least round trip without
-    queues, and the longest with full ones.
+    queues, and the longest with full ones; and the shortest memory of a queue law.
     """
 
     shortest: Num
     trip: Num
     full: Num
+    memory: Num
 
 
 def reach(net: Network) -> Reach:
@@ -46,7 +49,25 @@ def reach(net: Network) -> Reach:
         jnp.min(jnp.where(ages > 0, ages, jnp.inf)),
         jnp.min(jnp.stack([jnp.min(rtt) for rtt in trips])),
         jnp.max(jnp.stack([jnp.max(r) + w for r, w in zip(trips, waits, strict=True)])),
+        jnp.min(jnp.stack([_memory(link) for link in net.links])),
     )
+
+
+def _memory(link: Link) -> Num:
+    """How long a queue law's averages remember arrivals at the link's rate [s], infinite for none.
+
+    It is the inverse of what a change of the memory changes of its own pace.
+    """
+    x = jax.tree.map(jnp.asarray, link.queue.start(0.0))
+    if not jax.tree.leaves(x):
+        return jnp.asarray(jnp.inf)
+
+    def pace(x: Any) -> Any:
+        return arrival_rate(link, x, 0.0, link.capacity)
+
+    change = jax.jvp(pace, (x,), (jax.tree.map(jnp.ones_like, x),))[1]
+    fastest = jnp.max(jnp.stack([jnp.max(jnp.abs(v)) for v in jax.tree.leaves(change)]))
+    return jnp.where(fastest > 0, 1 / fastest, jnp.inf)
 
 
 _reaches = jax.jit(jax.vmap(reach))
@@ -80,8 +101,12 @@ def _aligned(step: float, ticks: list[float]) -> float:
 
 
 def _longest(found: Reach) -> float:
-    """The longest step."""
-    return min(float(found.trip) / _STEPS_PER_DELAY, 0.9 * float(found.shortest))
+    """The longest step: a share of the delays, and no longer than the shortest memory, 2.78 times
+    which the method is stable for. Steps for memories far shorter would never end.
+    """
+    delays = min(float(found.trip) / _STEPS_PER_DELAY, 0.9 * float(found.shortest))
+    memory = float(found.memory)
+    return min(delays, memory) if memory * _STEPS_PER_MEMORY > delays else delays
 
 
 def _slots(found: Reach, step: float) -> int | None:

@@ -67,8 +67,8 @@ class Numbers(NamedTuple):
         return Numbers(zero._replace(net=direction, mean=mean))
 
 
-def _record(net: Network, y: State, wire: Wire) -> Array:
-    """What is remembered: the wire, and under `fifo` the queues that its delays depend on."""
+def record_of(net: Network, y: State, wire: Wire) -> Array:
+    """What is remembered (U,): the wire, and under `fifo` the queues that its delays are of."""
     flat = ravel_pytree(wire)[0]
     return jnp.concatenate([flat, jnp.stack(y.queues)]) if net.delay == "fifo" else flat
 
@@ -134,7 +134,7 @@ class NetworkEquation:
 
     def record(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """What is looked up later, shape (U,)."""
-        return _record(args.net, self._state(y), self._present(y, z, args.net, mode).wire)
+        return record_of(args.net, self._state(y), self._present(y, z, args.net, mode).wire)
 
     def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
         """Age of each number looked up [s], and since the passages through queues, (M,)."""
@@ -261,7 +261,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
 def start(net: Network, courses: tuple) -> tuple[Array, Array]:
     """State and record before the start."""
     state = initial_state(net, courses)
-    return ravel_pytree(state)[0], _record(net, state, initial_wire(net, state))
+    return ravel_pytree(state)[0], record_of(net, state, initial_wire(net, state))
 
 
 @jax.jit

@@ -128,9 +128,15 @@ def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
         if curve.valid is not None and not curve.valid.all():
             ax.plot(x, y, dashes, color=colour, alpha=_PALE)
             y = np.where(curve.valid[sound], y, np.nan)
-        return ax.plot(x, y, dashes, color=colour, marker="x" if x.size == 1 else None)[0]
+        return ax.plot(x, y, dashes, color=colour, marker="x", markevery=_alone(y))[0]
     half = None if curve.half is None else np.nan_to_num(curve.half[sound])
     return ax.errorbar(x, y, half, fmt=dashes, marker=mark, color=colour, elinewidth=0.7)
+
+
+def _alone(y: Any) -> list[int]:
+    """The points of a line that have no neighbours, so that no line shows them."""
+    there = np.pad(np.isfinite(y), 1)
+    return np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:]).tolist()
 
 
 def _printed(ax: Axes, number: Printed, colour: Any) -> Any:
@@ -169,24 +175,28 @@ def _field(ax: Axes, panel: Panel) -> None:
 
 
 def rows(recipe: Recipe, panels: Sequence[Panel]) -> list[list[Any]]:
-    """What is drawn, a line for each point: panel, curve, engine, x, y, half width."""
-    out: list[list[Any]] = [["panel", "curve", "engine", "x", "y", "ci95"]]
+    """What is drawn, a line for each point: panel, curve, engine, x, y, half width, and whether the
+    model is inside its validity, where it is judged.
+    """
+    out: list[list[Any]] = [["panel", "curve", "engine", "x", "y", "ci95", "valid"]]
     for k, panel in enumerate(panels):
         name = recipe.panels[k] if k < len(recipe.panels) else str(k + 1)
         for curve in panel.curves:
             halves = [""] * len(curve.x) if curve.half is None else list(curve.half)
             label = f"{curve.label} ({curve.note})" if curve.note else curve.label
-            for x, y, half in zip(curve.x, curve.y, halves, strict=True):
-                out.append([name, label, curve.engine, x, y, half])
+            valid = [""] * len(curve.x) if curve.valid is None else [int(v) for v in curve.valid]
+            for x, y, half, own in zip(curve.x, curve.y, halves, valid, strict=True):
+                out.append([name, label, curve.engine, x, y, half, own])
         for number in panel.printed:
             place = "" if number.x is None else number.x
             for y in number.y if isinstance(number.y, tuple) else (number.y,):
-                out.append([name, number.text, "paper", place, y, ""])
+                out.append([name, number.text, "paper", place, y, "", ""])
         if panel.field is not None:
             field = panel.field
             for i, y in enumerate(field.y):
+                label = f"{field.label} at y = {y:.6g}"
                 for j, x in enumerate(field.x):
-                    out.append([name, f"{field.label} at y = {y:.6g}", FLUID, x, field.z[i, j], ""])
+                    out.append([name, label, FLUID, x, field.z[i, j], "", ""])
     return out
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.network import Network
-from fluidcc.papers.readings import joint, readings
+from fluidcc.papers.readings import joint, meaning
 from fluidcc.scenario.files import load
 from fluidcc.scenario.paths import replace
 from fluidcc.scenario.tables import literal
@@ -127,7 +127,7 @@ def _read(paper: str, quick: bool) -> Mapping[str, Experiment]:
             whole[part] = {**common.get(part, {}), **table.get(part, {})}
         found[name] = _experiment(paper, name, whole, quick)
         for reading, changed in _combined(paper, whole["readings"]).items():
-            means = changed.get("title") or readings(paper)[reading].means
+            means = meaning(paper, reading)
             sets = {**whole.get("set", {}), **changed.get("set", {})}
             told = {"title": f"{whole['title']}: {means}", "reading": means, "set": sets}
             other = {**whole, **changed, **told}
@@ -140,7 +140,7 @@ def _combined(paper: str, tables: Mapping[str, Any]) -> Mapping[str, Any]:
     chosen = [name for name in joint(paper) if name in tables]
     if len(chosen) < 2:
         return tables
-    whole: dict[str, Any] = {"title": " and ".join(readings(paper)[name].means for name in chosen)}
+    whole: dict[str, Any] = {}
     for name in chosen:
         whole |= tables[name] | {"set": whole.get("set", {}) | tables[name].get("set", {})}
     return {**tables, "+".join(chosen): whole}

@@ -76,7 +76,8 @@ class Verdict:
     """A claim judged by default and under each reading that bears on it.
 
     `reading` names the one that is part of the paper's joint reading, under which the claim is
-    judged: `experiments`, `scenarios` and `seeds` are those under it.
+    judged: `experiments`, `scenarios` and `seeds` are those under it. `bounds` are those published
+    bounds whose search for counterexamples bears on the claim.
     """
 
     claim: Claim
@@ -85,6 +86,7 @@ class Verdict:
     experiments: tuple[str, ...]
     scenarios: tuple[str, ...]
     seeds: tuple[int, ...]
+    bounds: tuple[str, ...]
 
     @property
     def judgement(self) -> Judgement:
@@ -116,7 +118,7 @@ class Verdict:
                 for name, own in self.readings.items()
             },
             "experiments": list(self.experiments), "scenarios": list(self.scenarios),
-            "seeds": list(self.seeds),
+            "seeds": list(self.seeds), "bounds": list(self.bounds),
         }  # fmt: skip
 
     def line(self) -> str:
@@ -178,13 +180,14 @@ def verdict(lab: Lab, name: str) -> Verdict:
     """Judge one claim: by default, and under each of its readings."""
     claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
     labs = rule.labs(lab)
+    lab.bounds.clear()
     found = {reading: rule.judge(own, claim) for reading, own in labs.items()}
     reading = rule.joint(lab)
     used = [labs[reading].experiment(n) for n in rule.needs]
     return Verdict(
         claim, reading, found,
         tuple(dict.fromkeys(e.name for e in used)), tuple(dict.fromkeys(e.scenario for e in used)),
-        tuple(sorted({e.seeds for e in used})),
+        tuple(sorted({e.seeds for e in used})), tuple(lab.bounds),
     )  # fmt: skip
 
 

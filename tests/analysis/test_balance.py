@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.battery.whole import rate_beside
+from fluidcc.analysis.modes import follow_mode
 from fluidcc.laws import AbstractWindowLaw, ops, param
 from fluidcc.laws.registry import own_laws, register, restore
 
@@ -54,10 +54,8 @@ def test_disturbances_beside_avq_that_drops_change_as_its_root_says(gamma):
     net = avq(gamma=gamma)
     found = fc.stability(net)
     assert found.rightmost is not None, found.message
-    pace = found.rightmost.real
     np.testing.assert_allclose(20 * found.equilibrium.flows["f0"].rate, gamma * 1000, rtol=1e-10)
-    rate, _ = rate_beside(found.equilibrium.net, found.equilibrium, 5.0 / abs(pace))
-    assert rate == pytest.approx(pace, rel=0.05)
+    assert follow_mode(found.equilibrium, found.linear, found.rightmost).error < 1e-3
 
 
 class Paced(NamedTuple):

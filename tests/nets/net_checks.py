@@ -11,9 +11,10 @@ from packet_cases import conserved, finished
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
+from fluidcc.analysis.modes import follow_mode, ticks_matter
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.battery.whole import rate_beside
 from fluidcc.compare import compare
+from fluidcc.fluid.network_mesh import uniform_mesh
 from fluidcc.fluid.status import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
@@ -26,8 +27,10 @@ STATUSES = ("interior", "empty", "saturated", "continuum", "none")
 _EPS = float(np.finfo(float).eps)
 _SAME = 1e-6  # relative difference of the same network written otherwise
 _SECONDS = 60.0  # of the unit of time in which a network is written again
-_AWAY = 0.4  # relative difference of a growth from the root that it is of
-_TURNS = 3e4  # round trips that a trajectory may take
+_OFF = 0.1  # of a mode: how far from it a trajectory may come, with ticks
+_STEPS = 3e5  # that a trajectory may take
+_MODES = 3  # of a network
+_OFTEN = 0.2  # times the round trip: the slowest mode that a tick must be short beside
 _FOLDS = 6.0
 _PACKETS = 3e5  # in one run
 _QUEUE, _GOODPUT = 0.10, 0.05  # what no warning of the model promises
@@ -217,35 +220,40 @@ def count(found: Stability, proven: Stability) -> Faults:
         yield f"{found.unstable} unstable roots, {proven.unstable} by ball arithmetic"
 
 
-def growth(net: Network, found: Stability) -> Faults | None:
-    """A small disturbance grows or dies out as the rightmost root says; None where none can say."""
+def has_modes(net: Network, eq: Equilibrium) -> bool:
+    """Whether an equilibrium may have modes to follow: smooth, windows above their floor, laws that
+    tick often if at all.
+    """
+    often = _OFTEN / min(float(np.min(flows.rtt)) for flows in net.flows)
+    above = eq.smooth and min(np.min(v.window) for v in eq.flows.values()) > 1.01
+    return bool(above) and not ticks_matter(net, often)
+
+
+def growth(found: Stability) -> Faults | None:
+    """Disturbances along the modes of the rightmost roots stay on them; None if none can be tried.
+
+    Left out are kinks at the rest, and ticks that are rare for a mode. Ticks move a network a
+    little off any mode; modes farther to the right outgrow the others then.
+    """
     eq: Any = found.equilibrium
-    if found.stable is None or not found.certified or "kink" in found.message or not eq.smooth:
+    if found.linear is None or not found.certified or "kink" in found.message:
         return None
-    real = np.unique(np.round(np.real(found.roots), 12))[::-1]
-    if len(real) == 0 or real[0] == 0:
-        return None
-    pace, end = real[0], _FOLDS / abs(real[0])
-    alone = len(real) == 1 or (pace - real[1]) * 0.3 * end > 4  # others have died out by then
-    shortest = min(float(np.min(f.rtt)) for f in net.flows)
-    windows = [np.min(v.window) for v in eq.flows.values()]
-    if not alone or end > _TURNS * shortest or min(windows) < 1.01 or _ticks(net, shortest / 10):
-        return None
-    rate, status = rate_beside(eq.net, eq, end)
-    if status is not Status.ok:
-        return iter([f"the trajectory beside the rest ended early: {status.advice}"])
-    if math.isnan(rate):
-        return None
-    if abs(rate - pace) > _AWAY * abs(pace):
-        return iter([f"a small disturbance changes by {rate:+.4g} 1/s, the root says {pace:+.4g}"])
-    return iter([])
+    longest = _STEPS * float(uniform_mesh(eq.net).step)
+    most = 1 if any(link.queue.period for link in eq.net.links) else _MODES
+    roots = [complex(s) for s in found.roots[: found.proven] if s.imag >= 0][:most]
+    fit = [s for s in roots if abs(s) * longest > 4 and not ticks_matter(eq.net, s)]
+    return _off_modes(found, fit) if fit else None
 
 
-def _ticks(net: Network, often: float) -> bool:
-    """Whether anything ticks more rarely than every `often` seconds, or counts between ticks."""
-    laws = [link.queue for link in net.links]
-    rare = any(law.period and float(getattr(law, law.period)) > often for law in laws)
-    return rare or any(law.loads for law in (*laws, *(f.window for f in net.flows)))
+def _off_modes(found: Stability, roots: list[complex]) -> Faults:
+    for root in roots:
+        run = follow_mode(found.equilibrium, found.linear, root)
+        if run.status is Status.lag_below_step:  # of the meshes of tests alone
+            continue
+        if run.status is not Status.ok:
+            yield f"the trajectory on the mode of {root:.4g} 1/s ended early: {run.status.advice}"
+        elif not run.error < _OFF:
+            yield f"a trajectory on the mode of {root:.4g} 1/s leaves it by {run.error:.2g}"
 
 
 def _fits_packets(net: Network) -> Network | None:

@@ -30,6 +30,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "packets")]
 
 MOVED = 300  # networks of the full size that are simulated
+GROWN = 10  # networks of a structure whose modes are followed, at most
 FULL = 10_000
 MOST = 0.05  # share of the networks that may have no answer
 LEAST = 20  # times that every law and status occurs in the full size
@@ -88,13 +89,14 @@ class Structure:
         import net_checks
 
         self.root, self.structure, self.tell = root, number, tell
-        self.found, self.known = Found(), net_checks
+        self.found, self.known, self.moved, self.grown = Found(), net_checks, 0, 0
 
     def judge(self, count: int, moved: int, only: int | None) -> Found:
         """Judge `count` networks, `moved` of them with trajectories and packets."""
         import net_cases
 
         self.tell(-1, "generator", "")
+        self.moved = moved
         form = net_cases.structure(self.root, self.structure)
         for j, net in enumerate(net_cases.networks(form, self.root, self.structure, count)):
             if only is not None and j != only:
@@ -152,13 +154,17 @@ class Structure:
             run("units", lambda: known.units(net, rest))
         if first:
             run("order", lambda: known.order(net, rest))
-        if not (first or moving):
+        growing = self.moved > 0 and self.grown < GROWN and known.has_modes(net, rest)
+        if not (first or moving or growing):
             return
-        both = run("stability", lambda: known.judged(net, certify=rest.smooth))
+        self.grown += growing
+        proven = rest.smooth and (first or moving)
+        both = run("stability", lambda: known.judged(net, certify=proven))
         if both is not None and both[1] is not None:
             run("count", lambda: known.count(*both))
+        if growing and both is not None:
+            run("growth", lambda: known.growth(both[0]))
         if moving and both is not None:
-            run("growth", lambda: known.growth(net, both[0]))
             run("packets", lambda: known.packets(net))
             run("meet", lambda: known.meet(net, both[0]))
 

@@ -106,7 +106,7 @@ class EqualGoodput(AbstractBound):
 
     id: ClassVar[str] = "ecn_mod.equal_goodput"
     source: ClassVar[str] = "misra2003, eq. 7 and section 5"
-    claims: ClassVar[tuple[str, ...]] = ("EMOD-07", "EMOD-29")
+    claims: ClassVar[tuple[str, ...]] = ("EMOD-29",)
     statement: ClassVar[str] = "under eq. 7 ECN-mod and TCP flows get the same goodput (to 10 %)"
     hypotheses: ClassVar[tuple[str, ...]] = ("equal round trips", "one RED queue", "200 s")
     engine: ClassVar[str] = "packets"

@@ -65,7 +65,6 @@ class FluidSlowStart(AbstractBound):
 
     id: ClassVar[str] = "mark_front.fluid_slow_start"
     source: ClassVar[str] = "durresi2001, section 4, results 1 and 2"
-    claims: ClassVar[tuple[str, ...]] = ("MF-01", "MF-02")
     statement: ClassVar[str] = (
         "in the fluid the queue of slow start is at most 2 T + r d (tail), T + r d (front)"
     )
@@ -134,7 +133,6 @@ class FluidFullUse(AbstractBound):
 
     id: ClassVar[str] = "mark_front.fluid_full_use"
     source: ClassVar[str] = "durresi2001, section 4, result 3"
-    claims: ClassVar[tuple[str, ...]] = ("MF-03", "MF-04")
     statement: ClassVar[str] = "in the fluid the queue just does not run empty at the least T"
     hypotheses: ClassVar[tuple[str, ...]] = (
         "flows that halve together, once each time that the queue is above T", "self-clocked fluid",

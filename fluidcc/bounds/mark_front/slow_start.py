@@ -73,6 +73,7 @@ class SlowStart(AbstractBound):
     networks: ClassVar[tuple[str, ...]] = tuple(THRESHOLD)
     readings: ClassVar[tuple[Mapping[str, str], ...]] = (
         {"marks": TAIL},
+        {"marks": TAIL, "round_trip": WHOLE},
         {"marks": TAIL, "when": "reaches", "counts": "waiting", "queue": "waiting",
          "round_trip": WHOLE},
         {"marks": TAIL, "when": "reaches", "round_trip": WHOLE},
@@ -82,6 +83,7 @@ class SlowStart(AbstractBound):
         {"marks": TAIL, "when": "reaches", "round_trip": WHOLE, "sender": TWO},
         {"marks": TAIL, "when": "reaches", "round_trip": WHOLE, "sender": GROWS},
         {"marks": FRONT},
+        {"marks": FRONT, "round_trip": WHOLE},
         {"marks": FRONT, "when": "reaches", "round_trip": WHOLE},
         {"marks": FRONT, "when": "reaches", "round_trip": WHOLE, "queue": "waiting"},
         {"marks": FRONT, "when": "reaches", "round_trip": WHOLE, "queue": "waiting",

@@ -20,8 +20,10 @@ def first_estimate(lab, claim):
 
 @judge("BMCC-16", needs=("two_droptail", "two_droptail_300ms"), readings=("pipe",))
 def droptail_cycle(lab, claim):
-    """Growth per t_p and share kept by decreases, from the samples of windows."""
-    parts, values = [], []
+    """Growth per t_p, searched over round trips and loads, and from samples of windows, with the
+    share kept by decreases.
+    """
+    parts, values = [searched(lab.bound("bmcc.fastest_growth")["bounds"], "rules")], []
     for name, trip in (("two_droptail", "40 ms"), ("two_droptail_300ms", "300 ms")):
         growth, kept = steps(lab, name)
         parts += [
@@ -34,8 +36,7 @@ def droptail_cycle(lab, claim):
         f"300 ms with a largest window of {float(most.max_window):g} packets, which the paper does "
         "not state"
     )
-    bound = searched(lab.bound("bmcc.fastest_growth")["bounds"], "rules")
-    return found.noting(words, bound.said, value=values, half=None)
+    return found.noting(words, value=values, half=None)
 
 
 @judge("BMCC-17")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import Judgement, all_of, judge, near, ordered, shown, told
+from fluidcc.papers.judging import Judgement, all_of, judge, near, ordered, searched, shown, told
 from fluidcc.papers.samples import interval
 
 from .common import LINK, MUCH, VARIATION, below, of_link
@@ -51,7 +51,8 @@ def share(lab, claim):
     found = near(claim.value, less.mean(axis=0), unit="%", neutral=0.0, what=what)
     fluid = 100 * float(np.mean(1 - rests[0] / rests[1]))
     alone = near(claim.value, [fluid], neutral=0.0, engine="fluid").verdict
-    return found.beside_fluid(alone, f"in the fluid {told(fluid)} %")
+    equal = searched(lab.bound("ecn_mod.equal_goodput")["bounds"], "packets")
+    return found.beside_fluid(alone, f"in the fluid {told(fluid)} %", f"eq. 7: {equal.said}")
 
 
 @judge("EMOD-30", needs=("mixed", "pair"))

@@ -135,7 +135,8 @@ def marks(lab, claim):
     kept = shown(used.mean() > 0.99, f"use there {told(used.mean())}", engine="packets")
     windows = of_flows(lab, "full_mod", "window_mean").mean(axis=1)
     ones = [n for n, window in zip(x, windows, strict=True) if window < 1.1]  # one packet, to 10 %
-    words = ["section 1 has 80 to 90 %", f"the fluid marks {told(rest)} % there"]
+    above = searched(lab.bound("ecn_mod.window_above_one")["bounds"], "analytic")
+    words = ["section 1 has 80 to 90 %", f"the fluid marks {told(rest)} % there", above.said]
     if ones:
         words.append(
             f"windows stand at one packet from {ones[0]} flows on, so marks lose their effect"

@@ -7,9 +7,8 @@ LINK = "links.bottleneck"
 
 
 def sides(*names):
-    """The experiments of both sides, readings after an @."""
-    parts = [name.partition("@") for name in names]
-    return tuple(f"{own}_{side}{at}{reading}" for own, at, reading in parts for side in SIDES)
+    """The experiments of both sides."""
+    return tuple(f"{name}_{side}" for name in names for side in SIDES)
 
 
 def largest(runs):

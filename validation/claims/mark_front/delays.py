@@ -25,14 +25,14 @@ def _sooner(net):
     return float(feedback(TAIL).age(way) - feedback(FRONT).age(way))
 
 
-@judge("MF-06", needs=("two_leo_tail", "two_geo_apart_tail"))
+@judge("MF-06", needs=("ten_leo_tail", "ten_geo_apart_tail"))
 def sooner(lab, claim):
     """Whether marks at the front are heard a fixed round trip sooner, at the queue rd - 1, searched
     over ways; the difference in two networks of the paper is told.
     """
     plain, exact = lab.bound("mark_front.delay")["bounds"]
     words = []
-    for name in ("two_leo_tail", "two_geo_apart_tail"):
+    for name in ("ten_leo_tail", "ten_geo_apart_tail"):
         net = lab.experiment(name).net(0)
         saved, fixed = _sooner(net), float(np.min(net.flows[0].rtt))
         words.append(f"by {1000 * saved:.0f} ms at a round trip of {1000 * fixed:.0f} ms")

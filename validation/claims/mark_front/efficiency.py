@@ -13,16 +13,15 @@ from fluidcc.papers.samples import interval
 from .common import SIDES, better, sides
 
 _CASES = {"two_leo": "two sources, TS = 59 ms", "two_geo_apart": "two sources, TS = 259 ms"}
-_LONGER = ("two_leo@long", "two_geo_apart@long", "two_geo_apart@both")
+_BOTH = sides(*_CASES, *(f"long_{name}" for name in _CASES))
 
 
 def _cases(lab):
     """Words, runs of 10 s and runs of 100 s, for each side of both networks."""
     for name, words in _CASES.items():
-        longer = "both" if lab.reading == "total" and name == "two_geo_apart" else "long"
         for side in SIDES:
             own = f"{name}_{side}"
-            yield f"{words}, mark-{side}", lab.packets(own), lab.packets(f"{own}@{longer}")
+            yield f"{words}, mark-{side}", lab.packets(own), lab.packets(f"long_{own}")
 
 
 def _grows(words, runs, length):
@@ -40,7 +39,7 @@ def _grows(words, runs, length):
     )  # fmt: skip
 
 
-@judge("MF-10", needs=sides("two_leo", "two_geo_apart", *_LONGER), readings=("total",))
+@judge("MF-10", needs=_BOTH, readings=("finite", "total"))
 def grows_to_the_pipe(lab, claim):
     """Three parts for each side of both networks: efficiency grows from each threshold to the next
     up to rd, is alike from there on, and is almost full there: 95 % or more. Runs of 10 s, as in
@@ -53,11 +52,11 @@ def grows_to_the_pipe(lab, claim):
     return all_of(*parts).noting(f"by runs of 100 s, which do not decide: {', '.join(longer)}")
 
 
-@judge("MF-11", needs=sides("two_leo", "two_geo_apart"))
+@judge("MF-11", needs=sides(*_CASES), readings=("finite", "total"))
 def below_one(lab, claim):
     """Every efficiency is below 1, and that of the smallest threshold below that of rd."""
     parts = []
-    for name in sides("two_leo", "two_geo_apart"):
+    for name in sides(*_CASES):
         runs = lab.packets(name)
         case, _, side = name.rpartition("_")
         about = f"{_CASES[case]}, mark-{side}, efficiency"
@@ -78,28 +77,24 @@ def below_one(lab, claim):
 
 def _efficient(lab, name):
     """Link efficiency over the whole axis; the fluid's least thresholds of full use beside it."""
-    own = f"drops_{name}" if lab.reading == "finite" else name
-    pipe = pipe_of(lab.experiment(f"{own}_tail").net(0))
+    pipe = pipe_of(lab.experiment(f"{name}_tail").net(0))
     tail, front = (float(exact(marks, pipe, 2.0)) for marks in (TAIL, FRONT))
-    return better(lab, own, link_efficiency, "efficiency", more=True).noting(
+    return better(lab, name, link_efficiency, "efficiency", more=True).noting(
         f"two flows as fluid are busy from T = {tail:.1f} on (tail), {front:.1f} (front), which "
         f"reacts sooner and so grows less before it halves",
         unit="1",
     )  # fmt: skip
 
 
-@judge("MF-12", needs=sides("two_leo", "drops_two_leo"), readings=("finite",))
+@judge("MF-12", needs=sides("two_leo"), readings=("finite",))
 def efficiency_leo(lab, claim):
-    """Link efficiency over the whole axis, buffers endless, or of about rd (`finite`): the text
-    explains the gain by packets that are dropped.
+    """Link efficiency over the whole axis, with buffers of about rd (the text explains the gain by
+    packets that are dropped), or endless.
     """
     return _efficient(lab, "two_leo")
 
 
-@judge(
-    "MF-13", needs=sides("two_geo_apart", "drops_two_geo_apart"),
-    readings=("finite", "total"),
-)  # fmt: skip
+@judge("MF-13", needs=sides("two_geo_apart"), readings=("finite", "total"))
 def efficiency_geo(lab, claim):
     """As MF-12."""
     return _efficient(lab, "two_geo_apart")
@@ -111,7 +106,7 @@ def _signs(tail, front):
     return np.where(np.abs(mean) > half, np.sign(mean), 0)
 
 
-@judge("MF-23", needs=sides("two_leo", "two_geo_apart", *_LONGER), readings=("total",))
+@judge("MF-23", needs=_BOTH, readings=("finite", "total"))
 def run_length(lab, claim):
     """Link efficiency of 10 s beside that of 100 s, of which the text speaks there: both numbers,
     and the order of front and tail (the essentials). Numbers that are not alike are not reproduced;

@@ -23,7 +23,7 @@ _ALL = {
 
 @judge(
     "MF-27", needs=sides(*dict.fromkeys(name for name, _, _ in _ALL.values())),
-    readings=("total", "double"),
+    readings=("finite", "total", "double"),
 )  # fmt: skip
 def everywhere(lab, claim):
     """The order of every panel, by the rule for orders; the claim needs all twelve, where one

@@ -14,6 +14,7 @@ FULL = 1 - 1e-6  # share of the time: packets that just miss each other by round
 _PLAIN = {"when": "exceeds", "counts": "system", "queue": "system", "round_trip": PATH}
 _LOOSE = {"when": "reaches", "round_trip": WHOLE, "counts": "system"}
 _WORDS = {
+    "whole": {**_PLAIN, "round_trip": WHOLE},
     "reached": {**_LOOSE, "queue": "system"},
     "waiting": {**_LOOSE, "queue": "waiting"},
     "access": {**_LOOSE, "access": FAST},
@@ -32,7 +33,7 @@ def _slow_start(lab, side, fluid):
     return searched(own, "packets", "packets").noting(f"the fluid's longest queue is {longest}")
 
 
-@judge("MF-01", readings=("reached", "access"))
+@judge("MF-01", readings=("whole", "reached", "access"))
 def slow_start_tail(lab, claim):
     """The bound on the queue of slow start, searched for counterexamples over thresholds and pipes.
     Readings: what section 4 leaves open, where marks begin, what r contains, the access link.
@@ -40,7 +41,7 @@ def slow_start_tail(lab, claim):
     return _slow_start(lab, TAIL, 0)
 
 
-@judge("MF-02", readings=("reached", "waiting", "access", "end"))
+@judge("MF-02", readings=("whole", "reached", "waiting", "access", "end"))
 def slow_start_front(lab, claim):
     """As MF-01; also whether the packet in service counts, and when a packet leaves the queue."""
     return _slow_start(lab, FRONT, 1)

@@ -6,7 +6,7 @@ import sympy as sp
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Arrival, Trip
 from fluidcc.laws.queue.blue import BLUE
-from fluidcc.papers.judging import judge, shown, told
+from fluidcc.papers.judging import judge, searched, shown, told
 from fluidcc.scenario.files import load
 
 from .common import WINDOWS, missing, queue
@@ -75,31 +75,16 @@ def law_of_blue(lab, claim):
     )
 
 
-def _searches(lab, name):
-    """What the search for counterexamples of a bound came to, in words, by the windows: those
-    that just fill pipe and min_th, and those of any size.
-    """
-    found = {each["definitions"]["windows"]: each for each in lab.bound(name)["bounds"]}
-    fitting = next(windows for windows in found if windows != "any")
-    return {
-        kind: f"{each['worst']['value']:.3g} in {each['searched']} cases"
-        for kind, each in (("fitting", found[fitting]), ("any", found["any"]))
-    }
-
-
 @judge("RWM-05", needs=("red_rwm_queue", *(f"red_rwm_queue@{reading}" for reading in WINDOWS)))
 def average_about_min(lab, claim):
-    """The mean queue over min_th where receivers' windows just fill pipe and min_th, and beyond.
+    """The mean queue over min_th, searched over networks if receivers' windows just fill pipe and
+    min_th, and beyond; about is to 20 %.
 
     The average of RED's linear part is min_th + (p/p_max)(max_th - min_th) for any sender.
     """
-    worst = _searches(lab, "rwm.average_queue")
-    return missing(
-        "the proof and its hypotheses, which stand in another paper, and how near is "
-        "'approximately'",
-        f"where receivers' windows just fill pipe and min_th the mean queue is about min_th (at "
-        f"worst {worst['fitting']}, as a multiple of it), but there RWM has nothing to do; with "
-        f"larger windows it is not (at worst {worst['any']})",
+    return searched(lab.bound("rwm.average_queue")["bounds"], "packets").noting(
+        "the proof and its hypotheses stand in another paper; if receivers' windows just fill pipe "
+        "and min_th, RWM has nothing to do",
         by_windows(lab, "red_rwm_queue"),
         persisting(lab, "red_rwm_queue", "average"),
     )
@@ -124,7 +109,10 @@ def weak_convergence(lab, claim):
 
 @judge("RWM-07", needs=("recommended",))
 def recommended(lab, claim):
-    """Drops and queues at both ends of the recommended range, for want of a criterion."""
+    """Drops and queues at both ends of the recommended range, for want of a criterion; a search for
+    networks in which modified ACKs do not suffice is told.
+    """
+    searching = searched(lab.bound("rwm.recommended_p_max")["bounds"], "packets")
     runs, lines = lab.packets("recommended"), []
     drops = 100 * runs.values("links.ingress.drop_fraction").mean(axis=1)
     queues = runs.values("links.ingress.queue_mean").mean(axis=1)
@@ -139,4 +127,5 @@ def recommended(lab, claim):
         "what the recommended P_max is to bring about",
         f"dropped share and mean queue with receivers' windows of 5 to 100 packets: "
         f"{'; '.join(lines)}",
+        searching.said,
     )

@@ -1,0 +1,116 @@
+"""The moving model along the mode of a root: what a root says, seen in a trajectory."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.linearize import free_states
+from fluidcc.analysis.rest import state_at_rest
+from fluidcc.fluid.integrate import integrate
+from fluidcc.fluid.layout import initial_wire
+from fluidcc.fluid.network_mesh import uniform_mesh
+from fluidcc.fluid.network_system import Numbers, network_system, record_of
+from fluidcc.fluid.status import Status
+from fluidcc.fluid.system import System
+from fluidcc.network import Network
+
+_BESIDE = 1e-4  # of the rest: the farthest that anything is moved from it
+_TURN = 4.0  # times 1 / |s| that a mode is followed for
+_TIMES = 201
+_ROUNDING = 1e-12  # of the largest part of a mode
+_RARE = 0.05  # periods of a queue law times |s|
+
+
+class Course(NamedTuple):
+    """A network along a mode: the distance from the rest at times (t,) [s], relative to the rest,
+    shape (t, n), and that of the mode alone; how the trajectory ended.
+    """
+
+    times: Array
+    away: Array
+    mode: Array
+    status: Status
+
+    @property
+    def error(self) -> float:
+        """The largest difference from the mode, relative to the mode's size at that time."""
+        size = np.linalg.norm(np.abs(self.mode), axis=1)
+        return float(np.max(np.linalg.norm(self.away - np.real(self.mode), axis=1) / size))
+
+
+class _Along(NamedTuple):
+    """A network's numbers, and the mode in its record."""
+
+    own: Any
+    mode: Any
+    root: Any
+    net = Numbers.net
+    mean = Numbers.mean
+
+
+def _history(times: Any, columns: Any, args: _Along) -> Any:
+    ahead = jnp.exp(args.root * times.astype(args.root.dtype))
+    return args.own.before[columns] + jnp.real(args.mode[columns] * ahead)
+
+
+@functools.lru_cache(maxsize=64)
+def _with_mode(system: System) -> System:
+    return dataclasses.replace(system, history=_history)
+
+
+def ticks_matter(net: Network, root: complex) -> bool:
+    """Whether a law counts between ticks, or ticks more rarely than every 0.05 / abs(root): the
+    linearisation has ticks as change per period.
+    """
+    laws = [link.queue for link in net.links]
+    rare = any(law.period and abs(root) * float(getattr(law, law.period)) > _RARE for law in laws)
+    return rare or any(law.loads for law in (*laws, *(flows.window for flows in net.flows)))
+
+
+def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
+    """Follow a trajectory that has been on the mode of a root for ever, for 4 / abs(root).
+
+    If s is a root of the linearisation, its characteristic matrix has a null vector v, and the rest
+    + Re(v e^(s t)) is a solution to first order: states, and all that is on its way.
+    """
+    net, end = eq.net, _TURN / abs(root)
+    system, start, numbers = network_system(net, until=end)
+    rest = state_at_rest(numbers.net, eq.rest)
+    before = np.asarray(record_of(numbers.net, rest, initial_wire(numbers.net, rest)))
+    flat, unflatten = ravel_pytree(rest)
+    flat = np.asarray(flat)
+
+    vector = np.linalg.svd(linear.matrix(root))[2][-1].conj()
+    states = np.zeros(flat.size, complex)
+    states[free_states(net, eq)] = vector[: len(linear.A)]
+    wire = vector[len(linear.A) :]
+    if net.delay == "fifo":
+        places = unflatten(jnp.arange(flat.size, dtype=flat.dtype)).queues
+        wire = np.concatenate([wire, states[np.asarray(places, int)]])
+
+    scale = np.where(flat == 0, 1.0, np.abs(flat))
+    sizes = np.abs(np.concatenate([states, wire])) / np.concatenate(
+        [scale, np.where(before == 0, 1.0, np.abs(before))]
+    )
+    real = sizes > _ROUNDING * np.max(sizes)  # what is 0 stays there: laws may be steep at 0
+    states, wire = states * real[: flat.size], wire * real[flat.size :]
+    most = np.exp(max(-root.real * float(np.max(linear.lag, initial=0.0)), root.real * end))
+    states, wire = (part * _BESIDE / (np.max(sizes) * most) for part in (states, wire))
+
+    times = np.linspace(0.0, end, _TIMES)
+    args = _Along(
+        numbers.own._replace(before=jnp.asarray(before)),
+        jnp.asarray(wire),
+        jnp.asarray(complex(root)),
+    )
+    beside = jnp.concatenate([flat + states.real, start[flat.size :]])  # and clocks
+    run = integrate(_with_mode(system), beside, 0.0, end, args, mesh=uniform_mesh(net), ts=times)
+    away = (np.asarray(run.y)[:, : flat.size] - flat) / scale
+    mode = states * np.exp(root * times)[:, None] / scale
+    return Course(times, away, mode, Status(int(run.status)))

@@ -1,0 +1,54 @@
+"""Trajectories that begin on the mode of a root stay on it."""
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.analysis.modes import follow_mode, ticks_matter
+
+AVQ = """
+[links.b]
+capacity = 1250
+packet_size = 1000
+buffer = 100
+queue = { law = "avq" }
+
+[flows.f]
+n = 20
+rtt = 0.08
+access_delay = 0.001
+window = { law = "reno", reaction = "once_per_rtt" }
+"""
+CASES = {
+    "RED": lambda: fc.load("hollot2001/slow"),
+    "RED, delays by queues on the way": lambda: fc.replace(
+        fc.load("hollot2001/slow"), {"model.delay": "fifo"}
+    ),
+    "growing": lambda: fc.load("hollot2001/fast"),
+    # Kunniyur and Srikant (2001), their link and gains
+    "AVQ": lambda: fc.loads(AVQ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_moving_model_stays_on_the_modes_of_its_roots(case):
+    found = fc.stability(CASES[case]())
+    assert found.proven > 1 and found.stable is (case != "growing")
+    for root in [s for s in found.roots[: found.proven] if s.imag >= 0][:2]:
+        run = follow_mode(found.equilibrium, found.linear, root)
+        assert run.status is fc.Status.ok and run.error < 1e-3
+        size = np.abs(run.mode)
+        assert size[-1].max() / size[0].max() == pytest.approx(np.exp(root.real * run.times[-1]))
+
+
+def test_a_trajectory_leaves_the_mode_of_another_number():
+    found = fc.stability(fc.load("hollot2001/slow"))
+    for wrong in (1.02 * found.rightmost, 0.9 * found.rightmost):
+        assert follow_mode(found.equilibrium, found.linear, wrong).error > 0.01
+
+
+def test_ticks_matter_to_modes_that_are_as_fast():
+    pi = fc.load("hollot2001/pi")
+    period = float(pi.links[0].queue.interval)
+    assert ticks_matter(pi, 1 / period) and not ticks_matter(pi, 0.01 / period)
+    assert ticks_matter(fc.load("qazi2010/gain_bmcc"), 1e-6)
