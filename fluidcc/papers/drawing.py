@@ -128,7 +128,9 @@ def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
         if curve.valid is not None and not curve.valid.all():
             ax.plot(x, y, dashes, color=colour, alpha=_PALE)
             y = np.where(curve.valid[sound], y, np.nan)
-        return ax.plot(x, y, dashes, color=colour, marker="x", markevery=_alone(y))[0]
+        alone = _alone(y)
+        mark = "x" if alone else ""
+        return ax.plot(x, y, dashes, color=colour, marker=mark, markevery=alone or None)[0]
     half = None if curve.half is None else np.nan_to_num(curve.half[sound])
     return ax.errorbar(x, y, half, fmt=dashes, marker=mark, color=colour, elinewidth=0.7)
 

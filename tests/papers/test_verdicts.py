@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fluidcc.bounds.registry import BOUNDS
 from fluidcc.papers.judging import least, most
 from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import verdict
@@ -40,3 +41,8 @@ def test_what_is_kept_adds_up():
         assert row["verdict"] == own[row["reading"]]
         ends = {"every": least(own.values()), "some": most(own.values())}
         assert row["counts"] == {"default": own[DEFAULT], "joint": row["verdict"], **ends}
+
+
+def test_claims_and_bounds_name_each_other():
+    named = {(claim, bound.id) for bound in BOUNDS.values() for claim in bound.claims}
+    assert named == {(row["id"], name) for row in KEPT.values() for name in row["bounds"]}
