@@ -11,7 +11,7 @@ from packet_cases import conserved, finished
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
-from fluidcc.analysis.modes import follow_mode, ticks_matter
+from fluidcc.analysis.modes import Course, follow_mode, ticks_matter
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.compare import compare
 from fluidcc.fluid.network_mesh import uniform_mesh
@@ -242,14 +242,13 @@ def growth(found: Stability) -> Faults | None:
     most = 1 if any(link.queue.period for link in eq.net.links) else _MODES
     roots = [complex(s) for s in found.roots[: found.proven] if s.imag >= 0][:most]
     fit = [s for s in roots if abs(s) * longest > 4 and not ticks_matter(eq.net, s)]
-    return _off_modes(found, fit) if fit else None
+    runs = [(root, follow_mode(eq, found.linear, root)) for root in fit]
+    runs = [(root, run) for root, run in runs if run.status is not Status.lag_below_step]
+    return _off_modes(runs) if runs else None
 
 
-def _off_modes(found: Stability, roots: list[complex]) -> Faults:
-    for root in roots:
-        run = follow_mode(found.equilibrium, found.linear, root)
-        if run.status is Status.lag_below_step:  # of the meshes of tests alone
-            continue
+def _off_modes(runs: list[tuple[complex, Course]]) -> Faults:
+    for root, run in runs:
         if run.status is not Status.ok:
             yield f"the trajectory on the mode of {root:.4g} 1/s ended early: {run.status.advice}"
         elif not run.error < _OFF:

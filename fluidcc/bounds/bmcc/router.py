@@ -38,7 +38,7 @@ class StandingQueue(AbstractBound):
 
     id: ClassVar[str] = "bmcc.standing_queue"
     source: ClassVar[str] = "qazi2010, eq. 1 and section 4.2"
-    claims: ClassVar[tuple[str, ...]] = ("BMCC-25", "BMCC-26")
+    claims: ClassVar[tuple[str, ...]] = ("BMCC-25",)
     statement: ClassVar[str] = "at full load any standing queue keeps the load factor above 1"
     hypotheses: ClassVar[tuple[str, ...]] = ("target utilisation at most 1",)
     engine: ClassVar[str] = "rules"
