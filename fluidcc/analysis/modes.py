@@ -82,9 +82,10 @@ def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
     net, end = eq.net, _TURN / abs(root)
     system, start, numbers = network_system(net, until=end)
     rest = state_at_rest(numbers.net, eq.rest)
-    before = np.asarray(record_of(numbers.net, rest, initial_wire(numbers.net, rest)))
+    before = record_of(numbers.net, rest, initial_wire(numbers.net, rest))
     flat, unflatten = ravel_pytree(rest)
-    flat = np.asarray(flat)
+    at = np.concatenate([flat, before])
+    scale = np.where(at == 0, 1.0, np.abs(at))
 
     vector = np.linalg.svd(linear.matrix(root))[2][-1].conj()
     states = np.zeros(flat.size, complex)
@@ -94,23 +95,19 @@ def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
         places = unflatten(jnp.arange(flat.size, dtype=flat.dtype)).queues
         wire = np.concatenate([wire, states[np.asarray(places, int)]])
 
-    scale = np.where(flat == 0, 1.0, np.abs(flat))
-    sizes = np.abs(np.concatenate([states, wire])) / np.concatenate(
-        [scale, np.where(before == 0, 1.0, np.abs(before))]
-    )
-    real = sizes > _ROUNDING * np.max(sizes)  # what is 0 stays there: laws may be steep at 0
-    states, wire = states * real[: flat.size], wire * real[flat.size :]
+    mode = np.concatenate([states, wire])
+    sizes = np.abs(mode) / scale
+    mode[sizes <= _ROUNDING * np.max(sizes)] = 0  # and stays there: laws may be steep at 0
     most = np.exp(max(-root.real * float(np.max(linear.lag, initial=0.0)), root.real * end))
-    states, wire = (part * _BESIDE / (np.max(sizes) * most) for part in (states, wire))
+    states, wire = np.split(mode * _BESIDE / (np.max(sizes) * most), [flat.size])
 
     times = np.linspace(0.0, end, _TIMES)
     args = _Along(
-        numbers.own._replace(before=jnp.asarray(before)),
-        jnp.asarray(wire),
-        jnp.asarray(complex(root)),
+        numbers.own._replace(before=before), jnp.asarray(wire), jnp.asarray(complex(root))
     )
-    beside = jnp.concatenate([flat + states.real, start[flat.size :]])  # and clocks
+    beside = jnp.concatenate([flat + np.real(states), start[flat.size :]])  # and clocks
     run = integrate(_with_mode(system), beside, 0.0, end, args, mesh=uniform_mesh(net), ts=times)
-    away = (np.asarray(run.y)[:, : flat.size] - flat) / scale
-    mode = states * np.exp(root * times)[:, None] / scale
-    return Course(times, away, mode, Status(int(run.status)))
+    away = np.asarray(run.y)[:, : flat.size] - np.asarray(flat)
+    course = states * np.exp(root * times)[:, None]
+    scale = scale[: flat.size]
+    return Course(times, away / scale, course / scale, Status(int(run.status)))

@@ -1,25 +1,27 @@
 """Steps of one length that suit a network."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fluidcc import ops
 from fluidcc.fluid.delays import ages_on, explicit_way
 from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.fluid.meshes import Uniform
-from fluidcc.fluid.rates import arrival_rate
 from fluidcc.fluid.trajectory import power_of_two
-from fluidcc.laws.law import Ack
+from fluidcc.laws.law import Ack, Arrival
 from fluidcc.network import Link, Network
 from fluidcc.ops import Num
 
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
 _STEPS_PER_MEMORY = 256  # at most, in the place of one step that suits the delays
+_MOVED = 1e-3  # of a queue law's memory, to see what a packet makes of it
 _PER_OCTAVE = 4  # lengths of steps that networks side by side share
 
 
@@ -54,20 +56,17 @@ def reach(net: Network) -> Reach:
 
 
 def _memory(link: Link) -> Num:
-    """How long a queue law's averages remember arrivals at the link's rate [s], infinite for none.
-
-    It is the inverse of what a change of the memory changes of its own pace.
+    """How long the averages of a queue law remember arrivals at the link's rate [s]: the time of a
+    packet over the share that it makes them forget; for ever if there are none.
     """
-    x = jax.tree.map(jnp.asarray, link.queue.start(0.0))
-    if not jax.tree.leaves(x):
-        return jnp.asarray(jnp.inf)
-
-    def pace(x: Any) -> Any:
-        return arrival_rate(link, x, 0.0, link.capacity)
-
-    change = jax.jvp(pace, (x,), (jax.tree.map(jnp.ones_like, x),))[1]
-    fastest = jnp.max(jnp.stack([jnp.max(jnp.abs(v)) for v in jax.tree.leaves(change)]))
-    return jnp.where(fastest > 0, 1 / fastest, jnp.inf)
+    time = 1.0 / link.capacity
+    packet = Arrival(1.0, time, 0.0, link.capacity)
+    still = link.queue.start(0.0)
+    moved = jax.tree.map(lambda v: v + _MOVED, still)
+    changes = (jax.tree.leaves(link.queue.on_arrival(x, packet)) for x in (still, moved))
+    shares = [abs(b - a) / _MOVED for a, b in zip(*changes, strict=True)]
+    most = functools.reduce(ops.maximum, shares, 0.0)
+    return time / ops.maximum(most, 1e-300)
 
 
 _reaches = jax.jit(jax.vmap(reach))

@@ -30,15 +30,30 @@ CASES = {
 }
 
 
+def _above(found):
+    """The proven roots of a stability, one of each pair."""
+    return [root for root in found.roots[: found.proven] if root.imag >= 0]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_moving_model_stays_on_the_modes_of_its_roots(case):
     found = fc.stability(CASES[case]())
     assert found.proven > 1 and found.stable is (case != "growing")
-    for root in [s for s in found.roots[: found.proven] if s.imag >= 0][:2]:
+    for root, error in zip(_above(found)[:2], (1e-4, 1e-3), strict=True):
         run = follow_mode(found.equilibrium, found.linear, root)
-        assert run.status is fc.Status.ok and run.error < 1e-3
+        assert run.status is fc.Status.ok and run.error < error
         size = np.abs(run.mode)
         assert size[-1].max() / size[0].max() == pytest.approx(np.exp(root.real * run.times[-1]))
+
+
+def test_avq_comes_back_to_its_rest_at_the_rate_of_its_rightmost_root():
+    """The virtual rate is the slow number, as Kunniyur and Srikant have it."""
+    found = fc.stability(CASES["AVQ"]())
+    assert found.unstable == 0 and found.rightmost.imag == 0
+    run = follow_mode(found.equilibrium, found.linear, found.rightmost)
+    away = np.abs(run.away[:, -1])
+    rate = np.polyfit(run.times, np.log(away), 1)[0]
+    assert rate == pytest.approx(found.rightmost.real, rel=1e-4)
 
 
 def test_a_trajectory_leaves_the_mode_of_another_number():

@@ -154,7 +154,8 @@ class Structure:
             run("units", lambda: known.units(net, rest))
         if first:
             run("order", lambda: known.order(net, rest))
-        growing = self.moved > 0 and self.grown < GROWN and known.has_modes(net, rest)
+        growing = self.moved > 0 and self.grown < GROWN
+        growing = growing and bool(run("modes", lambda: known.has_modes(net, rest)))
         if not (first or moving or growing):
             return
         self.grown += growing
