@@ -86,5 +86,9 @@ def test_the_report_leads_from_claims_to_equations(run, tmp_path, results):
         assert f'id="{row["id"]}"' in page
         assert all(f'id="exp-{name}"' in page for name in row["experiments"])
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
+    searches = re.findall(r"<code>(fluidcc bounds [^<]+)</code>", page)
+    assert len(searches) == sum(len(row["bounds"]) for row in rows) > 5
+    (delay,) = (command for command in searches if command.endswith("mark_front.delay"))
+    assert "marks at the front are heard" in run(*shlex.split(delay)[1:])[1].replace("\n", " ")
     assert page.count("data:image/png;base64") == 6 and page.count("<math") > 10
     assert "http" not in page.replace("http://www.w3.org/1998/Math/MathML", "")
