@@ -1,6 +1,4 @@
-"""The commands whose answers are kept: every scenario by the quick verbs, and every verb by networks
-that differ in kind.
-"""
+"""The commands whose answers are kept: every scenario by quick verbs, and every verb by ten networks."""
 
 from fluidcc.bundled import scenarios
 
