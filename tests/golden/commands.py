@@ -1,4 +1,4 @@
-"""The commands whose answers are kept: every scenario by quick verbs, and every verb by ten networks."""
+"""The commands whose answers are kept: scenarios by quick verbs, ten kinds by every verb."""
 
 from fluidcc.bundled import scenarios
 
