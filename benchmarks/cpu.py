@@ -131,11 +131,11 @@ def told(name: str, ratios: list[float], goal: float | None) -> None:
 
 def network() -> None:
     """The model that `fc.simulate` makes of such a network against the scalar loop."""
-    from fluidcc.fluid.integrate import integrate
-    from fluidcc.fluid.network_system import network_system
+    from fluidcc.dde.integrate import integrate
     from fluidcc.laws.queue.red import RED
     from fluidcc.laws.window.reno import Reno
-    from fluidcc.network import Flows, Link, Network
+    from fluidcc.model.network_system import network_system
+    from fluidcc.scenario.network import Flows, Link, Network
 
     for classes in (1, 3, 10):
         case, steps = Case(1, classes), 8192

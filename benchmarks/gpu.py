@@ -16,7 +16,7 @@ import numpy as np
 from handwritten import STEP, Case, field, history, lags
 
 import fluidcc as fc
-from fluidcc.fused.launch import device
+from fluidcc.dde.fused.launch import device
 
 GOALS = {(True, False): 1.5, (False, False): 8.0}
 """Seconds for 1e5 runs of 1e5 steps in double precision, by (fused, single)."""

@@ -17,7 +17,7 @@ import numpy as np
 from integrate import field, lag
 
 import fluidcc as fc
-from fluidcc.fluid.cpu import fast_cpu
+from fluidcc.dde.cpu import fast_cpu
 
 # flows, propagation [s], capacity [packet/s], filter [1/s], min_th [packet], slope [1/packet],
 # window and queue at the start [packet]

@@ -30,12 +30,12 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Wait
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets.engine.records import FINISHED, MORE
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 HERE = Path(__file__).parent
 GOALS = {"elided": 6.0, "every hop": 2.0}

@@ -20,7 +20,7 @@ from fluidcc.analysis.winding import count_roots
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 ROUNDS = 7
 ORDER = 12

@@ -23,7 +23,7 @@ from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 ROUNDS = 5
 SIDES = {1: 320, 8: 128}  # of the grids of linear systems, by classes

@@ -10,7 +10,6 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fluidcc.advice import advice as advice
     from fluidcc.analysis.batch import StabilityMap as StabilityMap
     from fluidcc.analysis.batch import stability_map as stability_map
     from fluidcc.analysis.boundary import Boundary as Boundary
@@ -41,58 +40,59 @@ if TYPE_CHECKING:
     from fluidcc.analysis.stationary import stationary_window as stationary_window
     from fluidcc.analysis.windows import StationaryWindows as StationaryWindows
     from fluidcc.analysis.windows import stationary_windows as stationary_windows
-    from fluidcc.battery.report import LawReport as LawReport
-    from fluidcc.battery.verb import check_law as check_law
-    from fluidcc.bibliography import citations as citations
     from fluidcc.bounds.check import check_bound as check_bound
     from fluidcc.bounds.check import check_bounds as check_bounds
     from fluidcc.bounds.reports import BoundReport as BoundReport
     from fluidcc.bounds.reports import BoundReports as BoundReports
-    from fluidcc.compare import Comparison as Comparison
-    from fluidcc.compare import compare as compare
+    from fluidcc.check.report import LawReport as LawReport
+    from fluidcc.check.verb import check_law as check_law
+    from fluidcc.dde.cpu import fast_cpu as fast_cpu
+    from fluidcc.dde.meshes import Located as Located
+    from fluidcc.dde.meshes import MethodOfSteps as MethodOfSteps
+    from fluidcc.dde.meshes import Modes as Modes
+    from fluidcc.dde.meshes import Sampled as Sampled
+    from fluidcc.dde.meshes import Uniform as Uniform
+    from fluidcc.dde.solution import Solution as Solution
+    from fluidcc.dde.solve import solve_dde as solve_dde
+    from fluidcc.dde.status import Status as Status
     from fluidcc.errors import Fault as Fault
     from fluidcc.errors import ScenarioError as ScenarioError
     from fluidcc.errors import SweepStopped as SweepStopped
-    from fluidcc.fluid.cpu import fast_cpu as fast_cpu
-    from fluidcc.fluid.meshes import Located as Located
-    from fluidcc.fluid.meshes import MethodOfSteps as MethodOfSteps
-    from fluidcc.fluid.meshes import Modes as Modes
-    from fluidcc.fluid.meshes import Sampled as Sampled
-    from fluidcc.fluid.meshes import Uniform as Uniform
-    from fluidcc.fluid.runs import Trajectory as Trajectory
-    from fluidcc.fluid.simulate import simulate as simulate
-    from fluidcc.fluid.solution import Solution as Solution
-    from fluidcc.fluid.solve import solve_dde as solve_dde
-    from fluidcc.fluid.status import Status as Status
-    from fluidcc.latex import latex as latex
     from fluidcc.laws.own import load_laws as load_laws
     from fluidcc.laws.registry import register as register
-    from fluidcc.network import Flows as Flows
-    from fluidcc.network import Link as Link
-    from fluidcc.network import Network as Network
+    from fluidcc.laws.voice import Voice as Voice
+    from fluidcc.model.advice import advice as advice
+    from fluidcc.model.runs import Trajectory as Trajectory
+    from fluidcc.model.simulate import simulate as simulate
     from fluidcc.optimize import Optimum as Optimum
     from fluidcc.optimize import optimize as optimize
     from fluidcc.packets.run import PacketRuns as PacketRuns
     from fluidcc.packets.run import simulate_packets as simulate_packets
-    from fluidcc.plot import plot as plot
-    from fluidcc.plot import style as style
+    from fluidcc.results.compare import Comparison as Comparison
+    from fluidcc.results.compare import compare as compare
+    from fluidcc.results.latex import latex as latex
+    from fluidcc.results.plot import plot as plot
+    from fluidcc.results.plot import style as style
+    from fluidcc.scenario.bibliography import citations as citations
     from fluidcc.scenario.files import dumps as dumps
     from fluidcc.scenario.files import load as load
     from fluidcc.scenario.files import loads as loads
+    from fluidcc.scenario.network import Flows as Flows
+    from fluidcc.scenario.network import Link as Link
+    from fluidcc.scenario.network import Network as Network
     from fluidcc.scenario.paths import number_at as number_at
     from fluidcc.scenario.paths import paths as paths
     from fluidcc.scenario.paths import replace as replace
-    from fluidcc.simulate_map import simulate_map as simulate_map
-    from fluidcc.sweep import sweep as sweep
-    from fluidcc.sweeps.plan import Progress as Progress
-    from fluidcc.sweeps.result import Sweep as Sweep
-    from fluidcc.sweeps.run import SweepData as SweepData
-    from fluidcc.sweeps.run import SweepStatus as SweepStatus
-    from fluidcc.sweeps.run import sweep_status as sweep_status
-    from fluidcc.voice import Voice as Voice
+    from fluidcc.sweep.plan import Progress as Progress
+    from fluidcc.sweep.result import Sweep as Sweep
+    from fluidcc.sweep.run import SweepData as SweepData
+    from fluidcc.sweep.run import SweepStatus as SweepStatus
+    from fluidcc.sweep.run import sweep_status as sweep_status
+    from fluidcc.sweep.simulate_map import simulate_map as simulate_map
+    from fluidcc.sweep.sweep import sweep as sweep
 
 _MODULES = {
-    "advice": ("advice",),
+    "model.advice": ("advice",),
     "analysis.batch": ("StabilityMap", "stability_map"),
     "analysis.boundary": ("Boundary", "boundary"),
     "analysis.crossings": ("Crossings", "crossings"),
@@ -111,35 +111,35 @@ _MODULES = {
     "analysis.stability": ("Stability", "stability"),
     "analysis.stationary": ("StationaryWindow", "stationary_window"),
     "analysis.windows": ("StationaryWindows", "stationary_windows"),
-    "battery.report": ("LawReport",),
-    "battery.verb": ("check_law",),
-    "bibliography": ("citations",),
+    "check.report": ("LawReport",),
+    "check.verb": ("check_law",),
+    "scenario.bibliography": ("citations",),
     "bounds.check": ("check_bound", "check_bounds"),
     "bounds.reports": ("BoundReport", "BoundReports"),
-    "compare": ("Comparison", "compare"),
+    "results.compare": ("Comparison", "compare"),
     "errors": ("Fault", "ScenarioError", "SweepStopped"),
-    "fluid.cpu": ("fast_cpu",),
-    "fluid.meshes": ("Located", "MethodOfSteps", "Modes", "Sampled", "Uniform"),
-    "fluid.runs": ("Trajectory",),
-    "fluid.simulate": ("simulate",),
-    "fluid.solution": ("Solution",),
-    "fluid.solve": ("solve_dde",),
-    "fluid.status": ("Status",),
-    "latex": ("latex",),
+    "dde.cpu": ("fast_cpu",),
+    "dde.meshes": ("Located", "MethodOfSteps", "Modes", "Sampled", "Uniform"),
+    "model.runs": ("Trajectory",),
+    "model.simulate": ("simulate",),
+    "dde.solution": ("Solution",),
+    "dde.solve": ("solve_dde",),
+    "dde.status": ("Status",),
+    "results.latex": ("latex",),
     "laws.own": ("load_laws",),
     "laws.registry": ("register",),
-    "network": ("Flows", "Link", "Network"),
+    "scenario.network": ("Flows", "Link", "Network"),
     "optimize": ("Optimum", "optimize"),
     "packets.run": ("PacketRuns", "simulate_packets"),
-    "plot": ("plot", "style"),
+    "results.plot": ("plot", "style"),
     "scenario.files": ("dumps", "load", "loads"),
     "scenario.paths": ("number_at", "paths", "replace"),
-    "simulate_map": ("simulate_map",),
-    "sweep": ("sweep",),
-    "sweeps.plan": ("Progress",),
-    "sweeps.result": ("Sweep",),
-    "sweeps.run": ("SweepData", "SweepStatus", "sweep_status"),
-    "voice": ("Voice",),
+    "sweep.simulate_map": ("simulate_map",),
+    "sweep.sweep": ("sweep",),
+    "sweep.plan": ("Progress",),
+    "sweep.result": ("Sweep",),
+    "sweep.run": ("SweepData", "SweepStatus", "sweep_status"),
+    "laws.voice": ("Voice",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-SHOWING = ("cli", "explore", "pictures", "tables", "battery", "papers")
+SHOWING = (
+    "cli/", "explore/", "results/pictures/", "results/tables/", "check/", "papers/",
+)  # fmt: skip
 """Parts of the package that follow from results, not they from it."""
 
 UNFINISHED = ".part-"
@@ -134,7 +136,7 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-    from fluidcc.fluid.compiled import seal_compiled
+    from fluidcc.dde.compiled import seal_compiled
 
     seal_compiled(folder)
 
@@ -176,12 +178,12 @@ def whole(file: Path) -> Iterator[Path]:
 def fingerprint(*apart: str) -> str:
     """Hash of the sources of this package, and of the versions of those that numbers come from.
 
-    The parts `apart` (folders or modules of the package) do not count.
+    Files whose path within the package begins with one of `apart` do not count.
     """
     home, digest = Path(__file__).parent, hashlib.sha256()
     digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
     for file in sorted((*home.rglob("*.py"), *home.rglob("*.h"))):
-        place = file.relative_to(home)
-        if place.parts[0] not in (*apart, "_bundled"):
-            digest.update(place.as_posix().encode() + file.read_bytes())
+        place = file.relative_to(home).as_posix()
+        if not place.startswith((*apart, "_bundled/")):
+            digest.update(place.encode() + file.read_bytes())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ from hypothesis import settings
 from typer.testing import CliRunner
 
 from fluidcc.cli.app import app
-from fluidcc.fluid.cpu import fast_cpu
+from fluidcc.dde.cpu import fast_cpu
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

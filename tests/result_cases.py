@@ -13,13 +13,13 @@ from fluidcc.analysis.crossings import Crossing
 from fluidcc.analysis.cycles.branches import CycleBranch
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.analysis.fairness import GainAndLoss
-from fluidcc.battery.report import Finding
 from fluidcc.bounds.reports import Example, Reading
-from fluidcc.compare import Row
-from fluidcc.fluid.runs import FlowsRun, LinkRun
+from fluidcc.check.report import Finding
+from fluidcc.model.runs import FlowsRun, LinkRun
 from fluidcc.optimize.result import Kept, Start
 from fluidcc.optimize.tradeoff import Level, Tradeoff
-from fluidcc.sweeps.point import Point
+from fluidcc.results.compare import Row
+from fluidcc.sweep.point import Point
 
 NET = fc.load("hollot2001/slow")
 PATH, NUMBER = "link.queue.w_q", "flow.n"

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fluidcc.battery.cases import variants
-from fluidcc.battery.draws import Among, Decades, Even, Range, Ranges, Whole
+from fluidcc.check.cases import variants
+from fluidcc.check.draws import Among, Decades, Even, Range, Ranges, Whole
 from fluidcc.laws.law import Law
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, infos
 from fluidcc.laws.reaction import Pause
 from fluidcc.laws.registry import LAWS
+from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.polynomial import AbstractPolynomial
-from fluidcc.network import Flows, FlowsInitial, Link, Network
-from fluidcc.voice import Voice
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
 
 _WIDEST = 1e3  # stands for an infinite end
 

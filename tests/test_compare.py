@@ -7,12 +7,12 @@ import pytest
 import sympy as sp
 
 import fluidcc as fc
-from fluidcc.latex import queue_equations, window_equation
 from fluidcc.packets.accounts import series
 from fluidcc.packets.layout.plan import plan
-from fluidcc.tables import runs
+from fluidcc.results.latex import queue_equations, window_equation
+from fluidcc.results.tables import runs
 
-sides = importlib.import_module("fluidcc.compare")  # the name in `fluidcc` is the function's
+sides = importlib.import_module("fluidcc.results.compare")  # not the function
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,12 @@ from result_cases import (
 )
 
 import fluidcc as fc
-from fluidcc.results import ROWS, write
-from fluidcc.tables import blocks, tex
-from fluidcc.tables.blocks import Number, Quantity, Span, Table, Word
-from fluidcc.tables.html import html
-from fluidcc.tables.symbols import symbol
-from fluidcc.tables.told import told
+from fluidcc.results.export import ROWS, write
+from fluidcc.results.tables import blocks, tex
+from fluidcc.results.tables.blocks import Number, Quantity, Span, Table, Word
+from fluidcc.results.tables.html import html
+from fluidcc.results.tables.symbols import symbol
+from fluidcc.results.tables.told import told
 
 
 class Cells(HTMLParser):

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.bibliography import bibliography
 from fluidcc.bundled import scenarios
-from fluidcc.fluid.mean_traffic import as_fluid
 from fluidcc.laws.traffic import Sessions
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.scenario.bibliography import bibliography
 
 MODELS = Path(__file__).parents[1] / "models"
 KEYS = sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())

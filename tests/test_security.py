@@ -12,8 +12,8 @@ import pytest
 import fluidcc
 from fluidcc import bundled
 from fluidcc.errors import ScenarioError
-from fluidcc.network import Network
-from fluidcc.scenario import load, loads
+from fluidcc.scenario.files import load, loads
+from fluidcc.scenario.network import Network
 
 HOME = Path(fluidcc.__file__).parent
 ROOTS = [HOME, *(Path(str(bundled.bundled(name))) for name in ("paper_figs", "validation"))]
@@ -31,12 +31,12 @@ READS = {"loads", "load"}
 RUN_WHAT_THEY_READ = {"pickle", "cloudpickle", "marshal", "dill", "joblib", "yaml", "shelve"}
 
 ALLOWED = {
-    ("sweeps/processes.py", "pickle.loads"): "a job that the parent process sent over a pipe",
-    ("sweeps/cluster.py", "pickle.loads"): "a job that the client sent to its own Dask workers",
+    ("sweep/processes.py", "pickle.loads"): "a job that the parent process sent over a pipe",
+    ("sweep/cluster.py", "pickle.loads"): "a job that the client sent to its own Dask workers",
     ("packets/cache.py", "exec_module"): "a module whose text was generated from the laws",
     ("bounds/bound.py", "sympify"): "expressions that the bound's own code makes",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",
-    ("symbolic.py", "sympify"): "what a law gave for symbols",
+    ("laws/symbolic.py", "sympify"): "what a law gave for symbols",
     ("ops.py", "sympify"): "what a law gave for symbols",
     ("claims/ecn_mod/rules_of_windows.py", "sympify"): "what a law gave for symbols",
     ("claims/rwm/mechanism.py", "sympify"): "what a law gave for symbols",

@@ -3,7 +3,7 @@
 import pytest
 import sympy as sp
 
-from fluidcc import symbolic
+from fluidcc.laws import symbolic
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.loss import PFTK, Recovery
 from fluidcc.laws.marking import EqualWindow, Plain

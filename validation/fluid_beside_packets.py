@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.compare import compare
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -36,8 +35,9 @@ from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets.run import simulate_packets
+from fluidcc.results.compare import compare
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 PER_FLOW = 62.5  # packet/s
 TRIP = 0.2  # s, without the queue

@@ -14,10 +14,10 @@ import numpy as np
 
 from fluidcc.analysis.fairness import gain_and_loss
 from fluidcc.laws.adpm import ADPM
-from fluidcc.network import Flows, Network
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.files import load
+from fluidcc.scenario.network import Flows, Network
 
 TRIPS = (0.02, 0.05, 0.1, 0.2, 0.3)  # s
 SHORT = 0.01  # s

@@ -23,12 +23,12 @@ from fluidcc.laws.queue.rem import REM, Price
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Uniform, Wait
 from fluidcc.laws.traffic import Files, Sessions
+from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.ops import Num
-from fluidcc.voice import Voice
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 ACK = 320.0  # bit
 MARK_P = 0.1  # ns-2 marks where RED's base probability is below this, and drops above

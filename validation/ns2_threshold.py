@@ -23,7 +23,6 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.ops import Num
 from fluidcc.packets.accounts.measure import Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import half_width
@@ -31,6 +30,7 @@ from fluidcc.packets.engine.records import FINISHED, MARKED
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 ACK = 320.0  # bit
 BASE = 10.0  # s, when the data start

@@ -7,7 +7,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import fluidcc as fc
 from fluidcc.laws.registry import LAWS
-from fluidcc.symbolic import says
+from fluidcc.laws.symbolic import says
 
 
 class Equations(SphinxDirective):

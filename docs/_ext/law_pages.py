@@ -6,9 +6,7 @@ from typing import Any
 import sympy as sp
 
 import fluidcc as fc
-from fluidcc.battery.whole import network_with
-from fluidcc.bibliography import bibliography, keys
-from fluidcc.latex import queue_equations, readable, sender_equations
+from fluidcc.check.whole import network_with
 from fluidcc.laws.law import (
     AbstractFeedback,
     AbstractMarking,
@@ -18,9 +16,11 @@ from fluidcc.laws.law import (
     Trip,
 )
 from fluidcc.laws.registry import LAWS
+from fluidcc.laws.symbolic import RULES, changes, marking_rule, rule, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.results.latex import queue_equations, readable, sender_equations
+from fluidcc.scenario.bibliography import bibliography, keys
 from fluidcc.scenario.reader import described_fields
-from fluidcc.symbolic import RULES, changes, marking_rule, rule, zero_drift
 
 KINDS = {
     "window": (

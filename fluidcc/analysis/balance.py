@@ -29,11 +29,11 @@ from fluidcc.analysis.operating_point import looked_up, operating_point
 from fluidcc.analysis.regimes import ADAPTED, END, LOADED
 from fluidcc.analysis.rest import JUMP, Rest
 from fluidcc.analysis.settle import beside, served, tick
-from fluidcc.fluid.delays import State, Wire, kink_distances, picks
-from fluidcc.fluid.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network
+from fluidcc.model.delays import State, Wire, kink_distances, picks
+from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network
 
 _BALANCED = 1e-8  # of the scale of a row
 _ROUNDING = 1e-12  # of a number itself

@@ -23,11 +23,11 @@ from fluidcc.analysis.operating_point import NEAR
 from fluidcc.analysis.regimes import ADAPTED, LOADED, resolved
 from fluidcc.analysis.rest import JUMP, Rest, between, state_at_rest
 from fluidcc.analysis.settle import beside, served, signal_of, tick
-from fluidcc.fluid.delays import State
 from fluidcc.laws.estimator import Exact
 from fluidcc.laws.law import Signal
-from fluidcc.network import Link, Network
+from fluidcc.model.delays import State
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Link, Network
 
 SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
 """What jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""

@@ -20,8 +20,8 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root, scale_of
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

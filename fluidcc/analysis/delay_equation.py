@@ -14,11 +14,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array, Linear
+from fluidcc.dde.equation import as_state, ravel_like
+from fluidcc.dde.shapes import shapes_of, unraveler
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.fluid.equation import as_state, ravel_like
-from fluidcc.fluid.shapes import shapes_of, unraveler
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.advice import advice
 from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array
@@ -27,12 +26,13 @@ from fluidcc.analysis.regimes import (
     window_advice,
 )
 from fluidcc.analysis.rest import INTERIOR, NEUTRAL, Rest, find_rest
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.rates import touched
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, numeric
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.model.advice import advice
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.rates import touched
+from fluidcc.model.service import with_mean_calls
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network, numeric
 
 if TYPE_CHECKING:
     import xarray

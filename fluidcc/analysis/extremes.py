@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 
 _TRIALS = 300  # of each rule
 _MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)

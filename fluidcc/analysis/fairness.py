@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.fluid.rates import heard
+from fluidcc.model.rates import heard
 
 if TYPE_CHECKING:
     from fluidcc.packets.accounts.results import PacketRuns

@@ -19,12 +19,12 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.operating_point import NEAR, operating_point, present
 from fluidcc.analysis.rest import Rest, state_at_rest
-from fluidcc.fluid.delays import ages, kinks, picks
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network, numeric
+from fluidcc.model.delays import ages, kinks, picks
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network, numeric
 
 
 def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:

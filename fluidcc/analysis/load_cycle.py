@@ -18,13 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from fluidcc.fluid.delays import explicit_way, round_trip
-from fluidcc.fluid.rates import heard
-from fluidcc.fluid.senders import Sender, marks_heard, sending_rate, summed
 from fluidcc.laws.law import Ack, Arrival, Signal
-from fluidcc.network import Network
+from fluidcc.model.delays import explicit_way, round_trip
+from fluidcc.model.rates import heard
+from fluidcc.model.senders import Sender, marks_heard, sending_rate, summed
 from fluidcc.ops import Num
-from fluidcc.ways import first_hop
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.ways import first_hop
 
 _BELOW = math.nextafter(1.0, 0.0)
 _SHORT = 32  # steps in a period and in a round trip, while there is a queue

@@ -12,7 +12,7 @@ from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import at_kink, linearize, regime
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.parameters import Interval
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, info_at, number_at, replace, value_at
 
 Model = Network | DelayEquation

@@ -12,13 +12,13 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states
 from fluidcc.analysis.rest import state_at_rest
-from fluidcc.fluid.integrate import integrate
-from fluidcc.fluid.layout import initial_wire
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.fluid.network_system import Numbers, network_system, record_of
-from fluidcc.fluid.status import Status
-from fluidcc.fluid.system import System
-from fluidcc.network import Network
+from fluidcc.dde.integrate import integrate
+from fluidcc.dde.status import Status
+from fluidcc.dde.system import System
+from fluidcc.model.layout import initial_wire
+from fluidcc.model.network_mesh import uniform_mesh
+from fluidcc.model.network_system import Numbers, network_system, record_of
+from fluidcc.scenario.network import Network
 
 _BESIDE = 1e-4  # of the rest: the farthest that anything is moved from it
 _TURN = 4.0  # times 1 / |s| that a mode is followed for

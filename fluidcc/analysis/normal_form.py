@@ -33,11 +33,11 @@ from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
-from fluidcc.fluid.delays import Past, State, ages, ages_on, kinks, picks
-from fluidcc.fluid.fifo import fifo_way
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, numeric
+from fluidcc.model.delays import Past, State, ages, ages_on, kinks, picks
+from fluidcc.model.fifo import fifo_way
+from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network, numeric
 
 TIMES = 8  # of a period: resolves the third harmonic
 _NOTHING = 1e-9  # of the terms that make the coefficient

@@ -12,10 +12,10 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.rest import FULL, Rest, state_at_rest
 from fluidcc.analysis.settle import served
-from fluidcc.fluid.delays import Past, State, Wire, picks
-from fluidcc.fluid.rates import FREE, HIGH, LOW, Modes, flux
-from fluidcc.network import Flows, Network
+from fluidcc.model.delays import Past, State, Wire, picks
+from fluidcc.model.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Flows, Network
 
 Heard = Callable[[Num], list[tuple[Num, Num]]]
 

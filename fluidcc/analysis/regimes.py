@@ -12,9 +12,9 @@ from fluidcc.analysis.rest import EMPTY, FULL, INTERIOR, JUMP, NEUTRAL, NONE, Re
 from fluidcc.analysis.sawtooth import sawtooth
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW, SMALLEST_WINDOW
 from fluidcc.analysis.settle import held
-from fluidcc.fluid.rates import link_signal, touched
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network
+from fluidcc.model.rates import link_signal, touched
+from fluidcc.scenario.network import Network
 
 ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
 """What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the

@@ -23,16 +23,16 @@ from fluidcc.analysis.load_cycle import LoadCycle, NoCycleError, load_cycle
 from fluidcc.analysis.rest import JUMP
 from fluidcc.analysis.sender_rest import cruising
 from fluidcc.analysis.settle import says
-from fluidcc.fluid.delays import explicit_way
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.rates import heard
-from fluidcc.fluid.senders import growing_rate, sender_change
-from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Ack, Signal, Since
-from fluidcc.network import Flows, Network, numeric
+from fluidcc.model.delays import explicit_way
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.rates import heard
+from fluidcc.model.senders import growing_rate, sender_change
+from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Flows, Network, numeric
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()

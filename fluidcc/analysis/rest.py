@@ -19,11 +19,11 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
 from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled, signal_of
-from fluidcc.fluid.delays import State, round_trip
-from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal
-from fluidcc.network import Flows, Network
+from fluidcc.model.delays import State, round_trip
+from fluidcc.model.rates import heard
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Flows, Network
 
 INTERIOR, EMPTY, JUMP, FULL, NONE, NEUTRAL = range(6)
 """What a link rests in: a root, an empty queue, a jump of its signal, a full buffer, nothing, a

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 
 from fluidcc.analysis.rest import Rest
 from fluidcc.analysis.sender_rest import like
-from fluidcc.fluid.delays import round_trip
-from fluidcc.fluid.senders import sender_change
 from fluidcc.laws.law import Ack, Signal
-from fluidcc.network import Network
+from fluidcc.model.delays import round_trip
+from fluidcc.model.senders import sender_change
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network
 
 _BELOW = math.nextafter(1.0, 0.0)
 

@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc.analysis.bisection import bisect
-from fluidcc.fluid.senders import (
+from fluidcc.laws.estimator import Exact
+from fluidcc.laws.law import Signal
+from fluidcc.model.senders import (
     Sender,
     growing_rate,
     sender_change,
@@ -22,10 +24,8 @@ from fluidcc.fluid.senders import (
     start_sender,
     starts_slowly,
 )
-from fluidcc.laws.estimator import Exact
-from fluidcc.laws.law import Signal
-from fluidcc.network import Flows
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Flows
 
 LARGEST_WINDOW = 1e7  # packets, where the law has no cap
 SMALLEST_WINDOW = 1e-6  # packets, where windows fall without end

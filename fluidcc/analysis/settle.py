@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.fluid.rates import arrival_rate
 from fluidcc.laws.law import Arrival, Signal
-from fluidcc.network import Link
+from fluidcc.model.rates import arrival_rate
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Link
 
 _LONG = 1e12  # s of arrivals after which averages are at rest
 _SOME_RATE = 1e-9  # packet/s; keeps the gap between arrivals finite

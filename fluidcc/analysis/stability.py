@@ -19,9 +19,9 @@ from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import Margins, scale_of, system_margins
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
-from fluidcc.network import Network
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray

@@ -22,7 +22,7 @@ import scipy.sparse
 
 from fluidcc.analysis.linear import Array
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
-from fluidcc.shown import Shown
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

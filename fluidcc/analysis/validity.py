@@ -23,13 +23,13 @@ from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rat
 from fluidcc.analysis.settle import says
 from fluidcc.analysis.stationary import StationaryWindow, mark_at, stationary_window
 from fluidcc.analysis.windows import hears_marks, stands_still
-from fluidcc.fluid.delays import explicit_way
-from fluidcc.fluid.rates import heard
 from fluidcc.laws.law import Signal, Since
-from fluidcc.network import Flows, Link, Network, numeric
+from fluidcc.model.delays import explicit_way
+from fluidcc.model.rates import heard
+from fluidcc.scenario.network import Flows, Link, Network, numeric
 
 if TYPE_CHECKING:
-    from fluidcc.fluid.runs import Trajectory
+    from fluidcc.model.runs import Trajectory
 
 _QUEUE = 0.10  # error of a mean queue that is told
 _SHARE = 0.05  # the same of a share of a link

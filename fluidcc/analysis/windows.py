@@ -11,10 +11,10 @@ import numpy as np
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.stationary import StationaryWindow, stationary_window
-from fluidcc.echoes import repeated
 from fluidcc.laws.law import Signal
-from fluidcc.network import Flows, Network
-from fluidcc.shown import Shown
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.echoes import repeated
+from fluidcc.scenario.network import Flows, Network
 
 if TYPE_CHECKING:
     import xarray

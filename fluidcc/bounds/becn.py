@@ -24,9 +24,9 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import Trip
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import Pause, PerMark, Refractory
+from fluidcc.laws.symbolic import zero_drift
 from fluidcc.laws.window.becn import BECN
-from fluidcc.network import Flows, Link, Network, Start
-from fluidcc.symbolic import zero_drift
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 _BECN: Any = BECN
 HALF, SOONER = "ECN waits more than half a round trip", "quenches are heard before marks"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import sympy as sp
 
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 
 Definitions = Mapping[str, str]
 """One value for each axis of the definitions."""

@@ -16,7 +16,7 @@ from fluidcc.bounds.reports import (
 )
 from fluidcc.bounds.search import Attack, Case, attack
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 
 Progress = Callable[[float], None]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 
 
 def packet_means(

@@ -17,8 +17,8 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
 from fluidcc.ops import Num, exp, log, sqrt
+from fluidcc.scenario.network import Flows, Link, Network
 
 LINEAR, TCP, ONCE = "ECN-mod", "TCP, a halving per mark", "TCP, one halving"
 _AGREE = 1e-8

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.bounds.bound import AbstractBound, Definitions
 from fluidcc.bounds.search import Case
-from fluidcc.network import Network
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     from xarray import Dataset

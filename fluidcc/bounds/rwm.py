@@ -24,7 +24,7 @@ from fluidcc.laws.law import Arrival
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 ANY, FITTING = "any", "at most half a packet each beyond pipe and min_th"
 _CAPACITY, _MIN, _MAX = 187.5, 5.0, 15.0  # packet/s, packets: section 4.1

@@ -9,12 +9,12 @@ from fluidcc import bundled
 from fluidcc.cli.report import console, table
 from fluidcc.cli.run import print_json
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.tables.blocks import number
+from fluidcc.results.tables.blocks import number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fluidcc.network import Network
+    from fluidcc.scenario.network import Network
 
 _KINDS = ("scenarios", "laws", "figures")
 
@@ -116,12 +116,12 @@ def _cells(about: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def show(net: "Network", *, latex: bool, json: bool) -> None:
     """Print a scenario: its values with units and sources, or its equations."""
-    from fluidcc.bibliography import citations
+    from fluidcc.scenario.bibliography import citations
     from fluidcc.scenario.tables import tables
 
     values = tables(net)
     if latex:
-        from fluidcc.latex import latex as equations
+        from fluidcc.results.latex import latex as equations
 
         text = equations(net)
         if json:

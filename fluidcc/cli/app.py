@@ -36,7 +36,7 @@ from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import CUT_OFF, EXIT_CODES, INTERRUPTED, advise, deliver, evaluate, progress
 from fluidcc.cli.slopes import gradient, sensitivity
 from fluidcc.cli.sweep import sweep
-from fluidcc.typed import Faults, count, seconds, share
+from fluidcc.scenario.typed import Faults, count, seconds, share
 
 app = Commands(
     name="fluidcc",
@@ -228,7 +228,7 @@ def simulate(
     task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
     end = end_of(until, faults)
     faults.finish()
-    from fluidcc.fluid.simulate import simulate as verb
+    from fluidcc.model.simulate import simulate as verb
 
     deliver(task, evaluate(task, partial(verb, until=end), doing="fluid model"))
 
@@ -269,7 +269,7 @@ def compare(
     task = prepare(faults, scenario, changes, over, json, out, plot, fast_cpu)
     when = times(until, warmup, seeds, faults)
     faults.finish()
-    from fluidcc.compare import compare as both
+    from fluidcc.results.compare import compare as both
 
     verb = partial(both, trajectory=trajectory, **when)
     deliver(task, evaluate(task, verb, doing="fluid and packets", reports=True))

@@ -10,7 +10,7 @@ from fluidcc.cli.run import SOME_FAILED, print_json, progress
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
-    from fluidcc.battery.report import LawReport
+    from fluidcc.check.report import LawReport
 
 
 def check_law(
@@ -29,7 +29,7 @@ def check_law(
 ) -> None:  # fmt: skip
     """Laws of one's own through every check; exit code 3 where one fails."""
     begin(fast_cpu)
-    from fluidcc.battery.verb import check_law as verb
+    from fluidcc.check.verb import check_law as verb
     from fluidcc.cli.report import tell
     from fluidcc.laws.own import load_laws, loaded
 

@@ -9,7 +9,7 @@ import typer
 from fluidcc.cli.flags import FastCPU, Json, completed
 from fluidcc.cli.options import begin, read_scenario
 from fluidcc.cli.run import SOME_FAILED, print_json
-from fluidcc.typed import Faults
+from fluidcc.scenario.typed import Faults
 
 _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 
@@ -19,7 +19,7 @@ def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
     with contextlib.suppress(ImportError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is missing or wrong stands below
         begin(fast_cpu)
-    from fluidcc.doctor import examine
+    from fluidcc.cli.doctor import examine
 
     found = examine()
     if json:
@@ -67,7 +67,7 @@ def warm(
     nets = [faults.catch(read_scenario, name) for name in names]
     faults.finish()
     from fluidcc.cli.report import console
-    from fluidcc.warm import warm as compiled
+    from fluidcc.cli.warm_up import warm as compiled
 
     for name, net in zip(names, nets, strict=True):
         for done in compiled(net):

@@ -9,7 +9,7 @@ import typer
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Scenario, Seeds, Until, Warmup
 from fluidcc.cli.options import Task, interval, prepare, times
 from fluidcc.cli.run import deliver, evaluate
-from fluidcc.typed import Faults, count
+from fluidcc.scenario.typed import Faults, count
 
 
 def optimize(

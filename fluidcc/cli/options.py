@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import keep_compiled, writable
+from fluidcc.scenario.typed import Faults, count, seconds, value_of
 from fluidcc.texts import read_standard_input
-from fluidcc.typed import Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
-    from fluidcc.network import Network
+    from fluidcc.scenario.network import Network
 
 _DATA = (".nc", ".csv", ".tex")
 _PICTURES = (".png", ".pdf", ".svg")
@@ -96,7 +96,7 @@ def begin(fast_cpu: bool) -> None:
     """Prepare JAX for a command, before it is imported."""
     keep_compiled()
     if fast_cpu:
-        from fluidcc.fluid.cpu import fast_cpu as switch_on
+        from fluidcc.dde.cpu import fast_cpu as switch_on
 
         switch_on()
 
@@ -217,7 +217,7 @@ def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]
 
 def end_of(until: str, faults: Faults) -> float:
     """The end of a run [s], as typed."""
-    from fluidcc.network import LONGEST
+    from fluidcc.scenario.network import LONGEST
 
     return seconds("--until", until, faults, within=f"(0, {LONGEST:g}]")
 

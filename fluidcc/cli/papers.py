@@ -10,7 +10,7 @@ from fluidcc.cli.options import begin, check_file
 from fluidcc.cli.run import SOME_FAILED, print_json, progress, told, written
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder, whole
-from fluidcc.typed import Faults
+from fluidcc.scenario.typed import Faults
 
 if TYPE_CHECKING:
     from fluidcc.papers.making import Bench, Made

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fluidcc.tables import blocks
+from fluidcc.results.tables import blocks
 
 _STYLES = {
     "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
@@ -32,7 +32,7 @@ def console() -> Console:
 
 def tell(result: Any) -> None:
     """Print all that is told of a result."""
-    from fluidcc.tables.told import told
+    from fluidcc.results.tables.told import told
 
     printed(told(result, whole=True), console())
 

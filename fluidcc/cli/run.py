@@ -14,8 +14,8 @@ from fluidcc.cli.options import Task, command_line
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
-    from fluidcc.network import Network
-    from fluidcc.sweeps.result import Sweep
+    from fluidcc.scenario.network import Network
+    from fluidcc.sweep.result import Sweep
 
 FAILED, WRONG_USE, SOME_FAILED, INTERRUPTED, CUT_OFF = 1, 2, 3, 130, 141
 EXIT_CODES: Mapping[int, str] = {
@@ -71,7 +71,7 @@ def _plain(fault: Fault | str) -> dict[str, Any]:
 
 def print_json(whole: Mapping[str, Any]) -> None:
     """Print one JSON object."""
-    from fluidcc.results import to_json
+    from fluidcc.results.export import to_json
 
     typer.echo(to_json(whole))
 
@@ -98,7 +98,7 @@ def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
         shown = bar.add_task(f"{doing} (compiling first)", total=1.0)
 
         def show(share: float) -> None:
-            from fluidcc.sweeps.plan import Progress
+            from fluidcc.sweep.plan import Progress
 
             words = f"{doing}: {share!r}" if isinstance(share, Progress) else doing
             bar.update(shown, completed=share, description=words)
@@ -115,7 +115,7 @@ def evaluate(
     """
     with progress(doing) as show:
         if task.axes:
-            from fluidcc.sweep import sweep
+            from fluidcc.sweep.sweep import sweep
 
             return sweep(task.net, task.axes, verb, progress=show)
         return verb(task.net, progress=show) if reports else verb(task.net)
@@ -156,7 +156,7 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
 
 def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
     """Tell on stderr what is odd about a network, unless the results tell it."""
-    from fluidcc.advice import advice
+    from fluidcc.model.advice import advice
 
     told = [point.get("message") or "" for point in points]
     for line in advice(net):
@@ -167,12 +167,12 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
 def _save(task: Task, result: Any) -> None:
     """The files of ``--out`` and ``--plot``."""
     if task.out is not None:
-        from fluidcc import results
+        from fluidcc.results import export
 
-        rows = list(task.axes) if task.axes else list(results.ROWS)
-        write(result, task.out, rows, results.provenance(task.net, command_line()))
+        rows = list(task.axes) if task.axes else list(export.ROWS)
+        write(result, task.out, rows, export.provenance(task.net, command_line()))
     if task.plot is not None:
-        from fluidcc.plot import save
+        from fluidcc.results.plot import save
 
         with written("--plot", task.plot):
             try:
@@ -184,9 +184,9 @@ def _save(task: Task, result: Any) -> None:
 
 def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str]) -> None:
     """The file of ``--out``: all tables, or numbers; in a CSV only series, where there are any."""
-    from fluidcc import results
-    from fluidcc.tables import tex
-    from fluidcc.tables.told import told as told_of
+    from fluidcc.results import export
+    from fluidcc.results.tables import tex
+    from fluidcc.results.tables.told import told as told_of
 
     with written("--out", path):
         if path.suffix == ".tex":
@@ -194,7 +194,7 @@ def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str
             return
         series = getattr(result, "series", None) if path.suffix == ".csv" else None
         data = result.to_dataset() if series is None else series
-        results.write(data, path, rows, origin)
+        export.write(data, path, rows, origin)
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[
 
 
 def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.sweeps.point import failure
+    from fluidcc.sweep.point import failure
 
     if task.axes:
         return [point.told() for point in result.failed]

@@ -8,7 +8,7 @@ import typer
 from fluidcc.cli.flags import Changes, FastCPU, Json, Out, Over, Plot, Scenario, Until
 from fluidcc.cli.options import end_of, prepare
 from fluidcc.cli.run import deliver, evaluate
-from fluidcc.typed import Faults, seconds
+from fluidcc.scenario.typed import Faults, seconds
 
 Parameters = Annotated[list[str], typer.Argument(metavar="PATH...", help="Parameters.")]
 

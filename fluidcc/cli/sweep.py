@@ -21,10 +21,10 @@ from fluidcc.cli.options import Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
 from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
 from fluidcc.errors import SweepStopped, nearest, shown
-from fluidcc.typed import Faults
+from fluidcc.scenario.typed import Faults
 
 if TYPE_CHECKING:
-    from fluidcc.sweeps.run import SweepData, SweepStatus
+    from fluidcc.sweep.run import SweepData, SweepStatus
 
 _MOST = 10_000_000  # points of a grid
 _LONGEST = 2000  # characters of a command that is shown
@@ -135,8 +135,8 @@ def _workers(text: str | None, scheduler: str | None, faults: Faults) -> int | N
 def _swept(
     task: Task, verb: Any, folder: Path, workers: int | None, scheduler: str | None
 ) -> "SweepData":
-    from fluidcc.sweeps.grid import Grid
-    from fluidcc.sweeps.run import sweep_in_chunks
+    from fluidcc.sweep.grid import Grid
+    from fluidcc.sweep.run import sweep_in_chunks
 
     try:
         with progress("sweep") as show:
@@ -180,8 +180,8 @@ def _tell_status(
 ) -> None:
     """Print how far the sweep in a folder has come, if it is the one that is wanted."""
     faults.finish()
-    from fluidcc.sweeps.grid import Grid
-    from fluidcc.sweeps.run import sweep_status
+    from fluidcc.sweep.grid import Grid
+    from fluidcc.sweep.run import sweep_status
 
     found: SweepStatus = sweep_status(folder)
     if wanted is not None:

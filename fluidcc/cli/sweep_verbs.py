@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import fluidcc
 from fluidcc.cli.options import Task, end_of, interval, times
-from fluidcc.typed import Faults, seconds, share
+from fluidcc.scenario.typed import Faults, seconds, share
 
 _RUN = ("until", "warmup", "seeds")
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.fluid.network_mesh import periods, uniform_mesh
-from fluidcc.network import Network
+from fluidcc.model.network_mesh import periods, uniform_mesh
+from fluidcc.scenario.network import Network
 
 _AT_ONCE = 200
 """Links and distinct round trips of what is shown at once: some seconds, and 1 GB."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from fluidcc.errors import ScenarioError
 from fluidcc.folders import keep_compiled
-from fluidcc.sweeps.processes import end_with_parent
+from fluidcc.sweep.processes import end_with_parent
 
 Progress = Callable[[float], None]
 Work = Callable[[Progress], Any]
@@ -185,7 +185,7 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
     keep_compiled()
-    from fluidcc.fluid.room import shared_by
+    from fluidcc.memory import shared_by
 
     def progress(share: float) -> None:
         if pipe.poll():
@@ -213,7 +213,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _json(value: Any) -> str:
-    from fluidcc.results import to_json
+    from fluidcc.results.export import to_json
 
     return to_json(value)
 

@@ -10,9 +10,9 @@ from fluidcc.analysis.batch import StabilityMap, stability_map
 from fluidcc.analysis.stability import stability
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.explore.controls import Control, numbers
-from fluidcc.network import Network
-from fluidcc.sweep import sweep
-from fluidcc.sweeps.result import Sweep
+from fluidcc.scenario.network import Network
+from fluidcc.sweep.result import Sweep
+from fluidcc.sweep.sweep import sweep
 
 _GRID, _COARSE = 32, 16
 _FEW_CLASSES = 4

@@ -12,8 +12,8 @@ from fluidcc.analysis.margins import Margins
 from fluidcc.analysis.nyquist import loop_curves
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.explore.controls import numbers
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.network import Network
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.scenario.network import Network
 
 _DRAWN = 800
 """Most points of a Nyquist curve that are drawn."""

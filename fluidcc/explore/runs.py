@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.gradients.quantities import mean_over_flows
-from fluidcc.fluid.simulate import simulate
-from fluidcc.fluid.status import Status
-from fluidcc.network import Network
+from fluidcc.dde.status import Status
+from fluidcc.model.simulate import simulate
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Network
 
 _SAMPLES = 600
 

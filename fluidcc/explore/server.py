@@ -30,10 +30,10 @@ from fluidcc.explore.maps import axes, heavy, stability_grid
 from fluidcc.explore.present import numbers_at, present
 from fluidcc.explore.runs import duration, packets, trajectory
 from fluidcc.explore.state import Catalogue, State, parse
-from fluidcc.network import Network
-from fluidcc.results import to_json
+from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
-from fluidcc.typed import Faults, count, seconds
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.typed import Faults, count, seconds
 
 _LONGEST_ADDRESS = 16_384
 _LONGEST_RUN = "(0, 100000]"

@@ -6,9 +6,9 @@ import dataclasses
 import re
 
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.network import Network
 from fluidcc.optimize.measures import Measure, measure
 from fluidcc.scenario import units
+from fluidcc.scenario.network import Network
 
 MET = 1e-8
 """Share of its scale by which a constraint may be missed and still counts as met: more than the

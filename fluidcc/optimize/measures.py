@@ -11,10 +11,10 @@ from __future__ import annotations
 import dataclasses
 
 from fluidcc.analysis.gradients.quantities import Quantity, quantities
-from fluidcc.counterparts import in_packets
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.network import Network
 from fluidcc.packets.accounts.measure import FLOW_UNITS, LINK_UNITS
+from fluidcc.results.counterparts import in_packets
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
 REST, RUN, PACKETS = "rest", "run", "packets"

@@ -12,11 +12,11 @@ import numpy as np
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
-from fluidcc.network import Network
 from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.measures import PACKETS, REST, RUN, Measure, measure
 from fluidcc.optimize.ranges import Range
 from fluidcc.optimize.runs import Runs, of_packets, of_trajectory
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
 
 _ASIDE = 1e-6  # of a range: step of a one-sided difference, far above the rounding of a rest

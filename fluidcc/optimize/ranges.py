@@ -10,7 +10,7 @@ from typing import Any
 from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.scan import Scale
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, full_path, number_at, value_at
 
 _DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm, as even

@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.network import Network
 from fluidcc.optimize.stationary import Active
 from fluidcc.optimize.tradeoff import Tradeoff, tradeoff
 from fluidcc.optimize.verify import Verification
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray

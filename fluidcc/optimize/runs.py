@@ -10,14 +10,14 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
-from fluidcc.compare import POINTS
-from fluidcc.fluid.meshes import Uniform
-from fluidcc.fluid.runs import Trajectory
-from fluidcc.fluid.simulate import simulate
-from fluidcc.fluid.status import Status
-from fluidcc.network import Network
+from fluidcc.dde.meshes import Uniform
+from fluidcc.dde.status import Status
+from fluidcc.model.runs import Trajectory
+from fluidcc.model.simulate import simulate
 from fluidcc.optimize.measures import PACKETS, Measure
 from fluidcc.packets.run import simulate_packets
+from fluidcc.results.compare import POINTS
+from fluidcc.scenario.network import Network
 
 _BAND = 0.05  # of the queue at rest: the usual band of a settling time
 _LEAST_BAND = 1.0  # packet: of a short queue 5 % would be less than a packet, which is none

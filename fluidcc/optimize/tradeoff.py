@@ -14,8 +14,8 @@ from fluidcc.optimize.measures import Measure, measure
 from fluidcc.optimize.problem import Evaluator, Problem, worst
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.solve import solve
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

@@ -11,7 +11,6 @@ import numpy as np
 
 from fluidcc.analysis.linear import Array
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.network import Network
 from fluidcc.optimize.constraints import Constraint, constraint
 from fluidcc.optimize.descent import Descent
 from fluidcc.optimize.measures import measure
@@ -23,6 +22,7 @@ from fluidcc.optimize.search import Found, Progress, present
 from fluidcc.optimize.solve import Effort, robust, scenarios, solve
 from fluidcc.optimize.stationary import Forces, forces
 from fluidcc.optimize.verify import Verification, verify
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
 _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluidcc.analysis.gradients.quantities import mean_over_flows
-from fluidcc.compare import Comparison, compare
-from fluidcc.network import Network
 from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.measures import Measure, measure
 from fluidcc.optimize.runs import Runs, settling_time, variation
 from fluidcc.packets.layout.plan import PacketError
-from fluidcc.results import plain
+from fluidcc.results.compare import Comparison, compare
+from fluidcc.results.export import plain
+from fluidcc.scenario.network import Network
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,10 +25,7 @@ from fluidcc.laws.law import (
     State,
 )
 from fluidcc.laws.source import AbstractSource
-from fluidcc.packets.cache import module_from, package_hash
-from fluidcc.packets.engine import records
-from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
-from fluidcc.symbolic import (
+from fluidcc.laws.symbolic import (
     DRAWN,
     Rule,
     marking_rule,
@@ -37,6 +34,9 @@ from fluidcc.symbolic import (
     rule,
     slow_start_rule,
 )
+from fluidcc.packets.cache import module_from, package_hash
+from fluidcc.packets.engine import records
+from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
 
 Hook = int
 """Address of a compiled hook; 0 where there is none."""

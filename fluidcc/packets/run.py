@@ -13,7 +13,6 @@ import numpy as np
 
 from fluidcc.folders import whole
 from fluidcc.machine import threads as most_threads
-from fluidcc.network import LONGEST, Network
 from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.accounts.series import Sampler, Series, dataset, sample_times
@@ -35,6 +34,7 @@ from fluidcc.packets.engine.records import (
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import TOO_MUCH_UNDER_WAY, Simulation
 from fluidcc.packets.layout.plan import PacketError, Plan, plan
+from fluidcc.scenario.network import LONGEST, Network
 
 Progress = Callable[[float], None]
 

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fluidcc.papers.figure import FLUID, FORMULA, PACKETS, Curve, Panel, Printed, Recipe
-from fluidcc.plot import style
+from fluidcc.results.plot import style
 
 _MARKS = "osD^vP*X"
 _DASHES: dict[str, Any] = {PACKETS: "-", FLUID: "--", FORMULA: "-."}

@@ -14,9 +14,9 @@ from typing import Any
 
 from fluidcc.bundled import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.network import Network
 from fluidcc.papers.readings import joint, meaning
 from fluidcc.scenario.files import load
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
 from fluidcc.scenario.tables import literal
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.validity import outside
 from fluidcc.bounds.check import check_bound
-from fluidcc.fluid.simulate import simulate
 from fluidcc.laws.own import origins
 from fluidcc.machine import processors
-from fluidcc.network import Network
+from fluidcc.model.simulate import simulate
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.run import simulate_packets
 from fluidcc.papers.experiments import Experiment, experiments
 from fluidcc.papers.samples import Courses, Rests, Runs
 from fluidcc.papers.store import Store
 from fluidcc.scenario.files import dumps
+from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     from xarray import Dataset

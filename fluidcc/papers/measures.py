@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from fluidcc.network import Network
 from fluidcc.papers.samples import Runs
+from fluidcc.scenario.network import Network
 
 
 def goodputs(runs: Runs) -> list[np.ndarray]:

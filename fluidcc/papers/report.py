@@ -10,9 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from latex2mathml.converter import convert
 
-from fluidcc.bibliography import citations
 from fluidcc.bundled import scenarios
-from fluidcc.latex import latex
 from fluidcc.papers.beside import Beside, causes, medians, short_queues, table
 from fluidcc.papers.experiments import PAPERS
 from fluidcc.papers.figure import recipes
@@ -20,6 +18,8 @@ from fluidcc.papers.lab import Lab
 from fluidcc.papers.ledger import Verdict, tally
 from fluidcc.papers.making import Bench, Made, make_figures
 from fluidcc.papers.readings import questions
+from fluidcc.results.latex import latex
+from fluidcc.scenario.bibliography import citations
 from fluidcc.scenario.files import load
 
 

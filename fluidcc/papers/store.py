@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
-from fluidcc.results import plain, to_json
+from fluidcc.results.export import plain, to_json
 from fluidcc.seals import is_sound, seal, sealed_name
 
-_ABOVE = (*SHOWING, "optimize", "sweeps")
-_APART = {"packets": (*_ABOVE, "fluid", "analysis", "bounds"), "fluid": _ABOVE, "bounds": _ABOVE}
+_ABOVE = (*SHOWING, "optimize/", "sweep/")
+_APART = {
+    "packets": (*_ABOVE, "dde/", "model/", "analysis/", "bounds/"),
+    "fluid": _ABOVE,
+    "bounds": _ABOVE,
+}
 _LAB = Path(__file__).with_name("lab.py")  # decides what is kept of a result
 _ABANDONED = 3600.0  # [s] after which nobody is still writing a file
 

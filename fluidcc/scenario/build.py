@@ -8,12 +8,12 @@ import numpy as np
 
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.network import Link, LinkInitial, Network
+from fluidcc.laws.voice import Voice
 from fluidcc.scenario.fits import check_link, check_model, check_way
 from fluidcc.scenario.flows import read_flows
 from fluidcc.scenario.laws import Laws, make, read_fields, read_law
+from fluidcc.scenario.network import Link, LinkInitial, Network
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
-from fluidcc.voice import Voice
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _TRIPS = 100_000  # of all groups, distinct ones

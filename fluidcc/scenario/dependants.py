@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fluidcc.laws.parameters import infos
-from fluidcc.network import Flows, Network
 from fluidcc.scenario.laws import Laws
+from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.tables import Tables, reaction_table
 from fluidcc.scenario.window import NAMED, default_reaction
 

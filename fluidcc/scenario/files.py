@@ -6,8 +6,8 @@ from typing import Any
 
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest, with_type
-from fluidcc.network import Network
 from fluidcc.scenario.build import build
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.tables import tables, to_toml
 from fluidcc.scenario.text import parsed
 from fluidcc.texts import read_file

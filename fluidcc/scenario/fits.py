@@ -8,9 +8,9 @@ import numpy as np
 from fluidcc.laws.law import AbstractFeedback, Moment
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.window.polynomial import AbstractPolynomial
-from fluidcc.network import Flows, FlowsInitial, Link, Network
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
 from fluidcc.scenario.reader import FAULTY, Reader, got
-from fluidcc.ways import forward_delays, reverse_delays
+from fluidcc.scenario.ways import forward_delays, reverse_delays
 
 _ROUNDING = 1e-12  # of delays that are added up
 _LEVELS = ("max_th", "at", "threshold", "q_ref")  # queues that a law must be able to see

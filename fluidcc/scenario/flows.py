@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from fluidcc.laws.parameters import Info, Interval, infos
-from fluidcc.network import Flows, FlowsInitial, Link, Start
 from fluidcc.scenario.fits import check_group
 from fluidcc.scenario.laws import Laws, read_name_or_table
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, Start
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
 from fluidcc.scenario.sender import read_sender
 from fluidcc.scenario.window import read_sender_laws

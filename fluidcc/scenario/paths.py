@@ -13,11 +13,11 @@ from jax.core import Tracer
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.parameters import Info, infos
-from fluidcc.network import Flows, Network, require_network
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
 from fluidcc.scenario.dependants import reset_dependants
 from fluidcc.scenario.laws import Laws
+from fluidcc.scenario.network import Flows, Network, require_network
 from fluidcc.scenario.reader import got
 from fluidcc.scenario.sender import SENDER_FIELDS
 from fluidcc.scenario.tables import Tables, laws_of, tables

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fluidcc.laws.law import AbstractFeedback, AbstractReaction, AbstractWindowLaw
-from fluidcc.network import Flows
 from fluidcc.scenario.laws import (
     PLANNED_KEYS,
     Laws,
@@ -18,6 +17,7 @@ from fluidcc.scenario.laws import (
     owners_of,
     read_fields,
 )
+from fluidcc.scenario.network import Flows
 from fluidcc.scenario.reader import FAULTY, Reader, described_fields, got
 
 KINDS = {

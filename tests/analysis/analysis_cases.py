@@ -15,7 +15,7 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 CAPACITY, PROPAGATION = 3750.0, 0.2
 

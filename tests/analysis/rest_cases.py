@@ -7,12 +7,12 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import state_at_rest
-from fluidcc.fluid.delays import Wire, picks
-from fluidcc.fluid.rates import flux
-from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network, numeric
+from fluidcc.model.delays import Wire, picks
+from fluidcc.model.rates import flux
+from fluidcc.model.service import with_mean_calls
+from fluidcc.scenario.network import Flows, Link, Network, numeric
 
 N, T, C = 60.0, 0.2, 3750.0
 NAMES = ("a", "b")

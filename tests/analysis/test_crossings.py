@@ -20,7 +20,7 @@ from fluidcc.analysis.roots import polish
 from fluidcc.analysis.scan import Sample, Scale, scale_of
 from fluidcc.analysis.stability import stability
 from fluidcc.errors import ScenarioError
-from fluidcc.scenario import load
+from fluidcc.scenario.files import load
 from fluidcc.scenario.paths import replace
 
 crossings = functools.partial(module.crossings, criticality=False)  # test_normal_form has it

@@ -22,7 +22,7 @@ from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.tables import cycles
+from fluidcc.results.tables import cycles
 
 
 def test_the_exact_circle_and_its_multipliers():

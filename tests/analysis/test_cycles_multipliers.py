@@ -12,8 +12,8 @@ from fluidcc.analysis.cycles import perturbed, verb
 from fluidcc.analysis.cycles.floquet import of_sequences
 from fluidcc.analysis.cycles.newton import LostError
 from fluidcc.analysis.cycles.subjects import equation_model, network_moves, steady
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.fluid.network_system import network_system
+from fluidcc.model.network_mesh import uniform_mesh
+from fluidcc.model.network_system import network_system
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
 from fluidcc.analysis.cycles.perturbed import NoMultipliersError
 from fluidcc.analysis.cycles.subjects import alike_joined, steady
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.network import Start
+from fluidcc.model.network_mesh import uniform_mesh
+from fluidcc.scenario.network import Start
 
 
 def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():

@@ -13,8 +13,6 @@ from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain, two_li
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import find_rest, state_at_rest
-from fluidcc.fluid.delays import Wire, picks
-from fluidcc.fluid.rates import flux
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.loss import HalveOnly
@@ -23,7 +21,9 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network, numeric
+from fluidcc.model.delays import Wire, picks
+from fluidcc.model.rates import flux
+from fluidcc.scenario.network import Flows, Link, Network, numeric
 
 
 def test_worked_example():

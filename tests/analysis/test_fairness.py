@@ -11,8 +11,8 @@ from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
 from fluidcc.packets.accounts.results import PacketRuns
+from fluidcc.scenario.network import Flows, Link, Network
 
 
 def pair(short=0.1):

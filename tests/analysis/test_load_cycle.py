@@ -16,7 +16,7 @@ from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFeedback
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.network import Flows, FlowsInitial, Link, Network
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
 
 C, T, T_P = 5000.0, 0.04, 0.2
 BELOW = math.nextafter(1.0, 0.0)

@@ -20,7 +20,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 C = 1250.0
 AHEAD = 0.002  # s, source to queue

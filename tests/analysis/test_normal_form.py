@@ -15,7 +15,7 @@ from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.stability import stability
-from fluidcc.fluid.simulate import simulate
+from fluidcc.model.simulate import simulate
 from fluidcc.scenario.paths import replace
 
 HARMONICS = 6

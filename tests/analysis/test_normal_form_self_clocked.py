@@ -15,13 +15,13 @@ from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
 from fluidcc.analysis.stability import stability
-from fluidcc.fluid.meshes import Uniform
-from fluidcc.fluid.simulate import simulate
+from fluidcc.dde.meshes import Uniform
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.network import Flows, Link, Network
+from fluidcc.model.simulate import simulate
+from fluidcc.scenario.network import Flows, Link, Network
 from fluidcc.scenario.paths import replace
 
 # -- the neutral logistic equation: v'(t) = -r (1 + v(t)) (v(t - 1) + rho v'(t - 1)) --------------

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from fluidcc.analysis.stability import stability
-from fluidcc.fluid.meshes import Uniform
-from fluidcc.fluid.simulate import simulate
+from fluidcc.dde.meshes import Uniform
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, FlowsInitial, Link, LinkInitial, Network
+from fluidcc.model.simulate import simulate
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network
 
 C = (1250.0, 500.0)  # packet/s
 N = (8.0, 4.0)  # flows over both links, and over the first alone

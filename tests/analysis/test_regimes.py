@@ -18,8 +18,8 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.network import Link, Network
-from fluidcc.voice import Voice
+from fluidcc.laws.voice import Voice
+from fluidcc.scenario.network import Link, Network
 
 
 @pytest.mark.parametrize(("law", "queue"), [(PI(), 175.0), (REM(), 20.0)], ids=["pi", "rem"])

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fluidcc.analysis.relay import relay_cycle
-from fluidcc.fluid.meshes import Located
-from fluidcc.fluid.simulate import simulate
+from fluidcc.dde.meshes import Located
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -17,7 +16,8 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, FlowsInitial, Link, LinkInitial, Network
+from fluidcc.model.simulate import simulate
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network
 
 C, N, T, STEP = 1000.0, 50.0, 0.1, 100.0
 K = C / N

@@ -24,7 +24,7 @@ from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Link, Network, numeric
+from fluidcc.scenario.network import Link, Network, numeric
 
 
 def bmcc(*, gamma=1.0, md="per_tp", rtt=(0.04, 0.2)):

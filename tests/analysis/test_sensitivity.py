@@ -9,7 +9,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.laws.queue.pi import PI
-from fluidcc.network import Start
+from fluidcc.scenario.network import Start
 
 END, STEP = 4.0, 0.2 / 32
 POINTS = np.linspace(0.0, END, 33)[1:]

@@ -17,7 +17,7 @@ from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 C, T = cases.CAPACITY, cases.PROPAGATION
 LINK = ("queue", "average", "signal", "utilization")

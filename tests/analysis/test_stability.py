@@ -18,8 +18,8 @@ from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
-from fluidcc.scenario import load
+from fluidcc.scenario.files import load
+from fluidcc.scenario.network import Flows, Link, Network
 from fluidcc.scenario.paths import replace
 
 

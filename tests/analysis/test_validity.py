@@ -17,7 +17,7 @@ from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import Flows, Link, Network, Start
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 TEXT = """
 [links.l]

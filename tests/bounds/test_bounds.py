@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 import fluidcc as fc
-from fluidcc.bibliography import bibliography, keys
 from fluidcc.bounds.bound import ROUNDING, Judged, Range, at_most
 from fluidcc.bounds.mark_front.networks import ANY, END, FRONT, GROWS, TAIL, WHOLE, connection
 from fluidcc.bounds.mark_front.slow_start import peak
 from fluidcc.bounds.registry import BOUNDS
 from fluidcc.bounds.search import attack
 from fluidcc.cli.app import app
+from fluidcc.scenario.bibliography import bibliography, keys
 
 IDENTITIES = [(name, step) for name, bound in BOUNDS.items() for step in bound.derivation()]
 

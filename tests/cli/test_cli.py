@@ -13,8 +13,8 @@ import pytest
 import xarray as xr
 
 from fluidcc.cli import report
-from fluidcc.tables import rest
-from fluidcc.typed import Faults, count, seconds, value_of
+from fluidcc.results.tables import rest
+from fluidcc.scenario.typed import Faults, count, seconds, value_of
 
 SLOW = "hollot2001/slow"
 
@@ -196,7 +196,7 @@ def test_times_and_seeds_have_defaults(run, monkeypatch, verb, words, times):
         raise ValueError("enough")
 
     module, name = {
-        "compare": ("fluidcc.compare", "compare"),
+        "compare": ("fluidcc.results.compare", "compare"),
         "packets": ("fluidcc.packets.run", "simulate_packets"),
     }[verb]
     monkeypatch.setattr(importlib.import_module(module), name, stop)

@@ -11,7 +11,7 @@ import xarray as xr
 from fluidcc.analysis.boundary.result import Boundary
 from fluidcc.analysis.cycles.result import none_found, not_known
 from fluidcc.analysis.gradients.result import Gradient
-from fluidcc.sweeps.point import failure
+from fluidcc.sweep.point import failure
 
 SLOW = "hollot2001/slow"
 
@@ -187,7 +187,7 @@ def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fluidcc.results.write", full)
+    monkeypatch.setattr("fluidcc.results.export.write", full)
     code, out, err = run("equilibrium", SLOW, "--json", "--out", "x.csv")
     assert code == 2 and json.loads(out)["points"]
     said = "expected a file that can be written, got 'x.csv' (No space left on device)"

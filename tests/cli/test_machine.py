@@ -12,12 +12,12 @@ import pytest
 from full_disk import small_files
 
 import fluidcc as fc
-from fluidcc import doctor
 from fluidcc.bundled import scenarios
+from fluidcc.cli import doctor
+from fluidcc.cli.warm_up import warm
 from fluidcc.folders import own_folder
 from fluidcc.papers.store import Store
 from fluidcc.seals import sealed
-from fluidcc.warm import warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,7 +107,7 @@ def test_a_package_that_every_command_needs_is_judged(run, monkeypatch, found):
         return found if name == "numba" else present(name)
 
     monkeypatch.setattr(doctor, "version", lacking)
-    monkeypatch.setitem(sys.modules, "fluidcc.fluid.cpu", None)  # as where JAX is missing
+    monkeypatch.setitem(sys.modules, "fluidcc.dde.cpu", None)  # as where JAX is missing
     code, _, err = run("doctor", heavy=False)
     assert code == 3 and err.startswith("numba: missing or old; pip install 'numba>=")
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fluidcc import summary
-from fluidcc.tables import blocks, grids
+from fluidcc.results import summary
+from fluidcc.results.tables import blocks, grids
 
 IDLE = (
     "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",

@@ -3,7 +3,7 @@
 import pytest
 
 import fluidcc as fc
-from fluidcc.fluid import room
+from fluidcc import memory
 
 
 def decay(t, y, z, p):
@@ -49,13 +49,13 @@ def test_a_buffer_that_bounds_no_round_trip_in_memory():
 
 
 def test_the_least_of_machine_and_container_counts(tmp_path, monkeypatch):
-    whole = room.memory()
+    whole = memory.available()
     assert 1e8 < whole < 1e14
     (tmp_path / "max").write_text("3000\n")
     (tmp_path / "none").write_text("max\n")
-    monkeypatch.setattr(room, "LIMITS", (tmp_path / "max", tmp_path / "none"))
-    room._memory.cache_clear()
+    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "max", tmp_path / "none"))
+    memory._memory.cache_clear()
     try:
-        assert room.memory() == 3000.0
+        assert memory.available() == 3000.0
     finally:
-        room._memory.cache_clear()
+        memory._memory.cache_clear()

@@ -13,7 +13,7 @@ FLAGS = "--xla_force_host_platform_device_count=8 --xla_cpu_max_isa=AVX"
 CODE = """
 import jax, jax.numpy as jnp, numpy as np
 import fluidcc as fc, hybrid
-from fluidcc.fluid import integrate, on_uniform
+from fluidcc.dde import integrate, on_uniform
 
 ONE = jax.devices()[0]
 TIMES = [0.5, 1.8, 2.4]

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.fluid import equation
-from fluidcc.fluid.integrate import integrate
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.fluid.network_system import network_system
-from fluidcc.fluid.shapes import shapes_of
-from fluidcc.fused import launch
-from fluidcc.fused.source import Plan
+from fluidcc.dde import equation
+from fluidcc.dde.fused import launch
+from fluidcc.dde.fused.source import Plan
+from fluidcc.dde.integrate import integrate
+from fluidcc.dde.shapes import shapes_of
+from fluidcc.model.network_mesh import uniform_mesh
+from fluidcc.model.network_system import network_system
 from fluidcc.seals import damaged
 
 UNTIL = 12.0
@@ -253,7 +253,7 @@ def test_the_kernel_for_a_card_compiles_without_one(tmp_path):
 
 def test_the_layout_for_a_card_gives_the_same():
     """Histories of all trajectories interleaved, here on the processor."""
-    threads = pytest.importorskip("fluidcc.fused.threads")
+    threads = pytest.importorskip("fluidcc.dde.fused.threads")
     params, made = parameters(7), plan(True)
     y0 = jax.vmap(lambda p: before(0.0, p))(params)
     columns = launch._numbers((y0, params), 7)
@@ -321,8 +321,8 @@ def test_too_many_parameters_are_refused():
 
 def test_without_warp_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "warp", None)
-    monkeypatch.delitem(sys.modules, "fluidcc.fused.threads", raising=False)
-    monkeypatch.delattr("fluidcc.fused.threads", raising=False)
+    monkeypatch.delitem(sys.modules, "fluidcc.dde.fused.threads", raising=False)
+    monkeypatch.delattr("fluidcc.dde.fused.threads", raising=False)
     with pytest.raises(ValueError, match=r"pip install 'fluidcc\[gpu\]'"):
         launch.kernel.__wrapped__(plan(False))
 

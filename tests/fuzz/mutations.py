@@ -8,7 +8,8 @@ from typing import Any
 
 from fluidcc import bundled
 from fluidcc.laws.registry import LAWS
-from fluidcc.scenario import load, paths
+from fluidcc.scenario.files import load
+from fluidcc.scenario.paths import paths
 from fluidcc.scenario.tables import literal
 
 WORDS = (

@@ -9,7 +9,7 @@ import fuzz
 import pytest
 
 from fluidcc.errors import ScenarioError
-from fluidcc.scenario import dumps, load, loads
+from fluidcc.scenario.files import dumps, load, loads
 
 NET = """
 [links.a]

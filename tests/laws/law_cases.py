@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from strategies import of_ranges, parameters_of
 
 import fluidcc.laws
-from fluidcc.battery.cases import RULES, Case, asked_cases, told_apart
-from fluidcc.battery.draws import event_ranges
+from fluidcc.check.cases import RULES, Case, asked_cases, told_apart
+from fluidcc.check.draws import event_ranges
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from law_cases import CASES, RULES, Case, concrete_laws, numbers_of, packet_forms, registered_laws
 
 from fluidcc import ops
-from fluidcc.battery import checks, conduct, judges
-from fluidcc.battery.checks import Subject
+from fluidcc.check import checks, conduct, judges
+from fluidcc.check.checks import Subject
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.registry import LAWS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from strategies import logarithmic
 
-from fluidcc import symbolic
+from fluidcc.laws import symbolic
 from fluidcc.laws.law import AbstractWindowLaw, Ack
 from fluidcc.laws.marking import EqualWindow, Plain
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory

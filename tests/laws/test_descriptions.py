@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from law_cases import CASES, Case, registered_laws
 
-from fluidcc import symbolic
+from fluidcc.laws import symbolic
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw
 from fluidcc.laws.parameters import infos
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fluidcc.battery import means
-from fluidcc.fluid.rates import queue_law_rate
+from fluidcc.check import means
 from fluidcc.laws.law import Arrival, Shares
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark, Refractory
 from fluidcc.laws.registry import LAWS
-from fluidcc.network import Link
+from fluidcc.model.rates import queue_law_rate
+from fluidcc.scenario.network import Link
 
 WINDOW_LAWS = list(LAWS["window"].values())
 SPREADINGS = list(LAWS["spreading"].values())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from law_cases import CASES, Case, numbers_of
 
-from fluidcc import symbolic
+from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     AbstractEstimator,
     AbstractMarking,
@@ -20,6 +20,7 @@ from fluidcc.laws.law import (
     Ack,
     Arrival,
 )
+from fluidcc.laws.symbolic import parameter_symbols
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.compile import (
@@ -30,7 +31,6 @@ from fluidcc.packets.compile import (
     window_hooks,
 )
 from fluidcc.packets.engine import records as r
-from fluidcc.symbolic import parameter_symbols
 
 _KINDS = (
     AbstractWindowLaw | AbstractQueueLaw | AbstractReaction | AbstractMarking | AbstractEstimator

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.signal import cont2discrete
 
-from fluidcc.fluid.rates import arrival_rate, queue_law_rate
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.laws.queue.adaptive_red import Adapted, AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
@@ -18,7 +17,8 @@ from fluidcc.laws.queue.pi import PI, Control
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM, Price
 from fluidcc.laws.spreading import Geometric, Uniform, Wait
-from fluidcc.network import Link
+from fluidcc.model.rates import arrival_rate, queue_law_rate
+from fluidcc.scenario.network import Link
 
 CAPACITY = 1250.0  # packet/s
 

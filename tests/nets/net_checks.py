@@ -13,14 +13,14 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.modes import Course, follow_mode, ticks_matter
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.compare import compare
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.fluid.status import Status
+from fluidcc.dde.status import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
-from fluidcc.network import Flows, Link, Network
+from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.packets.run import simulate_packets
+from fluidcc.results.compare import compare
 from fluidcc.scenario.files import dumps, loads
+from fluidcc.scenario.network import Flows, Link, Network
 from fluidcc.scenario.tables import tables, to_toml
 
 STATUSES = ("interior", "empty", "saturated", "continuum", "none")

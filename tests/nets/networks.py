@@ -181,7 +181,7 @@ def _worker(pipe: Any, root: int) -> None:
     jax.config.update("jax_enable_x64", True)
     import net_cases
 
-    from fluidcc.fluid.cpu import fast_cpu
+    from fluidcc.dde.cpu import fast_cpu
     from fluidcc.laws.own import loaded
 
     fast_cpu()

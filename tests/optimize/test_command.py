@@ -19,7 +19,7 @@ from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.scaled import Scaled
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.verify import verify
-from fluidcc.tables import optimum
+from fluidcc.results.tables import optimum
 
 RED = "hollot2001/slow"
 LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "queue")

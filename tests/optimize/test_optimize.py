@@ -9,7 +9,6 @@ from optimize_cases import red_queue
 
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
-from fluidcc.counterparts import in_packets
 from fluidcc.errors import ScenarioError
 from fluidcc.extras import MissingExtra
 from fluidcc.optimize import trials as by_trials
@@ -17,6 +16,7 @@ from fluidcc.optimize.constraints import constraint
 from fluidcc.optimize.measures import measure
 from fluidcc.optimize.ranges import ranges
 from fluidcc.optimize.runs import settling_time, variation
+from fluidcc.results.counterparts import in_packets
 
 RED = fc.load("hollot2001/slow")
 PI = fc.load("hollot2001/pi")

@@ -6,10 +6,10 @@ import pytest
 from faulty_rules import FAULTS, BranchOnProbability
 
 import fluidcc as fc
-from fluidcc.battery import verb
-from fluidcc.battery.checks import Subject
-from fluidcc.battery.places import own_frame
-from fluidcc.battery.report import FAILED
+from fluidcc.check import verb
+from fluidcc.check.checks import Subject
+from fluidcc.check.places import own_frame
+from fluidcc.check.report import FAILED
 
 
 def findings(law, *names):

@@ -12,8 +12,8 @@ from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
 from fluidcc.laws.registry import LAWS, own_laws, restore
 from fluidcc.laws.spreading import Geometric
-from fluidcc.results import provenance
-from fluidcc.sweeps.identity import description
+from fluidcc.results.export import provenance
+from fluidcc.sweep.identity import description
 
 SLOW = "hollot2001/slow"
 HEAD = """\

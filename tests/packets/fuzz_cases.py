@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from strategies import groups, instances, logarithmic, voices
 
 from fluidcc.laws.registry import LAWS
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.layout.options import PROFILES, fields
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 QUEUES = list(LAWS["queue"].values())
 WINDOWS = st.one_of(st.sampled_from([1.0, 2.0, 1e9, math.inf]), logarithmic(1.0, 1e4))

@@ -11,11 +11,11 @@ from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.network import Network, Start
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
+from fluidcc.scenario.network import Network, Start
 
 
 class KnownLoad(AbstractQueueLaw):

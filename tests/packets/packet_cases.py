@@ -29,6 +29,7 @@ from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.spreading import Wait
 from fluidcc.laws.traffic import File, Files, Sessions, Web
+from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
@@ -36,12 +37,11 @@ from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
-from fluidcc.voice import Voice
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 
 class RandomMarks(AbstractQueueLaw):

@@ -10,8 +10,8 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import Link, Network, Start
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Link, Network, Start
 
 
 @pytest.mark.parametrize("elide", [True, False])

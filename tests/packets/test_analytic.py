@@ -14,8 +14,8 @@ from packet_cases import dumbbell, finished, flows, within
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.network import Start
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Start
 
 RATE = 1250.0  # packet/s
 SILENT = flows(1, start=Start(1e9, 1e9))

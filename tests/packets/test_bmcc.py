@@ -15,8 +15,8 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.network import Start
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Start
 
 LAW = BMCC(max_window=1e4)
 NEEDS_MARK, FALLBACK = (dataclasses.replace(LAW, **{k: True}) for k in ("needs_mark", "fallback"))

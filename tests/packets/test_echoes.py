@@ -4,7 +4,6 @@ import pytest
 from packet_cases import dumbbell, flows, red
 
 from fluidcc.analysis.validity import excess
-from fluidcc.echoes import repeated
 from fluidcc.laws.feedback.load_factor import LoadFactor
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.window.bmcc import BMCC
@@ -12,6 +11,7 @@ from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
+from fluidcc.scenario.echoes import repeated
 
 TCP = {"window": NewReno(max_window=100.0), "reaction": OncePerRTT()}
 GROUPS = {

@@ -26,8 +26,8 @@ from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Link, LinkInitial, Network, Start
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Link, LinkInitial, Network, Start
 
 ANY_QUEUE = (("choice_waiting", 0), ("choice_arms", False))
 

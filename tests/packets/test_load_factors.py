@@ -18,9 +18,9 @@ from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import Network, Start
 from fluidcc.packets.engine.records import FLOW_RECORD, flow_at
 from fluidcc.packets.engine.streams import hashed, stream_key, uniform
+from fluidcc.scenario.network import Network, Start
 
 FLOWS = 400
 CODE = ADPM()

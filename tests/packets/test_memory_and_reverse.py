@@ -18,9 +18,9 @@ from fluidcc.laws.spreading import Geometric
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Link, LinkInitial, Network, Start
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Link, LinkInitial, Network, Start
 
 
 def estimates(simulation):

@@ -13,7 +13,6 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause
-from fluidcc.network import Network
 from fluidcc.packets.layout.options import (
     PROFILES,
     SenderError,
@@ -22,6 +21,7 @@ from fluidcc.packets.layout.options import (
     sender_options,
 )
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Network
 
 # a value other than the default, and what shows its effect: losses, marks, replies that pass links,
 # windows that the receiver holds back

@@ -213,7 +213,7 @@ def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
     alone = simulate_packets(net, until=4.0, seeds=(1, 2, 3)).to_dict()
     one = Simulation(plan(net), 1, True).nbytes
     assert one > 1e7
-    monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 1.5 * one)
+    monkeypatch.setattr("fluidcc.memory._of_machine", lambda: 1.5 * one)
     gc.collect()
     gc.disable()
     tracemalloc.start()
@@ -225,6 +225,6 @@ def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
         gc.enable()
     assert together.to_dict() == alone
     assert peak < 1.9 * one
-    monkeypatch.setattr("fluidcc.fluid.room._of_machine", lambda: 0.5 * one)
+    monkeypatch.setattr("fluidcc.memory._of_machine", lambda: 0.5 * one)
     with pytest.raises(PacketError, match=r"would take .* of memory, and .* are free"):
         simulate_packets(net, until=0.2)

@@ -14,13 +14,13 @@ from packet_cases import dumbbell, finished, flows, red
 
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.network import LinkInitial, Start
+from fluidcc.laws.voice import Voice
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import simulate_packets
-from fluidcc.voice import Voice
+from fluidcc.scenario.network import LinkInitial, Start
 
 SILENT = flows(1, start=Start(1e9, 1e9))
 RATE = 1.25e6  # byte/s

@@ -12,12 +12,12 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Start
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout import plan as planning
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Start
 
 RTT = 0.1
 

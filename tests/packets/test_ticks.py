@@ -14,10 +14,10 @@ from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import LinkInitial, Start
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import LinkInitial, Start
 
 WINDOW, ON_THE_WAY = 60.0, 20.0
 WAITING = WINDOW - ON_THE_WAY - 1  # and one in service

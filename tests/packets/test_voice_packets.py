@@ -12,13 +12,13 @@ from fluidcc import load
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.network import Start
+from fluidcc.laws.voice import Voice, erlang_blocking, present_calls
 from fluidcc.packets.accounts.voice import VOICE_UNITS
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout import background
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
-from fluidcc.voice import Voice, erlang_blocking, present_calls
+from fluidcc.scenario.network import Start
 
 SIZE = 1000.0  # B
 SILENT = flows(1, start=Start(1e9, 1e9))

@@ -5,8 +5,8 @@ from scenario_cases import spoiled
 from typer.testing import CliRunner
 
 import fluidcc as fc
-from fluidcc.advice import advice
 from fluidcc.cli.app import app
+from fluidcc.model.advice import advice
 from fluidcc.scenario.build import build
 
 BMCC = {

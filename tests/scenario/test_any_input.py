@@ -7,8 +7,8 @@ from scenario_cases import spoiled
 
 from fluidcc.errors import ScenarioError
 from fluidcc.laws.registry import LAWS
-from fluidcc.scenario import dumps, loads
 from fluidcc.scenario.build import build
+from fluidcc.scenario.files import dumps, loads
 
 
 def _paths(table, prefix=""):

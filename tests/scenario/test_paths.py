@@ -9,8 +9,8 @@ from scenario_cases import BASE
 from strategies import networks
 
 from fluidcc.errors import ScenarioError
-from fluidcc.scenario import info_at, load, loads, number_at, paths, replace
-from fluidcc.scenario.paths import value_at
+from fluidcc.scenario.files import load, loads
+from fluidcc.scenario.paths import info_at, number_at, paths, replace, value_at
 from fluidcc.scenario.tables import tables
 
 NET = loads(BASE)

@@ -14,11 +14,12 @@ from fluidcc.bundled import scenarios
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.traffic import Web
-from fluidcc.network import Start
-from fluidcc.scenario import dumps, load, loads, paths
+from fluidcc.laws.voice import Voice
 from fluidcc.scenario.build import build
+from fluidcc.scenario.files import dumps, load, loads
+from fluidcc.scenario.network import Start
+from fluidcc.scenario.paths import paths
 from fluidcc.scenario.window import KINDS, NAMED
-from fluidcc.voice import Voice
 
 
 def same(a, b):

@@ -21,11 +21,11 @@ from fluidcc.analysis.regimes import AGREE
 from fluidcc.analysis.rest import EMPTY, INTERIOR, JUMP, Rest, find_rest, state_at_rest
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW
 from fluidcc.analysis.settle import held
-from fluidcc.fluid.delays import kinks
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, numeric
+from fluidcc.model.delays import kinks
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network, numeric
 from fluidcc.scenario.paths import replace
 
 _TOGETHER = 128  # networks that are solved together

@@ -15,12 +15,12 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.network import Network
-from fluidcc.results import plain
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import axes_of, replace
 from fluidcc.scenario.reader import got
-from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

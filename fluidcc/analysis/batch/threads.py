@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.fluid.room import in_place
 from fluidcc.machine import threads
+from fluidcc.memory import in_place
 
 
 def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:

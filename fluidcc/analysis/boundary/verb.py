@@ -17,7 +17,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, number_of, unit_of, within_of
 from fluidcc.analysis.scan import scale_of
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
 Range = Sequence[float | str]

@@ -20,9 +20,9 @@ from fluidcc.analysis.cycles.verb import check, cycle, result_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.model import ends_of, family, unit_of
 from fluidcc.analysis.scan import Scale, scale_of
-from fluidcc.network import Network
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray

@@ -19,7 +19,7 @@ from fluidcc.analysis.cycles.subjects import steady
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import state_at_rest
-from fluidcc.network import Network, numeric
+from fluidcc.scenario.network import Network, numeric
 
 _PASSES = 8  # what travels at rest depends on itself through few links
 _SHIFT = 1e-9

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.fluid.system import System, no_look
+from fluidcc.dde.system import System, no_look
 
 _CHUNK = 128  # points per call of what is compiled
 _ASIDE = 1e-9  # of the states: distance at which a bound counts as touched

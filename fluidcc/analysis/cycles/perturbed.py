@@ -20,13 +20,13 @@ from jax import lax
 from fluidcc.analysis.cycles.floquet import of_sequences
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.cycles.settled import Run, last_return, told_status
-from fluidcc.fluid import located
-from fluidcc.fluid import track as tr
-from fluidcc.fluid.moved import moved
-from fluidcc.fluid.status import Status
-from fluidcc.fluid.system import Args, System
-from fluidcc.fluid.trajectory import power_of_two
-from fluidcc.fluid.trial import Carry
+from fluidcc.dde import located
+from fluidcc.dde import track as tr
+from fluidcc.dde.moved import moved
+from fluidcc.dde.status import Status
+from fluidcc.dde.system import Args, System
+from fluidcc.dde.trajectory import power_of_two
+from fluidcc.dde.trial import Carry
 
 PERIODS = 6
 """How many periods moves are followed for."""

@@ -10,8 +10,8 @@ import numpy as np
 from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.orbit import Orbit
 from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

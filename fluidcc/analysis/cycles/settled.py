@@ -11,9 +11,9 @@ import numpy as np
 from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.oscillation import rises
-from fluidcc.fluid.integrate import integrate
-from fluidcc.fluid.meshes import Located
-from fluidcc.fluid.status import Status
+from fluidcc.dde.integrate import integrate
+from fluidcc.dde.meshes import Located
+from fluidcc.dde.status import Status
 
 _ROOM = (1 << 16) - 4  # steps: one length, so that few shapes are compiled
 _MOST_STEPS = 5e4  # that events are not counted in

@@ -24,14 +24,14 @@ from fluidcc.analysis.oscillation import (
     rises,
 )
 from fluidcc.analysis.relay import relay_cycle
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.network_mesh import uniform_mesh
-from fluidcc.fluid.network_system import network_system
-from fluidcc.fluid.runs import Trajectory
-from fluidcc.fluid.simulate import simulate
-from fluidcc.fluid.status import Status
-from fluidcc.fluid.system import Args, System
-from fluidcc.network import Network
+from fluidcc.dde.status import Status
+from fluidcc.dde.system import Args, System
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.network_mesh import uniform_mesh
+from fluidcc.model.network_system import network_system
+from fluidcc.model.runs import Trajectory
+from fluidcc.model.simulate import simulate
+from fluidcc.scenario.network import Network
 
 EVEN = 0.01
 """How much the periods of a run that repeats may differ, relatively."""

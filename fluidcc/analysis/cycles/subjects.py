@@ -18,15 +18,15 @@ from fluidcc.analysis.cycles.orbit import GUARD, Orbit
 from fluidcc.analysis.cycles.perturbed import Moves
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
-from fluidcc.fluid import equation as general
-from fluidcc.fluid.layout import initial_state
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.network_system import network_system
-from fluidcc.fluid.rates import FREE, HIGH, LOW
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.fluid.shapes import shapes_of, unraveler
+from fluidcc.dde import equation as general
+from fluidcc.dde.shapes import shapes_of, unraveler
 from fluidcc.laws.law import Ack
-from fluidcc.network import Flows, Network, Start, numeric
+from fluidcc.model.layout import initial_state
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.network_system import network_system
+from fluidcc.model.rates import FREE, HIGH, LOW
+from fluidcc.model.service import with_mean_calls
+from fluidcc.scenario.network import Flows, Network, Start, numeric
 
 FEW_CLASSES = 4
 """Distinct round trips of what is followed exactly, as for trajectories: every distinct delay

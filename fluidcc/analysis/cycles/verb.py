@@ -43,8 +43,8 @@ from fluidcc.analysis.cycles.subjects import (
     told,
 )
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.network import Network
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.scenario.network import Network
 
 MESHES = (24, 36, 54)
 """Intervals of the meshes on which a cycle is solved one after the other."""

@@ -27,9 +27,9 @@ from fluidcc.analysis.gradients.rest import Moving, moving
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import at_kink
 from fluidcc.analysis.rest import FULL, INTERIOR, state_at_rest
-from fluidcc.fluid.delays import kinks
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, numeric
+from fluidcc.model.delays import kinks
+from fluidcc.model.service import with_mean_calls
+from fluidcc.scenario.network import Network, numeric
 
 _NEAR = 1e-6  # packets: a kink that is this near is the one that the rest is at
 _EDGE = 1e-9  # up to this a queue is at its end, a loss or a share of the time none

@@ -33,9 +33,9 @@ from fluidcc.analysis.gradients.directions import directions
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import unit_of
+from fluidcc.dde.system import System, no_look
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.fluid.system import System, no_look
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
 _SMALL = 1e-6  # of the states: step of a difference of values that are linear in them

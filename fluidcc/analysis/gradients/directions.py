@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, numeric
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.service import with_mean_calls
+from fluidcc.scenario.network import Network, numeric
 from fluidcc.scenario.paths import number_at, replace
 
 

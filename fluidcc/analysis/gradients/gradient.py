@@ -30,7 +30,7 @@ from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths
 
 _SAME = 1e-9  # relative difference up to which two numbers are the same

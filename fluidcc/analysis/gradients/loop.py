@@ -15,10 +15,10 @@ from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.margins import heard_signals
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
-from fluidcc.fluid.delays import ages
-from fluidcc.fluid.service import with_mean_calls
-from fluidcc.network import Network, numeric
+from fluidcc.model.delays import ages
+from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network, numeric
 
 _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossover, a double root
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.network import Network
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
 LINK_UNITS = {

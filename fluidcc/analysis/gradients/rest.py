@@ -34,13 +34,13 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import still
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest, state_at_rest
-from fluidcc.fluid.delays import Past, State, Wire, kink_distances, picks, round_trip
-from fluidcc.fluid.rates import HIGH, LOW, Modes, flux, heard, touched
-from fluidcc.fluid.senders import sending_rate
-from fluidcc.fluid.service import with_mean_calls
 from fluidcc.laws.law import Signal
-from fluidcc.network import Network, numeric
+from fluidcc.model.delays import Past, State, Wire, kink_distances, picks, round_trip
+from fluidcc.model.rates import HIGH, LOW, Modes, flux, heard, touched
+from fluidcc.model.senders import sending_rate
+from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network, numeric
 
 _OFF_BALANCE = 1e-6  # relative Newton step up to which a rest balances
 _UNMOVED = 1e-9  # of what is told, in its unit per unit of a memory

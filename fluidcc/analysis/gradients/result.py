@@ -6,8 +6,8 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.results import plain
-from fluidcc.shown import Shown
+from fluidcc.results.export import plain
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

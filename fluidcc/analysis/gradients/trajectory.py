@@ -24,16 +24,19 @@ from fluidcc.analysis.gradients.rest import pinned
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import unit_of
+from fluidcc.dde import located
+from fluidcc.dde.integrate import MOST_STEPS
+from fluidcc.dde.meshes import Located
+from fluidcc.dde.status import Status
+from fluidcc.dde.system import System
+from fluidcc.dde.trajectory import power_of_two
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.fluid import located
-from fluidcc.fluid.integrate import MOST_STEPS
-from fluidcc.fluid.layout import initial_state
-from fluidcc.fluid.mean_traffic import as_fluid
-from fluidcc.fluid.meshes import Located
-from fluidcc.fluid.network_mesh import periods, uniform_mesh
-from fluidcc.fluid.network_system import Numbers, network_system, start
-from fluidcc.fluid.rates import Modes
-from fluidcc.fluid.runs import (
+from fluidcc.model.layout import initial_state
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.network_mesh import periods, uniform_mesh
+from fluidcc.model.network_system import Numbers, network_system, start
+from fluidcc.model.rates import Modes
+from fluidcc.model.runs import (
     FLOW_UNITS,
     LINK_UNITS,
     FlowsRun,
@@ -42,14 +45,11 @@ from fluidcc.fluid.runs import (
     named,
     report,
 )  # fmt: skip
-from fluidcc.fluid.simulate import check_network, checked_times
-from fluidcc.fluid.status import Status
-from fluidcc.fluid.system import System
-from fluidcc.fluid.trajectory import power_of_two
-from fluidcc.network import Network
+from fluidcc.model.simulate import check_network, checked_times
 from fluidcc.ops import Num
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, full_path
-from fluidcc.shown import Shown
 
 if TYPE_CHECKING:
     import xarray

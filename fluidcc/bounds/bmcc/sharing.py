@@ -29,7 +29,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 TICKS, TRIPS = "once per t_p", "once per round trip (eq. 5 by the letter)"
 ANY, SHORT = "any", "at most t_p"
@@ -191,7 +191,7 @@ class Exponent(AbstractBound):
     def derivation(self) -> tuple[Identity, ...]:
         """Equal signals give equal windows, so z = 1 in the measured round trip."""
         from fluidcc.laws.reaction import PerMark
-        from fluidcc.symbolic import zero_drift
+        from fluidcc.laws.symbolic import zero_drift
 
         (window,) = zero_drift(SACK(), PerMark())
         trip = sp.Symbol("R", positive=True)

@@ -16,8 +16,8 @@ from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.sack import SACK
-from fluidcc.network import Flows, Link, Network, Start
 from fluidcc.packets.accounts.moments import ratio
+from fluidcc.scenario.network import Flows, Link, Network, Start
 from fluidcc.scenario.paths import replace
 
 DROPS, ECN = "without ECN (figure 7)", "with ECN (figure 8)"

@@ -24,12 +24,12 @@ from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.symbolic import zero_drift
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import AbstractTCP
-from fluidcc.network import Flows, Network, Start
 from fluidcc.packets.accounts.moments import ratio
-from fluidcc.symbolic import zero_drift
+from fluidcc.scenario.network import Flows, Network, Start
 
 BELOW, ABOVE = "none up to 10 %", "some from 15 % on"
 TIMEOUTS = "half of timer expiries and fast recoveries together are expiries"

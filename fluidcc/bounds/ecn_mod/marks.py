@@ -20,10 +20,10 @@ from fluidcc.bounds.bound import (
 from fluidcc.bounds.senders import resting
 from fluidcc.laws.law import Ack
 from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.symbolic import parameter_symbols, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import AbstractPolynomial, Polynomial
-from fluidcc.network import Network
-from fluidcc.symbolic import parameter_symbols, zero_drift
+from fluidcc.scenario.network import Network
 
 PRINTED, FIGURES = "0.025 to 0.625, as printed", "0.0625 to 0.25, as in the figures"
 SMALL, ALL = "up to 0.1", "any"

@@ -26,10 +26,10 @@ from fluidcc.laws.law import AbstractWindowLaw
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.symbolic import parameter_symbols, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.network import Flows, Link, Network, Start
-from fluidcc.symbolic import parameter_symbols, zero_drift
+from fluidcc.scenario.network import Flows, Link, Network, Start
 
 MARK, TRIP = "a halving per mark", "one halving per round trip"
 REST, ACKS, TIME = "zero drift", "over ACKs", "over time"

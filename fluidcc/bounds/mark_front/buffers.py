@@ -41,7 +41,7 @@ from fluidcc.bounds.mark_front.networks import (
 )
 from fluidcc.bounds.mark_front.slow_start import published, trip
 from fluidcc.bounds.packet_runs import packet_means
-from fluidcc.network import Network, Start
+from fluidcc.scenario.network import Network, Start
 
 ALONE, TOGETHER, LATER = "one connection", "ten at once", "ten, one every 0.3 s"
 FIRST, WHOLE_RUN = "the queue of slow start", "the queue of the whole run"

@@ -33,7 +33,7 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, FlowsInitial, Link, Network
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
 
 _STEP = 0.01  # of a round trip
 _MESH_ERROR = 0.002  # of C T: what a step of the mesh lets by
@@ -90,8 +90,8 @@ class FluidSlowStart(AbstractBound):
 
     def measure(self, subject: Network) -> float:
         """The longest queue of the trajectory [packet]."""
-        from fluidcc.fluid.meshes import Located
-        from fluidcc.fluid.simulate import simulate
+        from fluidcc.dde.meshes import Located
+        from fluidcc.model.simulate import simulate
 
         known, rate = numbers(subject), float(subject.links[0].capacity)
         until = (np.log2(known.threshold + known.propagation) + 4) * known.propagation / rate

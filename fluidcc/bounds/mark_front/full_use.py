@@ -37,8 +37,8 @@ from fluidcc.bounds.mark_front.slow_start import trip
 from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Network
 from fluidcc.ops import Num, sqrt
+from fluidcc.scenario.network import Network
 
 ENOUGH, NEEDED = "T of r d - 1 or more keeps the link busy", "less leaves it idle at times"
 _IDLE = 1e-6  # share of the time: packets that just miss each other by rounding

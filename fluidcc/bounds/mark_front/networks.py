@@ -16,8 +16,8 @@ from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.polynomial import AbstractTCP
 from fluidcc.laws.window.reno import Reno
-from fluidcc.network import Flows, Link, Network
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Flows, Link, Network
 
 RATE = 100.0  # packet/s; nothing but the senders' timers depends on it
 TAIL, FRONT, END = "tail", "front", "front, as the transmission ends"

@@ -31,8 +31,8 @@ from fluidcc.bounds.mark_front.networks import (
 )
 from fluidcc.bounds.packet_runs import packet_means
 from fluidcc.laws.law import Trip
-from fluidcc.network import Network
 from fluidcc.ops import Num
+from fluidcc.scenario.network import Network
 
 _SMALL = tuple(float(k) for k in range(1, 10))
 

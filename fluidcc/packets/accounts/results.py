@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from fluidcc.packets.accounts.measure import COUNTS, FLOW_UNITS, LARGEST, LINK_UNITS, Metrics
-from fluidcc.shown import Shown
+from fluidcc.results.shown import Shown
 
 if TYPE_CHECKING:
     from xarray import Dataset

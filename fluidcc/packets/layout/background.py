@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 
+from fluidcc.laws.voice import Voice, present_calls
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.layout.plan import UNBOUNDED, BackgroundPlan, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
-from fluidcc.voice import Voice, present_calls
 
 _SIGNALS = {"moment": r.ENTRY, "choice_waiting": 2, "choice_arms": True}
 _DEVIATIONS, _SPARE = 6, 16  # calls above the mean that are provided for at first

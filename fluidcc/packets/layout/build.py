@@ -6,9 +6,8 @@ import weakref
 import jax
 import numpy as np
 
-from fluidcc.echoes import repeated
-from fluidcc.fluid.room import NoRoom, Share
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
+from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.packets.compile import (
     estimator_hook,
     marking_hook,
@@ -25,6 +24,7 @@ from fluidcc.packets.layout.needs import addresses
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
 from fluidcc.packets.layout.transfers import Transfers
+from fluidcc.scenario.echoes import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average
@@ -275,7 +275,7 @@ class Simulation:
             )
         try:
             _memory.take(needed, f"seed {self.seed}: packets on their way", TOO_MUCH_UNDER_WAY)
-        except NoRoom as error:
+        except TooLittleMemory as error:
             raise PacketError(str(error)) from None
         self.close = weakref.finalize(self, _memory.give, needed)
         return int(pool), int(ring)

@@ -1,0 +1,262 @@
+"""Every rule of a law as a function of plain numbers, for each engine that computes with it."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numba
+import numpy as np
+import sympy as sp
+
+from fluidcc.laws import symbolic
+from fluidcc.laws.addable import kind_of
+from fluidcc.laws.law import (
+    RECOVERIES,
+    AbstractFeedback,
+    AbstractLossClosure,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractWindowLaw,
+    Ack,
+    Arrival,
+    Law,
+    Signal,
+    Since,
+)
+from fluidcc.laws.parameters import infos
+from fluidcc.laws.registry import LAWS
+from fluidcc.laws.window.polynomial import AbstractPolynomial
+
+RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
+    {**symbolic.RULES, AbstractMarking: ("probability",)}
+)
+"""Names of the rules of each kind of law."""
+
+_ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
+_OPTIONAL = ("on_arrival", "observe", "on_tick")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """One rule of one law; `window` is the window law that a marking law is asked about, and
+    `recovery` the sender's that a loss closure is asked about.
+    """
+
+    law: Any
+    method: str
+    window: Any = None
+    recovery: str = ""
+
+    def __str__(self) -> str:
+        choices = [
+            f"{f.name}={getattr(getattr(self.law, f.name), 'name', getattr(self.law, f.name))}"
+            for f in dataclasses.fields(self.law)
+            if f.name not in symbolic.parameter_symbols(self.law)
+            and getattr(self.law, f.name) != getattr(type(self.law)(), f.name)
+        ]
+        if self.window is not None:
+            choices.append(self.window.name)
+        if self.recovery:
+            choices.append(self.recovery)
+        return ".".join([self.law.name, self.method]) + "".join(f"[{c}]" for c in choices)
+
+    @property
+    def owner(self) -> Any:
+        """The law whose parameters the rule depends on."""
+        return self.law if self.window is None else self.window
+
+    @functools.cached_property
+    def asked(self) -> symbolic.Rule:
+        """The rule's symbols; it is not called."""
+        if self.window is not None:
+            return symbolic.marking_asked(self.window)
+        return symbolic.asked(self.law, self.method)
+
+    @functools.cached_property
+    def rule(self) -> symbolic.Rule:
+        """The rule in SymPy."""
+        if self.window is not None:
+            return symbolic.marking_rule(self.law, self.window)
+        return symbolic.rule(self.law, self.method, recovery=self.recovery)
+
+    @property
+    def symbols(self) -> tuple[sp.Symbol, ...]:
+        """Symbols of the state, of the event and of the parameters."""
+        return (*self.asked.state, *self.asked.event, *self.asked.parameters)
+
+    @functools.cached_property
+    def used(self) -> set[Any]:
+        """Symbols that the results depend on."""
+        return set().union(*(r.free_symbols for r in self.rule.results))
+
+    def answer(self, *numbers: Any) -> Any:
+        """What the rule itself returns for numbers in the order of `symbols`."""
+        names = tuple(symbolic.parameter_symbols(self.owner))
+        first = len(numbers) - len(names)
+        owner = dataclasses.replace(self.owner, **dict(zip(names, numbers[first:], strict=True)))
+        if self.window is not None:
+            return self.law.probability(numbers[0], owner)
+        arguments = _records(owner, self.method, numbers[:first])
+        words = (self.recovery,) if self.recovery else ()
+        return getattr(owner, self.method)(*arguments, *words)
+
+    def __call__(self, *numbers: Any) -> tuple:
+        """The same as a flat tuple of numbers."""
+        results = self.answer(*numbers)
+        return results if isinstance(results, tuple) else (results,)
+
+    @functools.cached_property
+    def batched(self) -> Callable[..., Any]:
+        """The rule compiled by JAX: slopes and results (rows, ...) of numbers (rows, ...)."""
+
+        def results(numbers: Any) -> tuple[Any, Any]:
+            found = jnp.stack([jnp.asarray(r, float) for r in self(*numbers)])
+            return found, found
+
+        return jax.jit(jax.vmap(jax.jacfwd(results, has_aux=True)))
+
+    def jax(self, numbers: list[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Results (k,) and their slopes (k, number of symbols) by JAX."""
+        slopes, results = self.batched(np.tile(numbers, (_ROWS, 1)))
+        return np.asarray(results)[0], np.asarray(slopes)[0]
+
+    @functools.cached_property
+    def sympy(self) -> Callable[..., tuple]:
+        """The rule's SymPy expressions as a function of floats."""
+        return _function(self.symbols, list(self.rule.results), ["math"])
+
+    @functools.cached_property
+    def numba(self) -> Callable[..., tuple]:
+        """The same, compiled by numba."""
+        return numba.njit(self.sympy)
+
+    @functools.cached_property
+    def sympy_slopes(self) -> Callable[..., tuple]:
+        """Derivatives by SymPy, result by result, as a function of a float and the numbers.
+
+        The float is the slope of max(0, x) at x = 0, which no definition fixes.
+        """
+        tie = sp.Symbol("tie")
+        slopes = [sp.diff(r, s) for r in self.rule.results for s in self.symbols]
+        with sp.evaluate(False):
+            chosen = [s.replace(sp.Heaviside, lambda x, _: _STEP(x, tie)) for s in slopes]
+        return _function((tie, *self.symbols), chosen, [{"step": _step}, "math"])
+
+    def scale(self, numbers: list[float], results: Any) -> np.ndarray:
+        """Sizes of the numbers that results are differences of; 0 where they are none."""
+        state, found = np.array(numbers[: len(self.asked.state)]), np.abs(results)
+        event = {s.name: v for s, v in zip(self.symbols, numbers, strict=True)}
+        if isinstance(self.law, AbstractWindowLaw):  # with time, to another power of the window
+            powers = self.method == "on_ack" and any(s.name == "e" for s in self.used)
+            return np.where(np.arange(found.size) == 0, powers * event["W"], 1.0)
+        if self.method == "on_arrival":
+            return np.maximum(state, event["q"])
+        if self.method == "on_tick":
+            return np.maximum(state, 1.0) + found
+        if self.method == "lost":
+            return np.full(found.shape, event["x"])
+        if self.method in ("hears", "permit", "sending", "decode", "mean", "window"):
+            return np.full(found.shape, max(1.0, *map(abs, event.values())))
+        return np.ones(found.shape)  # probabilities
+
+
+_STEP = sp.Function("step")
+
+
+def _step(x: float, tie: float) -> float:
+    """1 for positive, 0 for negative numbers, `tie` for what may be 0 but for round-off."""
+    return tie if abs(x) < 1e-12 else float(x > 0)
+
+
+def _function(symbols: tuple, results: list, modules: list) -> Callable[..., Any]:
+    """Function of floats; symbols get names of Python here, as SymPy would simplify to do so."""
+    names = {s: sp.Symbol(f"z{i}") for i, s in enumerate(symbols)}
+    with sp.evaluate(False):
+        renamed = [r.xreplace(names) for r in results]
+    return sp.lambdify(list(names.values()), tuple(renamed), modules)
+
+
+def _records(law: Any, method: str, numbers: tuple) -> tuple:
+    """Arguments of a rule from flat numbers: state first, then the event."""
+    if isinstance(law, AbstractWindowLaw | AbstractQueueLaw):
+        record = Ack if isinstance(law, AbstractWindowLaw) else Arrival
+        like, fields = law.start(1.0), len(record._fields)
+        size = len(like) if isinstance(like, tuple) else 1
+        state = numbers[0] if size else ()
+        if isinstance(like, tuple) and hasattr(like, "_fields"):
+            state = type(like)(*numbers[:size])
+        event = numbers[size:]
+        return state, record(*event[:fields]), *event[fields:]
+    if isinstance(law, AbstractReaction) and method != "shares":
+        fields = len(Since._fields)
+        return Since(*numbers[:fields]), *numbers[fields:]
+    if isinstance(law, AbstractFeedback) and method == "hears":
+        return (Signal(*numbers),)
+    return numbers
+
+
+def variants(law: Any) -> list[Any]:
+    """The law as it is by default, with each of its choices made otherwise, and with all so."""
+    default = law()
+    others: dict[str, list[Any]] = {}
+    for name, info in infos(law).items():
+        value = getattr(default, name)
+        if isinstance(value, bool):
+            others[name] = [not value]
+        elif len(info.choices) > 1:
+            others[name] = [c for c in info.choices if c != value]
+        elif isinstance(value, Law):
+            alike: Any = LAWS[kind_of(type(value))].values()
+            others[name] = [k() for k in alike if k is not type(value)]
+    single = [dataclasses.replace(default, **{name: v}) for name, vs in others.items() for v in vs]
+    if len(others) < 2:
+        return [default, *single]
+    every = dataclasses.replace(default, **{name: vs[-1] for name, vs in others.items()})
+    return [default, *single, every]
+
+
+def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
+    """Each rule of a law with each of its choices made otherwise; nothing is called.
+
+    A rule whose code is in `known`, to which all are added, comes with the usual choices alone.
+    """
+    known, default = set() if known is None else known, law()
+    kind = next(kind for kind in RULES if issubclass(law, kind))
+    if kind is AbstractMarking:
+        known_windows: Any = LAWS["window"].values()
+        windows = (window() for window in known_windows)
+        polynomial = (w for w in windows if isinstance(w, AbstractPolynomial))
+        yield from (Case(default, "probability", w) for w in polynomial)
+        return
+    for method in RULES[kind]:
+        code = getattr(law, method)
+        choices = [default] if code in known else variants(law)
+        known.add(code)
+        for variant in choices:
+            if not isinstance(variant, AbstractLossClosure) or method != "lost":
+                yield Case(variant, method)
+            elif variant.window(0.1, 0.1) is None:  # else the law knows windows at rest only
+                yield from (Case(variant, method, recovery=way) for way in RECOVERIES)
+
+
+def told_apart(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Case]:
+    """Cases by which something happens, without those of the same code and the same formulas."""
+    seen = set() if seen is None else seen
+    for case in cases:
+        if case.window is None:
+            key = (getattr(type(case.law), case.method), case.rule)
+            if key in seen or _silent(case):
+                continue
+            seen.add(key)
+        yield case
+
+
+def _silent(case: Case) -> bool:
+    """Whether nothing ever happens by a rule."""
+    still = case.method in _OPTIONAL and all(r.is_zero for r in case.rule.results)
+    return not case.rule.results or still

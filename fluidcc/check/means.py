@@ -1,0 +1,162 @@
+"""The mean of many packets under a rule beside the fluid model's drift.
+
+Reactions are random: their means are held against the drift within 5 standard errors of a run with
+a fixed seed (a right rule fails one seed in two million). Spreading and averaging are not: their
+means are computed as such.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.check.cases import Case
+from fluidcc.check.judges import Why
+from fluidcc.laws.law import (
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractWindowLaw,
+    Ack,
+    Arrival,
+    Signal,
+    Since,
+)
+from fluidcc.laws.reaction import OncePerRTT
+from fluidcc.model.rates import queue_law_rate
+from fluidcc.model.senders import sender_change, start_sender
+from fluidcc.scenario.network import Flows, Link
+
+RTT = 0.25  # s; with windows of powers of two, ACKs come at exact binary fractions of it
+POINTS = ((0.02, 16), (0.3, 8))
+"""Probabilities of a mark, and windows [packet]."""
+SEED = 20261
+
+_ERRORS = 5
+_PACE = 40.0  # ACKs per second, of all the flows' rates
+_FARTHEST = 100_000  # packets from one signal to the next
+
+
+def counts_per_block(reaction: AbstractReaction, p: float, w: int) -> np.ndarray:
+    """(growing ACKs, reactions) in each of many blocks of ACKs under a reaction's own rules.
+
+    The window is held at w and the ACKs are spaced RTT/w. `once_per_rtt` states its mean for
+    blocks of w ACKs, so its window of data ends with the block; the blocks of the others are
+    long enough to hold many reactions.
+    """
+    fixed = isinstance(reaction, OncePerRTT)
+    blocks, length = (4000, w) if fixed else (100, 50 * w)
+    growing, ready = Case(reaction, "growing").sympy, Case(reaction, "ready").sympy
+    marks = np.random.default_rng(SEED).random((blocks, length)) < p
+    counts, since = np.zeros((blocks, 2)), 10**9
+    for block in range(blocks):
+        reacted = False
+        for marked in marks[block].tolist():
+            since += 1
+            time = Since(since * RTT / w, RTT, 0.0 if fixed and reacted else 1.0)
+            counts[block, 0] += growing(*time, float(marked))[0]
+            if marked and ready(*time)[0]:
+                counts[block, 1] += 1
+                since, reacted = 0, True
+    return counts / length
+
+
+def off_the_mean(samples: np.ndarray, expected: float, what: str) -> Why:
+    """Why the mean of samples is not the expected one, if it is not."""
+    mean, error = samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
+    if abs(mean - expected) <= _ERRORS * error + 1e-12:
+        return None
+    return (
+        f"{what}: the mean of the packets is {mean:.6g} +- {_ERRORS * error:.2g} "
+        f"({_ERRORS} standard errors), the fluid has {expected:.6g}"
+    )
+
+
+def shares_are_means(reaction: AbstractReaction, p: float, w: int, counts: np.ndarray) -> Why:
+    """The shares of a reaction are the means of its rules."""
+    shares, name = reaction.shares(p, float(w)), f"{reaction.name} at p = {p:g}, W = {w}"
+    return off_the_mean(counts[:, 0], float(shares.growing), f"{name}, ACKs that let grow") or (
+        off_the_mean(counts[:, 1], float(shares.heard), f"{name}, marks that count per ACK")
+    )
+
+
+def drift_is_mean(
+    law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: int, counts: np.ndarray
+) -> Why:
+    """The fluid drift of the window is the mean change by the packets' events."""
+    shares, one = reaction.shares(p, float(w)), Ack(1.0, 0.0, RTT, 0.9, p)
+    flows = Flows(law, n=jnp.ones(1), rtt=jnp.array([RTT]), reaction=reaction)
+    signal = Signal(jnp.array([p]), jnp.array([0.0]), jnp.array([0.9]))
+    acks, window = jnp.array([_PACE]), jnp.array([float(w)])
+    rate = sender_change(
+        flows, start_sender(flows, window), growth=acks * shares.growing, acks=acks, carried=acks,
+        signal=signal, rtt=flows.rtt,
+    ).law  # fmt: skip
+    s = law.start(float(w))
+    own = [float(law.window(change)) for change in (law.on_ack(s, one), law.on_mark(s, one))]
+    grown = ops.slope(lambda k: law.on_ack(s, Ack(0.0, k, RTT, 0.9, p)))
+    changes = _PACE * (counts @ np.array(own)) + float(law.window(grown))
+    what = f"{law.name} with {reaction.name} at p = {p:g}, W = {w}, change of the window [packet/s]"
+    return off_the_mean(changes, float(law.window(rate)[0]), what)
+
+
+def mean_gap(law: AbstractQueueLaw, x: Any, seen: Arrival) -> float:
+    """Mean number of packets from one signal to the next, by the chances after a signal."""
+    mean, left = 0.0, 1.0
+    for gap in range(1, _FARTHEST):
+        mean += left
+        left *= 1 - float(law.chance(x, seen, float(gap)))
+        if left < 1e-12:
+            return mean
+    return float("nan")
+
+
+def chances_meet_the_rate(law: AbstractQueueLaw, x: Any, seen: Arrival) -> Why:
+    """Signals by `chance` come at the rate of `signal`, but for one packet between two."""
+    mark = float(law.signal(x, seen).mark)
+    if not 0.001 < mark <= 1:
+        return None
+    gap = mean_gap(law, x, seen)
+    if abs(gap - 1 / mark) <= 1 + 1e-9:
+        return None
+    return (
+        f"{law.name}.chance at a queue of {seen.queue:g} packets: {gap:.6g} packets from mark to "
+        f"mark, by signal() {1 / mark:.6g}"
+    )
+
+
+def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
+    """Packet after packet at a constant queue, the memory moves as the fluid's does."""
+    capacity, offered, count, fine = 1250.0, 1500.0, 64, 64
+    link = Link(law, capacity=capacity)
+    pace = float(law.counted(offered, capacity))
+    x = fluid = law.start(20.0)
+    seen = Arrival(1.0, 1 / pace, queue, capacity)
+    for _ in range(count):
+        x = jax.tree.map(lambda v, change: v + change, x, law.on_arrival(x, seen))
+
+    @jax.jit
+    def course(x: Any) -> Any:
+        def moved(x: Any, h: float, rate: Any) -> Any:
+            return jax.tree.map(lambda v, r: v + h * r, x, rate)
+
+        def step(_: Any, x: Any) -> Any:
+            h = 1 / (pace * fine)
+            one = queue_law_rate(link, x, queue, offered)
+            two = queue_law_rate(link, moved(x, h / 2, one), queue, offered)
+            return moved(x, h, two)
+
+        return jax.lax.fori_loop(0, count * fine, step, x)
+
+    fluid = course(jax.tree.map(lambda v: jnp.asarray(v, float), fluid))
+    pairs = zip(jax.tree.leaves(x), jax.tree.leaves(fluid), strict=True)
+    for k, (packets, drifted) in enumerate(pairs):
+        size = max(abs(float(packets)), abs(float(drifted)), 1e-9)
+        if not abs(float(packets) - float(drifted)) <= 1e-5 * size:
+            return (
+                f"{law.name}.on_arrival: after {count} packets at a queue of {queue:g} the memory "
+                f"{law.symbols[k] if k < len(law.symbols) else k} is {float(packets):.6g}, "
+                f"by the fluid {float(drifted):.6g}"
+            )
+    return None

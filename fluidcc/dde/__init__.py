@@ -1,0 +1,1 @@
+"""Delay differential equations: a system, meshes, history, events, and their solution."""

@@ -1,0 +1,275 @@
+"""From a delay equation as a user writes it, on PyTrees, to a system on flat arrays."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.dde.meshes import Modes, Sampled
+from fluidcc.dde.shapes import Shapes, shapes_of, size_of, unraveler
+from fluidcc.dde.system import Events, System
+
+
+class Arguments(NamedTuple):
+    """The traced part of an equation."""
+
+    params: Any
+    inputs: Sampled | None
+
+
+def as_state(tree: Any, dtype: Any = float) -> Any:
+    """A PyTree of numbers as one of arrays of floats, of double precision unless said."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
+
+
+def ravel_like(tree: Any, shapes: Shapes, name: str, dtype: Any = float) -> Array:
+    """Flat array of what a user's function returned; raises ValueError where it is not like y."""
+    tree = as_state(tree, dtype)
+    got, wanted = (
+        (structure, [shape for shape, _ in leaves])
+        for structure, leaves in (shapes_of(tree), shapes)
+    )
+    if got != wanted:
+        describe = lambda s: jax.tree.unflatten(*s)  # noqa: E731
+        raise ValueError(
+            f"{name} must return shapes {describe(wanted)} like y, got {describe(got)}"
+        )
+    return ravel_pytree(tree)[0]
+
+
+class _Inputs:
+    """Inputs seen by one evaluation of the field: which held value each call takes is a mode."""
+
+    def __init__(self, sampled: Sampled, index: Array) -> None:
+        self.sampled, self.index, self.times = sampled, index, []
+
+    def __call__(self, time: Any) -> Array:
+        call = len(self.times)
+        self.times.append(jnp.asarray(time, float))
+        index = self.index[call] if self.index.size else jnp.int32(0)
+        return self.sampled.values[index]
+
+    def late(self) -> Array:
+        """Times of all calls, moved on by a rounding error so that an edge reached is passed."""
+        if not self.times:
+            return jnp.zeros((0,))
+        times = jnp.stack(self.times)
+        return times + 1e-12 * jnp.maximum(1.0, jnp.abs(times))
+
+
+class _Equation:
+    """One user's equation; its methods are the functions of the system."""
+
+    def __init__(
+        self,
+        field: Callable[..., Any],
+        history: Callable[..., Any],
+        lags: tuple[Callable[..., Any], ...],
+        modes: Modes | None,
+        y_shapes: Shapes,
+        mode_shapes: Shapes,
+        calls: int,
+    ) -> None:
+        self.field, self.past, self.lag_functions, self.modes = field, history, lags, modes
+        self.y_shapes, self.tree = y_shapes, unraveler(y_shapes)
+        self.mode_tree = unraveler(mode_shapes) if modes else None
+        self.size = sum(size_of(shape) for shape, _ in y_shapes[1])
+        self.mode_size = sum(size_of(shape) for shape, _ in mode_shapes[1])
+        self.calls = calls
+
+    def delayed(self, z: Array) -> tuple[Any, ...]:
+        """The delayed states, one PyTree per lag."""
+        return tuple(self.tree(z[i * self.size : (i + 1) * self.size]) for i in range(self.lags_n))
+
+    @property
+    def lags_n(self) -> int:
+        """Number of lags."""
+        return len(self.lag_functions)
+
+    def _field(
+        self, t: Array, y: Array, z: Array, args: Arguments, mode: Array
+    ) -> tuple[Array, _Inputs | None]:
+        """dy/dt, and the inputs that it has used."""
+        extra: list[Any] = []
+        inputs = None
+        if args.inputs is not None:
+            inputs = _Inputs(args.inputs, mode[self.mode_size :])
+            extra.append(inputs)
+        if self.mode_tree is not None:
+            extra.append(self.mode_tree(mode[: self.mode_size]))
+        dy = self.field(t, self.tree(y), self.delayed(z), args.params, *extra)
+        return ravel_like(dy, self.y_shapes, "field", y.dtype), inputs
+
+    def slope(self, t: Array, y: Array, z: Array, args: Arguments, mode: Array) -> Array:
+        """dy/dt."""
+        return self._field(t, y, z, args, mode)[0]
+
+    def lags(self, t: Array, y: Array, args: Arguments, look: Callable[..., Array]) -> Array:
+        """All lags; `look` is for lags that depend on the past, which these do not."""
+        del look
+        values = [
+            jnp.asarray(lag(t, self.tree(y), args.params), y.dtype) for lag in self.lag_functions
+        ]
+        for i, value in enumerate(values):
+            if value.shape:
+                raise ValueError(f"lags[{i}] must return one number, got shape {value.shape}")
+        return jnp.stack(values) if values else jnp.zeros((0,), y.dtype)
+
+    def history(self, times: Array, columns: Array, args: Arguments) -> Array:
+        """History at each time, one column each."""
+
+        def flat(t: Array) -> Array:
+            return ravel_like(self.past(t, args.params), self.y_shapes, "history")
+
+        if times.size == self.lags_n * self.size:  # every lag reads all columns
+            return jax.vmap(flat)(times[:: self.size]).reshape(-1)
+        return jax.vmap(lambda t, j: flat(t)[j])(times, columns)
+
+    def initial(self, t: Array, y: Array, z: Array, args: Arguments) -> Array:
+        """Mode of the user, then the held value of each call of the input."""
+        parts = [jnp.zeros((0,), jnp.int32)]
+        if self.modes is not None:
+            mode = self.modes.start(t, self.tree(y), self.delayed(z), args.params)
+            parts.append(_flat_mode(mode))
+        if args.inputs is not None:
+            start = jnp.concatenate([*parts, jnp.zeros((self.calls,), jnp.int32)])
+            inputs = self._field(t, y, z, args, start)[1]
+            assert inputs is not None
+            parts.append(_held(args.inputs, inputs.late()))
+        return jnp.concatenate(parts)
+
+    def guards(self, t: Array, y: Array, z: Array, args: Arguments, mode: Array) -> Array:
+        """Guards of the user, then those of the next and the last edge of the input."""
+        parts = []
+        if self.modes is not None:
+            now = self.tree_of_mode(mode)
+            guards = self.modes.guards(t, self.tree(y), self.delayed(z), args.params, now)
+            parts.append(jnp.ravel(jnp.asarray(guards, float)))
+        if args.inputs is not None:
+            inputs = self._field(t, y, z, args, mode)[1]
+            assert inputs is not None
+            held = mode[self.mode_size :]
+            edge = jnp.concatenate([jnp.array([-jnp.inf]), args.inputs.times, jnp.array([jnp.inf])])
+            late = inputs.late()
+            parts += [_distance(edge[held + 1], late, 1.0), _distance(edge[held], late, -1.0)]
+        return jnp.concatenate(parts)
+
+    def tree_of_mode(self, mode: Array) -> Any:
+        """Mode of the user as the PyTree that it was."""
+        assert self.mode_tree is not None
+        return self.mode_tree(mode[: self.mode_size])
+
+    def switch(
+        self, t: Array, y: Array, z: Array, args: Arguments, mode: Array, hit: Array
+    ) -> tuple[Array, Array]:
+        """Mode and state after the guards marked in `hit`."""
+        mine, held = mode[: self.mode_size], mode[self.mode_size :]
+        inputs_hit = hit[hit.size - 2 * self.calls :]
+        if args.inputs is not None:
+            inputs = self._field(t, y, z, args, mode)[1]
+            assert inputs is not None
+            late = inputs.late()
+            after, before = inputs_hit[: self.calls], inputs_hit[self.calls :]
+            reached = _held(args.inputs, late)
+            held = jnp.where(after, jnp.maximum(held + 1, reached), held)
+            held = jnp.where(before, jnp.minimum(mode[self.mode_size :] - 1, reached), held)
+        if self.modes is not None:
+            own = hit[: hit.size - 2 * self.calls]
+            now, state = self.tree_of_mode(mode), self.tree(y)
+            new, moved = self.modes.switch(t, state, self.delayed(z), args.params, now, own)
+            some = jnp.any(own)
+            mine = jnp.where(some, _flat_mode(new), mine)
+            y = jnp.where(some, ravel_like(moved, self.y_shapes, "Modes.switch"), y)
+        return jnp.concatenate([mine, held]), y
+
+
+def _flat_mode(mode: Any) -> Array:
+    """Modes, a PyTree of integers, as one array."""
+    leaves = [jnp.ravel(jnp.asarray(leaf)).astype(jnp.int32) for leaf in jax.tree.leaves(mode)]
+    return jnp.concatenate(leaves)
+
+
+def _held(inputs: Sampled, times: Array) -> Array:
+    """Number of the value held at each time."""
+    return jnp.searchsorted(inputs.times, times, side="right").astype(jnp.int32)
+
+
+def _distance(edge: Array, times: Array, sign: float) -> Array:
+    """Distance to an edge, one where there is none."""
+    known = jnp.isfinite(edge)
+    return jnp.where(known, sign * (jnp.where(known, edge, 0.0) - times), 1.0)
+
+
+def build(
+    field: Callable[..., Any],
+    history: Callable[..., Any],
+    lags: tuple[Callable[..., Any], ...],
+    modes: Modes | None,
+    y0: Any,
+    t0: Array,
+    args: Arguments,
+) -> System:
+    """The system of a user's equation; the same functions and shapes give the same system."""
+    y_shapes = shapes_of(y0)
+
+    if modes is None and args.inputs is None:
+        return _made(field, history, lags, None, y_shapes, shapes_of(None), 0, False)
+
+    def probe() -> tuple[Any, Any]:
+        z = tuple(y0 for _ in lags)
+        mode = None
+        if modes is not None:
+            mode = jax.tree.map(
+                lambda leaf: jnp.asarray(leaf).astype(jnp.int32),
+                modes.start(t0, y0, z, args.params),
+            )
+        extra: list[Any] = []
+        if args.inputs is not None:
+            counter = _Inputs(args.inputs, jnp.zeros((0,), jnp.int32))
+            extra.append(counter)
+        if modes is not None:
+            extra.append(mode)
+        field(t0, y0, z, args.params, *extra)
+        calls = jnp.zeros((len(extra[0].times) if args.inputs is not None else 0,))
+        return mode, calls
+
+    mode, calls = jax.eval_shape(probe)
+    structure, leaves = jax.tree.structure(mode), jax.tree.leaves(mode)
+    mode_shapes = (structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
+    has_inputs = args.inputs is not None
+    return _made(field, history, lags, modes, y_shapes, mode_shapes, calls.size, has_inputs)
+
+
+def _made(*key: Any) -> System:
+    try:
+        return _cached(*key)
+    except TypeError:  # a function that cannot be hashed: no reuse of what was compiled
+        return _cached.__wrapped__(*key)
+
+
+@functools.lru_cache(maxsize=256)
+def _cached(
+    field: Callable[..., Any],
+    history: Callable[..., Any],
+    lags: tuple[Callable[..., Any], ...],
+    modes: Modes | None,
+    y_shapes: Shapes,
+    mode_shapes: Shapes,
+    calls: int,
+    has_inputs: bool,
+) -> System:
+    equation = _Equation(field, history, lags, modes, y_shapes, mode_shapes, calls)
+    events = None
+    if modes is not None or has_inputs:
+        events = Events(equation.initial, equation.guards, equation.switch)
+    return System(
+        slope=equation.slope,
+        lags=equation.lags,
+        columns=(tuple(range(equation.size)),) * len(lags),
+        history=equation.history,
+        events=events,
+    )

@@ -1,0 +1,159 @@
+"""`solve_dde`: any delay equation with constant, time- and state-dependent lags."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.dde import cpu, equation
+from fluidcc.dde.integrate import integrate
+from fluidcc.dde.meshes import Located, MethodOfSteps, Modes, Sampled, Uniform
+from fluidcc.dde.shapes import shapes_of, unraveler
+from fluidcc.dde.solution import Solution
+from fluidcc.dde.trajectory import known, number
+
+
+def solve_dde(
+    field: Callable[..., Any],
+    history: Callable[..., Any],
+    t0: Any,
+    t1: Any,
+    *,
+    lags: Sequence[Callable[..., Any]],
+    params: Any = None,
+    y0: Any = None,
+    ts: Any = None,
+    inputs: Sampled | None = None,
+    modes: Modes | None = None,
+    mesh: Uniform | Located | MethodOfSteps | None = None,
+    batched: bool = False,
+) -> Solution:
+    """Solve y'(t) = field(t, y, z, params), z[i] = y(t - lags[i](t, y, params)), from t0 to t1.
+
+    Everything but the functions may change without compiling anew: `params` (delays included),
+    t0, t1, steps, tolerances. It can be differentiated in forward mode (jax.jvp, jax.jacfwd), and
+    vmapped, in `params` and `y0`, with `Uniform` and `Located`; derivatives follow events that
+    `modes` declares. A run that fails says so in its `status`.
+
+    Parameters
+    ----------
+    field
+        field(t, y, z, params) -> dy/dt with the structure of y, an array or PyTree of floats. With
+        `inputs` a function u follows, u(t') the input at any time t' up to t; with `modes` the
+        present mode follows.
+    history
+        history(t, params) -> y for t <= t0.
+    t0, t1
+        Start and end.
+    lags
+        Functions (t, y, params) -> lag >= 0. An empty list makes an ordinary equation.
+    params
+        Any PyTree, handed to all functions.
+    y0
+        State at t0 where it differs from history(t0): a jump.
+    ts
+        Increasing times to save, in [t0, t1]. Left out: the nodes of the mesh (in traced code the
+        last one is repeated to a fixed number).
+    inputs
+        Held inputs. Their edges, direct and delayed, are breaking points.
+    modes
+        Events that change a discrete mode.
+    mesh
+        `Located(rtol=1e-6)` by default; `Uniform` for batches; `MethodOfSteps` as a check.
+    batched
+        Solve for every index along the leading axis of all leaves of `params`, in blocks that
+        suit the processor's cache. All arrays of the solution get that axis first.
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes, times that are not increasing, a mesh that cannot do what is asked, or
+        reverse mode (jax.grad).
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -p * z[0], lambda t, p: 1.0, 0.0, 2.0,
+    ...     lags=[lambda t, y, p: 1.0], params=1.0, ts=[0.5, 2.0],
+    ... )
+    >>> found.message, found.y.round(6).tolist()
+    ('the run reached its end', [0.5, -0.5])
+    """
+    mesh = Located() if mesh is None else mesh
+    cpu.from_environment()
+    _check_functions(field, history, lags)
+    if not isinstance(mesh, Uniform | Located | MethodOfSteps):
+        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+    lags = tuple(lags)
+    t0, t1 = number(t0), number(t1)
+    if known(t0, t1) and not t0 < t1:
+        raise ValueError(f"solve_dde needs t0 < t1, got {t0} and {t1}")
+    if ts is not None:
+        ts = _checked_times(number(ts), t0, t1)
+    one = jax.tree.map(lambda leaf: leaf[0], params) if batched else params
+    jump = y0 is not None
+    start = equation.as_state(y0) if jump else equation.as_state(history(t0, one))
+    inputs = None if inputs is None else jax.tree.map(jnp.asarray, inputs)
+    args = equation.Arguments(one, inputs)
+    system = equation.build(field, history, lags, modes, start, t0, args)
+
+    def begin(params: Any) -> Array:
+        return ravel_pytree(start if jump else equation.as_state(history(t0, params)))[0]
+
+    path = integrate(
+        system,
+        jax.vmap(begin)(params) if batched else begin(params),
+        t0,
+        t1,
+        equation.Arguments(params, inputs),
+        mesh=mesh,
+        ts=ts,
+        jump=jump,
+        batched=batched,
+    )
+    unravel = unraveler(shapes_of(start))
+    tree = unravel
+    for _ in range(path.y.ndim - 1):
+        tree = jax.vmap(tree)
+    return Solution(
+        t=path.t,
+        y=tree(path.y),
+        status=path.status,
+        status_time=path.status_time,
+        steps=path.steps,
+        breaking_points=path.breaking_points,
+        _evaluate=path.evaluate,
+        _unravel=unravel,
+    )
+
+
+def _check_functions(field: object, history: object, lags: object) -> None:
+    """TypeError where something is no function, such as a lag that is given as a number."""
+    for name, function, form in (("field", field, "(t, y, z, params) -> dy/dt"),
+                                 ("history", history, "(t, params) -> y")):  # fmt: skip
+        if not callable(function):
+            raise TypeError(f"{name}: expected a function {form}, got {function!r:.60}")
+    listed = lags if isinstance(lags, Sequence) and not isinstance(lags, str) else None
+    if listed is None or not all(map(callable, listed)):
+        raise TypeError(
+            f"lags: expected a list of functions (t, y, params) -> lag, got {lags!r:.60}"
+        )
+
+
+def _checked_times(ts: Array, t0: Array, t1: Array) -> Array:
+    """`ts`, or ValueError where they are not increasing times in [t0, t1]."""
+    if ts.ndim != 1 or not ts.size:
+        raise ValueError(f"ts must be a list of times, got shape {ts.shape}")
+    if known(ts, t0, t1):
+        slack = 1e-9 * float(t1 - t0)
+        inside = t0 - slack <= ts[0] and ts[-1] <= t1 + slack
+        if not inside or not np.all(np.diff(ts) >= 0):
+            raise ValueError(
+                f"ts must increase within [t0, t1] = [{t0}, {t1}], got {ts[0]} ... {ts[-1]}"
+            )
+    return ts

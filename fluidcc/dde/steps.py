@@ -1,0 +1,305 @@
+"""One trajectory on a uniform mesh: what happens within a step, from the rules of a system.
+
+The history is read from a ring as it stands; what a step adds to it is returned as a row.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fluidcc.dde import hermite
+from fluidcc.dde.parts import Parts, added, join, scaled, split
+from fluidcc.dde.ring import Ring
+from fluidcc.dde.status import Status, first
+from fluidcc.dde.system import Args, System
+
+MOST_READ = 256
+"""Up to so many delayed values are interpolated number by number."""
+
+
+class Lane(NamedTuple):
+    """Where one trajectory stands."""
+
+    y: Parts  # state at the latest node, in parts
+    lost: Parts  # what rounding has put too much into it; () in double precision
+    k: Parts  # step times its slope
+    before: tuple[Array, Array] | None  # both at the node before, where the ring lacks them
+    mode: Array
+    guards: Array  # at the latest node
+    status: Array
+    status_time: Array
+
+
+def _cubic(weight: Sequence[Array], *ends: Array) -> Array:
+    """Values between two nodes from their values and slopes, by the weights of each."""
+    terms = [w * end for w, end in zip(weight, ends, strict=True)]
+    return terms[0] + terms[1] + terms[2] + terms[3]
+
+
+class Problem:
+    """One trajectory on one uniform mesh: the functions that a step is made of.
+
+    It is stepped in the precision of its state; times stay in double precision.
+    """
+
+    def __init__(
+        self, system: System, t0: Array, step: Array, args: Args, width: int, dtype: Any
+    ) -> None:
+        self.system, self.t0, self.args, self.width = system, t0, args, width
+        self.dtype, self.long_step = dtype, step
+        self.step, self.per_step = step.astype(dtype), (1.0 / step).astype(dtype)
+        self.lag_of = jnp.array(system.lag_of, jnp.int32)
+        self.column_of = jnp.array(system.column_of, jnp.int32)
+        self.whole_rows = system.reads_rows(width)
+        self.by_numbers = self.whole_rows and len(system.lag_of) <= MOST_READ
+        kept = [column in system.held for column in range(width)]
+        self.held = jnp.array(kept) if any(kept) else None
+        self.values_only = jnp.array([1.0] * width + [0.0] * width)
+
+    def time(self, n: Array, c: float) -> Array:
+        """Time [unit of t] of the stage at the fraction `c` of the step after node n."""
+        return self.t0 + (n.astype(self.t0.dtype) + jnp.asarray(c, self.t0.dtype)) * self.long_step
+
+    def node_at(self, until: Array) -> Array:
+        """Number of the first node that is not before a time."""
+        return jnp.ceil((until - self.t0) / self.long_step - 1e-9).astype(jnp.int32)
+
+    def _past(self, time: Array, column: Array) -> Array:
+        """Record before t0 at one time."""
+        return self.system.history(time[None], column[None], self.args)[0]
+
+    def stepwise(
+        self, value: Array, back: Array, older: Array, newer: Array, column: Array
+    ) -> Array:
+        """`value`, but in held columns that of the latest node, `back` steps after the time."""
+        if self.held is None:
+            return value
+        step = jnp.where(back < 1e-9, newer, older)
+        return jnp.where(self.held[column], step, value)
+
+    def look(self, ring: Ring, n: Array, time: Array, column: Any) -> Array:
+        """Value of one column of the record at an earlier time."""
+        column = jnp.asarray(column, jnp.int32)
+        back = jnp.maximum(self.time(n, 0.0) - time, 0.0) / self.long_step
+        whole = back.astype(jnp.int32)
+        older, newer = ring.numbers(n - whole - 1, column), ring.numbers(n - whole, column)
+        value = hermite.interpolate(1.0 - (back - whole.astype(back.dtype)), *older, *newer)
+        value = self.stepwise(value, back - jnp.floor(back), older[0], newer[0], column)
+        return jnp.where(time < self.t0, self._past(jnp.minimum(time, self.t0), column), value)
+
+    def delayed(self, ring: Ring, n: Array, c: Array, y: Array) -> tuple[Array, Array]:
+        """Values (P,) that are read at the stage (n + c, y), and the lags in steps (M,)."""
+        t = self.time(n, c)  # pyright: ignore[reportArgumentType]
+        look = lambda s, j, _: self.look(ring, n, s, j)  # noqa: E731
+        lags = self.system.lags(t.astype(self.dtype), y, self.args, look)
+        lag_steps = lags * self.per_step
+        if not self.system.columns:
+            return jnp.zeros((0,), y.dtype), lag_steps
+        back = jnp.maximum(lag_steps - c, 0.0)  # relative to node n: no absolute time enters
+        times = jnp.minimum(self._each(t - lags.astype(t.dtype)), self.t0)
+        before = self.system.history(times, self.column_of, self.args).astype(self.dtype)
+        early = n.astype(lag_steps.dtype) + c - lag_steps < 0.0
+        if self.by_numbers:
+            return self._rows_by_numbers(ring, n, back, early, before), lag_steps
+        z = self._rows(ring, n, back) if self.whole_rows else self._numbers(ring, n, back)
+        return jnp.where(self._each(early), before, z), lag_steps
+
+    def _each(self, values: Array) -> Array:
+        """Of each lag (M,), for each number that is read (P,)."""
+        return values[self.lag_of]
+
+    def _rows_by_numbers(
+        self, ring: Ring, n: Array, back: Array, early: Array, before: Array
+    ) -> Array:
+        """Records (P,) at each lag `back` (M,); what the field leaves aside is not computed."""
+        u, z = self.width, []
+        for i, steps in enumerate(back):
+            whole = steps.astype(jnp.int32)
+            weight = hermite.weights(1.0 - (steps - whole.astype(steps.dtype)))
+            older, newer = ring.rows(n - whole - 1), ring.rows(n - whole)
+            for j in range(u):
+                value = _cubic(weight, older[j], older[u + j], newer[j], newer[u + j])
+                z.append(jnp.where(early[i], before[i * u + j], value))
+        return jnp.stack(z)
+
+    def _rows(self, ring: Ring, n: Array, back: Array) -> Array:
+        """Records (P,) at each lag `back` (M,)."""
+        u, whole = self.width, back.astype(jnp.int32)
+        weight = [w[:, None] for w in hermite.weights(1.0 - (back - whole.astype(back.dtype)))]
+        older, newer = ring.rows(n - whole - 1), ring.rows(n - whole)
+        return _cubic(weight, older[:, :u], older[:, u:], newer[:, :u], newer[:, u:]).reshape(-1)
+
+    def _numbers(self, ring: Ring, n: Array, back: Array) -> Array:
+        """One column each (P,) at each lag `back` (M,)."""
+        whole = back.astype(jnp.int32)
+        weight = hermite.weights(1.0 - (back - whole.astype(back.dtype)))
+        whole = self._each(whole)
+        older = ring.numbers(n - whole - 1, self.column_of)
+        newer = ring.numbers(n - whole, self.column_of)
+        z = jnp.zeros((), self.dtype)
+        for w, end in zip(weight, (*older, *newer), strict=True):
+            z = z + self._each(w) * end
+        back = self._each(back)
+        return self.stepwise(z, back - jnp.floor(back), older[0], newer[0], self.column_of)
+
+    def slope(self, ring: Ring, n: Array, c: float, y: Array, mode: Array) -> tuple[Parts, Array]:
+        """Step times dy/dt at a stage, and the lags in steps."""
+        if self.system.limit is not None:
+            y = self.system.limit(y, mode, self.args)
+        z, lag_steps = self.delayed(ring, n, jnp.asarray(c, y.dtype), y)
+        t = self.time(n, c).astype(self.dtype)
+        slope = self.system.slope(t, y, z, self.args, mode)
+        return scaled(self.step, slope.astype(self.dtype)), lag_steps
+
+    def remembered(self, ring: Ring, n: Array, c: float, y: Array, k: Array, mode: Array) -> Array:
+        """Record at the stage (n + c, y) with step times its slope: a row (2 U,)."""
+        record = self.system.record
+        if record is None:
+            return jnp.concatenate([y, k])
+
+        def along(c: Array, y: Array) -> Array:
+            z, _ = self.delayed(ring, n, c, y)
+            t = self.time(n, c)  # pyright: ignore[reportArgumentType]
+            return record(t, y, z, self.args, mode)
+
+        at = (jnp.asarray(c, y.dtype), y)
+        return jnp.concatenate(jax.jvp(along, at, (jnp.ones((), y.dtype), k)))
+
+    def switched(self, ring: Ring, n: Array, at: Lane, y: Array) -> tuple[Array, Array, Array]:
+        """State, mode and guards at the end of the step after its events.
+
+        A guard that would reach zero within a millionth of a step is taken to be there: events
+        at mesh points must not depend on rounding.
+        """
+        events, mode = self.system.events, at.mode
+        if events is None:
+            return y, mode, at.guards
+        z, _ = self.delayed(ring, n, jnp.ones((), y.dtype), y)
+        t = self.time(n, 1.0)
+        guards = events.guards(t, y, z, self.args, mode)
+        hit = guards < 1e-6 * jnp.maximum(at.guards - guards, 0.0)
+        new_mode, moved = events.switch(t, y, z, self.args, mode, hit)
+        some = jnp.any(hit)
+        y = jnp.where(some, moved, y)
+        mode = jnp.where(some, new_mode.astype(mode.dtype), mode)
+        return y, mode, events.guards(t, y, z, self.args, mode)
+
+    def judge(
+        self, ring: Ring, n: Array, status: Array, row: Array, k: Array, lags: list[Array]
+    ) -> Array:
+        """Status after a step whose stages had these lags, in steps."""
+        finite = jnp.all(jnp.isfinite(row)) & jnp.all(jnp.isfinite(k))
+        status = first(status, ~finite, Status.nonfinite)
+        if not self.system.columns:
+            return status
+        shortest, longest = jnp.min(jnp.stack(lags)), jnp.max(jnp.stack(lags))
+        status = first(status, shortest < 0.0, Status.lag_negative)
+        status = first(status, shortest < 1.0 - 1e-9, Status.lag_below_step)
+        reach = jnp.minimum(longest, (n + 1).astype(longest.dtype))
+        return first(status, reach > ring.slots - 2.0, Status.lag_exceeds_ring)
+
+    def advance(self, ring: Ring, n: Array, at: Lane) -> tuple[Lane, Array]:
+        """One Runge-Kutta step, and its row; a trajectory that fails stays where it was."""
+        mode = at.mode
+        add = lambda f, *parts: tuple(map(f, at.y, *parts))  # noqa: E731
+
+        def slope(c: float, y: Parts) -> tuple[Parts, Array]:
+            return self.slope(ring, n, c, join(y), mode)
+
+        k1 = at.k
+        k2, lag2 = slope(0.5, add(lambda y, a: y + 0.5 * a, k1))
+        k3, lag3 = slope(0.5, add(lambda y, a: y + 0.5 * a, k2))
+        k4, lag4 = slope(1.0, add(lambda y, a: y + a, k3))
+        rises = [
+            (a + 2.0 * (b + c) + d) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)
+        ]
+        new, lost = added(at.y, rises, at.lost)
+        new = join(new)
+        if self.system.limit is not None:
+            new = self.system.limit(new, mode, self.args)
+        new, new_mode, guards = self.switched(ring, n, at, new)
+        parts, lag5 = self.slope(ring, n, 1.0, new, new_mode)
+        k = join(parts)
+
+        row = self.remembered(ring, n, 1.0, new, k, new_mode)
+        status = self.judge(ring, n, at.status, row, k, [lag2, lag3, lag4, lag5])
+        ok = status == Status.ok
+        y = tuple(jnp.where(ok, a, b) for a, b in zip(split(new), at.y, strict=True))
+        k = tuple(jnp.where(ok, a, 0.0) for a in parts)
+        before = None
+        if self.system.record is None:
+            row = jnp.concatenate([join(y), join(k)])
+        else:
+            row = jnp.where(ok, row, ring.rows(n) * self.values_only)
+            before = (join(at.y), join(k1))
+        lane = Lane(
+            y=y,
+            lost=tuple(jnp.where(ok, a, b) for a, b in zip(lost, at.lost, strict=True)),
+            k=k,
+            before=before,
+            mode=jnp.where(ok, new_mode, mode),
+            guards=guards,
+            status=status,
+            status_time=jnp.where(ok, self.time(n, 1.0), at.status_time),
+        )
+        return lane, row
+
+    def start(self, ring: Ring, y0: Array) -> tuple[Lane, Array]:
+        """The first node: the state at t0 in an empty ring."""
+        n = jnp.zeros((), jnp.int32)
+        mode, guards = jnp.zeros((0,), jnp.int32), jnp.zeros((0,), y0.dtype)
+        if self.system.events is not None:
+            z, _ = self.delayed(ring, n, jnp.zeros((), y0.dtype), y0)
+            mode = self.system.events.initial(self.t0, y0, z, self.args).astype(jnp.int32)
+            guards = self.system.events.guards(self.t0, y0, z, self.args, mode)
+        k = join(self.slope(ring, n, 0.0, y0, mode)[0])
+        finite = jnp.isfinite(k)
+        status = first(jnp.int32(Status.ok), ~jnp.all(finite), Status.nonfinite)
+        k = jnp.where(finite, k, 0.0)
+        row = self.remembered(ring, n, 0.0, y0, k, mode)
+        lane = Lane(
+            y=split(y0),
+            lost=() if self.dtype == jnp.float64 else tuple(map(jnp.zeros_like, split(y0))),
+            k=split(k),
+            before=None if self.system.record is None else (y0, k),
+            mode=mode,
+            guards=guards,
+            status=status,
+            status_time=self.t0,
+        )
+        return lane, row
+
+    def around(self, ring: Ring, n: Array, at: Lane) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Values and slopes of state and record at the last two nodes, for saving in between."""
+        u = self.width
+        older, newer = ring.rows(jnp.maximum(n - 1, 0)), ring.rows(n)
+        record = (older[:u], older[u:], newer[:u], newer[u:])
+        if at.before is None:
+            return record, record
+        return (*at.before, join(at.y), join(at.k)), record
+
+    def saved(self, ring: Ring, n: Array, t: Array, at: Lane) -> tuple[Array, Array, Array]:
+        """State, its slope and record at a time within the last step."""
+        share = (t - (self.t0 + (n.astype(self.t0.dtype) - 1.0) * self.long_step)) / self.long_step
+        theta = share.astype(self.dtype)
+        ends, record = self.around(ring, n, at)
+        y, slope = jax.jvp(
+            lambda s: hermite.interpolate(s, *ends), (theta,), (jnp.ones_like(theta),)
+        )
+        return y, slope * self.per_step, hermite.interpolate(theta, *record)
+
+    def cause(self, ring: Ring, n: Array, at: Lane) -> Array:
+        """Final status: tells values that are not finite from a history that ends too early."""
+        lost = jnp.zeros((), bool)
+        if self.system.columns:
+            look = lambda s, j, _: self.look(ring, n, s, j)  # noqa: E731
+            t = at.status_time.astype(self.dtype)
+            lags = self.system.lags(t, join(at.y), self.args, look)
+            times = self._each(at.status_time - lags.astype(self.t0.dtype))
+            past = self.system.history(jnp.minimum(times, self.t0), self.column_of, self.args)
+            lost = jnp.any((times < self.t0) & ~jnp.isfinite(past))
+        code = jnp.int32(Status.history_out_of_range)
+        return jnp.where((at.status == Status.nonfinite) & lost, code, at.status)

@@ -1,1 +1,0 @@
-"""The fluid model: rates of events times changes, delays, and the integrators."""

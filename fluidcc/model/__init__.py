@@ -1,0 +1,1 @@
+"""From a network to a delay system: senders, links, delays and traffic."""

@@ -1,0 +1,92 @@
+"""What is odd about a network without being wrong."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fluidcc.laws.law import Law
+from fluidcc.laws.parameters import infos
+from fluidcc.model.mean_traffic import open_load
+from fluidcc.scenario.network import Flows, Link, Network, require_network
+
+_LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds
+
+
+def advice(net: Network) -> tuple[str, ...]:
+    """One sentence for each thing that may not be meant: laws and rates that work badly together.
+
+    Results carry these sentences in their messages.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.advice(fc.load("hollot2001/slow"))
+    ()
+    """
+    require_network(net)
+    out: list[str] = []
+    for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
+        files = [open_load(flows) for flows in net.flows if k in flows.route]
+        fixed = float(link.cross) + sum(float(load) for load in files if load is not None)
+        out += [f"links.{name}: {text}" for text in _of_link(link, fixed)]
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        route = {net.link_names[k]: net.links[k] for k in flows.route}
+        out += [f"flows.{name}: {text}" for text in _of_flows(flows, route)]
+    return tuple(out)
+
+
+def _of_link(link: Link, fixed: float) -> Iterator[str]:
+    """Traffic that no signal slows, against the rate of the link; `fixed` packet/s beside calls."""
+    capacity = float(link.capacity)
+    if link.voice is not None:
+        voice, calls = link.voice, float(link.voice.mean(link.packet_size))
+        if voice.discipline == "wfq" and calls > voice.share * capacity:
+            yield (
+                f"the mean rate of the voice calls, {calls:g} packet/s, is above their share "
+                f"of the link, {float(voice.share) * capacity:g} packet/s"
+            )
+        capacity = float(voice.left(capacity, calls))
+        fixed += float(voice.mixed(calls))
+    if fixed >= capacity:
+        yield (
+            f"traffic that no signal slows comes at {fixed:g} packet/s and leaves nothing of "
+            f"{capacity:g} packet/s"
+        )
+
+
+def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
+    """Laws of a group against each other, and against the queue laws of its route."""
+    window, longest = flows.window, float(np.max(flows.rtt))
+    if longest > _LONG:
+        yield f"its round trip takes {longest:g} s; in a scenario plain numbers are seconds"
+    load, sources = open_load(flows), float(flows.traffic.sources())
+    if load is not None:
+        yield f"its files are traffic of {float(load):g} packet/s that no signal slows in the fluid"
+    elif sources != 1:
+        number = float(sum(flows.n)) * sources
+        yield f"its sessions are {number:g} on/off sources of their mean rate in the fluid"
+    if hasattr(window, "pause") and not flows.feedback.quench:
+        yield f"{window.name} is made for source quenches, and {flows.feedback.name} has none"
+    if not window.loads:
+        return
+    routers = {name: link.queue for name, link in route.items() if link.queue.loads}
+    if not routers:
+        lowest = getattr(window, "lowest", None)
+        least = "" if lowest is None else f", {100 * float(lowest):g} %"
+        yield (
+            f"no link of its route tells a load factor, so {window.name} takes the least that "
+            f"it knows{least}, and grows until a mark or a loss"
+        )
+    for name, queue in routers.items():
+        yield from _unlike(window, queue, ("t_p",), f"{queue.name} of links.{name}")
+    yield from _unlike(window, flows.estimator, tuple(infos(window)), flows.estimator.name)
+
+
+def _unlike(own: Law, other: Law, names: tuple[str, ...], called: str) -> Iterator[str]:
+    """Parameters of one name that two laws must agree on."""
+    for name in names:
+        mine, theirs = getattr(own, name, None), getattr(other, name, None)
+        if mine is not None and theirs is not None and float(mine) != float(theirs):
+            unit = infos(own)[name].unit
+            a, b = (f"{float(v):g}" + ("" if unit == "1" else f" {unit}") for v in (mine, theirs))
+            yield f"{name} of {own.name} is {a}, that of {called} is {b}"

@@ -1,0 +1,267 @@
+"""Where each number of a network's state, wire and past stands on flat vectors."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.laws.law import Ack, Signal
+from fluidcc.model.delays import Past, State, Wire, ages_on, picks, round_trip
+from fluidcc.model.fifo import fifo_way
+from fluidcc.model.rates import flux, heard
+from fluidcc.model.senders import known_load, sending_rate, start_sender
+from fluidcc.model.service import varies, with_service
+from fluidcc.ops import Num
+from fluidcc.scenario.network import Flows, Network
+
+_SETTLING = 4  # passes; the wire of a constant history depends on itself through few links
+
+
+def initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
+    """Times of the first ticks [s], per link and per group (m,); `()` where the law has none."""
+    clocks: list[Any] = []
+    for link in net.links:
+        name = link.queue.period
+        clocks.append(() if name is None else jnp.asarray(getattr(link.queue, name), float))
+    for flows, s in zip(net.flows, senders, strict=True):
+        rtt = round_trip(net, flows, queues)
+        between = flows.window.period(Ack(1.0, 0.0, rtt, known_load(flows, s, Signal())))
+        clocks.append(() if between is None else between + 0.0 * rtt)
+    return tuple(clocks)
+
+
+def initial_state(net: Network, courses: tuple = ()) -> State:
+    """The state before the start: the scenario's constant history.
+
+    `courses` has per link the times at which the rate of its calls changes and the rates; they
+    are at their mean where it is left out.
+    """
+    shapes = (jnp.shape(f.rtt) for f in net.flows)
+    senders = tuple(
+        start_sender(f, jnp.broadcast_to(jnp.asarray(f.initial.window, float), shape))
+        for f, shape in zip(net.flows, shapes, strict=True)
+    )
+    queues = tuple(jnp.asarray(link.initial.queue, float) for link in net.links)
+    laws = tuple(link.queue.start(jnp.asarray(link.initial.average, float)) for link in net.links)
+    laws = jax.tree.map(lambda v: jnp.asarray(v, float), laws)
+    edges, calls = _initial_calls(net, courses)
+    state = State(senders, queues, laws, (), calls)
+    clocks = initial_clocks(with_service(net, calls), senders, queues)
+    return state._replace(clocks=clocks + edges)
+
+
+def _initial_calls(net: Network, courses: tuple) -> tuple[tuple, tuple]:
+    """When the calls change first [s] and what they send before [packet/s], per link with calls
+    that vary; both empty where there is none.
+    """
+    if not any(varies(link) for link in net.links):
+        return (), ()
+    nothing = (jnp.zeros(1), jnp.zeros(1))
+    known = [course or nothing for course in courses] or [nothing] * len(net.links)
+    found = [c if varies(link) else () for c, link in zip(known, net.links, strict=True)]
+    first = [(c[0][0], c[1][0]) if c else ((), ()) for c in found]
+    edges, calls = zip(*first, strict=True)
+    return edges, calls
+
+
+def starts_late(flows: Flows) -> Num:
+    """Whether flows start at one time after 0. Starts drawn from a range are for packets alone."""
+    return (flows.start.low == flows.start.high) & (flows.start.low > 0)
+
+
+def initial_wire(net: Network, y: State) -> Wire:
+    """What travels before the start, when state `y` has lasted for ever: flights over round trips,
+    and the signals that follow. Self-clocked flows of queues that stay send at the pace of ACKs.
+    """
+    nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
+    signals = tuple(Signal(*(nothing for _ in Signal._fields)) for _ in net.links)
+    index, now = picks(net), with_service(net, y.services)
+    wire = Wire((), signals, tuple(one for _ in net.links))
+    for _ in range(_SETTLING):
+        wire = wire._replace(rates=_rates_before(now, y, wire.signals))
+        flat = ravel_pytree(wire)[0]
+        past = jax.tree.map(lambda i, flat=flat: flat[i], index)
+        sent = flux(net, y, past).wire
+        paces = wire.paces if net.rates == "self_clocked" else sent.paces
+        wire = sent._replace(rates=wire.rates, paces=paces)
+    return wire
+
+
+def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
+    """Rates of the flows (m,) before the start; flows that start later send nothing."""
+    rates = []
+    for flows, s in zip(net.flows, y.senders, strict=True):
+        rtt = round_trip(net, flows, y.queues)
+        said = heard(flows, tuple(signals[k] for k in flows.route))
+        rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in said)), rtt)
+        rate = s.active * rate if flows.traffic.starts else rate
+        rates.append(jnp.where(starts_late(flows), 0.0, rate))
+    return tuple(rates)
+
+
+def blank(net: Network) -> tuple[State, Wire]:
+    """A state and a wire of a network with zeros for numbers: nothing is computed."""
+
+    def both(net: Network) -> tuple[State, Wire]:
+        y = initial_state(net)
+        return y, initial_wire(net, y)
+
+    return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(both, net))
+
+
+def held_columns(net: Network) -> tuple[int, ...]:
+    """Columns of the wire that change at ticks alone."""
+    first = sum(np.size(f.rtt) for f in net.flows)
+    found = []
+    for k, link in enumerate(net.links):
+        held = Signal(mark=link.queue.held, drop=False, load=link.queue.loads)
+        found += [first + len(held) * k + j for j, yes in enumerate(held) if yes]
+    return tuple(found)
+
+
+class Layout:
+    """The places on flat vectors, from a network of the right structure.
+
+    Numbers of the past that no law can see are not looked up: arrivals from a source at its link,
+    paces unless they clock the senders, and carriers that are the acknowledged packets.
+    """
+
+    def __init__(self, net: Network) -> None:
+        y, travels = blank(net)
+        self.unflatten_state = ravel_pytree(y)[1]
+        wire = ravel_pytree(travels)[0]
+        self.queue_columns = tuple(range(wire.size, wire.size + len(net.links)))
+        index, treedef = jax.tree.flatten(self._seen(net, picks(net)), is_leaf=lambda x: x is None)
+        self.treedef = treedef
+        self.shapes = [None if i is None else np.shape(i) for i in index]
+        flat = [np.ravel(i) for i in index if i is not None]
+        columns = [int(c) for c in np.concatenate(flat)]
+        self.passages: tuple[tuple[int, ...], ...] = ()
+        self.leading: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        if net.delay == "fifo":
+            first = len(columns)
+            links, self.passages = _passages(net, first)
+            columns += [self.queue_columns[k] for k in links]
+            led = self._led(net, len(links))
+            self.leading = tuple(
+                (first + i, tuple(np.flatnonzero(own).tolist())) for i, own in enumerate(led.T)
+            )
+        self.columns = tuple((c,) for c in columns)
+
+    def _led(self, net: Network, number: int) -> np.ndarray:
+        """Which ages (M,) depend on each of so many passages, (M, number)."""
+
+        def ages(waits: Array) -> Array:
+            at, ways = 0, []
+            for flows in net.flows:
+                size = int(np.size(flows.rtt))
+
+                def entry(leaving: Num, wait_at: Any, size: int = size) -> Num:
+                    nonlocal at
+                    del wait_at
+                    at += size
+                    return leaving - waits[at - size : at]
+
+                ways.append(fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
+            return self.flatten_past(net, ages_on(net, ways))
+
+        return np.asarray(jax.jit(jax.jacfwd(ages))(jnp.zeros(number))) != 0.0
+
+    @staticmethod
+    def _seen(net: Network, past: Past) -> Past:
+        """The past with None in place of what nobody sees."""
+        quench = [f.feedback.quench for f in net.flows]
+        direct = [f.access_delay is None for f in net.flows]
+
+        def known(flows: Flows, told: tuple) -> tuple:
+            """Signals without the load factors that nobody tells or hears."""
+            return tuple(
+                v if net.links[k].queue.loads and flows.feedback.loads else v._replace(load=None)
+                for k, v in zip(flows.route, told, strict=True)
+            )
+
+        paced = net.rates == "self_clocked"
+        unloaded = tuple(
+            tuple(
+                tuple(met._replace(signal=met.signal._replace(load=None)) for met in before)
+                for before in own
+            )
+            for own in past.passed
+        )
+        return past._replace(
+            passed=unloaded,
+            carried=tuple(
+                v if q else (None,) * len(v) for v, q in zip(past.carried, quench, strict=True)
+            ),
+            arriving=tuple(
+                (None, *v[1:]) if d else v for v, d in zip(past.arriving, direct, strict=True)
+            ),
+            heard=tuple(known(f, v) for f, v in zip(net.flows, past.heard, strict=True)),
+            paces=past.paces if paced else tuple((None,) * len(v) for v in past.paces),
+        )
+
+    def flatten_past(self, net: Network, past: Past) -> Array:
+        """The numbers of the past that are looked up, (P,)."""
+        leaves = jax.tree.leaves(self._seen(net, past))
+        return jnp.concatenate([jnp.ravel(v) for v in leaves])
+
+    def past(self, net: Network, z: Array) -> Past:
+        """The past from its looked-up numbers `z` (P,)."""
+        leaves, at = [], 0
+        for shape in self.shapes:
+            size = 0 if shape is None else int(np.prod(shape))
+            leaves.append(None if shape is None else z[at : at + size].reshape(shape))
+            at += size
+        past: Past = jax.tree.unflatten(self.treedef, leaves)
+        none, one = jnp.asarray(0.0), jnp.asarray(1.0)
+
+        def filled(value: Any, default: Any) -> Any:
+            return default if value is None else value
+
+        def sound(signal: Signal) -> Signal:
+            """Probabilities: a cubic through a jump overshoots."""
+            mark, drop = (jnp.clip(v, 0.0, 1.0) for v in (signal.mark, signal.drop))
+            return signal._replace(mark=mark, drop=drop)
+
+        return past._replace(
+            carried=tuple(
+                tuple(filled(v, acked) for v in own)
+                for own, acked in zip(past.carried, past.acked, strict=True)
+            ),
+            heard=tuple(
+                tuple(sound(v)._replace(load=filled(v.load, none)) for v in own)
+                for own in past.heard
+            ),
+            arriving=tuple(tuple(filled(v, none) for v in own) for own in past.arriving),
+            passed=tuple(
+                tuple(
+                    tuple(m._replace(signal=sound(m.signal)._replace(load=none)) for m in before)
+                    for before in own
+                )
+                for own in past.passed
+            ),
+            paces=tuple(tuple(filled(v, one) for v in own) for own in past.paces),
+        )
+
+
+def _passages(net: Network, first: int) -> tuple[list[int], tuple[tuple[int, ...], ...]]:
+    """The queue of each passage of each flow, and per group the number of each passage's lag, where
+    passages are counted from `first`.
+    """
+    links: list[int] = []
+    numbers: list[tuple[int, ...]] = []
+
+    def pass_by() -> None:
+        for flows in net.flows:
+            found, size = (
+                fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s).passages,
+                flows.rtt.size,
+            )
+            numbers.append(tuple(first + len(links) + size * i for i in range(len(found))))
+            links.extend(k for k, _ in found for _ in range(size))
+
+    jax.eval_shape(pass_by)
+    return links, tuple(numbers)

@@ -1,0 +1,155 @@
+"""Steps of one length that suit a network."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.dde.meshes import Uniform
+from fluidcc.dde.trajectory import power_of_two
+from fluidcc.laws.law import Ack, Arrival
+from fluidcc.model.delays import ages_on, explicit_way
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.ops import Num
+from fluidcc.scenario.network import Link, Network
+
+_STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
+_STEPS_PER_MEMORY = 256  # at most, in the place of one step that suits the delays
+_MOVED = 1e-3  # of a queue law's memory, to see what a packet makes of it
+_PER_OCTAVE = 4  # lengths of steps that networks side by side share
+
+
+class Reach(NamedTuple):
+    """How far a network looks back [s]: the shortest delay but 0, the least round trip without
+    queues, and the longest with full ones; and the shortest memory of a queue law.
+    """
+
+    shortest: Num
+    trip: Num
+    full: Num
+    memory: Num
+
+
+def reach(net: Network) -> Reach:
+    """How far a network that the fluid model has looks back."""
+    empty = tuple(0.0 for _ in net.links)
+    ways = [explicit_way(net, flows, empty) for flows in net.flows]
+    seen = [jnp.ravel(age) for age in jax.tree.leaves(ages_on(net, ways)._replace(paces=()))]
+    ages = jnp.concatenate(seen)
+    waits = [
+        sum(net.links[k].buffer / least_rate(net.links[k]) for k in flows.route)
+        for flows in net.flows
+    ]
+    trips = [jnp.asarray(flows.rtt, float) for flows in net.flows]
+    return Reach(
+        jnp.min(jnp.where(ages > 0, ages, jnp.inf)),
+        jnp.min(jnp.stack([jnp.min(rtt) for rtt in trips])),
+        jnp.max(jnp.stack([jnp.max(r) + w for r, w in zip(trips, waits, strict=True)])),
+        jnp.min(jnp.stack([_memory(link) for link in net.links])),
+    )
+
+
+def _memory(link: Link) -> Num:
+    """How long the averages of a queue law remember arrivals at the link's rate [s]: the time of a
+    packet over the share that it makes them forget; for ever if there are none.
+    """
+    time = 1.0 / link.capacity
+    packet = Arrival(1.0, time, 0.0, link.capacity)
+    still = link.queue.start(0.0)
+    moved = jax.tree.map(lambda v: v + _MOVED, still)
+    changes = (jax.tree.leaves(link.queue.on_arrival(x, packet)) for x in (still, moved))
+    shares = [abs(b - a) / _MOVED for a, b in zip(*changes, strict=True)]
+    most = functools.reduce(ops.maximum, shares, 0.0)
+    return time / ops.maximum(most, 1e-300)
+
+
+_reaches = jax.jit(jax.vmap(reach))
+
+
+def least_rate(link: Link) -> Num:
+    """The least rate at which a link serves its flows [packet/s]."""
+    return link.capacity if link.voice is None else link.voice.left(link.capacity, math.inf)
+
+
+def periods(net: Network) -> list[float]:
+    """Times between the ticks of a network's laws [s] that do not depend on its state."""
+    found = [float(getattr(k.queue, k.queue.period)) for k in net.links if k.queue.period]
+    for flows in net.flows:
+        long, short = (flows.window.period(Ack(1.0, 0.0, rtt)) for rtt in (2.0, 1.0))
+        if long is not None and short is not None and float(long) == float(short):
+            found.append(float(long))
+    return sorted(set(found))
+
+
+def _aligned(step: float, ticks: list[float]) -> float:
+    """A step of at most `step` that divides the times between ticks, if some shorter one does."""
+    if not ticks:
+        return step
+    least = math.ceil(ticks[0] / step - 1e-9)
+    for parts in range(least, 4 * least + 1):
+        shares = [tick * parts / ticks[0] for tick in ticks]
+        if all(abs(share - round(share)) < 1e-9 * share for share in shares):
+            return ticks[0] / parts
+    return ticks[0] / least
+
+
+def _longest(found: Reach) -> float:
+    """The longest step: a share of the delays, and no longer than the shortest memory, 2.78 times
+    which the method is stable for. Steps for memories far shorter would never end.
+    """
+    delays = min(float(found.trip) / _STEPS_PER_DELAY, 0.9 * float(found.shortest))
+    memory = float(found.memory)
+    return min(delays, memory) if memory * _STEPS_PER_MEMORY > delays else delays
+
+
+def _slots(found: Reach, step: float) -> int | None:
+    """Nodes that reach as far back as the network looks; None where no buffer limits that."""
+    full = float(found.full)
+    return None if math.isinf(full) else math.ceil(full / step) + 4
+
+
+def uniform_mesh(net: Network) -> Uniform:
+    """Uniform steps for a network: a small share of its round trips, below its shortest delay.
+
+    Ticks of the laws fall on its nodes where one step can divide all their periods.
+    """
+    net = as_fluid(net)
+    found = reach(net)
+    step = _aligned(_longest(found), periods(net))
+    return Uniform(step, slots=_slots(found, step))
+
+
+def with_step(net: Network, mesh: Uniform) -> Uniform:
+    """The mesh with the network's own step where it has none."""
+    if mesh.step is not None:
+        return mesh
+    own = uniform_mesh(net)
+    return dataclasses.replace(mesh, step=own.step, slots=mesh.slots or own.slots)
+
+
+def shared_meshes(nets: Sequence[Network], stacked: Network, mesh: Uniform) -> list[Uniform]:
+    """A mesh for each of many networks, of one structure and `stacked`: many have the same one.
+
+    Steps are their own ones, shortened to one of four in an octave, so that a network's step does
+    not depend on the others. Where ticks fall on nodes, or jumps come back with the clock of the
+    flows' own packets, they stay as they are.
+    """
+    found = jax.tree.map(np.asarray, _reaches(stacked))
+    out = []
+    for k, net in enumerate(nets):
+        own, step = Reach(*(value[k] for value in found)), mesh.step
+        if step is None:
+            ticks = periods(net)
+            step = _aligned(_longest(own), ticks)
+            if not ticks and net.rates != "self_clocked":
+                step = 2.0 ** (math.floor(_PER_OCTAVE * math.log2(step)) / _PER_OCTAVE)
+        slots = mesh.slots or _slots(own, float(step))
+        slots = None if slots is None else power_of_two(slots)
+        out.append(dataclasses.replace(mesh, step=float(step), slots=slots))
+    return out

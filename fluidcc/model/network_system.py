@@ -1,0 +1,297 @@
+"""A network as a delay equation: its state on a flat vector, its wire as the record."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from fluidcc.dde.system import Events, System
+from fluidcc.model.delays import State, Wire, ages_on, explicit_way, kink_distances
+from fluidcc.model.fifo import fifo_way
+from fluidcc.model.layout import (
+    Layout,
+    held_columns,
+    initial_state,
+    initial_wire,
+    starts_late,
+)
+from fluidcc.model.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux
+from fluidcc.model.service import course, with_mean_calls
+from fluidcc.model.ticks import distances, tick
+from fluidcc.scenario.network import Network, numeric
+
+
+class Own(NamedTuple):
+    """A network's numbers, the record (U,) of its constant history, per link the course of its
+    calls (`()` where they do not vary), and the network with calls at their mean if it has any.
+    """
+
+    net: Network
+    before: Array
+    courses: tuple
+    mean: Network | None
+
+
+class Numbers(NamedTuple):
+    """What the functions of a network's system are given; of many networks in a batch, stacked."""
+
+    own: Own
+
+    @classmethod
+    def of(cls, net: Network, before: Array, courses: tuple) -> "Numbers":
+        """Those of a network with calls at their mean where they do not vary."""
+        varied = any(link.voice is not None for link in net.links)
+        return cls(Own(net, before, courses, with_mean_calls(net) if varied else None))
+
+    @property
+    def net(self) -> Network:
+        """The network."""
+        return self.own.net
+
+    @property
+    def mean(self) -> Network:
+        """The network of delays by present queues, with calls at their mean: a delay that jumps
+        with their rate would turn time back.
+        """
+        return self.own.net if self.own.mean is None else self.own.mean
+
+    def along(self, direction: Network) -> "Numbers":
+        """A tangent: that of the network, zero for all else."""
+        zero = jax.tree.map(jnp.zeros_like, self.own)
+        mean = None if self.own.mean is None else direction
+        return Numbers(zero._replace(net=direction, mean=mean))
+
+
+def record_of(net: Network, y: State, wire: Wire) -> Array:
+    """What is remembered (U,): the wire, and under `fifo` the queues that its delays are of."""
+    flat = ravel_pytree(wire)[0]
+    return jnp.concatenate([flat, jnp.stack(y.queues)]) if net.delay == "fifo" else flat
+
+
+def _bounds(net: Network) -> list[tuple[Any, Any]]:
+    """Lower and upper bound of each queue and each group's windows."""
+    queues = [(0.0, link.buffer) for link in net.links]
+    return queues + [(f.window.min_window, f.window.max_window) for f in net.flows]
+
+
+def _bounded(net: Network, y: State) -> list[Array]:
+    """The queues and each group's windows: what has bounds."""
+    windows = [f.window.window(s.law) for f, s in zip(net.flows, y.senders, strict=True)]
+    return [*y.queues, *windows]
+
+
+def _with_bounded(net: Network, y: State, values: list[Array]) -> State:
+    links = len(net.links)
+    senders = tuple(
+        s._replace(law=f.window.with_window(f.window.bounded(s.law), w))
+        for f, s, w in zip(net.flows, y.senders, values[links:], strict=True)
+    )
+    return y._replace(queues=tuple(values[:links]), senders=senders)
+
+
+_BEYOND = -1e-30  # a bound that is touched and pushed against has been reached
+
+
+def _distances(mode: Array, raw: Array, low: Any, high: Any, value: Array) -> list[Array]:
+    """Two numbers that are positive while the mode of a bounded quantity lasts: for a free one the
+    distances to its bounds, for a held one the pull towards its bound, twice.
+    """
+    pull = jnp.where(mode == LOW, -raw, raw)
+    free = mode == FREE
+    # beside the distance, whose derivative moves the event also where it was met to the last digit
+    down = value - low + jnp.where((value == low) & (raw < 0), _BEYOND, 0.0)
+    up = high - value + jnp.where((value == high) & (raw > 0), _BEYOND, 0.0)
+    return [jnp.where(free, down, pull), jnp.where(free, up, pull)]
+
+
+class NetworkEquation:
+    """The functions of a System, for all networks of one structure; numbers come with the call."""
+
+    def __init__(self, example: Network) -> None:
+        self.layout = Layout(example)
+
+    def _state(self, y: Array) -> State:
+        return self.layout.unflatten_state(y)
+
+    def _modes(self, net: Network, mode: Array) -> Modes:
+        links = len(net.links)
+        ends = np.cumsum([np.size(f.rtt) for f in net.flows])[:-1]
+        windows = jnp.split(mode[links:], ends)
+        return Modes(tuple(mode[k] for k in range(links)), tuple(windows))
+
+    def _present(self, y: Array, z: Array, net: Network, mode: Array | None) -> Flux:
+        modes = None if mode is None else self._modes(net, mode)
+        return flux(net, self._state(y), self.layout.past(net, z), modes)
+
+    def slope(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """Change of the state per second, shape (n,)."""
+        return ravel_pytree(self._present(y, z, args.net, mode).drift)[0]
+
+    def record(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """What is looked up later, shape (U,)."""
+        return record_of(args.net, self._state(y), self._present(y, z, args.net, mode).wire)
+
+    def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
+        """Age of each number looked up [s], and since the passages through queues, (M,)."""
+        net = args.net
+        if net.delay != "fifo":
+            queues = self._state(y).queues
+            ways = [explicit_way(args.mean, flows, queues) for flows in net.flows]
+            return self.layout.flatten_past(net, ages_on(net, ways))
+
+        def queues_of(first: tuple[int, ...]) -> Callable[[int, Array, int], Array]:
+            def queue_at(k: int, times: Array, number: int) -> Array:
+                column, lags = self.layout.queue_columns[k], first[number] + np.arange(times.size)
+                return jax.vmap(lambda s, lag: look(s, column, lag))(times, lags)
+
+            return queue_at
+
+        ways = [
+            fifo_way(net, flows, t, queues_of(first))
+            for flows, first in zip(net.flows, self.layout.passages, strict=True)
+        ]
+        ages = [age for way in ways for _, age in way.passages]
+        return jnp.concatenate([self.layout.flatten_past(net, ages_on(net, ways)), *ages])
+
+    def history(self, times: Array, columns: Array, args: Numbers) -> Array:
+        """The record before the start, which is constant."""
+        return args.own.before[columns] + 0.0 * times
+
+    def limit(self, y: Array, mode: Array, args: Numbers) -> Array:
+        """The state with queues and windows inside their bounds."""
+        net, state = args.net, self._state(y)
+        bounds = zip(_bounded(net, state), _bounds(net), strict=True)
+        values = [jnp.clip(value, low, high) for value, (low, high) in bounds]
+        return ravel_pytree(_with_bounded(net, state, values))[0]
+
+    def guards(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """Numbers that are positive until a bound is met or left, or flows start."""
+        net, now = args.net, self._present(y, z, args.net, mode)
+        modes = self._modes(net, mode)
+        parts = zip(
+            (*modes.queues, *modes.windows),
+            (*now.queue_raw, *now.window_raw),
+            _bounded(net, self._state(y)),
+            _bounds(net),
+            strict=True,
+        )
+        pairs = [_distances(m, raw, low, high, value) for m, raw, value, (low, high) in parts]
+        links = len(net.links)
+        for i, flows in enumerate(net.flows):
+            waiting = modes.windows[i] == WAITING
+            left = flows.start.low - t
+            pairs[links + i] = [jnp.where(waiting, left, d) for d in pairs[links + i]]
+        due = distances(self._state(y), t)
+        return jnp.concatenate([*(jnp.ravel(d) for pair in pairs for d in pair), *due])
+
+    def switch(
+        self, t: Any, y: Array, z: Array, args: Numbers, mode: Array, hit: Array
+    ) -> tuple[Array, Array]:
+        """Bounds and state after those marked in `hit` were reached or left, and after ticks."""
+        net, state, modes = args.net, self._state(y), self._modes(args.net, mode)
+        parts = zip(
+            (*modes.queues, *modes.windows), _bounded(net, state), _bounds(net), strict=True
+        )
+        new, values, at = [], [], 0
+        for m, value, (low, high) in parts:
+            size = int(np.size(m))
+            down = hit[at : at + size].reshape(jnp.shape(m))
+            up = hit[at + size : at + 2 * size].reshape(jnp.shape(m))
+            at += 2 * size
+            free = m == FREE
+            left = jnp.where(~free & (down | up), FREE, m)
+            now = jnp.where(free & down, LOW, jnp.where(free & up, HIGH, left))
+            new.append(jnp.ravel(now))
+            values.append(jnp.where(now == LOW, low, jnp.where(now == HIGH, high, value)))
+        moved = _with_bounded(net, state, values)
+        if at < hit.size:
+            held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(net, z)
+            moved, held = tick(net, t, moved, past, held, args.own.courses, hit[at:])
+            new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
+        flat = self.limit(ravel_pytree(moved)[0], mode, args)
+        return jnp.concatenate(new).astype(mode.dtype), flat
+
+    def initial(self, t: Any, y: Array, z: Array, args: Numbers) -> Array:
+        """The bounds that hold at the start."""
+        net, now = args.net, self._present(y, z, args.net, None)
+        parts = zip(
+            (*now.queue_raw, *now.window_raw),
+            _bounded(net, self._state(y)),
+            _bounds(net),
+            strict=True,
+        )
+        out = []
+        for raw, value, (low, high) in parts:
+            down, up = (value <= low) & (raw < 0), (value >= high) & (raw > 0)
+            out.append(jnp.where(down, LOW, jnp.where(up, HIGH, FREE)))
+        for i, flows in enumerate(net.flows, start=len(net.links)):
+            out[i] = jnp.where(starts_late(flows), WAITING, out[i])
+        return jnp.concatenate([jnp.ravel(m) for m in out])
+
+    def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
+        """Distances of the queues to where their signals have kinks or jumps."""
+        return kink_distances(args.net, self._state(y))
+
+
+@functools.lru_cache(maxsize=64)
+def _system(treedef: Any, shapes: tuple) -> System:
+    """The system of all networks of one structure."""
+    example = jax.tree.unflatten(treedef, [jnp.ones(shape) for shape in shapes])
+    equation = NetworkEquation(example)
+    return System(
+        slope=equation.slope,
+        lags=equation.lags,
+        columns=equation.layout.columns,
+        history=equation.history,
+        record=equation.record,
+        limit=equation.limit,
+        events=Events(equation.initial, equation.guards, equation.switch),
+        kinks=equation.kinks,
+        held=held_columns(example),
+        leading=equation.layout.leading,
+    )
+
+
+@jax.jit
+def start(net: Network, courses: tuple) -> tuple[Array, Array]:
+    """State and record before the start."""
+    state = initial_state(net, courses)
+    return ravel_pytree(state)[0], record_of(net, state, initial_wire(net, state))
+
+
+@jax.jit
+@jax.vmap
+def starts(net: Network, courses: tuple) -> tuple[Array, Numbers]:
+    """States before the start and numbers of many networks of one structure, stacked."""
+    y0, before = start(net, courses)
+    return y0, Numbers.of(net, before, courses)
+
+
+def system_of(net: Network) -> System:
+    """The delay equation of a `prepared` network."""
+    leaves, treedef = jax.tree.flatten(net)
+    return _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
+
+
+def prepared(net: Network, until: float) -> tuple[Network, tuple]:
+    """A network of arrays as its equation has it, and per link the course of its calls to `until`
+    [s].
+    """
+    courses = tuple(course(link, until) for link in net.links)
+    return with_mean_calls(net, varying=False), courses
+
+
+def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, Numbers]:
+    """The delay equation of a network, its state at the start and its numbers.
+
+    Networks of one structure share one System, so a change of numbers compiles nothing. Calls that
+    vary at random do so up to `until` [s].
+    """
+    net, courses = prepared(numeric(net), until)
+    y0, before = start(net, courses)
+    return system_of(net), y0, Numbers.of(net, before, courses)

@@ -1,0 +1,249 @@
+"""Rates of events times changes: the right-hand side, once for all laws.
+
+Misra and Ott (2003), eq. 1, for every event: the mean change of a state per second is the sum over
+events of the rate of the event times its mean change. What travels between senders and links is
+the Wire; only what is looked up on it (Past) is ever late.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fluidcc import ops
+from fluidcc.laws.law import Arrival, Signal
+from fluidcc.model.delays import Past, State, Wire, round_trip
+from fluidcc.model.senders import (
+    growing_rate,
+    scaled,
+    sender_change,
+    sending_rate,
+    summed,
+)
+from fluidcc.model.service import with_service
+from fluidcc.ops import Num
+from fluidcc.scenario.network import Flows, Link, Network
+
+FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
+"""Modes of a bounded quantity: between its bounds, held at the lower, held at the upper one; and of
+windows whose flows have not started."""
+
+_SOME_RATE = 1e-9  # packet/s; keeps C/Y finite where nothing arrives
+SOME_ACTIVE = 1e-30  # share of sources; those of single files have all ended at rest
+
+_MOST_PACE = 10.0
+"""Of packets that a link passes on: where next to none came in, the pace has no digits left."""
+
+
+class Modes(NamedTuple):
+    """Which bounds hold: per link an integer, per group of flows integers (m,).
+
+    `said` has, per link, what its queue says where the state does not decide that: on a jump of
+    its law; None for the links whose state does.
+    """
+
+    queues: tuple
+    windows: tuple
+    said: tuple = ()
+
+
+def link_signal(flows: Flows, signal: Signal) -> Signal:
+    """What the signal of one link means to the flows."""
+    marked = flows.marking.probability(signal.mark, flows.window)
+    return flows.feedback.hears(signal._replace(mark=marked))
+
+
+def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
+    """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
+    some: Num = 0.0  # not 1 - prod(1 - p), which leaves few digits of a small p
+    for each in signals:
+        some = some + link_signal(flows, each).either * (1 - some)
+    return some
+
+
+def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
+    """What the flows hear of the signals of the links on their way.
+
+    `mark` is the probability, per packet sent, that a mark comes back: those on data packets do
+    not where the packet is lost, here or at another link.
+    """
+    mark: Num = 0.0
+    drop: Num = 0.0
+    load: Num = 0.0
+    for each in signals:
+        signal = link_signal(flows, each)
+        mark = mark + signal.mark * (1 - mark)
+        drop = drop + signal.drop * (1 - drop)
+        load = ops.maximum(load, signal.load)
+    comes_back = 1 - drop if flows.feedback.on_data else 1.0
+    return Signal(mark * comes_back, drop, load)
+
+
+def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
+    """Rate of the packets that bring signals [packet/s]: where routers quench, each link's own
+    counts by its share of the signals.
+    """
+    if len(carried) == 1 or not flows.feedback.quench:
+        return carried[0]
+    marks = [link_signal(flows, signal).mark for signal in signals]
+    total = sum(marks)
+    some = ops.maximum(total, 1e-300)
+    weighted = sum(c * p for c, p in zip(carried, marks, strict=True)) / some
+    return ops.where(total > 0, weighted, sum(carried) / len(carried))
+
+
+def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
+    """Mean change of a queue law's memory by arrivals per second, before its limits act.
+
+    Arrivals come at `offered` packets per second.
+    """
+    law, capacity = link.queue, link.capacity
+
+    def counted(count: Num, elapsed: Num) -> Any:
+        return law.on_arrival(x, Arrival(count, elapsed, q, capacity))
+
+    per_packet = ops.slope(lambda k: counted(k, 0.0), x, q, capacity)
+    per_second = ops.slope(lambda k: counted(0.0, k), x, q, capacity)
+    return summed(scaled(law.counted(offered, capacity), per_packet), per_second)
+
+
+def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
+    """Mean change of a queue law's memory per second, at arrivals `offered` [packet/s].
+
+    With `ticks` those of the law count as change over period, as equilibria and roots have it.
+    """
+    law, change = link.queue, arrival_rate(link, x, q, offered)
+    if law.limits is not None:
+        low, high = law.limits
+        change = jax.tree.map(lambda raw, v: _hold(raw, v, low, high, None), change, x)
+    if ticks and law.period is not None:
+        jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
+        change = summed(change, scaled(1.0 / getattr(law, law.period), jump))
+    return change
+
+
+class Flux(NamedTuple):
+    """The present of a network: change of its state per second, its Wire, and the raw changes
+    of queues and windows before their bounds act.
+    """
+
+    drift: State
+    wire: Wire
+    queue_raw: tuple
+    window_raw: tuple
+
+
+def _hold(raw: Num, value: Num, low: Num, high: Num, mode: Num | None) -> Num:
+    """Zero where a bound stops `raw`; `mode` decides where it is given, else `value` does."""
+    if mode is not None:
+        return ops.where(mode == FREE, raw, 0.0)
+    up = ops.where(value > low, raw, ops.maximum(raw, 0.0))
+    return ops.where(value < high, up, ops.minimum(up, 0.0))
+
+
+def _senders(
+    net: Network, y: State, past: Past, modes: Modes | None, ticks: bool
+) -> tuple[tuple, tuple, tuple]:
+    """Changes of the senders, raw changes of their windows, and their present rates."""
+    changes, raws, rates = [], [], []
+    for i, flows in enumerate(net.flows):
+        s, rtt, law = y.senders[i], round_trip(net, flows, y.queues), flows.window
+        window = law.window(s.law)
+        pace = math.prod(past.paces[i]) if net.rates == "self_clocked" else 1.0
+        share = ops.maximum(s.active, SOME_ACTIVE) if flows.traffic.starts else 1.0
+        acks = past.acked[i] * pace / share
+        carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
+        signal = heard(flows, past.heard[i])
+        if net.rates == "mgt":
+            growth = sending_rate(flows, s, signal, rtt)
+        else:
+            growth = growing_rate(flows, s, signal, acks)
+        raw = sender_change(
+            flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt,
+            ticks=ticks,
+        )  # fmt: skip
+        raw_window = law.window(raw.law)
+        mode = None if modes is None else modes.windows[i]
+        held = _hold(raw_window, window, law.min_window, law.max_window, mode)
+        change = raw._replace(law=law.with_window(raw.law, held))
+        if mode is not None:
+            waiting = mode == WAITING
+            change = jax.tree.map(lambda c, w=waiting: ops.where(w, 0.0, c), change)
+        changes.append(change)
+        raws.append(raw_window)
+        rate = acks + held
+        if net.rates != "self_clocked":
+            rate = share * sending_rate(flows, s, signal, rtt)
+        rates.append(rate if mode is None else ops.where(mode == WAITING, 0.0, rate))
+    return tuple(changes), tuple(raws), tuple(rates)
+
+
+def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num]]]:
+    """Rates offered to each link [packet/s], by group of flows."""
+    offered: list[list[tuple[int, Num]]] = [[] for _ in net.links]
+    for i, flows in enumerate(net.flows):
+        for j, k in enumerate(flows.route):
+            at_source = j == 0 and flows.access_delay is None
+            flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
+            for met in past.passed[i][j]:  # links before let through what they can carry
+                flow = flow * (1 - heard(flows, (met.signal,)).drop)
+                flow = flow * ops.minimum(met.pace, _MOST_PACE)
+            offered[k].append((i, flow))
+    return offered
+
+
+def _link_flux(
+    net: Network,
+    k: int,
+    y: State,
+    arriving: list[tuple[int, Num]],
+    modes: Modes | None,
+    ticks: bool,
+) -> tuple[Num, Num, Any, Signal, Num]:
+    """Raw and bounded change of queue k per second, that of its law, what it says, its pace."""
+    link, q, x = net.links[k], y.queues[k], y.laws[k]
+    capacity, mode = link.capacity, None if modes is None else modes.queues[k]
+    offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
+    between = 1.0 / ops.maximum(offered, _SOME_RATE)
+    given = modes.said[k] if modes is not None and modes.said else None
+    early = link.queue.signal(x, Arrival(1.0, between, q, capacity)) if given is None else given
+    early = Signal(*(v + 0.0 * q for v in early))
+    accepted = link.cross * (1 - early.drop)
+    for i, flow in arriving:
+        accepted = accepted + jnp.sum(flow * (1 - heard(net.flows[i], (early,)).drop))
+    raw = accepted - capacity
+    change = _hold(raw, q, 0.0, link.buffer, mode)
+    full = q >= link.buffer if mode is None else mode == HIGH
+    share = capacity / ops.maximum(accepted, _SOME_RATE)
+    over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
+    said = early._replace(drop=early.drop + over * (1 - early.drop))
+    pace = capacity / ops.maximum(capacity + change, _SOME_RATE)
+    return raw, change, queue_law_rate(link, x, q, offered, ticks=ticks), said, pace
+
+
+def flux(
+    net: Network, y: State, past: Past, modes: Modes | None = None, *, ticks: bool = False
+) -> Flux:
+    """The present of a network from its state and from what it sees of the past.
+
+    With `modes`, the bounds that hold are taken as given and the result is smooth within them;
+    without, the state decides. With `ticks`, those of the laws count as change over period.
+    """
+    net = with_service(net, y.services)
+    changes, window_raw, rates = _senders(net, y, past, modes, ticks)
+    offered = _offered(net, past, rates)
+    links = [_link_flux(net, k, y, offered[k], modes, ticks) for k in range(len(net.links))]
+    raws, queues, laws, signals, paces = zip(*links, strict=True)
+    still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
+    return Flux(State(changes, queues, laws, *still), Wire(rates, signals, paces), raws, window_raw)
+
+
+def drift(net: Network, y: State, past: Past) -> State:
+    """Change of the state per second."""
+    return flux(net, y, past).drift
+
+
+def wire(net: Network, y: State, past: Past) -> Wire:
+    """What is sent and signalled now."""
+    return flux(net, y, past).wire

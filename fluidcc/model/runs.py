@@ -1,0 +1,257 @@
+"""What a fluid run of a network tells: its links and groups of flows over time."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from fluidcc.dde.status import Status
+from fluidcc.model.advice import advice
+from fluidcc.model.delays import State, Wire, round_trip
+from fluidcc.model.flights import excess_in_flight
+from fluidcc.model.layout import blank
+from fluidcc.model.rates import heard, link_signal
+from fluidcc.model.senders import known_load, starts_slowly
+from fluidcc.model.service import with_service
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
+
+if TYPE_CHECKING:
+    import xarray
+
+Floats = NDArray[np.float64]
+Reports = tuple[list, list]
+"""Numbers of links and of groups, in the order of LinkRun and FlowsRun."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkRun:
+    """A link over time, shape (T,) each."""
+
+    queue: Floats  # packet, with the one in service
+    average: Floats  # packet, of the queue law
+    signal: Floats  # probability to mark, or to drop early where flows have no ECN
+    marked: Floats  # share of the packets sent now that it marks
+    dropped: Floats  # share that it drops: queue law and overflow
+    load: Floats  # load factor that it tells, 0 where it tells none
+    offered: Floats  # packet/s that sources send now
+    quenches: Floats  # packet/s that it sends back to sources itself
+    utilization: Floats  # share of the link rate in use
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowsRun:
+    """A group of flows over time, shape (T, m) each: m distinct round trips."""
+
+    window: Floats  # packet
+    rate: Floats  # packet/s, of one flow
+    rtt: Floats  # s
+    mark: Floats  # probability that a packet sent now is marked, over the links of the route
+    loss: Floats  # probability that it is lost
+    load: Floats  # load factor that the senders know of
+    active: Floats  # share of the sources that have something to send
+    slow: Floats  # share of the active flows in slow start
+    n: Floats  # (m,) how many flows
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory(Shown):
+    """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> run = fc.simulate(fc.load("hollot2001/slow"), until=5)
+    >>> round(float(run.time[-1]), 2), run.to_dataset().sizes["time"]
+    (5.0, 1001)
+    """
+
+    time: Floats
+    links: dict[str, LinkRun]
+    flows: dict[str, FlowsRun]
+    status: Status
+    status_time: float
+    breaking_points: Floats
+    net: Network
+
+    @classmethod
+    def of(
+        cls, given: Network, net: Network, times: Floats, ended: tuple[Any, Any], reports: Reports,
+        breaks: Any = (),
+    ) -> "Trajectory":  # fmt: skip
+        """The run of `net`, what the fluid model has of the one `given`, from `report` at `times`.
+
+        `ended` is the status and its time [s]; numbers after a failure are NaN.
+        """
+        status, end = Status(int(ended[0])), float(ended[1])
+        if status is not Status.ok:  # what was not reached has no numbers
+            reached = times <= end * (1.0 + 1e-12)
+            reports = jax.tree.map(
+                lambda v: np.where(reached.reshape(-1, *(1,) * (v.ndim - 1)), v, np.nan), reports
+            )
+        links, flows = named(net, reports)
+        breaks = np.asarray(breaks, float)
+        return cls(times, links, flows, status, end, breaks[np.isfinite(breaks)], given)
+
+    @property
+    def message(self) -> str:
+        """How the run ended, and what may not be meant in the network."""
+        notes = [self.status.advice, *advice(self.net)]
+        if self.net.rates == "self_clocked":
+            notes += [_lost_count(self, name) for name in self.flows]
+        return "; ".join(filter(None, notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trajectory as plain lists: time, links and flows by name."""
+        links = {
+            name: {f.name: getattr(run, f.name).tolist() for f in dataclasses.fields(run)}
+            for name, run in self.links.items()
+        }
+        flows = {
+            name: {key: getattr(run, key).T.tolist() for key in FLOW_UNITS}
+            for name, run in self.flows.items()
+        }
+        return {
+            "time": self.time.tolist(),
+            "links": links,
+            "flows": flows,
+            "status": self.status.name,
+            "message": self.message,
+        }
+
+    def to_dataset(self) -> "xarray.Dataset":
+        """The trajectory as a labelled dataset with units."""
+        data: dict[str, Any] = {}
+        for name, run in self.links.items():
+            for key, unit in LINK_UNITS.items():
+                data[f"{name}.{key}"] = ("time", getattr(run, key), {"units": unit})
+        coords: dict[str, Any] = {"time": ("time", self.time, {"units": "s"})}
+        for name, run in self.flows.items():
+            dim = f"{name}.class"
+            coords[f"{name}.propagation"] = (dim, _propagation(self.net, name), {"units": "s"})
+            for key, unit in FLOW_UNITS.items():
+                data[f"{name}.{key}"] = (("time", dim), getattr(run, key), {"units": unit})
+        attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
+        import xarray  # heavy
+
+        return xarray.Dataset(data, coords, attrs)
+
+    def __repr__(self) -> str:
+        lines = [f"Trajectory to {self.time[-1]:g} s, {self.status.name}"]
+        for name, run in self.links.items():
+            lines.append(f"  link {name}: queue {_summary(run.queue)}")
+        for name, flow in self.flows.items():
+            lines.append(f"  flows {name}: window {_summary(flow.window)}")
+        return "\n".join(lines)
+
+
+LINK_UNITS = {
+    "queue": "packet",
+    "average": "packet",
+    "signal": "1",
+    "marked": "1",
+    "dropped": "1",
+    "load": "1",
+    "offered": "packet/s",
+    "quenches": "packet/s",
+    "utilization": "1",
+}
+FLOW_UNITS = {
+    "window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1", "load": "1",
+    "active": "1", "slow": "1",
+}  # fmt: skip
+
+
+def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:
+    """Reports by the names of links and groups."""
+    links, groups = jax.tree.map(np.asarray, reports)
+    return (
+        {name: LinkRun(*v) for name, v in zip(net.link_names, links, strict=True)},
+        {
+            name: FlowsRun(*v, n=np.asarray(flows.n, float))
+            for name, v, flows in zip(net.flow_names, groups, net.flows, strict=True)
+        },
+    )
+
+
+def _summary(values: Floats) -> str:
+    """The last value (mean over classes) and the range of what was reached."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return "not reached"
+    return f"{values[-1].mean():.4g} packets (range {known.min():.4g} to {known.max():.4g})"
+
+
+def _lost_count(run: Trajectory, name: str) -> str:
+    """What is to be said where self-clocked flows have more or less in flight than they may."""
+    flow = run.flows[name]
+    excess = excess_in_flight(run.time, flow.window, flow.rate, flow.rtt)
+    if excess is None:
+        return ""
+    helps = "a smaller step" if run.net.delay == "fifo" else "model.delay = 'fifo'"
+    return (
+        f"not to be trusted: flows.{name} have {abs(excess):.0%} {'more' if excess > 0 else 'less'}"
+        f" in flight than their windows; use {helps}, or model.rates = 'ack'"
+    )
+
+
+def _propagation(net: Network, name: str) -> Floats:
+    return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
+
+
+def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
+    """What a run reports of link k, in the order of LinkRun."""
+    link, said = net.links[k], wire.signals[k]
+    q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
+    said = said._replace(mark=jnp.clip(said.mark, 0.0, 1.0), drop=jnp.clip(said.drop, 0.0, 1.0))
+    marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
+    offered = jnp.asarray(link.cross, float)
+    dropped = link.cross * said.drop
+    for flows, rate in zip(net.flows, wire.rates, strict=True):
+        if k in flows.route:
+            own, sent = link_signal(flows, said), flows.n * jnp.maximum(rate, 0.0)
+            offered = offered + jnp.sum(sent)
+            marked = marked + jnp.sum(sent * (own.either - own.drop))
+            dropped = dropped + jnp.sum(sent * own.drop)
+            if flows.feedback.quench:
+                quenches = quenches + jnp.sum(sent * own.either)
+    some = jnp.maximum(offered, 1e-9)
+    share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
+    used = jnp.where(q > 0, 1.0, share)
+    average = link.queue.average(y.laws[k], q)
+    shares = (marked / some, dropped / some)
+    return q, average, said.mark, *shares, said.load, offered, quenches, used
+
+
+def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
+    """What a run reports of group i, in the order of FlowsRun."""
+    flows, rate, s = net.flows[i], jnp.maximum(wire.rates[i], 0.0), y.senders[i]
+    said = heard(flows, tuple(wire.signals[k] for k in flows.route))
+    each = jnp.ones_like(rate)
+    rtt = round_trip(net, flows, y.queues)
+    load = known_load(flows, s, said) * each
+    active = s.active if flows.traffic.starts else each
+    slow = s.slow if starts_slowly(flows) else 0.0 * each
+    law = flows.window  # cubics between nodes overshoot
+    window = jnp.clip(law.window(s.law), law.min_window, law.max_window)
+    return window, rate, rtt, said.mark * each, said.drop * each, load, active, slow
+
+
+@jax.jit
+def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
+    """What a run tells of each link and each group, from states (T, n) and records (T, U)."""
+    y, wire = blank(net)
+    to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(wire)[1]
+    width = ravel_pytree(wire)[0].size
+
+    def one(state: jax.Array, record: jax.Array) -> Reports:
+        y, wire = to_state(state), to_wire(record[:width])
+        now = with_service(net, y.services)
+        links = [_link_seen(now, k, y, wire) for k in range(len(net.links))]
+        return links, [_flows_seen(now, i, y, wire) for i in range(len(net.flows))]
+
+    return jax.vmap(one)(states, records)

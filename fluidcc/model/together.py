@@ -1,0 +1,180 @@
+"""Fluid runs of many networks: those of one structure are stepped side by side."""
+
+import functools
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from fluidcc import memory
+from fluidcc.dde import shards
+from fluidcc.dde.integrate import integrate
+from fluidcc.dde.meshes import Uniform
+from fluidcc.dde.trajectory import power_of_two
+from fluidcc.dde.turns import Call, in_turns
+from fluidcc.machine import threads
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.network_mesh import shared_meshes
+from fluidcc.model.network_system import prepared, starts, system_of
+from fluidcc.model.runs import FLOW_UNITS, LINK_UNITS, Floats, Reports, Trajectory, report
+from fluidcc.model.simulate import check_network
+from fluidcc.scenario.network import Network
+
+_ABREAST, _AT_ONCE = 8, 1 << 16
+"""Networks in one launch at most, on a processor, where more are no faster, and on a card."""
+_SHARE = 0.1  # of the memory of an accelerator, for what a launch leaves
+
+_reports = jax.jit(jax.vmap(report))
+
+
+class Member(NamedTuple):
+    """A network: as given, what the fluid model has of it, and the leaves of what its equation is
+    given, with their structure.
+    """
+
+    given: Network
+    net: Network
+    leaves: list[Any]
+    structure: Any
+
+    @classmethod
+    def of(cls, given: Network, until: float) -> "Member":
+        """A network that is followed up to `until` [s].
+
+        Raises ValueError where the fluid model cannot.
+        """
+        net = as_fluid(given)
+        check_network(net)
+        numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), net)
+        leaves, structure = jax.tree.flatten(prepared(numbers, until))
+        return cls(given, net, leaves, structure)
+
+    @property
+    def kind(self) -> Any:
+        """What members that are stepped side by side have in common."""
+        return self.structure, tuple(np.shape(leaf) for leaf in self.leaves)
+
+    @property
+    def columns(self) -> int:
+        """How many numbers are reported at each time."""
+        classes = sum(np.size(flows.rtt) for flows in self.net.flows)
+        return len(LINK_UNITS) * len(self.net.links) + len(FLOW_UNITS) * classes
+
+
+class _Launch(NamedTuple):
+    """Some networks of one kind and one mesh: their numbers, and the stack that has them."""
+
+    kind: Hashable
+    part: list[int]
+    numbers: list[int]
+    size: int
+    stacked: tuple[Network, tuple]
+    mesh: Uniform
+
+    @property
+    def program(self) -> Hashable:
+        """What launches that are compiled as one have in common, the times to report apart."""
+        return self.kind, self.size, self.mesh.slots, self.mesh.fused
+
+
+def together(
+    members: Sequence[Member], until: float, times: Floats, mesh: Uniform
+) -> Iterator[tuple[int, Trajectory | str]]:
+    """The number of each member and its run at `times` up to `until` [s], or why there is none.
+
+    They come as runs end. Raises ValueError where they have no room together.
+    """
+    memory.require(
+        8.0 * times.size * sum(member.columns for member in members),
+        f"trajectories of {len(members)} networks at {times.size} times",
+        "take fewer times (points), or a sweep in a folder",
+        most=memory.host(),
+    )
+    count = _threads()
+
+    def run(launch: _Launch, threads: int) -> list[Trajectory]:
+        with memory.shared_by(threads):
+            found = _launched(launch, until, times)
+        return [
+            Trajectory.of(members[k].given, members[k].net, times, (status, end), reports)
+            for k, (reports, status, end) in zip(launch.numbers, found, strict=True)
+        ]
+
+    crowded: list[_Launch] = []
+    launches = list(_launches(members, times, mesh))
+    calls = [
+        Call((launch.program, times.size), functools.partial(run, launch, count))
+        for launch in launches
+    ]
+    for number, found in in_turns(calls, count):
+        launch = launches[number]
+        if isinstance(found, memory.TooLittleMemory):
+            crowded.append(launch)
+        elif isinstance(found, ValueError):
+            yield from ((k, str(found)) for k in launch.numbers)
+        else:
+            yield from zip(launch.numbers, found, strict=True)
+    for launch in crowded:  # each network alone has the most room
+        for place, k in zip(launch.part, launch.numbers, strict=True):
+            alone = launch._replace(part=[place], numbers=[k], size=1)
+            try:
+                yield k, run(alone, 1)[0]
+            except ValueError as error:
+                yield k, str(error)
+
+
+def _launches(members: Sequence[Member], times: Floats, mesh: Uniform) -> Iterator[_Launch]:
+    """All networks in launches."""
+    for kind in _alike([member.kind for member in members]):
+        own = [members[k] for k in kind]
+        stacked = _stacked(own)
+        meshes = shared_meshes([member.net for member in own], stacked[0], mesh)
+        for some in _alike(meshes):
+            size = _at_once(len(some), own[0].columns * times.size)
+            for first in range(0, len(some), size):
+                part = some[first : first + size]
+                numbers = [kind[k] for k in part]
+                yield _Launch(own[0].kind, part, numbers, size, stacked, meshes[part[0]])
+
+
+def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
+    """Places of equal keys."""
+    found: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        found.setdefault(key, []).append(place)
+    return list(found.values())
+
+
+def _stacked(members: Sequence[Member]) -> tuple[Network, tuple]:
+    """Networks of one kind and the courses of their calls, with a first axis for them."""
+    leaves = zip(*(member.leaves for member in members), strict=True)
+    return jax.tree.unflatten(members[0].structure, [np.stack(each) for each in leaves])
+
+
+def _at_once(count: int, numbers: int) -> int:
+    """How many of so many networks are in a launch, each leaving so many numbers."""
+    if memory.place().platform == "cpu":
+        most = _ABREAST * max(len(shards.devices_for(())), 1)
+    else:
+        fit = _SHARE * memory.available() / (8 * numbers)
+        most = min(max(power_of_two(fit) // 2, 1), _AT_ONCE)
+    return min(power_of_two(count), most)
+
+
+def _threads() -> int:
+    """How many launches go on at a time: one where all devices have their part of it."""
+    alone = shards.devices_for(()) or memory.place().platform != "cpu"
+    return 1 if alone else threads()
+
+
+def _launched(launch: _Launch, until: float, times: Floats) -> list[tuple[Reports, Any, Any]]:
+    """Reports of the networks of a launch, their statuses and the times of these [s]."""
+    filled = np.resize(launch.part, launch.size)  # by members of it, so that shapes are few
+    nets, courses = jax.tree.map(lambda leaf: leaf[filled], launch.stacked)
+    system = system_of(jax.tree.map(lambda leaf: leaf[0], nets))
+    y0, numbers = starts(nets, courses)
+    run = integrate(system, y0, 0.0, until, numbers, mesh=launch.mesh, ts=times, batched=True)
+    found = (_reports(numbers.net, run.y, run.record), run.status, run.status_time)
+    found = jax.tree.map(np.asarray, found)
+    return [jax.tree.map(lambda v, k=k: v[k], found) for k in range(len(launch.part))]

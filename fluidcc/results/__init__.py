@@ -1,0 +1,1 @@
+"""Results: tables, drawings, LaTeX, export and comparison."""

@@ -1,0 +1,367 @@
+"""The fluid model beside the packet-level simulation of the very same rules."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.fairness import throughputs
+from fluidcc.analysis.oscillation import repeating_period
+from fluidcc.analysis.stationary import StationaryWindow
+from fluidcc.analysis.validity import outside
+from fluidcc.analysis.windows import windows_at
+from fluidcc.dde.meshes import Uniform
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.rates import link_signal
+from fluidcc.model.runs import FlowsRun, LinkRun, Trajectory
+from fluidcc.model.simulate import simulate
+from fluidcc.packets.accounts.results import half_width
+from fluidcc.packets.accounts.series import shortest
+from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.run import PacketRuns, simulate_packets
+from fluidcc.results.counterparts import in_packets
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
+
+if TYPE_CHECKING:
+    import xarray
+
+POINTS = 4001  # of trajectories: one number of them, so that they are compiled once
+_PER_TRIP = 2  # samples at least: delayed loops take two round trips or more for a turn
+_MOST = 40_000_000  # numbers in a trajectory: 320 MB
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One quantity in both engines; None where an engine has no number for it."""
+
+    name: str  # "links.bottleneck.queue", say
+    unit: str
+    equilibrium: float | None
+    fluid: float | None  # of the trajectory after the warm-up
+    packets: float | None  # mean over seeds
+    ci95: float | None  # half width of its 95 % interval
+
+    @property
+    def model(self) -> float | None:
+        """What the fluid model says: its trajectory, or the equilibrium where there is none."""
+        return self.equilibrium if self.fluid is None else self.fluid
+
+    @property
+    def difference(self) -> float | None:
+        """Fluid model less packets, relative to packets; None where that makes no sense."""
+        return None if self.model is None or not self.packets else self.model / self.packets - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison(Shown):
+    """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> both = fc.compare(
+    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
+    ... )
+    >>> both.equilibrium.status, both.fluid, both.until
+    ('interior', None, 3)
+    """
+
+    rows: tuple[Row, ...]
+    equilibrium: Equilibrium
+    fluid: Trajectory | None
+    packets: PacketRuns
+    until: float
+    warmup: float
+    message: str = ""  # which engine's periods are not told, and why
+
+    @functools.cached_property
+    def outside(self) -> tuple[str, ...]:
+        """Why packets will differ from the fluid model, by what this says itself (`outside`)."""
+        return outside(self.equilibrium, self.fluid)
+
+    @functools.cached_property
+    def windows(self) -> Mapping[str, StationaryWindow]:
+        """Stationary windows under the marks at rest, by group: the fluid model's bias."""
+        return windows_at(self.equilibrium).groups
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows with their differences, and both engines' own results."""
+        return {
+            **self.known(),
+            "outside": list(self.outside),
+            "windows": {name: found.to_dict() for name, found in self.windows.items()},
+        }
+
+    def known(self) -> dict[str, Any]:
+        """The same without `outside` and `windows`, which take some computing."""
+        rows = [dataclasses.asdict(r) | {"difference": r.difference} for r in self.rows]
+        return {
+            "rows": rows,
+            "until": self.until,
+            "warmup": self.warmup,
+            "message": self.message,
+            "outside": [],
+            "windows": {},
+            "fluid_status": None if self.fluid is None else self.fluid.status.name,
+            "fluid_message": "" if self.fluid is None else self.fluid.message,
+            "equilibrium": self.equilibrium.to_dict(),
+            "packets": self.packets.to_dict(),
+        }
+
+    def to_dataset(self) -> "xarray.Dataset":
+        """One variable per engine along the dimension `quantity`."""
+        columns = ("equilibrium", "fluid", "packets", "ci95", "difference")
+        data: dict[str, Any] = {
+            c: ("quantity", [np.nan if getattr(r, c) is None else getattr(r, c) for r in self.rows])
+            for c in columns
+        }
+        coords = {
+            "quantity": [r.name for r in self.rows],
+            "unit": ("quantity", [r.unit for r in self.rows]),
+        }
+        attrs = {
+            "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
+            "message": self.equilibrium.message, "outside": "; ".join(self.outside),
+            "periods": self.message,
+        }  # fmt: skip
+        import xarray  # heavy
+
+        return xarray.Dataset(data, coords, attrs)
+
+    def __repr__(self) -> str:
+        head = f"{'quantity':34s} {'unit':>8s} {'equilibrium':>12s} {'fluid':>12s} {'packets':>24s}"
+        lines = [head]
+        for r in self.rows:
+            half = "" if r.ci95 is None else f" +- {r.ci95:.2g}"
+            lines.append(
+                f"{r.name:34s} {r.unit:>8s} {_short(r.equilibrium):>12s} {_short(r.fluid):>12s} "
+                f"{_short(r.packets) + half:>24s}"
+            )
+        lines += [f"flows.{name}: {found.told()}" for name, found in self.windows.items()]
+        lines += filter(None, [self.message])
+        return "\n".join([*lines, *(f"outside: {reason}" for reason in self.outside)])
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+def compare(
+    net: Network,
+    *,
+    until: float,
+    warmup: float = 0.0,
+    seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    trajectory: bool = True,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Run the fluid model and the packet simulator on one network and set them side by side.
+
+    Means count from `warmup` on. `deviation` is the standard deviation of a queue over time, and
+    `period` that of its oscillation, by one rule in both engines (`repeating_period`). It needs two
+    samples in the shortest round trip; where these are more numbers than are kept, 40 million of
+    the fluid or 20 million of the packets, that engine has no period, and `message` says so.
+
+    Parameters
+    ----------
+    net
+        The network.
+    until, warmup
+        End of both runs, and start of the statistics [s].
+    seeds
+        One packet run for each.
+    trajectory
+        Whether to integrate the fluid model; the equilibrium alone stands for it otherwise.
+    progress
+        Called with the finished share of the packet runs.
+
+    Raises
+    ------
+    ValueError
+        If `warmup` is not below `until`, or as `simulate` and `simulate_packets` do.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> both = fc.compare(
+    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
+    ... )
+    >>> [row.name for row in both.rows[:2]]
+    ['links.bottleneck.utilization', 'links.bottleneck.queue']
+    """
+    if not isinstance(until, Real):
+        raise ValueError(f"until: expected a time in s, got {until!r}")
+    if not 0 <= warmup < until:
+        raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
+    rest = equilibrium(net)
+    wanted = _wanted(net, until)
+    known = wanted <= max(POINTS, _MOST // _width(as_fluid(net)))
+    points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
+    fluid = None
+    if trajectory:
+        fluid = simulate(net, until=until, points=points, mesh=Uniform())
+    sample, seen = _sample(wanted, until, shortest(plan(net), until, len(seeds)))
+    packets = simulate_packets(
+        net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress
+    )
+    late, told = points >= warmup, _Told(known or not trajectory, seen)
+    links = _link_rows(as_fluid(net), rest, fluid, packets, late, told)
+    rows = (*links, *_flow_rows(net, rest, fluid, packets, late))
+    message = told.message(until / (wanted - 1))
+    return Comparison(rows, rest, fluid, packets, until, warmup, message)
+
+
+class _Told(NamedTuple):
+    """Which engine's samples are near enough to each other for a period."""
+
+    fluid: bool
+    packets: bool
+
+    def message(self, needed: float) -> str:
+        """Why one has no period, if so; it would need a sample every `needed` seconds."""
+        untold = [name for name, known in self._asdict().items() if not known]
+        if not untold:
+            return ""
+        cure = "a shorter run" if self.packets else "a shorter run or fewer seeds"
+        return (
+            f"no period is told for {' and '.join(untold)}: that needs a sample every {needed:.3g} "
+            f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
+        )
+
+
+def _wanted(net: Network, until: float) -> int:
+    """How many points show what swings with the round trips: fewer would tell a false period."""
+    trip = min(float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows)
+    return math.ceil(_PER_TRIP * until / trip) + 1
+
+
+def _width(net: Network) -> int:
+    """Numbers at one point of a trajectory."""
+    own = len(dataclasses.fields(LinkRun)) * len(net.links)
+    paces = sum(np.size(flows.rtt) for flows in net.flows)
+    return own + (len(dataclasses.fields(FlowsRun)) - 1) * paces  # n is no series
+
+
+def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool]:
+    """Time between samples of the packets, at least `least` [s], and whether they tell a period.
+
+    Those that do not are as many as a picture needs, or none.
+    """
+    if least <= until / (wanted - 1):
+        return max(least, until / (max(POINTS, wanted) - 1)), True
+    usual = until / (POINTS - 1)
+    return usual if least <= usual else None, False
+
+
+def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> tuple[Any, Any]:
+    """Mean over seeds and half width of its interval, None where there are none."""
+    table, metric = runs.to_dict(), in_packets(net, kind, name, quantity)
+    mean, half = ((table[part] or {}).get(kind, {}).get(name, {}) for part in ("mean", "ci95"))
+    return mean.get(metric), half.get(metric)
+
+
+def _number(value: Any) -> float | None:
+    """A plain number, None where an engine has none."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _over(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean over seeds and half width of its interval."""
+    seen = np.asarray(values, float)
+    return _number(seen.mean()), _number(half_width(seen))
+
+
+def _shares_at_rest(net: Network, rest: Equilibrium, k: int) -> tuple[float, float]:
+    """Shares of the packets sent to link k that it marks and drops at rest."""
+    said, sent = rest.rest.signals[k], float(net.links[k].cross)
+    marked, dropped = 0.0, sent * float(said.drop)
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if k in flows.route:
+            own = link_signal(flows, said)
+            load = float(np.sum(np.asarray(flows.n) * rest.flows[name].rate))
+            sent += load
+            marked += load * float(own.either - own.drop)
+            dropped += load * float(own.drop)
+    return (marked / sent, dropped / sent) if sent > 0 else (math.nan, math.nan)
+
+
+def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
+    """Mean of what counts, weighted where nothing but the weighted has a share."""
+    if weights is None:
+        return _number(values[late].mean())
+    total = weights[late].sum()
+    return _number(np.sum(values[late] * weights[late]) / total) if total > 0 else None
+
+
+def _link_rows(
+    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any,
+    told: _Told,
+) -> list[Row]:  # fmt: skip
+    rows = []
+    for k, name in enumerate(net.link_names):
+        run = None if fluid is None else fluid.links[name]
+        still, (marked, dropped) = rest.links[name], _shares_at_rest(net, rest, k)
+        for quantity, unit, at_rest, weights in (
+            ("utilization", "1", still.utilization, None),
+            ("queue", "packet", still.queue, None),
+            ("marked", "1", marked, "offered"),
+            ("dropped", "1", dropped, "offered"),
+        ):
+            mean = None
+            if run is not None:
+                mean = _mean(getattr(run, quantity), late, weights and getattr(run, weights))
+            seen = _seen(net, runs, "links", name, quantity)
+            rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_rest), mean, *seen))
+        moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
+        rows += _oscillation_rows(name, moving, runs, told)
+    return rows
+
+
+def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, told: _Told) -> list[Row]:
+    """Standard deviation and period of a queue; a period needs half of the packet runs.
+
+    Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
+    """
+    spread = [math.sqrt(max(run["links"][name]["system_var"], 0.0)) for run in runs.runs]
+    moved, period, seen = None, None, []
+    if moving is not None:
+        moved = _number(moving[1].std())
+        period = repeating_period(*moving) if told.fluid and moved and moved > 1 else None
+    if told.packets and runs.series is not None and np.mean(spread) > 1:
+        series = runs.series["link_system"].sel(link=name)
+        times = series["time"].to_numpy()
+        after = times >= runs.warmup
+        found = (repeating_period(times[after], run[after]) for run in series.to_numpy())
+        seen = [value for value in found if value is not None]
+    known = _over(seen) if 2 * len(seen) > len(runs.runs) else (None, None)
+    return [
+        Row(f"links.{name}.deviation", "packet", None, moved, *_over(spread)),
+        Row(f"links.{name}.period", "s", None, period, *known),
+    ]
+
+
+def _flow_rows(
+    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
+) -> list[Row]:
+    rows, arriving = [], throughputs(rest)
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if name not in rest.flows:  # files that come by themselves
+            continue
+        bits = 8.0 * float(net.links[flows.route[0]].packet_size)
+        bits *= float(flows.traffic.sources())  # on/off flows for each source
+        moving = None
+        if fluid is not None:
+            run = fluid.flows[name]
+            got = np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n)
+            moving = _number(bits * got.mean())
+        seen = _seen(net, runs, "flows", name, "goodput")
+        rows.append(
+            Row(f"flows.{name}.goodput", "bit/s", _number(bits * arriving[name]), moving, *seen)
+        )
+    return rows

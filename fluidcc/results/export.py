@@ -1,0 +1,154 @@
+"""Results out: JSON at full precision, netCDF and CSV with units, and where they come from."""
+
+import csv
+import itertools
+import json
+import math
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.folders import whole
+
+if TYPE_CHECKING:
+    import xarray
+
+    from fluidcc.scenario.network import Network
+
+_SCALES = {
+    "bit/s": ((1e6, "Mbit/s"), (1e3, "kbit/s")),
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "\N{MICRO SIGN}s")),
+}
+
+ROWS = (
+    "time", "phase", "quantity", "crossing", "vertex", "point", "parameter", "window", "seed",
+    "reading",
+)  # fmt: skip
+"""Dimensions of results that run over the lines of a CSV file."""
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and dictionaries for JSON; None for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__"):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, list | tuple | range):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def scaled(values: Sequence[float | None], unit: str) -> tuple[float, str]:
+    """The factor and the unit in which these numbers read best: ``Mbit/s``, ``ms``."""
+    sizes = [abs(v) for v in values if v is not None and math.isfinite(v)]
+    largest = max(sizes, default=0.0)
+    for factor, name in _SCALES.get(unit, ()):
+        if largest >= factor:
+            return factor, name
+    return 1.0, unit
+
+
+def with_unit(name: str, unit: str) -> str:
+    """A heading or label with its unit, if there is one."""
+    return name if unit in ("", "1") else f"{name} [{unit}]"
+
+
+def to_json(value: Any) -> str:
+    """One JSON object, numbers at full precision."""
+    return json.dumps(plain(value), allow_nan=False, ensure_ascii=False)
+
+
+def provenance(net: "Network | None", command: str) -> dict[str, str]:
+    """What a result file says about its origin: scenario text, command and versions; where laws
+    of one's own are from.
+    """
+    from fluidcc.laws.own import origins
+    from fluidcc.scenario.files import dumps
+
+    own = "\n".join(map(str, origins(net)))
+    return {
+        "scenario": "" if net is None else dumps(net),
+        **({"laws": own} if own else {}),
+        "command": command,
+        "fluidcc": version("fluidcc"),
+        "jax": version("jax"),
+        "python": platform.python_version(),
+    }
+
+
+def write(
+    dataset: "xarray.Dataset", path: Path, rows: Sequence[str], attributes: Mapping[str, str]
+) -> None:
+    """Write a dataset as netCDF or CSV, by the ending of `path`.
+
+    In CSV the dimensions `rows` run over lines, all others over columns; the attributes come first,
+    in lines that start with #. What was there before is replaced when all is written.
+    """
+    with whole(path) as part:
+        _write(dataset.assign_attrs({**dataset.attrs, **attributes}), part, rows)
+
+
+def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
+    if path.suffix == ".nc":
+        # in memory first: where a disk is full the library for HDF5 crashes
+        path.write_bytes(dataset.to_netcdf(engine="h5netcdf", invalid_netcdf=False))
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        for name, value in dataset.attrs.items():
+            file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
+        writer = csv.writer(file)
+        found = columns(dataset, [d for d in rows if d in dataset.dims])
+        writer.writerow([_heading(name, unit) for name, unit, _ in found])
+        writer.writerows(zip(*(values for _, _, values in found), strict=True))
+
+
+def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, str, list[Any]]]:
+    """Columns of one length as name, unit and values; a line for each place along `rows`.
+
+    What has further dimensions has a column for each place along these: ``name[label]``.
+    """
+    shape = [dataset.sizes[d] for d in rows]
+    out: list[tuple[str, str, list[Any]]] = []
+    for k, dim in enumerate(rows):
+        labels = dataset[dim].values
+        spread = labels.reshape([-1 if j == k else 1 for j in range(len(rows))])
+        values = np.broadcast_to(spread, shape).ravel().tolist()
+        out.append((dim, _unit(dataset[dim].attrs), values))
+    places = {str(d): _labels(dataset, str(d)) for d in dataset.dims if d not in rows}
+    for name, variable in dataset.variables.items():
+        if name in dataset.dims:
+            continue
+        others = [str(d) for d in variable.dims if d not in rows]
+        for index in itertools.product(*(range(dataset.sizes[d]) for d in others)):
+            part = variable.isel(dict(zip(others, index, strict=True)))
+            label = "".join(f"[{places[d][i]}]" for d, i in zip(others, index, strict=True))
+            filled = part.set_dims(dict(zip(rows, shape, strict=True))) if rows else part
+            out.append((f"{name}{label}", _unit(variable.attrs), filled.values.ravel().tolist()))
+    return out
+
+
+def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
+    """What the places along a dimension are called: by its coordinate, or by the group there."""
+    if dim in dataset.coords:
+        return dataset[dim].values.tolist()
+    for group in ("group", "flow_group"):
+        if dim == "flow" and group in dataset.variables and dataset[group].dims == (dim,):
+            names = dataset[group].values.tolist()
+            total, place = Counter(names), {name: itertools.count(1) for name in names}
+            return [name if total[name] == 1 else f"{name} {next(place[name])}" for name in names]
+    return list(range(dataset.sizes[dim]))
+
+
+def _unit(attributes: Mapping[str, Any]) -> str:
+    return str(attributes.get("units", "1"))
+
+
+def _heading(name: str, unit: str) -> str:
+    return name if unit in ("", "1") else f"{name} ({unit})"

@@ -1,0 +1,157 @@
+"""The equations of a network's fluid model, made from the rules of its laws."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import sympy as sp
+
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
+from fluidcc.laws.symbolic import in_powers, latex_period, state_symbols, with_symbols
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.rates import arrival_rate
+from fluidcc.model.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
+from fluidcc.scenario.network import Flows, Link, Network
+
+_GUARD = sp.Rational(999, 1000)  # rules keep numbers a hair below 1 or above 0: not for readers
+
+
+def _positive(name: str) -> sp.Symbol:
+    return sp.Symbol(name, positive=True)
+
+
+def _text(name: str) -> str:
+    return name.replace("_", r"\_")
+
+
+def _state(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
+    """State of a law with a positive symbol for each of its numbers."""
+    return jax.tree.map(lambda symbol: _positive(symbol.name), state_symbols(law))
+
+
+def readable(expression: sp.Expr) -> sp.Expr:
+    """Exact numbers, no guards against 0 and 1, and simplified where that is quickly done."""
+
+    def below_one(*args: sp.Expr) -> sp.Expr:
+        return sp.Min(*(a for a in args if not (a.is_number and _GUARD < a < 1)))
+
+    def above_zero(*args: sp.Expr) -> sp.Expr:
+        return sp.Max(*(a for a in args if not (a.is_number and 0 < a < 1 - _GUARD)))
+
+    bare = in_powers(expression).replace(sp.Min, below_one).replace(sp.Max, above_zero)
+    exact = sp.nsimplify(bare, rational=True)
+    return exact if exact.has(sp.Piecewise, sp.Min, sp.Max) else sp.simplify(exact)
+
+
+def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
+    """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
+    pairs = zip(jax.tree.leaves(symbols), jax.tree.leaves(values), strict=True)
+    found = {f"{left} {_braced(symbol.name)}": readable(value) for symbol, value in pairs}
+    return {key: value for key, value in found.items() if value != 0}
+
+
+def _braced(name: str) -> str:
+    """A symbol that can take an accent."""
+    return f"{{{name}}}" if name.startswith(r"\hat") else name
+
+
+def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
+    """What the flows do, by the left-hand side: changes of their state per second, and jumps.
+
+    `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
+    (`l_d`: lost, for flows without ECN), `f_d` the load factor, `R` the round trip; `rates` as in
+    `Network`. Further states: `s` the share in slow start, `a` the share that is active, `hat f`
+    the estimated load factor; `x` is the rate sent, where that is not W/R. Left-hand sides with a
+    Delta jump at the ticks of the window law.
+    """
+    rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
+    resting = flows.loss.window(lost, rtt)
+    if resting is not None:
+        return {"W": readable(resting)}
+    bare = dataclasses.replace(flows, window=with_symbols(flows.window))
+    marks = flows.feedback.hears(Signal(mark=1, drop=0)).mark != 0
+    load = _positive("f_d") if flows.feedback.loads else 0
+    signal = Signal(_positive("p_d"), 0, load) if marks else Signal(0, lost, load)
+    law = _state(bare.window)
+    window = bare.window.window(law)
+    s = Sender(
+        law=law,
+        slow=_positive("s") if starts_slowly(flows) else (),
+        active=_positive("a") if flows.traffic.starts else (),
+        estimate=_positive(r"\hat f") if flows.estimator.remembers else (),
+    )
+    growth = window / rtt if rates == "mgt" else growing_rate(flows, s, signal, acks)
+    change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
+    out = _by_name(s, change, r"\dot")
+    ack = Ack(1, 0, rtt, known_load(flows, s, signal))
+    if bare.window.period(ack) is not None:
+        out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
+    flight = flows.feedback.sending(window, signal.mark)
+    return out | ({} if flight == window else {"x": readable(flight / rtt)})
+
+
+def window_equation(flows: Flows, rates: str) -> sp.Expr:
+    """Change of the window W per second; symbols as in `sender_equations`."""
+    return sender_equations(flows, rates)[r"\dot W"]
+
+
+def queue_equations(link: Link) -> dict[str, sp.Expr]:
+    """What a queue law remembers and says, by the left-hand side.
+
+    The changes of its memory per second and its jumps at ticks (Delta), and the probabilities
+    `p` to mark and `l` to drop a packet that finds the queue `q`, at arrivals `Y` and link rate
+    `C`; `f` is the load factor that it tells.
+    """
+    law = with_symbols(link.queue)
+    queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
+    bare, state = dataclasses.replace(link, queue=law, capacity=capacity), _state(law)
+    seen = Arrival(1, 1 / arrivals, queue, capacity)
+    out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
+    if law.period is not None:
+        idle = seen._replace(queue=sp.Symbol("q", nonnegative=True))  # it may be 0
+        out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
+    signal = law.signal(state, seen)
+    says = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
+    read = {left: readable(right) for left, right in says.items()}
+    return out | {left: right for left, right in read.items() if right != _positive(left)}
+
+
+def _line(left: str, right: sp.Expr, law: AbstractWindowLaw | AbstractQueueLaw) -> str:
+    """One line: an equation, when it jumps, and the law that it comes from."""
+    jumps = left.startswith(r"\Delta")
+    when = rf" \quad \text{{every }} {latex_period(law)}" if jumps else ""
+    return rf"{left} &= {sp.latex(right)}{when} && \text{{{_text(law.name)}}}"
+
+
+def _limits(link: Link) -> str:
+    """The limits of a queue law's memory as a line; empty where there are none."""
+    if link.queue.limits is None:
+        return ""
+    low, high = (sp.latex(sp.nsimplify(end)) for end in link.queue.limits)
+    names = ", ".join(symbol.name for symbol in jax.tree.leaves(state_symbols(link.queue)))
+    return rf"{low} &\le {names} \le {high} && \text{{{_text(link.queue.name)}}}"
+
+
+def latex(net: Network) -> str:
+    r"""The fluid model of a network as an `align*` environment.
+
+    Rates and signals with index d carry the delays of their feedback law; several links' signals
+    combine as 1 - prod(1 - p). Made from the rules of the laws, like every other result.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> print(fc.latex(fc.load("durresi2001/slow_start_tail")).splitlines()[0])
+    \begin{align*}
+    """
+    net, lines = as_fluid(net), []
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        for left, right in sender_equations(flows, net.rates).items():
+            lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))
+    for name, link in zip(net.link_names, net.links, strict=True):
+        queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
+        lines.append(rf"{queue} &= \sum n\,x(t - f) - C, \quad 0 \le q \le B")
+        lines += [_line(left, right, link.queue) for left, right in queue_equations(link).items()]
+        lines += [line] if (line := _limits(link)) else []
+    body = " \\\\\n  ".join(lines)
+    return "\\begin{align*}\n  " + body + "\n\\end{align*}"

@@ -1,0 +1,161 @@
+"""Lines and tables as data, and the text of their cells."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from fluidcc.results.export import scaled, with_unit
+
+DASH = "–"  # noqa: RUF001
+DIGITS = 5  # significant ones of a number, unless a table says otherwise
+
+Tone = Literal["good", "bad", "open", "bold", "plain"]
+
+
+class Line(NamedTuple):
+    """A line of text; the tone says how a verdict is (`open`: neither good nor bad)."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+class Number(NamedTuple):
+    """A number whose unit the heading has; None where there is none. Words pass as they are."""
+
+    value: Any
+    digits: int = DIGITS
+
+
+class Quantity(NamedTuple):
+    """A number (None where there is none), its unit and the half width of its interval."""
+
+    value: float | None
+    unit: str = "1"
+    half: float | None = None
+
+
+class Span(NamedTuple):
+    """The range of some numbers."""
+
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """A relative difference; None where there is none."""
+
+    value: float | None
+
+
+class Word(NamedTuple):
+    """A verdict in a cell."""
+
+    text: str
+    good: bool | None
+
+
+class Path(NamedTuple):
+    """A parameter by its path."""
+
+    path: str
+
+
+Cell = str | Number | Quantity | Span | Difference | Word | Path
+
+
+class Column(NamedTuple):
+    """The heading of a column: a name and the unit of its numbers; a parameter's is its path."""
+
+    name: str
+    unit: str = "1"
+    parameter: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The name with the unit, if there is one."""
+        return with_unit(self.name, self.unit)
+
+
+@dataclasses.dataclass
+class Table:
+    """A table: all columns but the first are for numbers; `hidden` rows are left out at its end."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[tuple[Cell, ...]] = dataclasses.field(default_factory=list)
+    hidden: int = 0
+
+    def add_row(self, *cells: Cell) -> None:
+        """Add a line; raises ValueError unless there is a cell for each column."""
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{self.title}: {len(self.columns)} columns, {len(cells)} cells")
+        self.rows.append(cells)
+
+
+Block = Line | Table
+
+
+def table(title: str, *columns: str | tuple[str, str] | Column) -> Table:
+    """An empty table with these columns: names, or names with units."""
+    own = (c if isinstance(c, Column) else _column(c) for c in columns)
+    return Table(title, tuple(own))
+
+
+def _column(given: str | tuple[str, str]) -> Column:
+    return Column(given) if isinstance(given, str) else Column(*given)
+
+
+def wordy(own: Table, column: int) -> bool:
+    """Whether a column has words only."""
+    cells = [row[column] for row in own.rows if row[column] != DASH]
+    words = (isinstance(c, str | Word) and not text(c).isdecimal() for c in cells)
+    return bool(cells) and all(words)
+
+
+def parameter(path: str, unit: str = "1") -> Column:
+    """The column of a parameter."""
+    return Column(path, unit, parameter=True)
+
+
+def verdict(good: bool | None, text: str) -> Line:
+    """A line that is good, bad, or neither."""
+    return Line(text, "open" if good is None else "good" if good else "bad")
+
+
+def span(values: Sequence[float], scale: float = 1.0) -> Span:
+    """The range of some numbers, in units of `scale`."""
+    return Span(min(values) / scale, max(values) / scale)
+
+
+def number(value: Any, digits: int = DIGITS) -> str:
+    """A number as text; a dash where there is none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return DASH
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def quantity(value: float | None, unit: str = "1", half: float | None = None) -> str:
+    """A number with its unit, and the half width of its interval, as text."""
+    scale, unit = scaled([value], unit)
+    shown = number(None if value is None else value / scale)
+    if half is not None and math.isfinite(half):
+        shown += f" ± {float(f'{half / scale:.2g}'):g}"
+    return shown if value is None or unit in ("", "1") else f"{shown} {unit}"
+
+
+def text(cell: Cell) -> str:
+    """A cell as text."""
+    match cell:
+        case Number(value, digits):
+            return number(value, digits)
+        case Quantity(value, unit, half):
+            return quantity(value, unit, half)
+        case Span(low, high):
+            low, high = number(low), number(high)
+            return low if low == high else f"{low} … {high}"
+        case Difference(value):
+            return DASH if value is None else f"{100 * value:+.2f} %"
+        case Word(words, _) | Path(words):
+            return words
+    return cell

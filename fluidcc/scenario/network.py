@@ -1,0 +1,202 @@
+"""Links, groups of flows and the network they make: data and its ranges, nothing else."""
+
+from typing import Any, Final, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fluidcc.errors import with_type
+from fluidcc.laws.estimator import Exact
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.law import (
+    AbstractEstimator,
+    AbstractFeedback,
+    AbstractLossClosure,
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractWindowLaw,
+)
+from fluidcc.laws.loss import Recovery
+from fluidcc.laws.marking import Plain
+from fluidcc.laws.parameters import check_fields, choice, param
+from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.source import AbstractSource
+from fluidcc.laws.traffic import Bulk
+from fluidcc.laws.voice import Voice
+from fluidcc.ops import Num
+
+LONGEST: Final = 1e9
+"""Longest run [s]; beyond, times of packets have too few digits left."""
+
+
+class Start(NamedTuple):
+    """When flows start in a packet run: uniformly between two times [s]."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+
+class LinkInitial(eqx.Module):
+    """The constant history of a link in the fluid model."""
+
+    queue: Num = param(0.0, "q_0", unit="packet", doc="queue before the start", within="[0, inf)")
+    average: Num = param(
+        0.0, "v_0", unit="packet", doc="average queue before the start", within="[0, inf)"
+    )
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "initial")
+
+
+class FlowsInitial(eqx.Module):
+    """The constant history of a group of flows in the fluid model."""
+
+    window: Num = param(2.0, "W_0", unit="packet", doc="window before the start", within="(0, inf)")
+    slow_start: bool = choice(False, doc="fluid: begin in slow start, which the first signal ends")
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "initial")
+
+
+class Link(eqx.Module):
+    """One link with its queue.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> link = fc.load("hollot2001/slow").links[0]
+    >>> link.queue.name, link.capacity, link.buffer
+    ('red', 3750.0, 800.0)
+    """
+
+    queue: AbstractQueueLaw
+    capacity: Num = param(1250.0, "C", unit="packet/s", doc="link rate", within="(0, inf)")
+    packet_size: Num = param(1000.0, "s", unit="B", doc="size of a data packet", within="(0, inf)")
+    delay: Num = param(0.0, "d", unit="s", doc="one-way propagation", within="[0, inf)")
+    buffer: Num = param(
+        float("inf"), "B", unit="packet", doc="packets that the queue holds", within="(0, inf]"
+    )
+    cross: Num = param(
+        0.0, "A", unit="packet/s", doc="traffic in the queue that no signal slows",
+        within="[0, inf)",
+    )  # fmt: skip
+    cross_sizes: str = choice(
+        "constant", "constant", "exponential", doc="packets: sizes of the cross traffic's, Poisson"
+    )
+    voice: Voice | None = None
+    initial: LinkInitial = LinkInitial()
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "link")
+
+
+class Flows(eqx.Module):
+    """A group of flows that share laws and route, with m distinct round trips.
+
+    `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s].
+    `route` holds indices of links. `access_delay` None means that sources sit at their first
+    link. `reverse_delay` is that of the first router; those further on add the delays of the links
+    in between. An array has one for each link of the route, None stands for the propagation of the
+    way there. `sender` holds rules of the packet sender as (name, value) pairs.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> flows = fc.load("hollot2001/slow").flows[0]
+    >>> flows.window.name, flows.feedback.name, flows.reaction.name
+    ('reno', 'mark_tail', 'per_mark')
+    """
+
+    window: AbstractWindowLaw
+    n: Num = param(unit="1", symbol="N", doc="number of flows", within="(0, inf)")
+    rtt: Num = param(unit="s", symbol="T", doc="propagation delay, both ways", within="(0, inf)")
+    reaction: AbstractReaction = PerMark()
+    feedback: AbstractFeedback = MarkTail()
+    marking: AbstractMarking = Plain()
+    loss: AbstractLossClosure = Recovery()
+    estimator: AbstractEstimator = Exact()
+    traffic: AbstractSource = Bulk()
+    route: tuple[int, ...] = eqx.field(default=(0,), static=True)
+    reverse_route: tuple[int, ...] = eqx.field(default=(), static=True)
+    access_delay: Num | None = param(
+        None, "f", unit="s", doc="one way, source to its first link", within="[0, inf)"
+    )
+    reverse_delay: Num | None = param(
+        None,
+        "b_r",
+        unit="s",
+        doc="router to source, for quenches and rewritten ACKs",
+        within="[0, inf)",
+    )
+    access_capacity: Num = param(
+        float("inf"), "C_a", unit="packet/s", doc="packets: rate of each access link",
+        within="(0, inf]",
+    )  # fmt: skip
+    start: Start = Start()
+    initial: FlowsInitial = FlowsInitial()
+    sender: tuple[tuple[str, Any], ...] = eqx.field(default=(), static=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when a value is out of its range."""
+        check_fields(self, "flows")
+
+
+class Network(eqx.Module):
+    """Links and groups of flows, by name, with the choices that the fluid model leaves open.
+
+    `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
+    `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`).
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("misra2003/mixed")
+    >>> net.link_names, net.flow_names, net.rates
+    (('bottleneck',), ('mod', 'newreno'), 'ack')
+    """
+
+    links: tuple[Link, ...]
+    flows: tuple[Flows, ...]
+    rates: str = choice("ack", "ack", "mgt", "self_clocked", doc="what clocks the senders")
+    delay: str = choice("explicit", "explicit", "fifo", doc="which clock the round trip uses")
+    link_names: tuple[str, ...] = eqx.field(default=("bottleneck",), static=True)
+    flow_names: tuple[str, ...] = eqx.field(default=("flows",), static=True)
+    title: str = eqx.field(default="", static=True)
+    source: str = eqx.field(default="", static=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError when names, routes and parts do not fit together."""
+        check_fields(self, "model")
+        if len(self.link_names) != len(self.links) or len(self.flow_names) != len(self.flows):
+            raise ValueError("a network needs one name for each link and each group of flows")
+        for name, flows in zip(self.flow_names, self.flows, strict=True):
+            for key, route in (("route", flows.route), ("reverse_route", flows.reverse_route)):
+                known = all(0 <= k < len(self.links) for k in route)
+                if not known or (key == "route" and not route):
+                    raise ValueError(
+                        f"flows.{name}.{key}: expected links of the network, got {route}"
+                    )
+            back = () if flows.reverse_delay is None else np.shape(flows.reverse_delay)
+            if back not in ((), (len(flows.route),)):
+                raise ValueError(
+                    f"flows.{name}.reverse_delay: expected a number, or {len(flows.route)} for the "
+                    f"links of the route, got an array of shape {back}"
+                )
+
+
+def require_network(value: object) -> None:
+    """TypeError where a network is needed and something else is given, a name above all."""
+    if not isinstance(value, Network):
+        hint = f"fluidcc.load({value!r:.60})" if isinstance(value, str) else "fluidcc.load"
+        raise TypeError(f"expected a network, such as {hint} gives, got {with_type(value)}")
+
+
+def numeric(net: Network) -> Network:
+    """The network with every number a double-precision array, so that a change compiles nothing."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), net)

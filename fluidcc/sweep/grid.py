@@ -1,0 +1,93 @@
+"""Grids of parameters, and the blocks that they are cut into."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.paths import axes_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """The product of values by path, the last axis fastest, with the unit of each path."""
+
+    axes: Mapping[str, tuple]
+    units: Mapping[str, str]
+
+    @classmethod
+    def of(cls, net: Network, over: Mapping[str, Iterable[Any]]) -> "Grid":
+        """The grid of a network.
+
+        Raises ScenarioError if a path, the unit of a value or the list of them is wrong.
+        """
+        return cls(*axes_of(net, over))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return tuple(map(len, self.axes.values()))
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def point(self, number: int) -> dict[str, Any]:
+        """What is set at the point of this number."""
+        places = np.unravel_index(number, self.shape)
+        return {path: self.axes[path][k] for path, k in zip(self.axes, places, strict=True)}
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """What is set at every point, in their order."""
+        for values in itertools.product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """A grid cut into boxes, `parts` along each axis; they follow from the grid and a size alone.
+
+    What is computed for a block does not depend on who computes it, or with which others.
+    """
+
+    grid: Grid
+    parts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, grid: Grid, most: int) -> "Blocks":
+        """Boxes of up to `most` points, as even as can be."""
+        if most == 1:
+            return cls(grid, grid.shape)
+        parts = [1] * len(grid.shape)
+        while math.prod(sides := list(map(_longest, grid.shape, parts))) > most:
+            parts[int(np.argmax(sides))] += 1
+        return cls(grid, tuple(parts))
+
+    def __len__(self) -> int:
+        return math.prod(self.parts)
+
+    def _ends(self, block: int) -> list[tuple[int, int]]:
+        """First place and the one after the last along each axis."""
+        at = np.unravel_index(block, self.parts)
+        return [
+            (int(k) * n // p, (int(k) + 1) * n // p)
+            for k, n, p in zip(at, self.grid.shape, self.parts, strict=True)
+        ]
+
+    def axes(self, block: int) -> dict[str, tuple]:
+        """The part of each axis that a block covers."""
+        own = zip(self.grid.axes.items(), self._ends(block), strict=True)
+        return {path: values[low:high] for (path, values), (low, high) in own}
+
+    def numbers(self, block: int) -> np.ndarray:
+        """Numbers of a block's points in the grid, the last axis fastest."""
+        sides = [np.arange(low, high) for low, high in self._ends(block)]
+        places = np.meshgrid(*sides, indexing="ij")
+        return np.ravel_multi_index([p.ravel() for p in places], self.grid.shape)
+
+
+def _longest(size: int, parts: int) -> int:
+    return -(-size // parts)

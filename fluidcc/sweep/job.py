@@ -1,0 +1,110 @@
+"""What a sweep computes: a verb over the blocks of a grid, one chunk of them at a time."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from platform import python_version_tuple
+from typing import Any, NamedTuple
+
+from fluidcc.folders import SHOWING, fingerprint
+from fluidcc.laws.own import Carried, files
+from fluidcc.scenario.network import Network
+from fluidcc.sweep.grid import Blocks, Grid
+from fluidcc.sweep.identity import name_of
+from fluidcc.sweep.point import evaluated, interrupted
+from fluidcc.sweep.result import Sweep, of_point
+from fluidcc.sweep.table import Table, join, table_of, to_bytes, told
+
+GRID_VERBS = {
+    "fluidcc.analysis.batch.stability_map.stability_map": 16384,
+    "fluidcc.sweep.simulate_map.simulate_map": 256,
+}
+"""Verbs of a network and a grid, and how many points are given to each at once.
+
+Points are computed together there, and some start from their neighbours' results, so that this
+number is part of the result.
+"""
+
+
+class Chunk(NamedTuple):
+    """Results of some blocks in a row: how many points, how many of them failed, a netCDF file."""
+
+    first: int
+    last: int  # the block after them
+    points: int
+    failed: int
+    memory: int  # bytes of the table that the file holds
+    data: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A verb at the points of a grid.
+
+    `verb` is called with the network of a point, or with the network and the axes of a block if
+    it is one of `GRID_VERBS`. `code` is the fingerprint of the package that began the sweep.
+    """
+
+    laws: Carried  # first, so that a pickle brings them before the network needs them
+    net: Network
+    blocks: Blocks
+    verb: Callable[..., Any]
+    code: str
+
+    @classmethod
+    def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
+        """The job with the blocks that the verb works on."""
+        size = GRID_VERBS.get(name_of(verb), 1)
+        return cls(Carried(files()), net, Blocks.of(grid, size), verb, code())
+
+    @property
+    def grid(self) -> Grid:
+        """The grid."""
+        return self.blocks.grid
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether the verb sees one point at a time."""
+        return name_of(self.verb) not in GRID_VERBS
+
+    def compute(self, first: int, last: int) -> Chunk:
+        """Do some blocks in a row.
+
+        Raises ValueError where this process has other code than the one that began the sweep, and
+        KeyboardInterrupt where packet runs were interrupted.
+        """
+        if code() != self.code:
+            raise ValueError(
+                "this process has other versions of fluidcc, or of what it computes with, than "
+                "the one that began the sweep: install the same in both"
+            )
+        one = self._point if self.pointwise else self._block
+        table = join([one(block) for block in range(first, last)])
+        count, failed = len(table.numbers), table.failed
+        return Chunk(first, last, count, failed, table.memory, to_bytes(table))
+
+    def _point(self, number: int) -> Table:
+        point = evaluated(self.net, self.grid.point(number), self.verb)
+        if interrupted(point.result):
+            raise KeyboardInterrupt
+        return of_point(point, number)
+
+    def _block(self, block: int) -> Table:
+        found, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
+        if isinstance(found, Sweep):
+            return found.table(numbers)
+        table = table_of(found.to_dataset(), numbers, tuple(self.grid.axes))
+        columns = table.columns
+        failed = columns["status"].values == "failed"
+        columns |= told(columns["status"].values, columns["message"].values, failed)
+        return table
+
+
+@functools.cache
+def code() -> str:
+    """Fingerprint of what results of any verb follow from.
+
+    Python is in it as its versions differ in last bits: from 3.12 on `sum` rounds less.
+    """
+    major, minor, _ = python_version_tuple()
+    return f"{fingerprint(*SHOWING)} {major}.{minor}"

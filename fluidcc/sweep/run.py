@@ -1,0 +1,241 @@
+"""Sweeps in chunks: what is missing is done, by whatever works, and put together."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fluidcc import memory
+from fluidcc.errors import SweepStopped
+from fluidcc.machine import processors
+from fluidcc.results.export import provenance
+from fluidcc.results.shown import Shown
+from fluidcc.scenario.network import Network
+from fluidcc.sweep.grid import Grid
+from fluidcc.sweep.identity import description
+from fluidcc.sweep.job import Chunk, Job
+from fluidcc.sweep.kept import Folder, InMemory, busy, check, gaps, manifest_in, opened
+from fluidcc.sweep.plan import Clock, Plan, Progress
+from fluidcc.sweep.point import Point
+from fluidcc.sweep.processes import in_processes
+from fluidcc.sweep.table import Table, dataset, told
+
+_NAMED = 10  # failed points that are named
+_COPIES = 2  # of a table at a time: its parts and the whole, or the whole and what is laid out
+_LEAST = Table(np.zeros(1, int), {}, told([""], [""], [1])).memory  # bytes of a point that failed
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepData(Shown):
+    """Results over a grid as labelled numbers, as a sweep in chunks gives them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> data = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, workers=0)
+    >>> data.axes, data.to_dataset()["window"].dims
+    ({'flow.n': (40, 60)}, ('flow.n', 'flow'))
+    """
+
+    axes: Mapping[str, tuple]
+    units: Mapping[str, str]
+    data: xr.Dataset = dataclasses.field(repr=False)
+
+    def to_dataset(self) -> xr.Dataset:
+        """All points in one dataset with the axes as dimensions.
+
+        Where a point has no result numbers are NaN; `failed` is 1 where it has no sound one,
+        `message` says why. Attributes are the scenario, the command, versions, verb, its options
+        and seeds.
+        """
+        return self.data
+
+    @property
+    def failed(self) -> tuple[Point, ...]:
+        """The points without a sound result."""
+        grid, flat = Grid(self.axes, self.units), self.data["failed"].values.ravel()
+        messages = self.data["message"].values.ravel()
+        return tuple(Point(grid.point(k), None, messages[k]) for k in flat.nonzero()[0].tolist())
+
+    def __repr__(self) -> str:
+        failed = self.data["failed"]
+        sizes, count = " x ".join(map(str, failed.shape)), int(failed.sum())
+        lines = [f"Sweep of {sizes} points over {', '.join(self.axes)}, {count} failed"]
+        lines += [f"  {p.told()}" for p in self.failed[:_NAMED]]
+        return "\n".join(lines + ["  ..."] * (count > _NAMED))
+
+
+def sweep_in_chunks(
+    net: Network,
+    grid: Grid,
+    verb: Callable[..., Any],
+    *,
+    folder: Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    command: str | None = None,
+) -> SweepData:
+    """Do what is missing of a sweep and put it together; `sweep` says what the options are."""
+    if not len(grid):
+        raise ValueError(f"over: expected at least one value for each path, got {grid.shape}")
+    _require_room(len(grid), _LEAST)
+    job, wanted = _begun(net, grid, verb, command)
+    alone = nullcontext((InMemory(wanted), []))
+    with alone if folder is None else opened(folder, wanted) as (kept, held):
+        _require_room(len(grid), max((c.memory / c.points for c in held), default=0.0))
+        clock = Clock(len(grid), sum(c.points for c in held), sum(c.failed for c in held))
+
+        def take(chunk: Chunk) -> None:
+            kept.keep(chunk)
+            now = clock.passed(chunk.points, chunk.failed)
+            if progress is not None:
+                progress(now)
+            try:
+                _require_room(len(grid), chunk.memory / chunk.points)
+            except ValueError as error:
+                raise SweepStopped(str(error)) from None
+
+        if left := gaps(held, len(job.blocks)):
+            count = processors() if workers is None else workers
+            plan = Plan(job, left, max(count, 1), take)
+            try:
+                _perform(job, plan, count, scheduler)
+            except SweepStopped as error:
+                where = f"{clock.done} of {clock.total} points are done"
+                raise SweepStopped(f"{error}; {where}, {kept.told()}") from error.__cause__
+        data = dataset(grid, kept.table())
+        origin = kept.manifest["origin"]
+    return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}))
+
+
+def _require_room(points: int, row: float) -> None:
+    """Raise ValueError if there is no memory for the table of all points, `row` bytes each.
+
+    A row of that table is at least as long as the longest of any chunk. What counts is the memory
+    of this machine: to ask for that of an accelerator would take some of it from the workers.
+    """
+    memory.require(
+        _COPIES * row * points,
+        f"a table of {points} points",
+        "take fewer points, or split the sweep into several, with a folder each",
+        memory.host(),
+    )
+
+
+def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
+    if scheduler is not None:
+        from fluidcc.sweep.cluster import on_cluster
+
+        on_cluster(job, plan, scheduler)
+    elif workers:
+        in_processes(job, plan, workers)
+    else:
+        while (task := plan.next()) is not None:
+            plan.done(job.compute(*task))
+
+
+def _begun(
+    net: Network, grid: Grid, verb: Callable[..., Any], command: str | None
+) -> tuple[Job, dict[str, Any]]:
+    """The job of a sweep, and the manifest that it begins with."""
+    job = Job.of(net, grid, verb)
+    sweep = description(net, grid.axes, verb, job.code)
+    options = sweep["options"]
+    typed = " ".join(sys.argv) if command is None else command
+    origin = provenance(net, typed) | {
+        "verb": sweep["verb"], "options": json.dumps(options),
+        "seeds": json.dumps(options["seeds"]) if "seeds" in options else "",
+    }  # fmt: skip
+    return job, {"sweep": sweep, "origin": origin}
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepStatus:
+    """How far the sweep in a folder has come: points that are done, failed (of these), missing.
+
+    `busy` tells that a process works on it now.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import tempfile
+    >>> net = fc.load("hollot2001/slow")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, folder=folder, workers=0)
+    ...     status = fc.sweep_status(folder)
+    >>> status.done, status.missing, status.busy
+    (2, 0, False)
+    """
+
+    folder: Path
+    total: int
+    done: int
+    failed: int
+    busy: bool
+    origin: Mapping[str, str]
+
+    @property
+    def missing(self) -> int:
+        """Points that are not done yet."""
+        return self.total - self.done
+
+    @property
+    def working(self) -> str:
+        """Whether a process works on it, in words."""
+        return "a process works on it" if self.busy else "no process works on it"
+
+    def check(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> None:
+        """Raise ValueError if the folder has another sweep than this, with what differs."""
+        check(self.folder, _known(self.folder), _begun(net, grid, verb, "")[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        numbers = {name: getattr(self, name) for name in ("total", "done", "failed", "missing")}
+        return {"folder": str(self.folder), **numbers, "busy": self.busy, **self.origin}
+
+    def __repr__(self) -> str:
+        return (
+            f"SweepStatus: {self.done} of {self.total} points done, {self.failed} of them failed, "
+            f"{self.missing} missing; {self.working}"
+        )
+
+
+def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
+    """How far the sweep in a folder has come; nothing is run or changed.
+
+    Raises ValueError if there is no sweep in the folder.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import tempfile
+    >>> net = fc.load("hollot2001/slow")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, folder=folder, workers=0)
+    ...     print(fc.sweep_status(folder))
+    SweepStatus: 2 of 2 points done, 0 of them failed, 0 missing; no process works on it
+    """
+    place = Path(folder)
+    kept = Folder(place, _known(place))
+    held = kept.held()
+    return SweepStatus(
+        place, kept.points, sum(c.points for c in held), sum(c.failed for c in held), busy(place),
+        kept.manifest["origin"],
+    )  # fmt: skip
+
+
+def _known(place: Path) -> Mapping[str, Any]:
+    """The manifest of a sweep that has begun."""
+    manifest = manifest_in(place) if place.is_dir() else None
+    if manifest is None:
+        raise ValueError(f"folder: expected one with a sweep in it, got '{place}'")
+    return manifest

@@ -1,0 +1,323 @@
+"""Fluid runs of networks against closed forms, reference values, and other meshes."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from fluidcc.dde.meshes import Located, MethodOfSteps, Uniform
+from fluidcc.dde.status import Status
+from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.mark_front import MarkFront
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.red import RED
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws.window.reno import Reno
+from fluidcc.model.simulate import simulate
+from fluidcc.scenario.files import loads
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network, Start
+
+# A published value of the RED average's pole, 0.005 1/s, as a weight per arrival at 3750 packet/s.
+SLOW = 1 - math.exp(-0.005 / 3750)
+
+
+def hollot(
+    mesh_history: tuple[float, float, float] = (15.0, 190.0, 195.0), w_q: float = SLOW
+) -> Network:
+    window, queue, average = mesh_history
+    red = RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=w_q)
+    link = Link(red, capacity=3750.0, initial=LinkInitial(queue=queue, average=average))
+    flows = Flows(
+        Reno(), n=np.array([60.0]), rtt=np.array([0.2]), initial=FlowsInitial(window=window)
+    )
+    return Network((link,), (flows,), rates="mgt")
+
+
+# Two independent solvers agree on these (validation/dde_problems.py, TCP_state_dependent).
+REFERENCE = {
+    1.0: (15.288674004, 164.707085366, 194.855395747),
+    10.0: (15.717437595, 192.966264729, 194.471300594),
+    100.0: (15.739972975, 194.398349485, 194.400155542),
+}
+
+
+@pytest.mark.parametrize("mesh", [Located(step=0.01), Uniform(0.002)], ids=["located", "uniform"])
+def test_the_network_is_the_published_model(mesh):
+    run = simulate(hollot(), until=100.0, points=list(REFERENCE), mesh=mesh)
+    got = np.column_stack(
+        [
+            run.flows["flows"].window[:, 0],
+            run.links["bottleneck"].queue,
+            run.links["bottleneck"].average,
+        ]
+    )
+    assert run.status is Status.ok
+    np.testing.assert_allclose(got, list(REFERENCE.values()), rtol=2e-8)
+
+
+def relay(feedback, *, at=100.0, n=50.0, capacity=1000.0, rtt=0.1, c1=0.0625) -> Network:
+    """One class under step marking: theory of the relay cycle, exact when self-clocked."""
+    link = Link(Threshold(at=at), capacity=capacity, initial=LinkInitial(queue=80.0))
+    window = (capacity * rtt + 80.0) / n
+    flows = Flows(
+        ECNMod(c1=c1),
+        n=np.array([n]),
+        rtt=np.array([rtt]),
+        feedback=feedback,
+        initial=FlowsInitial(window=window),
+    )
+    return Network((link,), (flows,), rates="self_clocked", delay="fifo")
+
+
+@pytest.mark.parametrize(
+    "feedback",
+    [
+        pytest.param(MarkTail(), id="tail"),
+        pytest.param(MarkFront(), id="front", marks=pytest.mark.slow),
+    ],
+)
+def test_relay_cycle_has_its_closed_form(feedback):
+    net = relay(feedback)
+    capacity, rtt, n, at, c1, c2 = 1000.0, 0.1, 50.0, 100.0, 0.0625, 0.125
+    k = capacity / n
+    tau = rtt + at / capacity if isinstance(feedback, MarkTail) else rtt
+    middle = (capacity * rtt + at) / n
+    highest = middle + k * c1 * tau
+    lowest = middle * math.exp(-k * c2 * tau)
+    period = 2 * tau + math.log(highest / middle) / (k * c2) + (middle - lowest) / (k * c1)
+    assert n * lowest > capacity * rtt  # the queue stays busy, where the closed form holds
+
+    start = 80.0 / n + capacity * rtt / n
+    up = (middle - start) / (k * c1)  # first crossing of the threshold, where W = W*
+    down = up + tau + math.log(highest / middle) / (k * c2)
+    cycles = period * np.arange(4)[:, None]
+    points = np.ravel(cycles + np.array([up, up + tau, down, down + tau]))
+    run = simulate(net, until=points[-1], points=points, mesh=Located(step=0.01))
+    assert run.status is Status.ok
+    expected = np.tile([middle, highest, middle, lowest], 4)
+    window, queue = run.flows["flows"].window[:, 0], run.links["bottleneck"].queue
+    np.testing.assert_allclose(window, expected, rtol=2e-6)
+    np.testing.assert_allclose(queue, n * expected - capacity * rtt, rtol=2e-5)
+
+
+def test_self_clocking_keeps_what_is_in_flight():
+    """While the link is busy the queue is what the windows hold beyond the pipe, exactly."""
+    red = RED(min_th=20.0, max_th=120.0, p_max=0.4, w_q=0.01)
+    link = Link(red, capacity=1000.0, initial=LinkInitial(queue=60.0, average=60.0))
+    flows = Flows(
+        ECNMod(),
+        n=np.array([20.0]),
+        rtt=np.array([0.1]),
+        access_delay=0.01,
+        initial=FlowsInitial(window=8.0),
+    )
+    net = Network((link,), (flows,), rates="self_clocked", delay="fifo")
+    points = np.linspace(1.0, 6.0, 501)  # as far from each other as the way to the link takes
+    run = simulate(net, until=6.0, points=points, mesh=Located(step=0.005))
+    queue, window = run.links["bottleneck"].queue, run.flows["flows"].window[:, 0]
+    assert queue.min() > 0
+    np.testing.assert_allclose(queue[1:], 20.0 * window[:-1] - 100.0, atol=1e-5)
+
+
+def mixed(rates: str = "ack", delay: str = "explicit", w_q: float = 0.002) -> Network:
+    """The mix of ECN-mod and ECN-NewReno of Misra and Ott (2003), section 5, from a start."""
+    red = RED(min_th=20.0, max_th=60.0, p_max=0.2, w_q=w_q)
+    link = Link(red, capacity=1250.0, buffer=120.0, delay=0.04)
+    common = {"n": np.array([10.0]), "rtt": np.array([0.088]), "access_delay": 0.002}
+    mod = Flows(ECNMod(), marking=EqualWindow(), reaction=PerMark(), **common)
+    newreno = Flows(NewReno(), reaction=OncePerRTT(), **common)
+    return Network((link,), (mod, newreno), rates=rates, delay=delay, flow_names=("mod", "newreno"))
+
+
+@pytest.mark.slow
+def test_three_meshes_agree_on_the_start_of_the_mix():
+    """Some two minutes, nearly all of them to compile the three solvers for this network."""
+    points = np.linspace(0.2, 1.4, 7)  # with an empty queue, marks, and RED's drops
+    meshes = [Located(rtol=1e-8), Uniform(0.0005), MethodOfSteps(rtol=1e-9, atol=1e-9)]
+    runs = [simulate(mixed(), until=1.4, points=points, mesh=m) for m in meshes]
+    located, uniform, steps = (
+        np.column_stack([r.flows["mod"].window, r.flows["newreno"].window]) for r in runs
+    )
+    np.testing.assert_allclose(located, steps, rtol=1e-5)
+    np.testing.assert_allclose(uniform, located, rtol=1e-3)
+
+
+def test_marks_that_begin_as_a_root_come_back_with_the_clock():
+    """Marks for equal windows begin with the root of RED's probability, whose slope has no bound;
+    the rate has it too, and is read a round trip later.
+    """
+    red = RED(min_th=25.0, max_th=75.0, p_max=0.2, w_q=0.002, gentle=True)
+    link = Link(red, capacity=1250.0, buffer=150.0, initial=LinkInitial(queue=20.0))
+    flows = Flows(
+        ECNMod(c1=0.0625, c2=0.125), n=np.array([60.0]), rtt=np.array([0.1]), reaction=PerMark(),
+        marking=EqualWindow(), initial=FlowsInitial(window=4.0),
+    )  # fmt: skip
+    net = Network((link,), (flows,), rates="self_clocked")
+    located, uniform = (
+        simulate(net, until=0.8, points=[0.6, 0.7, 0.8], mesh=m).links["bottleneck"].queue
+        for m in (Located(0.1 / 32), Uniform(0.1 / 2048))
+    )
+    np.testing.assert_allclose(located, uniform, rtol=1e-4)
+
+
+def test_the_method_of_steps_refuses_delays_that_depend_on_the_past():
+    with pytest.raises(ValueError, match="lags: expected lags by time and state alone"):
+        simulate(mixed(delay="fifo"), until=1.4, mesh=MethodOfSteps())
+
+
+@pytest.mark.slow
+def test_both_delays_settle_at_the_same_point():
+    """Some forty seconds."""
+    runs = [
+        simulate(mixed(delay=d, w_q=0.0001), until=60.0, points=[60.0], mesh=Uniform(0.0018))
+        for d in ("explicit", "fifo")
+    ]
+    assert all(r.status is Status.ok for r in runs)
+    queues = [r.links["bottleneck"].queue[-1] for r in runs]
+    assert queues[0] == pytest.approx(queues[1], rel=1e-6)
+
+
+def test_flows_that_start_late_send_nothing_before():
+    net = mixed()
+    late = dataclasses.replace(net.flows[1], start=Start(1.0, 1.0))
+    net = dataclasses.replace(net, flows=(net.flows[0], late))
+    run = simulate(net, until=1.4, points=np.linspace(0.2, 1.4, 7), mesh=Uniform(0.0005))
+    before = run.time < 1.0 - 1e-9
+    flow = run.flows["newreno"]
+    assert (flow.rate[before] == 0.0).all() and (flow.window[before] == 2.0).all()
+    assert (flow.rate[~before] > 0.0).all() and flow.window[-1, 0] > 2.0
+    alone = simulate(
+        dataclasses.replace(mixed(), flows=(net.flows[0],), flow_names=("mod",)),
+        until=1.4,
+        points=np.linspace(0.2, 1.4, 7),
+        mesh=Uniform(0.0005),
+    )
+    np.testing.assert_allclose(
+        run.flows["mod"].window[before], alone.flows["mod"].window[before], rtol=1e-12
+    )
+
+
+def test_a_self_clocked_fluid_cannot_start_late():
+    net = mixed(rates="self_clocked")
+    late = dataclasses.replace(net.flows[0], start=Start(1.0, 1.0))
+    net = dataclasses.replace(net, flows=(late, net.flows[1]))
+    with pytest.raises(ValueError, match=r"flows.mod.start: a self-clocked fluid"):
+        simulate(net, until=1.0)
+
+
+def test_a_failed_run_has_no_numbers_after_it():
+    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.05))
+    assert run.status is Status.lag_below_step
+    assert np.isnan(run.links["bottleneck"].queue).all()
+    assert np.isnan(run.flows["mod"].rate).all()
+
+
+def test_a_full_buffer_stays_full_and_says_what_it_drops():
+    link = Link(Droptail(), capacity=1000.0, buffer=50.0, delay=0.01)
+    flows = Flows(
+        NewReno(),
+        n=np.array([20.0]),
+        rtt=np.array([0.1]),
+        access_delay=0.005,
+        reaction=OncePerRTT(),
+        feedback=Loss(),
+        initial=FlowsInitial(window=6.0),
+    )
+    run = simulate(Network((link,), (flows,)), until=20.0, mesh=Located(step=0.005))
+    seen = run.links["bottleneck"]
+    assert run.status is Status.ok
+    assert seen.queue.max() == pytest.approx(50.0, rel=1e-12)
+    assert seen.queue.min() >= 0.0
+    dropping = seen.dropped > 0
+    assert dropping.any()
+    np.testing.assert_allclose(seen.queue[dropping], 50.0, rtol=1e-12)
+
+
+def test_two_links_in_series_hold_back_the_flow_that_crosses_both():
+    links = tuple(
+        Link(RED(min_th=10.0, max_th=200.0, p_max=0.5, w_q=0.0001), capacity=c, delay=0.02)
+        for c in (1000.0, 800.0)
+    )
+    rtt, n = np.array([0.1]), np.array([10.0])
+    both = Flows(Reno(), n=n, rtt=rtt, route=(0, 1), access_delay=0.005)
+    second = Flows(Reno(), n=n, rtt=rtt, route=(1,), access_delay=0.005)
+    first = Flows(Reno(), n=n, rtt=rtt, route=(0,), access_delay=0.005)
+    net = Network(
+        links,
+        (both, first, second),
+        link_names=("one", "two"),
+        flow_names=("both", "first", "second"),
+    )
+    mesh = Uniform(0.004, slots=256)  # as many as the queues, which no buffer bounds, take
+    run = simulate(net, until=40.0, points=np.linspace(30.0, 40.0, 101), mesh=mesh)
+    load = {name: 10.0 * flow.rate[:, 0].mean() for name, flow in run.flows.items()}
+    assert load["both"] + load["first"] == pytest.approx(1000.0, rel=2e-3)
+    assert load["both"] + load["second"] == pytest.approx(800.0, rel=2e-3)
+    assert load["both"] < load["second"] < load["first"]
+
+
+def test_the_second_of_two_equal_links_has_no_queue():
+    red = RED(min_th=10.0, max_th=200.0, p_max=0.5, w_q=0.0001)
+    links = (Link(red, capacity=1000.0, delay=0.02), Link(Droptail(), capacity=1000.0, delay=0.02))
+    flows = Flows(Reno(), n=np.array([10.0]), rtt=np.array([0.1]), route=(0, 1), access_delay=0.005)
+    net = Network(links, (flows,), link_names=("one", "two"))
+    run = simulate(net, until=20.0, points=np.linspace(1.0, 20.0, 201), mesh=Uniform(0.002))
+    assert run.links["one"].queue.max() > 20.0
+    assert run.links["two"].queue.max() < 0.02  # what steps that overlook switches leave
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"until": 0.0}, "until: expected a time in"),
+        ({"until": 1.0, "points": [0.5, 2.0]}, "points: expected times that increase, within"),
+        ({"until": 1.0, "points": [0.5, 0.2]}, "points: expected times that increase, within"),
+        ({"until": 1.0, "points": [math.nan]}, "points: expected times that increase, within"),
+    ],
+)
+def test_bad_times_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(mixed(), **arguments)
+
+
+def test_results_carry_names_and_units():
+    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.0018))
+    data = run.to_dataset()
+    assert data["bottleneck.queue"].attrs["units"] == "packet"
+    assert data["mod.rate"].shape == (2, 1)
+    table = run.to_dict()
+    assert table["time"] == [0.5, 1.0]
+    assert len(table["flows"]["newreno"]["window"]) == 1
+    assert "queue" in repr(run)
+
+
+def test_averages_of_fast_links_are_followed_by_the_steps_of_their_own():
+    """RED on 100 Gbit/s: its average takes in 25 times more in a 32nd of a round trip than RK4
+    can follow.
+    """
+    net = loads("""
+[links.b]
+capacity = "100 Gbit/s"
+packet_size = "1500 B"
+delay = "5 ms"
+buffer = "100000 packet"
+queue = { law = "red", min_th = 500, max_th = 20000, p_max = 0.1, w_q = 0.002, gentle = false }
+
+[flows.f]
+n = 100
+rtt = "50 ms"
+window = { law = "newreno" }
+feedback = "mark_tail"
+initial = { window = 4900 }
+""")
+    run = simulate(net, until=0.5, points=[0.02, 0.03, 0.05])
+    link = run.links["b"]
+    assert run.status is Status.ok
+    assert np.max(link.queue) > 1000
+    np.testing.assert_allclose(link.average, link.queue, rtol=0.02)

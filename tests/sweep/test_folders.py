@@ -1,0 +1,367 @@
+"""Nothing is lost: kills, full disks, damage, death of workers, two runs at once."""
+
+import functools
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from full_disk import small_files
+from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
+
+import fluidcc as fc
+from fluidcc.results.export import write
+from fluidcc.sweep.kept import manifest_in, opened
+
+SLOWLY = functools.partial(draw, pause=0.02)
+_FOLDER = "FLUIDCC_TEST_FOLDER"
+SCRIPT = """
+import functools, sys
+import fluidcc as fc
+from sweep_cases import NET, OVER, draw
+if __name__ == "__main__":
+    slowly = functools.partial(draw, pause=0.02)
+    print("begun", flush=True)
+    fc.sweep(NET, OVER, slowly, folder=sys.argv[1], workers=int(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return fc.sweep(NET, OVER, SLOWLY, workers=0).to_dataset()
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """Start a sweep in a process of its own, the first of a group."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    started = []
+
+    def call(folder, workers):
+        words = [sys.executable, str(script), str(folder), str(workers)]
+        process = subprocess.Popen(
+            words, env={**os.environ, "PYTHONPATH": here, _FOLDER: str(folder)},
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield call
+    for process in started:
+        end_all(process)
+
+
+def end(process):
+    """kill -9 of the process that was started."""
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def end_all(process):
+    """kill -9 of all its group."""
+    with suppress(ProcessLookupError):  # they have ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+
+def chunks(folder):
+    return sorted(folder.glob("chunk-*.nc"))
+
+
+def until(condition, patience=100.0):
+    """Wait for something to happen."""
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def alive(folder):
+    """Processes of a sweep that was started, in whatever group: what they began with tells."""
+    mark, found = f"{_FOLDER}={folder}\0".encode(), []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if mark in environ.read_bytes():
+                found.append(environ.parent.name)
+    return found
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize(("workers", "at_least"), [(0, 2), (2, 1)])
+def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, workers, at_least):
+    folder = tmp_path / "kept"
+    process = begin(folder, workers)
+    until(lambda: len(chunks(folder)) >= at_least)
+    assert len(alive(folder)) > workers
+    end(process)
+    until(lambda: not alive(folder))  # workers notice that their parent is gone
+    status = fc.sweep_status(folder)
+    assert 0 < status.done < SIZE and not status.busy
+    before, seen = set(chunks(folder)), []
+    found = fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=seen.append)
+    assert seen[0].done > status.done and seen[-1].done == SIZE
+    assert before < set(chunks(folder))
+    same(found.to_dataset(), undisturbed)
+
+
+def killed_at(moment, process, folder, at_least, undisturbed):
+    """Kill a sweep and its workers some time after its first chunks, and let it go on."""
+    until(lambda: len(chunks(folder)) >= at_least)
+    time.sleep(moment)
+    end_all(process)
+    until(lambda: not alive(folder), patience=5.0)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+
+
+@needs_proc
+@pytest.mark.parametrize("at_least", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(
+    begin, tmp_path, undisturbed, at_least
+):
+    folder = tmp_path / "kept"
+    moment = random.Random(at_least).uniform(0.0, 0.1)
+    killed_at(moment, begin(folder, 2), folder, at_least, undisturbed)
+
+
+@needs_proc
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(begin, tmp_path, undisturbed, workers):
+    """Twenty kills each at random moments, from before the folder exists to the end (6 min)."""
+    moments = random.Random(7)
+    for k in range(20):
+        folder = tmp_path / str(k)
+        process = begin(folder, workers)
+        process.stdout.readline()
+        at_least = moments.randrange(3)
+        killed_at(moments.uniform(0.0, 1.0), process, folder, at_least, undisturbed)
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+    size = []
+
+    def fill(progress):
+        size.append(max(file.stat().st_size for file in chunks(folder)))
+        if len(size) == 1:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size[0] - 1, hard))
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(fc.SweepStopped, match="make room, and run the same again") as told:
+            fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "1 of 32 points are done, what is finished is kept in" in str(told.value)
+    assert [f.name for f in folder.iterdir() if f.name.startswith(".")] == []
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+
+
+def test_no_room_for_the_first_file_is_told_too(tmp_path):
+    with small_files(10), pytest.raises(ValueError, match=r"folder: cannot write to .*too large"):
+        fc.sweep(NET, OVER, draw, folder=tmp_path / "kept", workers=0)
+
+
+@pytest.mark.parametrize("name", ["grid.nc", "grid.csv"])
+def test_a_result_that_does_not_fit_leaves_the_old_file(tmp_path, undisturbed, name):
+    file = tmp_path / name
+    file.write_text("old")
+    with small_files(4000), pytest.raises(OSError, match="too large"):
+        write(undisturbed, file, list(OVER), {})
+    assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
+
+
+def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+    fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
+    first, second, *_ = chunks(folder)
+    bits = bytearray(first.read_bytes())
+    bits[len(bits) // 2] ^= 1
+    first.write_bytes(bits)
+    second.write_bytes(second.read_bytes()[:100])
+    status = fc.sweep_status(folder)
+    assert status.missing == 1 + 8 and "9 missing" in repr(status)
+    found = fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
+    same(found.to_dataset(), undisturbed)
+    assert fc.sweep_status(folder).missing == 0 and fc.sweep_status(folder).failed == 1
+
+
+def test_chunks_of_another_sweep_or_of_other_blocks_are_done_again(tmp_path, undisturbed):
+    folder, other = tmp_path / "kept", tmp_path / "other"
+    fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
+    fc.sweep(NET, OVER, functools.partial(draw, seeds=(2,)), folder=other, workers=0)
+    first, second, *_ = chunks(folder)
+    stretched = folder / first.name.replace("000000000-000000001", "000000000-000000009")
+    assert stretched != first
+    first.rename(stretched)  # over the blocks of the second
+    second.unlink()
+    foreign = next(file for file in chunks(other) if file.name[:26] == second.name[:26])
+    foreign.rename(folder / foreign.name)
+    assert fc.sweep_status(folder).missing == 1 + 8
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+    assert not {stretched, folder / foreign.name} & set(chunks(folder))
+
+
+def test_blocks_that_are_there_twice_count_once(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+    sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
+    sweep()
+    _, second, *_ = chunks(folder)
+    data = second.read_bytes()
+    second.unlink()
+    sweep()  # does its blocks in smaller chunks, the first of which is one block
+    second.write_bytes(data)
+    assert fc.sweep_status(folder).done == SIZE
+    same(sweep().to_dataset(), undisturbed)
+    assert not second.exists()
+
+
+def test_a_chunk_that_is_damaged_before_the_end_is_told(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+
+    def damage(progress):
+        if progress.done == SIZE:
+            chunks(folder)[0].write_bytes(b"")
+
+    with pytest.raises(fc.SweepStopped, match="chunks were damaged or deleted meanwhile"):
+        fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=damage)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+
+
+def test_a_table_without_room_is_refused_as_soon_as_it_is_known(tmp_path, monkeypatch, undisturbed):
+    folder, calls = tmp_path / "kept", []
+    sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
+    monkeypatch.setattr("fluidcc.memory._of_machine", lambda: 1000.0)
+    advice = "take fewer points, or split the sweep into several, with a folder each"
+    with pytest.raises(ValueError, match=f"a table of 32 points would take .* 1 kB: {advice}"):
+        sweep()
+    assert not folder.exists()
+    monkeypatch.setattr("fluidcc.memory._of_machine", lambda: 10_000.0)
+    with pytest.raises(fc.SweepStopped, match=f"there are 10 kB: {advice}; 1 of 32 points") as told:
+        sweep()
+    assert f"what is finished is kept in '{folder}'" in str(told.value)
+    with pytest.raises(ValueError, match="there are 10 kB"):  # known from what was kept
+        sweep(progress=calls.append)
+    assert not calls and fc.sweep_status(folder).done == 1
+    monkeypatch.undo()
+    same(sweep(progress=calls.append).to_dataset(), undisturbed)
+    assert calls[0].done > 1
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    verb = functools.partial(draw_after_a_death, mark=tmp_path / "mark")
+    found = fc.sweep(NET, OVER, verb, workers=1).to_dataset()
+    assert (tmp_path / "mark").exists()
+    here = fc.sweep(NET, OVER, draw, workers=0).to_dataset()
+    same(found.assign_attrs(here.attrs), here)
+
+
+@pytest.mark.slow
+def test_a_point_that_kills_its_workers_is_named(tmp_path):
+    """Two processes start and die (10 s)."""
+    with pytest.raises(fc.SweepStopped) as told:
+        fc.sweep(NET, {"flows.tcp.n": [4]}, deadly, workers=1, folder=tmp_path / "kept")
+    message = str(told.value)
+    assert "died 2 times at flows.tcp.n = 4 (exit code -9)" in message and "memory" in message
+    assert "0 of 1 points are done, what is finished is kept in" in message
+
+
+@pytest.mark.slow
+def test_a_script_that_processes_cannot_import_is_told(tmp_path):
+    """Three processes start (15 s)."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace('__name__ == "__main__"', "True"))
+    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    out = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "kept"), "1"],
+        env={**os.environ, "PYTHONPATH": here}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "SweepStopped: a process could not start (exit code 1)" in out.stderr
+    assert 'under `if __name__ == "__main__":`' in out.stderr
+
+
+def test_two_sweeps_do_not_share_a_folder_at_once(tmp_path):
+    folder = tmp_path / "kept"
+    fc.sweep(NET, OVER, draw, folder=folder, workers=0)
+    manifest = manifest_in(folder)
+    assert manifest is not None
+    with opened(folder, manifest):
+        assert fc.sweep_status(folder).busy
+        with pytest.raises(ValueError, match=rf"folder: process {os.getpid()} of .* is sweeping"):
+            fc.sweep(NET, OVER, draw, folder=folder, workers=0)
+    assert not fc.sweep_status(folder).busy
+
+
+def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    fc.sweep(NET, OVER, draw, folder=folder, workers=0)
+    other = fc.replace(NET, {"links.near.capacity": "5 Mbit/s"})
+    seeded = functools.partial(draw, seeds=(2,))
+    for net, over, verb, what in (
+        (other, OVER, draw, "in the scenario:"),
+        (NET, {"flows.tcp.n": [1]}, draw, "in the grid:"),
+        (NET, OVER, seeded, "in the options:"),
+    ):
+        with pytest.raises(ValueError, match=f"has another sweep, from which this .* {what}"):
+            fc.sweep(net, over, verb, folder=folder, workers=0)
+    monkeypatch.setattr("fluidcc.sweep.job.code", lambda: "other")
+    with pytest.raises(ValueError, match="differs in the versions of the code:"):
+        fc.sweep(NET, OVER, draw, folder=folder, workers=0)
+    sound = json.loads((folder / "manifest.json").read_text())
+    for text in (
+        "{", "[" * 100_000, "[]", json.dumps({"sweep": 3, "origin": []}),
+        json.dumps(sound | {"sweep": {"grid": 3}}),
+        json.dumps(sound | {"sweep": {"grid": {"a": 3}}}),
+        json.dumps(sound | {"origin": {}}), json.dumps(sound | {"origin": {"command": 3}}),
+    ):  # fmt: skip
+        (folder / "manifest.json").write_text(text)
+        for ask in (lambda: fc.sweep_status(folder),
+                    lambda: fc.sweep(NET, OVER, draw, folder=folder, workers=0)):  # fmt: skip
+            with pytest.raises(ValueError, match="is damaged: delete the folder"):
+                ask()
+    with pytest.raises(ValueError, match="expected one of a sweep, or an empty one, got"):
+        fc.sweep(NET, OVER, draw, folder=tmp_path, workers=0)
+    assert list(tmp_path.iterdir()) == [folder]
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ValueError, match="which has chunk-"):
+        fc.sweep(NET, OVER, draw, folder=folder, workers=0)
+    with pytest.raises(ValueError, match="expected one with a sweep in it"):
+        fc.sweep_status(tmp_path / "none")
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+
+    def stop(progress):
+        if progress.done > 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=stop)
+    assert 5 < fc.sweep_status(folder).done < SIZE
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+
+
+def test_attributes_say_where_results_come_from(tmp_path):
+    seeded = functools.partial(draw, seeds=range(2, 4))
+    data = fc.sweep(NET, OVER, seeded, folder=tmp_path / "kept", workers=0).to_dataset()
+    assert fc.dumps(fc.loads(data.attrs["scenario"])) == fc.dumps(NET)
+    assert json.loads(data.attrs["seeds"]) == [2, 3]
+    assert data.attrs["verb"] == "sweep_cases.draw" and data.attrs["jax"]
+    alone = draw(fc.replace(NET, {"flows.tcp.n": 5, "links.near.delay": 0.002}), seeds=(2, 3))
+    assert data["value"].values[2, 1, :5].tolist() == alone.values.tolist()
