@@ -34,7 +34,7 @@ def test_the_wheel_holds_nothing_but_the_package(wheel):
         files = (p for p in (ROOT / folder).rglob("*") if p.is_file() and p.suffix != ".pyc")
         here = {p.relative_to(ROOT).as_posix() for p in files}
         assert bundled == {f"fluidcc/_bundled/{name}" for name in here}
-    own = {"fluidcc/py.typed", "fluidcc/fluidcc.mplstyle", "fluidcc/papers/report.html"}
+    own = {"fluidcc/py.typed", "fluidcc/results/fluidcc.mplstyle", "fluidcc/papers/report.html"}
     assert own <= set(names)
 
 

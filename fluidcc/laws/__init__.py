@@ -1,8 +1,10 @@
 """Laws of congestion control as rules for single packet events, each written once.
 
 What a law of one's own is written with is here: the abstract classes, the records of events, and
-the descriptions of parameters.
+the descriptions of parameters; and the laws of the package by the names of their classes.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from fluidcc import ops as ops
 from fluidcc.laws.law import AbstractEstimator as AbstractEstimator
@@ -22,3 +24,59 @@ from fluidcc.laws.law import Trip as Trip
 from fluidcc.laws.parameters import check_order as check_order
 from fluidcc.laws.parameters import choice as choice
 from fluidcc.laws.parameters import param as param
+
+if TYPE_CHECKING:
+    from fluidcc.laws.adpm import ADPM as ADPM
+    from fluidcc.laws.estimator import Exact as Exact
+    from fluidcc.laws.feedback.backward import Backward as Backward
+    from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFactorFeedback
+    from fluidcc.laws.feedback.loss import Loss as Loss
+    from fluidcc.laws.feedback.mark_front import MarkFront as MarkFront
+    from fluidcc.laws.feedback.mark_tail import MarkTail as MarkTail
+    from fluidcc.laws.feedback.receiver_window import ReceiverWindow as ReceiverWindow
+    from fluidcc.laws.loss import PFTK as PFTK
+    from fluidcc.laws.loss import HalveOnly as HalveOnly
+    from fluidcc.laws.loss import Recovery as Recovery
+    from fluidcc.laws.marking import EqualWindow as EqualWindow
+    from fluidcc.laws.marking import Plain as Plain
+    from fluidcc.laws.queue.adaptive_red import AdaptiveRED as AdaptiveRED
+    from fluidcc.laws.queue.avq import AVQ as AVQ
+    from fluidcc.laws.queue.blue import BLUE as BLUE
+    from fluidcc.laws.queue.droptail import Droptail as Droptail
+    from fluidcc.laws.queue.load_factor import LoadFactor as LoadFactor
+    from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor as ModifiedLoadFactor
+    from fluidcc.laws.queue.pi import PI as PI
+    from fluidcc.laws.queue.red import RED as RED
+    from fluidcc.laws.queue.rem import REM as REM
+    from fluidcc.laws.queue.threshold import Threshold as Threshold
+    from fluidcc.laws.reaction import OncePerRTT as OncePerRTT
+    from fluidcc.laws.reaction import Pause as Pause
+    from fluidcc.laws.reaction import PerMark as PerMark
+    from fluidcc.laws.reaction import Refractory as Refractory
+    from fluidcc.laws.spreading import Geometric as Geometric
+    from fluidcc.laws.spreading import Uniform as Uniform
+    from fluidcc.laws.spreading import Wait as Wait
+    from fluidcc.laws.traffic import Bulk as Bulk
+    from fluidcc.laws.traffic import File as File
+    from fluidcc.laws.traffic import Files as Files
+    from fluidcc.laws.traffic import Sessions as Sessions
+    from fluidcc.laws.traffic import Web as Web
+    from fluidcc.laws.window.becn import BECN as BECN
+    from fluidcc.laws.window.binomial import Binomial as Binomial
+    from fluidcc.laws.window.bmcc import BMCC as BMCC
+    from fluidcc.laws.window.dctcp import DCTCP as DCTCP
+    from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
+    from fluidcc.laws.window.newreno import NewReno as NewReno
+    from fluidcc.laws.window.polynomial import Polynomial as Polynomial
+    from fluidcc.laws.window.reno import Reno as Reno
+    from fluidcc.laws.window.sack import SACK as SACK
+
+
+def __getattr__(name: str) -> Any:
+    from fluidcc.laws.registry import LAWS
+
+    for laws in LAWS.values():
+        for law in laws.values():
+            if law.__name__ == name and law.__module__.startswith("fluidcc."):
+                return law
+    raise AttributeError(f"module 'fluidcc.laws' has no attribute {name!r}")

@@ -11,7 +11,7 @@ from fluidcc.errors import ScenarioError
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.estimator import Exact
 from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.load_factor import LoadFactor
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -23,7 +23,7 @@ from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.load_factor import LoadFactor as LoadFactorQueue
+from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
@@ -57,13 +57,13 @@ _KINDS: dict[str, dict[str, type[Law]]] = {
         RED,
         AdaptiveRED,
         BLUE,
-        LoadFactorQueue,
+        LoadFactor,
         ModifiedLoadFactor,
         PI,
         REM,
         AVQ,
     ),
-    "feedback": _by_name(MarkTail, MarkFront, Backward, Loss, LoadFactor, ReceiverWindow),
+    "feedback": _by_name(MarkTail, MarkFront, Backward, Loss, LoadFactorFeedback, ReceiverWindow),
     "reaction": _by_name(PerMark, OncePerRTT, Refractory, Pause),
     "marking": _by_name(Plain, EqualWindow),
     "spreading": _by_name(Geometric, Uniform, Wait),

@@ -12,7 +12,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.load_cycle import _begun, _turn
 from fluidcc.laws.adpm import ADPM
-from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFeedback
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.bmcc import BMCC

@@ -11,7 +11,7 @@ import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.sawtooth import sawtooth
 from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFeedback
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.loss import PFTK

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import fluidcc as fc
+from fluidcc.sweep import run as chunks
 
 SLOW = "hollot2001/slow"
 GRID = ("--over", "flow.n=40:60:10", "--over", "link.delay=40 ms,50 ms")
@@ -95,7 +96,7 @@ def test_options_are_those_of_the_verb(run, monkeypatch, verb, words, options):
         seen.append(verb)
         raise Stop
 
-    monkeypatch.setattr("fluidcc.sweep.run.sweep_in_chunks", look)
+    monkeypatch.setattr(chunks, "sweep_in_chunks", look)
     with pytest.raises(Stop):
         run("sweep", verb, SLOW, *GRID, "--out", "grid.nc", *words)
     (found,) = seen
@@ -134,7 +135,7 @@ def test_a_sweep_that_stops_says_what_to_do(run, monkeypatch):
     def stop(*_, **__):
         raise fc.SweepStopped("no room; 3 of 6 points are done")
 
-    monkeypatch.setattr("fluidcc.sweep.run.sweep_in_chunks", stop)
+    monkeypatch.setattr(chunks, "sweep_in_chunks", stop)
     code, out, err = run(*words, "--json")
     assert code == 3 and err == "stopped: no room; 3 of 6 points are done\n"
     assert json.loads(out)["error"]["message"] + "\n" == err
@@ -142,6 +143,6 @@ def test_a_sweep_that_stops_says_what_to_do(run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fluidcc.sweep.run.sweep_in_chunks", interrupt)
+    monkeypatch.setattr(chunks, "sweep_in_chunks", interrupt)
     code, _, err = run(*words)
     assert code == 3 and "kept in 'grid.nc.sweep', and the same command goes on" in err

@@ -8,7 +8,7 @@ import pytest
 
 from fluidcc.dde.meshes import Located, Uniform
 from fluidcc.dde.status import Status
-from fluidcc.laws.feedback.load_factor import LoadFactor as Coded
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Coded
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from packet_cases import dumbbell, flows
 
-from fluidcc.laws.feedback.load_factor import LoadFactor as Told
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.load_factor import LoadFactor

@@ -10,7 +10,7 @@ from scipy import stats
 from fluidcc import ops
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.load_factor import LoadFactor as Told
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail

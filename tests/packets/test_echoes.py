@@ -4,7 +4,7 @@ import pytest
 from packet_cases import dumbbell, flows, red
 
 from fluidcc.analysis.validity import excess
-from fluidcc.laws.feedback.load_factor import LoadFactor
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
@@ -22,7 +22,10 @@ GROUPS = {
     "waits for a time": (TCP | {"reaction": Refractory()}, False),
     "pauses for a time": (TCP | {"reaction": Pause()}, False),
     "learns from each": (TCP | {"window": DCTCP(max_window=100.0)}, False),
-    "hears loads": (TCP | {"window": BMCC(max_window=100.0), "feedback": LoadFactor()}, False),
+    "hears loads": (
+        TCP | {"window": BMCC(max_window=100.0), "feedback": LoadFeedback()},
+        False,
+    ),
 }
 
 

@@ -18,6 +18,7 @@ from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
 from fluidcc.results.export import write
+from fluidcc.sweep import job
 from fluidcc.sweep.kept import manifest_in, opened
 
 SLOWLY = functools.partial(draw, pause=0.02)
@@ -319,7 +320,7 @@ def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
     ):
         with pytest.raises(ValueError, match=f"has another sweep, from which this .* {what}"):
             fc.sweep(net, over, verb, folder=folder, workers=0)
-    monkeypatch.setattr("fluidcc.sweep.job.code", lambda: "other")
+    monkeypatch.setattr(job, "code", lambda: "other")
     with pytest.raises(ValueError, match="differs in the versions of the code:"):
         fc.sweep(NET, OVER, draw, folder=folder, workers=0)
     sound = json.loads((folder / "manifest.json").read_text())

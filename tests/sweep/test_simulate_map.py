@@ -13,9 +13,10 @@ from sweep_cases import same
 from typer.testing import CliRunner
 
 import fluidcc as fc
-from fluidcc import memory, together
+from fluidcc import memory
 from fluidcc.cli.app import app
 from fluidcc.dde.fused import launch, writer
+from fluidcc.model import together
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.sweep import job
 
@@ -149,7 +150,7 @@ def test_launches_stay_on_the_device_that_was_chosen():
     """In a process of its own, with two devices; a launch for each 8 networks."""
     code = """
 import jax, numpy as np, fluidcc as fc
-from fluidcc.fluid import together
+from fluidcc.model import together
 ran, integrate = [], together.integrate
 def watched(*args, **options):
     found = integrate(*args, **options)

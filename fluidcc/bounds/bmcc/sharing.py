@@ -20,7 +20,7 @@ from fluidcc.bounds.bound import (
     every,
 )
 from fluidcc.bounds.packet_runs import packet_means
-from fluidcc.laws.feedback.load_factor import LoadFactor as Told
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.droptail import Droptail

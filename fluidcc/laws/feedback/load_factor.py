@@ -5,7 +5,7 @@ from typing import ClassVar
 from fluidcc.laws.law import AbstractFeedback, Moment
 
 
-class LoadFactor(AbstractFeedback):
+class LoadFactorFeedback(AbstractFeedback):
     """The load factor of the busiest link, coded over packets and echoed; (11) marks as well.
 
     Source: Qazi, Znati and Andrew, section 3.2. Stamped as the packet enters the queue.
