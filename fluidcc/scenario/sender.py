@@ -4,9 +4,9 @@ import dataclasses
 from typing import Any
 
 from fluidcc.errors import nearest
-from fluidcc.packets.layout.options import as_kept, expected, fields
 from fluidcc.scenario import units
 from fluidcc.scenario.reader import FAULTY, Reader, got, sound
+from fluidcc.scenario.sender_options import as_kept, expected, fields
 
 SENDER_FIELDS = fields()
 """The rules by name."""

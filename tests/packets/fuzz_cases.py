@@ -10,9 +10,9 @@ from strategies import groups, instances, logarithmic, voices
 
 from fluidcc.laws.registry import LAWS
 from fluidcc.packets.accounts.results import PacketRuns
-from fluidcc.packets.layout.options import PROFILES, fields
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Flows, Link, Network, Start
+from fluidcc.scenario.sender_options import PROFILES, fields
 
 QUEUES = list(LAWS["queue"].values())
 WINDOWS = st.one_of(st.sampled_from([1.0, 2.0, 1e9, math.inf]), logarithmic(1.0, 1e4))

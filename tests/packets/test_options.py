@@ -13,15 +13,15 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause
-from fluidcc.packets.layout.options import (
+from fluidcc.packets.run import simulate_packets
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.sender_options import (
     PROFILES,
     SenderError,
     SenderOptions,
     fields,
     sender_options,
 )
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Network
 
 # a value other than the default, and what shows its effect: losses, marks, replies that pass links,
 # windows that the receiver holds back
@@ -166,7 +166,7 @@ def test_options_are_described():
 
 def test_options_need_neither_jax_nor_numba():
     script = (
-        "import sys; import fluidcc.packets.layout.options as o; o.sender_options({'tick': 0.1}); "
+        "import sys; import fluidcc.scenario.sender_options as o; o.sender_options({'tick': 0.1}); "
         "print([m for m in ('jax', 'numba', 'sympy') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -118,7 +118,7 @@ def numbers(net: Network) -> Numbers:
 
 def found_in(net: Network) -> dict[str, str]:
     """The definitions that a network of one connection settles."""
-    from fluidcc.packets.layout.options import sender_options
+    from fluidcc.scenario.sender_options import sender_options
 
     link, flows = net.links[0], net.flows[0]
     law, told = link.queue, flows.feedback

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from fluidcc.laws.law import RECOVERIES, AbstractQueueLaw, Arrival, Moment
-from fluidcc.packets.layout.options import sender_options
 from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.scenario.sender_options import sender_options
 
 
 def _by_rate(law: AbstractQueueLaw) -> bool:
