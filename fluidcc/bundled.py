@@ -1,15 +1,32 @@
-"""Files that come with the package: scenarios and the bibliography."""
+"""What comes with the package: scenarios, published statements, and figures of papers."""
 
+import importlib
 import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import ModuleType
 
 
 def bundled(name: str) -> Traversable:
     """The folder `name`: from the installed package, else from the checkout it runs in."""
     inside = files("fluidcc") / "_bundled" / name
     return inside if inside.is_dir() else Path(__file__).parents[1] / name
+
+
+__path__ = [str(bundled("."))]  # so that `fluidcc.bundled.validation` and the like are imported
+
+
+def module(place: str) -> ModuleType:
+    """A module beside what it speaks of, such as ``validation.lab.ledger``."""
+    return importlib.import_module(f"{__name__}.{place}")
+
+
+def modules(folder: str) -> list[str]:
+    """The modules of such a folder, as `module` takes them, by name."""
+    files = bundled(folder.replace(".", "/")).iterdir()
+    names = sorted(f.name for f in files if f.name.endswith(".py"))
+    return [f"{folder}.{name.removesuffix('.py')}" for name in names]
 
 
 def titles() -> dict[str, str]:

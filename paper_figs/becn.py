@@ -8,7 +8,7 @@ is unstable, by the mean of its trajectory.
 
 import numpy as np
 
-from fluidcc.papers.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
+from .drawing.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
 
 _LABELS = {"tcp": "plain TCP", "ecn": "ECN", "becn": "BECN"}
 LABELS = tuple(_LABELS.values())

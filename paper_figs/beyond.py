@@ -3,12 +3,13 @@
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.bounds.mark_front.networks import FRONT, TAIL
-from fluidcc.bounds.mark_front.slow_start import published
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.papers.figure import FORMULA, Curve, Field, Panel, figure, measured, modelled
+
+from ..validation.bounds.mark_front.networks import FRONT, TAIL
+from ..validation.bounds.mark_front.slow_start import published
+from .drawing.figure import FORMULA, Curve, Field, Panel, figure, measured, modelled
 
 _TAIL, _FRONT = "mark-tail", "mark-front"
 

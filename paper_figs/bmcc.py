@@ -9,10 +9,11 @@ import dataclasses
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.papers.figure import FORMULA, Curve, Panel, Printed, figure, measured, modelled
-from fluidcc.papers.loads import estimates, load_factors
-from fluidcc.papers.measures import pipe_of
-from fluidcc.papers.samples import Courses
+
+from ..validation.lab.loads import estimates, load_factors
+from ..validation.lab.measures import pipe_of
+from ..validation.lab.samples import Courses
+from .drawing.figure import FORMULA, Curve, Panel, Printed, figure, measured, modelled
 
 _BITS = 8000.0  # of a packet
 _SHORT, _LONG = 10.0, 40.0  # s of the figures over time

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.figure import Panel, Printed, figure, measured, modelled
+from .drawing.figure import Panel, Printed, figure, measured, modelled
 
 _LINK = "links.bottleneck."
 _RENO, _MOD, _LARGE = "ECN-NewReno", "ECN-mod, c1 = 0.0625", "ECN-mod, c1 = 0.25"

@@ -5,11 +5,12 @@ import dataclasses
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.bounds.mark_front.networks import FRONT, TAIL
-from fluidcc.bounds.mark_front.slow_start import published
-from fluidcc.papers.figure import FORMULA, Curve, Panel, figure, measured, modelled
-from fluidcc.papers.measures import flow_unfairness, link_efficiency, pipe_of, unfair
-from fluidcc.papers.samples import Courses
+
+from ..validation.bounds.mark_front.networks import FRONT, TAIL
+from ..validation.bounds.mark_front.slow_start import published
+from ..validation.lab.measures import flow_unfairness, link_efficiency, pipe_of, unfair
+from ..validation.lab.samples import Courses
+from .drawing.figure import FORMULA, Curve, Panel, figure, measured, modelled
 
 SIDES = ("tail", "front")
 LABELS = tuple(f"mark-{side}" for side in SIDES)

@@ -3,8 +3,9 @@
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.papers.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
-from fluidcc.papers.measures import first_link, link_efficiency
+
+from ..validation.lab.measures import first_link, link_efficiency
+from .drawing.figure import FLUID, Curve, Panel, Printed, figure, measured, modelled
 
 FAMILIES = {"RED": "red", "ARED": "ared", "BLUE": "blue"}
 LABELS = tuple(f"{family}{kind}" for family in FAMILIES for kind in ("", "-ECN", "-RWM"))

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from fluidcc.bundled.paper_figs.drawing.figure import wanted
+from fluidcc.bundled.validation.lab.experiments import PAPERS
+from fluidcc.bundled.validation.lab.judging import VERDICTS
+from fluidcc.bundled.validation.lab.ledger import claims
 
 import fluidcc
 from fluidcc.laws.registry import LAWS
-from fluidcc.papers.experiments import PAPERS
-from fluidcc.papers.figure import wanted
-from fluidcc.papers.judging import VERDICTS
-from fluidcc.papers.ledger import claims
 
 DOCS = Path(__file__).parents[1] / "docs"
 KEPT = json.loads((DOCS / "papers" / "verdicts.json").read_text(encoding="utf-8"))

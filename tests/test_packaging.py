@@ -34,7 +34,8 @@ def test_the_wheel_holds_nothing_but_the_package(wheel):
         files = (p for p in (ROOT / folder).rglob("*") if p.is_file() and p.suffix != ".pyc")
         here = {p.relative_to(ROOT).as_posix() for p in files}
         assert bundled == {f"fluidcc/_bundled/{name}" for name in here}
-    own = {"fluidcc/py.typed", "fluidcc/results/fluidcc.mplstyle", "fluidcc/papers/report.html"}
+    page = "fluidcc/_bundled/validation/lab/report.html"
+    own = {"fluidcc/py.typed", "fluidcc/results/fluidcc.mplstyle", page}
     assert own <= set(names)
 
 
@@ -53,9 +54,9 @@ def test_an_installed_wheel_has_its_scenarios(wheel, tmp_path):
         "assert 'misra2003/mixed' in names, names\n"
         "for name in names:\n"
         "    assert fc.load(name).title and fc.citations(fc.load(name))\n"
-        "from fluidcc.papers.experiments import PAPERS\n"
-        "from fluidcc.papers.figure import wanted\n"
-        "from fluidcc.papers.ledger import claims, rules\n"
+        "from fluidcc.bundled.validation.lab.experiments import PAPERS\n"
+        "from fluidcc.bundled.paper_figs.drawing.figure import wanted\n"
+        "from fluidcc.bundled.validation.lab.ledger import claims, rules\n"
         "assert len(wanted(['all'])) > 60\n"
         "assert all(set(rules(p)) == set(claims(p)) for p in PAPERS)\n"
         "print(fc.__file__)\n"

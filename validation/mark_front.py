@@ -28,11 +28,20 @@ import math
 import sys
 
 import numpy as np
+from fluidcc.bundled.validation.bounds.mark_front.full_use import utilization as busy
+from fluidcc.bundled.validation.bounds.mark_front.networks import (
+    END,
+    FRONT,
+    GROWS,
+    ONE,
+    RATE,
+    TAIL,
+    TWO,
+    connection,
+)
+from fluidcc.bundled.validation.bounds.mark_front.slow_start import peak as longest
+from fluidcc.bundled.validation.bounds.mark_front.slow_start import published
 
-from fluidcc.bounds.mark_front.full_use import utilization as busy
-from fluidcc.bounds.mark_front.networks import END, FRONT, GROWS, ONE, RATE, TAIL, TWO, connection
-from fluidcc.bounds.mark_front.slow_start import peak as longest
-from fluidcc.bounds.mark_front.slow_start import published
 from fluidcc.scenario.network import Network
 
 ACCESS = (math.inf, 10.0, 2.0, 1.5, 1.2, 1.05)  # in bottleneck rates

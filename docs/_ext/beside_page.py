@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fluidcc.papers.beside import Beside, causes, medians, table
+from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, table
 
 _KINDS = {"goodput": "goodput", "utilization": "utilisation", "queue": "mean queue",
           "marked": "marks"}  # fmt: skip

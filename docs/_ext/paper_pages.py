@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fluidcc.bundled.validation.lab.experiments import PAPERS
+from fluidcc.bundled.validation.lab.judging import VERDICTS
+from fluidcc.bundled.validation.lab.ledger import Claim, claims, tallies, tally
+from fluidcc.bundled.validation.lab.readings import DEFAULT, Reading, meaning, questions
+
 from fluidcc.bundled import bundled, scenarios, titles
-from fluidcc.papers.experiments import PAPERS
-from fluidcc.papers.judging import VERDICTS
-from fluidcc.papers.ledger import Claim, claims, tallies, tally
-from fluidcc.papers.readings import DEFAULT, Reading, meaning, questions
 
 _KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
 _JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict
@@ -26,7 +27,7 @@ MEANINGS = {
     "under_specified": "the text leaves too much open to tell",
     "not_applicable": "outside of what a model can judge, or nothing to judge",
 }
-"""Verdicts in words; the rules are in `fluidcc/papers/judging.py`."""
+"""Verdicts in words; the rules are in `validation/lab/judging.py`."""
 
 
 def kept() -> dict[str, Any]:

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.bounds.bound import AbstractBound, Definitions
-from fluidcc.bounds.search import Case
 from fluidcc.results.export import plain
 from fluidcc.results.shown import Shown
 from fluidcc.scenario.network import Network
@@ -31,7 +29,7 @@ class Example:
     excess: float
 
     @classmethod
-    def of(cls, case: Case) -> "Example":
+    def of(cls, case: Any) -> "Example":
         """The example that a case of a search is."""
         subject, text = case.subject, None
         if isinstance(subject, Network):
@@ -60,7 +58,7 @@ class Reading:
     is known where the verdict is `unknown`.
     """
 
-    definitions: Definitions
+    definitions: Mapping[str, str]
     verdict: str
     tight: bool
     searched: int
@@ -109,9 +107,7 @@ class BoundReport(Shown):
     message: str = ""
 
     @classmethod
-    def of(
-        cls, bound: AbstractBound, readings: tuple[Reading, ...], message: str = ""
-    ) -> "BoundReport":
+    def of(cls, bound: Any, readings: tuple[Reading, ...], message: str = "") -> "BoundReport":
         """The report on a bound."""
         steps = tuple(map(str, bound.derivation()))
         return cls(

@@ -46,14 +46,12 @@ def _print_scenarios() -> None:
 
 def _figures() -> list[dict[str, Any]]:
     """Figures: paper, number, panels, title and the function that draws each."""
-    from fluidcc.papers.figure import wanted
-
     return [
         {
             "paper": r.paper, "figure": r.number, "panels": list(r.panels), "title": r.title,
             "function": f"{r.paper}.{r.draw.__name__}",
         }
-        for r in wanted(())
+        for r in bundled.module("paper_figs.drawing.figure").wanted(())
     ]  # fmt: skip
 
 

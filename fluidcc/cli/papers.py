@@ -1,10 +1,11 @@
 """Figures of the papers, and verdicts on their claims."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from fluidcc.bundled import module
 from fluidcc.cli.flags import FastCPU, Json
 from fluidcc.cli.options import begin, check_file
 from fluidcc.cli.run import SOME_FAILED, print_json, progress, told, written
@@ -12,19 +13,14 @@ from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder, whole
 from fluidcc.scenario.typed import Faults
 
-if TYPE_CHECKING:
-    from fluidcc.papers.making import Bench, Made
-
 Results = Annotated[
     Path | None,
     typer.Option("--results", help="Folder of finished runs, which are not done again."),
 ]
 
 
-def _bench(results: Path | None, quick: bool) -> "Bench":
+def _bench(results: Path | None, quick: bool) -> Any:
     from fluidcc.machine import processors
-    from fluidcc.papers.making import Bench
-    from fluidcc.papers.store import Store
 
     try:
         folder = results or own_folder("results")
@@ -32,8 +28,8 @@ def _bench(results: Path | None, quick: bool) -> "Bench":
         refused = Fault("--results", "", "a folder, as the cache has none", str(error))
         raise ScenarioError([refused]) from None
     with written("--results", folder):
-        store = Store(folder)
-    return Bench(store, quick, processors(), progress)
+        store = module("validation.lab.store").Store(folder)
+    return module("validation.lab.making").Bench(store, quick, processors(), progress)
 
 
 def figures(
@@ -51,20 +47,18 @@ def figures(
 ) -> None:  # fmt: skip
     """The figures of the papers, by packets with the fluid model beside them."""
     begin(fast_cpu)
-    from fluidcc.papers.making import make_figures
-    from fluidcc.papers.store import NotKept
-
+    making, not_kept = module("validation.lab.making"), module("validation.lab.store").NotKept
     if out.exists() and not out.is_dir():
         raise ScenarioError([Fault("--out", "", "a folder", f"the file '{out}'")])
     bench, show = _bench(results, quick), (lambda _: None) if json else _print_figure
-    with written("--out", out), written("--results", bench.store.folder, NotKept):
-        done = make_figures(which or (), out, bench, show)
+    with written("--out", out), written("--results", bench.store.folder, not_kept):
+        done = making.make_figures(which or (), out, bench, show)
     if json:
         print_json({"figures": [made.to_dict() for made in done]})
     _finish({place: why for made in done for place, why in made.failures.items()})
 
 
-def _print_figure(made: "Made") -> None:
+def _print_figure(made: Any) -> None:
     from fluidcc.cli.report import console
 
     out = console()
@@ -97,25 +91,20 @@ def validate(
 ) -> None:  # fmt: skip
     """One verdict for each claim of the papers, with numbers, engine and reason."""
     begin(fast_cpu)
-    from fluidcc.papers.ledger import chosen
-    from fluidcc.papers.making import validate as judge_all
-
-    named, bench = chosen(papers or ()), _bench(results, not full)
+    named, bench = module("validation.lab.ledger").chosen(papers or ()), _bench(results, not full)
     if report is not None:
         faults = Faults()
         check_file("--report", report, (".html",), faults)
         faults.finish()
     with written("--results", bench.store.folder):
-        found, failures = judge_all(named, bench)
+        found, failures = module("validation.lab.making").validate(named, bench)
     rows = [verdict.to_dict() for verdict in found]
     if json:
         print_json({"claims": rows})
     else:
         _print_verdicts(rows)
     if report is not None:
-        from fluidcc.papers.report import page
-
-        text, failures = page(found, bench, failures)
+        text, failures = module("validation.lab.report").page(found, bench, failures)
         with told(), written("--report", report), whole(report) as part:  # the JSON is printed
             part.write_text(text, encoding="utf-8")
     _finish(failures)
@@ -123,9 +112,8 @@ def validate(
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:
     from fluidcc.cli.report import console, table
-    from fluidcc.papers.ledger import tallies, tally
 
-    out = console()
+    out, ledger = console(), module("validation.lab.ledger")
     for paper in dict.fromkeys(row["paper"] for row in rows):
         own = [row for row in rows if row["paper"] == paper]
         shown = table(f"Claims of {paper}", "claim", "verdict", "engine", "why")
@@ -135,7 +123,7 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
             shown.add_row(row["id"], row["verdict"], row["engine"], row["why"])
         out.print(shown)
     heading = "Reproduced by way of reading, others under the joint one"
-    counts = table(heading, "paper", *tally([]))
-    for paper, own in tallies(rows).items():
+    counts = table(heading, "paper", *ledger.tally([]))
+    for paper, own in ledger.tallies(rows).items():
         counts.add_row(paper, *map(str, own.values()))
     out.print(counts)

@@ -6,14 +6,22 @@ import math
 from typing import ClassVar
 
 import pytest
+from fluidcc.bundled.validation.bounds.mark_front.networks import (
+    ANY,
+    END,
+    FRONT,
+    GROWS,
+    TAIL,
+    WHOLE,
+    connection,
+)
+from fluidcc.bundled.validation.bounds.mark_front.slow_start import peak
+from fluidcc.bundled.validation.lab.bound import ROUNDING, Judged, Range, at_most
+from fluidcc.bundled.validation.lab.registry import BOUNDS
+from fluidcc.bundled.validation.lab.search import attack
 from typer.testing import CliRunner
 
 import fluidcc as fc
-from fluidcc.bounds.bound import ROUNDING, Judged, Range, at_most
-from fluidcc.bounds.mark_front.networks import ANY, END, FRONT, GROWS, TAIL, WHOLE, connection
-from fluidcc.bounds.mark_front.slow_start import peak
-from fluidcc.bounds.registry import BOUNDS
-from fluidcc.bounds.search import attack
 from fluidcc.cli.app import app
 from fluidcc.scenario.bibliography import bibliography, keys
 

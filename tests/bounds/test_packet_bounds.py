@@ -3,11 +3,11 @@
 import dataclasses
 
 import pytest
+from fluidcc.bundled.validation.bounds.bmcc.starving import ANY, ANY_LOWER, LOWER, PAPER
+from fluidcc.bundled.validation.lab.packet_runs import packet_means
+from fluidcc.bundled.validation.lab.registry import BOUNDS
 
 import fluidcc as fc
-from fluidcc.bounds.bmcc.starving import ANY, ANY_LOWER, LOWER, PAPER
-from fluidcc.bounds.packet_runs import packet_means
-from fluidcc.bounds.registry import BOUNDS
 
 # -- BMCC and SACK ----------------------------------------------------------------------------
 
@@ -167,6 +167,6 @@ def test_a_network_is_run_once(monkeypatch):
         runs.append(net.flows[0].feedback.name)
         return packet_means(net, **options)
 
-    monkeypatch.setattr("fluidcc.bounds.ecn_mod.dropping.packet_means", counted)
+    monkeypatch.setattr("fluidcc.bundled.validation.bounds.ecn_mod.dropping.packet_means", counted)
     fc.check_bound("ecn_mod.drops_do_harm", fc.load("akujobi2002/homogeneous_tcp"))
     assert runs == ["loss", "mark_tail"]

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from fluidcc.bundled.validation.lab.store import Store
 from full_disk import small_files
 
 import fluidcc as fc
@@ -16,7 +17,6 @@ from fluidcc.bundled import scenarios
 from fluidcc.cli import doctor
 from fluidcc.cli.warm_up import warm
 from fluidcc.folders import own_folder
-from fluidcc.papers.store import Store
 from fluidcc.seals import sealed
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-
-from fluidcc.papers.experiments import experiments
-from fluidcc.papers.judging import VERDICTS
-from fluidcc.papers.lab import Lab
-from fluidcc.papers.store import Store
+from fluidcc.bundled.validation.lab.experiments import experiments
+from fluidcc.bundled.validation.lab.judging import VERDICTS
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-
-from fluidcc.papers.experiments import Experiment
-from fluidcc.papers.lab import Lab
-from fluidcc.papers.loads import estimates, load_factors
-from fluidcc.papers.store import Store
+from fluidcc.bundled.validation.lab.experiments import Experiment
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.loads import estimates, load_factors
+from fluidcc.bundled.validation.lab.store import Store
 
 
 def test_estimates_move_to_the_load():

@@ -3,9 +3,8 @@
 import io
 
 import numpy as np
-
-from fluidcc.papers.drawing import draw, rows
-from fluidcc.papers.figure import Panel, modelled, recipes
+from fluidcc.bundled.paper_figs.drawing.draw import draw, rows
+from fluidcc.bundled.paper_figs.drawing.figure import Panel, modelled, recipes
 
 RECIPE = recipes("becn")["2"]
 

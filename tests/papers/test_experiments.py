@@ -3,15 +3,14 @@
 import json
 
 import pytest
+from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes, wanted
+from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.ledger import claims, rules
+from fluidcc.bundled.validation.lab.store import Store
 
 import fluidcc as fc
 from fluidcc.bundled import bundled
-from fluidcc.papers.content import names
-from fluidcc.papers.experiments import PAPERS, experiments
-from fluidcc.papers.figure import recipes, wanted
-from fluidcc.papers.lab import Lab
-from fluidcc.papers.ledger import claims, rules
-from fluidcc.papers.store import Store
 
 PUBLISHED = {
     "becn": range(2, 24), "bmcc": range(1, 13), "ecn_mod": range(2, 10), "rwm": range(6, 25),
@@ -46,7 +45,7 @@ def test_the_ledger_is_whole():
     assert sum(len(claims(paper)) for paper in PAPERS) == len(rows) == 203
 
 
-@pytest.mark.parametrize("paper", names("paper_figs"))
+@pytest.mark.parametrize("paper", papers())
 def test_what_figures_and_rules_need_exists(paper, tmp_path):
     lab = Lab(Store(tmp_path), paper)
     for recipe in recipes(paper).values():

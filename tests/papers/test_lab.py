@@ -8,12 +8,12 @@ import time
 
 import numpy as np
 import pytest
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.store import NotKept, Store
 from full_disk import small_files
 
 import fluidcc as fc
 from fluidcc.folders import UNFINISHED
-from fluidcc.papers.lab import Lab
-from fluidcc.papers.store import NotKept, Store
 
 NAME = "becn/competing_ecn"
 POINTS = 9
@@ -81,7 +81,8 @@ def test_an_interrupt_keeps_what_is_finished(whole, tmp_path):
 def test_a_killed_process_and_a_damaged_file_lose_nothing(whole, tmp_path):
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from fluidcc.papers.lab import Lab\nfrom fluidcc.papers.store import Store\n"
+        "from fluidcc.bundled.validation.lab.lab import Lab\n"
+        "from fluidcc.bundled.validation.lab.store import Store\n"
         f"Lab(Store(Path(sys.argv[1])), 'becn', quick=True).perform(['{NAME}'])\n"
     )
     run = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])

@@ -1,12 +1,19 @@
 """What the papers leave open, and the joint reading of each."""
 
 import pytest
-
-from fluidcc.papers.experiments import PAPERS, experiments
-from fluidcc.papers.lab import Lab
-from fluidcc.papers.ledger import rules, tally
-from fluidcc.papers.readings import DEFAULT, Question, Reading, joint, meaning, questions, readings
-from fluidcc.papers.store import Store
+from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.ledger import rules, tally
+from fluidcc.bundled.validation.lab.readings import (
+    DEFAULT,
+    Question,
+    Reading,
+    joint,
+    meaning,
+    questions,
+    readings,
+)
+from fluidcc.bundled.validation.lab.store import Store
 
 
 def _question(*departures):

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-
-from fluidcc.papers.figure import Panel, measured, modelled
-from fluidcc.papers.judging import (
+from fluidcc.bundled.paper_figs.drawing.figure import Panel, measured, modelled
+from fluidcc.bundled.validation.lab.judging import (
     RANK,
     TOLERANCES,
     VERDICTS,
@@ -18,7 +17,7 @@ from fluidcc.papers.judging import (
     searched,
     shown,
 )
-from fluidcc.papers.making import agreement
+from fluidcc.bundled.validation.lab.making import agreement
 
 RNG = np.random.default_rng(7)
 

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-
-from fluidcc.bounds.registry import BOUNDS
-from fluidcc.papers.judging import least, most
-from fluidcc.papers.lab import Lab
-from fluidcc.papers.ledger import verdict
-from fluidcc.papers.readings import DEFAULT
-from fluidcc.papers.store import Store
+from fluidcc.bundled.validation.lab.judging import least, most
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.ledger import verdict
+from fluidcc.bundled.validation.lab.readings import DEFAULT
+from fluidcc.bundled.validation.lab.registry import BOUNDS
+from fluidcc.bundled.validation.lab.store import Store
 
 TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encoding="utf-8")
 KEPT = {row["id"]: row for row in json.loads(TEXT)["claims"]}

@@ -1,7 +1,6 @@
 """Flows of one kind alone: at 40 ms (VI.B), and at 250 ms (VI.D)."""
 
-from fluidcc.papers.judging import SIZE, alike, all_of, judge, near, ordered, shown
-
+from ...lab.judging import SIZE, alike, all_of, judge, near, ordered, shown
 from .common import (
     ALL,
     ALL_250,

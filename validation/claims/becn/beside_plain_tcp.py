@@ -1,7 +1,6 @@
 """BECN or ECN flows that share the bottleneck with as many of plain TCP (VI.A)."""
 
-from fluidcc.papers.judging import judge, near, ordered
-
+from ...lab.judging import judge, near, ordered
 from .common import (
     GROUPS,
     OPEN,

@@ -15,8 +15,9 @@ import dataclasses
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.papers.judging import near, ordered, told
-from fluidcc.papers.ledger import claims
+
+from ...lab.judging import near, ordered, told
+from ...lab.ledger import claims
 
 LINK = "links.bottleneck"
 OPEN = ("small_packets", "later_rules")  # readings where timeouts play no part

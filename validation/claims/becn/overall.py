@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import alike, all_of, judge, ordered, shown
-
+from ...lab.judging import alike, all_of, judge, ordered, shown
 from .common import ALL_250, BOTH, BOTH_250, WEB, WEB_250, flows, transfers
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import sympy as sp
 
-from fluidcc.papers.judging import alike, all_of, judge, near, ordered, searched, shown, told
-
+from ...lab.judging import alike, all_of, judge, near, ordered, searched, shown, told
 from .common import LINK, QUENCHED, READINGS, WORDS, at_rest, claimed, noting_fluid
 
 _CONGESTED = (*READINGS, "forty_flows")

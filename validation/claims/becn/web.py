@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge, near, ordered, told
-
+from ...lab.judging import all_of, judge, near, ordered, told
 from .common import GROUPS, OPEN, READINGS, WEB, WEB_250, link_at, or_order, transfers
 
 

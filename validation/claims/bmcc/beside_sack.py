@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from fluidcc.bounds.bmcc.starving import DROPS, ECN, PAPER
-from fluidcc.papers.judging import all_of, judge, searched
-
+from ...bounds.bmcc.starving import DROPS, ECN, PAPER
+from ...lab.judging import all_of, judge, searched
 from .common import by_bound, much, rest, starved
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import fluidcc as fc
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.papers.judging import Judgement, ordered, searched
-from fluidcc.papers.samples import interval
+
+from ...lab.judging import Judgement, ordered, searched
+from ...lab.samples import interval
 
 LAW, CODE, _PERIOD = BMCC(), ADPM(), 0.2
 _TENTH = 0.1

@@ -4,8 +4,8 @@ import numpy as np
 
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.papers.judging import alike, all_of, judge, shown
 
+from ...lab.judging import alike, all_of, judge, shown
 from .common import CODE, LAW, rates_told, seen, steps
 
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge, near, ordered, shown
-from fluidcc.papers.samples import interval
-
+from ...lab.judging import all_of, judge, near, ordered, shown
+from ...lab.samples import interval
 from .common import by_bound
 
 

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.papers.judging import alike, all_of, judge, near, ordered, shown
-from fluidcc.papers.loads import load_factors
-from fluidcc.papers.samples import Runs
 from fluidcc.scenario.files import dumps
 
+from ...lab.judging import alike, all_of, judge, near, ordered, shown
+from ...lab.loads import load_factors
+from ...lab.samples import Runs
 from .common import CODE, much, rates_told, seen, starved
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import Ack
-from fluidcc.papers.judging import all_of, judge, near, ordered, searched, shown
-from fluidcc.papers.samples import interval
 
+from ...lab.judging import all_of, judge, near, ordered, searched, shown
+from ...lab.samples import interval
 from .common import CODE, LAW, much, starved, steps
 
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import Judgement, all_of, judge, near, shown, told
-from fluidcc.papers.loads import estimates, load_factors
-from fluidcc.papers.samples import interval
-
+from ...lab.judging import Judgement, all_of, judge, near, shown, told
+from ...lab.loads import estimates, load_factors
+from ...lab.samples import interval
 from .common import flow_windows, rest
 
 

@@ -5,8 +5,8 @@ import sympy as sp
 
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.laws.queue.load_factor import Load, LoadFactor
-from fluidcc.papers.judging import all_of, judge, near, shown
 
+from ...lab.judging import all_of, judge, near, shown
 from .common import CODE, LAW, by_bound
 
 

@@ -6,7 +6,7 @@ so, for all claims: "clearly" is 2 % of the goodput, "essentially" 1 %, of losse
 packets, "significantly" 5 %.
 """
 
-from fluidcc.papers.judging import ordered
+from ...lab.judging import ordered
 
 LINK = "links.bottleneck."
 USED, VARIATION = LINK + "utilization_left", LINK + "queue_cov"

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import Judgement, all_of, judge, near, ordered, searched, shown, told
-from fluidcc.papers.samples import interval
-
+from ...lab.judging import Judgement, all_of, judge, near, ordered, searched, shown, told
+from ...lab.samples import interval
 from .common import LINK, MUCH, VARIATION, below, of_link
 
 _FIFO = ("fifo_newreno", "fifo_mod")

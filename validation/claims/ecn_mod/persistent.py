@@ -3,7 +3,8 @@
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.papers.judging import (
+
+from ...lab.judging import (
     SIZE,
     Judgement,
     alike,
@@ -15,8 +16,7 @@ from fluidcc.papers.judging import (
     shown,
     told,
 )
-from fluidcc.papers.samples import interval
-
+from ...lab.samples import interval
 from .common import MUCH, USED, VARIATION, below, of_flows, of_link
 
 _CLEAR = 0.02

@@ -9,8 +9,8 @@ from fluidcc.laws.symbolic import parameter_symbols, with_symbols, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial
-from fluidcc.papers.judging import all_of, judge, near, ordered, searched, shown, told
 
+from ...lab.judging import all_of, judge, near, ordered, searched, shown, told
 from .common import MUCH, of_flows
 
 _W, _P = sp.Symbol("W", positive=True), sp.Symbol("p", positive=True)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import alike, all_of, judge, near, ordered, told
-from fluidcc.papers.samples import interval
-
+from ...lab.judging import alike, all_of, judge, near, ordered, told
+from ...lab.samples import interval
 from .common import VARIATION, below, of_flows, of_link
 
 _WEB = ("web_newreno", "web_mod", "web_mod_small")

@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge, ordered, shown
-
+from ...lab.judging import all_of, judge, ordered, shown
 from .common import better, both, drops, largest, sides
 
 

@@ -1,6 +1,6 @@
 """What the rules for the claims of the mark-front paper (Durresi et al., 2001) share."""
 
-from fluidcc.papers.judging import ordered
+from ...lab.judging import ordered
 
 SIDES = ("tail", "front")
 LINK = "links.bottleneck"

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from fluidcc.bounds.mark_front.full_use import optimal
-from fluidcc.bounds.mark_front.networks import FRONT, TAIL, feedback
 from fluidcc.laws.law import Trip
-from fluidcc.papers.judging import judge, searched, shown
-from fluidcc.papers.measures import pipe_of
 from fluidcc.scenario.ways import forward_delays, link_delays, reverse_delays
+
+from ...bounds.mark_front.full_use import optimal
+from ...bounds.mark_front.networks import FRONT, TAIL, feedback
+from ...lab.judging import judge, searched, shown
+from ...lab.measures import pipe_of
 
 EARTH, SECOND_ORDER = 6.378137e6, 3.986004418e14  # radius [m], gravitational constant [m^3/s^2]
 DAY, LIGHT = 86164.1, 299792458.0  # sidereal [s], [m/s]

@@ -4,12 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from fluidcc.bounds.mark_front.full_use import exact
-from fluidcc.bounds.mark_front.networks import FRONT, TAIL
-from fluidcc.papers.judging import alike, all_of, judge, ordered, searched, shown, told
-from fluidcc.papers.measures import link_efficiency, pipe_of
-from fluidcc.papers.samples import interval
-
+from ...bounds.mark_front.full_use import exact
+from ...bounds.mark_front.networks import FRONT, TAIL
+from ...lab.judging import alike, all_of, judge, ordered, searched, shown, told
+from ...lab.measures import link_efficiency, pipe_of
+from ...lab.samples import interval
 from .common import SIDES, better, sides
 
 _CASES = {"two_leo": "two sources, TS = 59 ms", "two_geo_apart": "two sources, TS = 259 ms"}

@@ -1,8 +1,7 @@
 """Section 6: all simulations together."""
 
-from fluidcc.papers.judging import Judgement, judge
-from fluidcc.papers.measures import flow_unfairness, link_efficiency
-
+from ...lab.judging import Judgement, judge
+from ...lab.measures import flow_unfairness, link_efficiency
 from .common import better, drops, largest, sides
 
 _ALL = {

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import all_of, judge, ordered, shown
-from fluidcc.papers.measures import flow_unfairness, goodputs
-
+from ...lab.judging import all_of, judge, ordered, shown
+from ...lab.measures import flow_unfairness, goodputs
 from .common import better, both, sides
 
 

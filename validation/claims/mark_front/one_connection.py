@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from fluidcc.bounds.mark_front.full_use import ENOUGH, NEEDED, exact, optimal
-from fluidcc.bounds.mark_front.networks import END, ENDLESS, FAST, FRONT, ONE, PATH, TAIL, WHOLE
-from fluidcc.papers.judging import all_of, judge, near, searched, shown, told
-from fluidcc.papers.measures import pipe_of
-
+from ...bounds.mark_front.full_use import ENOUGH, NEEDED, exact, optimal
+from ...bounds.mark_front.networks import END, ENDLESS, FAST, FRONT, ONE, PATH, TAIL, WHOLE
+from ...lab.judging import all_of, judge, near, searched, shown, told
+from ...lab.measures import pipe_of
 from .common import LINK, SIDES, largest, sides
 
 FULL = 1 - 1e-6  # share of the time: packets that just miss each other by rounding

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import SIZE, all_of, judge, ordered
-
+from ...lab.judging import SIZE, all_of, judge, ordered
 from .common import (
     OPEN,
     STEPS,

@@ -6,8 +6,9 @@ import sympy as sp
 from fluidcc.laws.law import Arrival
 from fluidcc.laws.queue.adaptive_red import Adapted, AdaptiveRED
 from fluidcc.laws.queue.red import RED
-from fluidcc.papers.judging import judge, outside, shown
 from fluidcc.scenario.files import load
+
+from ...lab.judging import judge, outside, shown
 
 
 @judge("RWM-08", definition=True)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import SIZE, all_of, judge, ordered, shown
-from fluidcc.papers.ledger import claims
-
+from ...lab.judging import SIZE, all_of, judge, ordered, shown
+from ...lab.ledger import claims
 from .common import (
     CONGESTED,
     FAMILIES,

@@ -9,8 +9,8 @@ direction.
 
 import numpy as np
 
-from fluidcc.papers.judging import SIZE, Judgement, alike, all_of, near, ordered, outside, told
-from fluidcc.papers.measures import link_efficiency
+from ...lab.judging import SIZE, Judgement, alike, all_of, near, ordered, outside, told
+from ...lab.measures import link_efficiency
 
 FAMILIES = ("red", "ared", "blue")
 ROUTERS = ("ingress", "second", "third", "egress")

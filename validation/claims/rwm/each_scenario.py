@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fluidcc.papers.judging import alike, all_of, judge, near, outside
-
+from ...lab.judging import alike, all_of, judge, near, outside
 from .common import (
     CONGESTED,
     LOSS,

@@ -6,9 +6,9 @@ import sympy as sp
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Arrival, Trip
 from fluidcc.laws.queue.blue import BLUE
-from fluidcc.papers.judging import judge, searched, shown, told
 from fluidcc.scenario.files import load
 
+from ...lab.judging import judge, searched, shown, told
 from .common import WINDOWS, missing, queue
 from .queues import by_windows, persisting, rest
 

@@ -1,7 +1,6 @@
 """Sections 4 and 4.4, abstract and conclusion: the three queues with RWM side by side."""
 
-from fluidcc.papers.judging import Judgement, alike, all_of, judge, ordered, shown
-
+from ...lab.judging import Judgement, alike, all_of, judge, ordered, shown
 from .common import (
     FAMILIES,
     LOSS,

@@ -1,9 +1,9 @@
 """What is told beside the claims on queues: where they rest, and how large windows may get."""
 
 import fluidcc as fc
-from fluidcc.papers.judging import told
-from fluidcc.papers.measures import first_link
 
+from ...lab.judging import told
+from ...lab.measures import first_link
 from .common import WINDOWS, in_words, queue
 
 

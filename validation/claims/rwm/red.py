@@ -1,7 +1,6 @@
 """Section 4.1: RED."""
 
-from fluidcc.papers.judging import SIZE, alike, all_of, judge, near, ordered
-
+from ...lab.judging import SIZE, alike, all_of, judge, near, ordered
 from .common import (
     OPEN,
     ROUTERS,

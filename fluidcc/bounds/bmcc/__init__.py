@@ -1,1 +1,0 @@
-"""Bounds of Qazi, Znati and Andrew (2010): BMCC."""

@@ -1,1 +1,0 @@
-"""Experiments, figures and claims of published papers."""

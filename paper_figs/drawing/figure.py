@@ -1,0 +1,215 @@
+"""What a figure shows, as data: panels of curves, with what the paper prints beside them."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.bundled import module, modules
+from fluidcc.errors import Fault, ScenarioError, nearest
+
+from ...validation.lab.samples import interval
+
+if TYPE_CHECKING:
+    from ...validation.lab.lab import Lab
+
+PACKETS, FLUID, FORMULA = "packets", "fluid", "formula"
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One curve: `y` over `x`, both of shape (points,).
+
+    Parameters
+    ----------
+    label
+        What it belongs to, such as a protocol: curves of one label have one colour.
+    x, y
+        Numbers, or categories in `x`.
+    half
+        Half widths of 95 % intervals, or None.
+    engine
+        ``packets`` (solid, with marks), ``fluid`` (dashed) or ``formula`` (dots and dashes).
+    dense
+        Samples over time rather than points of their own: a thin line without marks.
+    note
+        Said of it in the legend beside the label, such as ``first seed``.
+    valid
+        Where the model holds, shape (points,), or None for everywhere: it is drawn pale elsewhere.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    half: np.ndarray | None = None
+    engine: str = PACKETS
+    dense: bool = False
+    note: str = ""
+    valid: np.ndarray | None = None
+
+
+def measured(label: str, x: Any, samples: np.ndarray, **how: Any) -> Curve:
+    """A curve of means over seeds with their 95 % intervals; samples of shape (points, seeds)."""
+    mean, half = interval(samples)
+    return Curve(label, np.asarray(x), mean, half, **how)
+
+
+def modelled(label: str, x: Any, y: Any, **how: Any) -> Curve:
+    """A curve of the fluid model; what is NaN is left out."""
+    return Curve(label, np.asarray(x), np.asarray(y, float), engine=FLUID, **how)
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """A number that the paper prints: a point where `x` is given, else a line or a band.
+
+    Parameters
+    ----------
+    text
+        Said in the legend, such as ``43 % (VI.A)``.
+    y
+        A number, or the two ends of a range.
+    x
+        Where it holds, or None for everywhere.
+    label
+        The curve that it belongs to, for its colour; "" for none.
+    """
+
+    text: str
+    y: float | tuple[float, float]
+    x: float | None = None
+    label: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A map: `z` over the grid of `x` and `y`, shape (y, x).
+
+    Parameters
+    ----------
+    label
+        Of the colour bar, with the unit.
+    x, y, z
+        Places and values; NaN stays blank.
+    middle
+        The value where colours change sides, such as 0 of a rightmost root; None for one ramp.
+    contours
+        Values that get a line of their own.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    middle: float | None = None
+    contours: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One pair of axes; labels carry the unit in brackets."""
+
+    xlabel: str
+    ylabel: str
+    curves: Sequence[Curve] = ()
+    printed: Sequence[Printed] = ()
+    field: Field | None = None
+    title: str = ""
+    xscale: str = "linear"
+    yscale: str = "linear"
+    ylim: tuple[float | None, float | None] = (None, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a figure is made.
+
+    Parameters
+    ----------
+    paper, number, title
+        ``becn``, ``4`` and what it shows.
+    draw
+        Function of a `Lab` that returns the panels.
+    needs
+        Names of the experiments that it asks for.
+    panels
+        Letters of the panels, where the paper has such.
+    labels
+        Labels that have the same colour in all figures of the module: its `LABELS`.
+    about
+        One sentence on what is drawn and how it was obtained; the docstring of `draw`.
+    """
+
+    paper: str
+    number: str
+    title: str
+    draw: Callable[["Lab"], Sequence[Panel]]
+    needs: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """``becn/4``."""
+        return f"{self.paper}/{self.number}"
+
+    @property
+    def about(self) -> str:
+        """What is drawn, in a sentence."""
+        return " ".join((self.draw.__doc__ or "").split())
+
+
+def figure(
+    number: str, title: str, *, needs: Sequence[str] = (), panels: Sequence[str] = ()
+) -> Callable[[Callable], Callable]:
+    """Declare a function of ``paper_figs`` as that of a figure; arguments as in `Recipe`."""
+
+    def mark(draw: Callable) -> Callable:
+        draw.__dict__["recipe"] = (number, title, tuple(needs), tuple(panels))
+        return draw
+
+    return mark
+
+
+def papers() -> list[str]:
+    """What there are figures of: the papers, and what is beyond them."""
+    return [place.rpartition(".")[2] for place in modules("paper_figs")]
+
+
+@cache
+def recipes(paper: str) -> Mapping[str, Recipe]:
+    """The figures of a paper by number, in the order of the module."""
+    drawn, found = module(f"paper_figs.{paper}"), {}
+    for value in vars(drawn).values():
+        if "recipe" in getattr(value, "__dict__", {}):
+            number, title, needs, panels = value.recipe
+            labels = tuple(getattr(drawn, "LABELS", ()))
+            found[number] = Recipe(paper, number, title, value, needs, panels, labels)
+    return MappingProxyType(found)
+
+
+def wanted(which: Sequence[str]) -> list[Recipe]:
+    """Figures by ``paper`` or ``paper/number``; all for none or ``all``.
+
+    Raises
+    ------
+    ScenarioError
+        For a paper or a figure that there is not.
+    """
+    every = {r.name: r for paper in papers() for r in recipes(paper).values()}
+    found: dict[str, Recipe] = {}
+    faults = []
+    for name in which or ("all",):
+        hits = {n: r for n, r in every.items() if name in ("all", n, n.partition("/")[0])}
+        if not hits:
+            known = [*papers(), *every]
+            shorts = ", ".join(papers())
+            expected = f"all, a paper ({shorts}) or a figure such as {next(iter(every))}"
+            faults.append(Fault("figures", "", expected, f"'{name}'", nearest(name, known)))
+        found |= hits
+    if faults:
+        raise ScenarioError(faults)
+    return list(found.values())
