@@ -37,8 +37,7 @@ def listing(what: str, *, json: bool) -> None:
 
 
 def _print_scenarios() -> None:
-    out = table("Bundled scenarios", "name", "title")
-    out.columns[1].justify = "left"
+    out = table("Bundled scenarios", "name", "title", left=2)
     for name, title in bundled.titles().items():
         out.add_row(name, title)
     console().print(out)
@@ -90,9 +89,8 @@ def _laws() -> dict[str, dict[str, Any]]:
 
 
 def _print_laws(laws: Mapping[str, Mapping[str, Any]]) -> None:
-    out = table("Laws", "kind", "law", "parameter", "default", "range", "meaning", "source")
-    for column in out.columns:
-        column.justify = "left"
+    headings = "kind", "law", "parameter", "default", "range", "meaning", "source"
+    out = table("Laws", *headings, left=len(headings))
     for kind, members in laws.items():
         for name, law in members.items():
             first = (kind, name)

@@ -1,6 +1,7 @@
 """What all commands share: how they end, how often an option is given, and --law-file."""
 
 import contextlib
+import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +14,14 @@ from fluidcc.cli.options import begin
 from fluidcc.cli.run import print_error, told
 from fluidcc.errors import Fault, ScenarioError
 
-_FILES = "law_file"
+_LawFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--law-file", metavar="FILE",
+        help="Add the laws of a Python file, which is run: read it first. Repeatable.",
+    ),
+]  # fmt: skip
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _UsageError: Any = typer.BadParameter.__base__
 
 
@@ -46,24 +54,6 @@ def _told(json: bool) -> Iterator[None]:
         raise
 
 
-def _bearer(
-    law_file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--law-file", metavar="FILE",
-            help="Add the laws of a Python file, which is run: read it first. Repeatable.",
-        ),
-    ] = None,
-) -> None:  # fmt: skip
-    """Bear the option, which Typer makes from it."""
-
-
-def _option() -> Any:
-    bearer = typer.Typer(add_completion=False)
-    bearer.command()(_bearer)
-    return next(p for p in typer.main.get_command(bearer).params if p.name == _FILES)
-
-
 class Once(TyperCommand):
     """A command that takes each option once, unless it is one to repeat."""
 
@@ -80,33 +70,38 @@ class Once(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class TakingLaws(Once):
-    """A command that adds the laws of files while it runs."""
-
-    def __init__(self, *args: Any, params: list[Any] | None = None, **options: Any) -> None:
-        super().__init__(*args, params=[*(params or ()), _option()], **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command with the laws of the files."""
-        files = ctx.params.pop(_FILES)
-        with contextlib.ExitStack() as stack:
-            if files:
-                begin(ctx.params.get("fast_cpu", False))
-                from fluidcc.laws.own import loaded
-
-                stack.enter_context(loaded(files))
-            return super().invoke(ctx)
-
-
 class Commands(typer.Typer):
-    """Commands, of which those with a scenario take --law-file."""
+    """Commands; those with a scenario, and those that are said to, take --law-file."""
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+    def command(
+        self, name: str | None = None, *, laws: bool = False, **options: Any
+    ) -> Callable[[Any], Any]:
         """Register a command, as Typer does."""
 
-        def registered(function: Any) -> Any:
-            laws = "scenario" in inspect.signature(function).parameters
-            options.setdefault("cls", TakingLaws if laws else Once)
-            return super(Commands, self).command(name, **options)(function)
+        def register(function: Any) -> Any:
+            taking = laws or "scenario" in inspect.signature(function).parameters
+            super(Commands, self).command(name, cls=Once, **options)(
+                _take_laws(function) if taking else function
+            )
+            return function
 
-        return registered
+        return register
+
+
+def _take_laws(function: Callable[..., None]) -> Callable[..., None]:
+    """The same command with --law-file, whose laws are there while it runs."""
+
+    @functools.wraps(function)
+    def command(*, law_file: list[str] | None, **given: Any) -> None:
+        with contextlib.ExitStack() as stack:
+            if law_file:
+                begin(given.get("fast_cpu", False))
+                from fluidcc.laws.own import loaded
+
+                stack.enter_context(loaded(law_file))
+            function(**given)
+
+    own = inspect.signature(function)
+    option = inspect.Parameter("law_file", _KEYWORD, default=None, annotation=_LawFiles)
+    command.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # pyright: ignore[reportAttributeAccessIssue]
+    return command

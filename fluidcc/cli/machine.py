@@ -1,8 +1,12 @@
 """About the machine: what fluidcc finds there, and compiling ahead."""
 
 import contextlib
+import dataclasses
+import time
 import warnings
-from typing import Annotated
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +16,7 @@ from fluidcc.cli.run import SOME_FAILED, print_json
 from fluidcc.scenario.typed import Faults
 
 _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
+_UNTIL = 1.0  # [s]: lengths of runs change nothing that is compiled
 
 
 def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
@@ -23,18 +28,13 @@ def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
 
     found = examine()
     if json:
-        import dataclasses
-
-        whole = {"findings": [dataclasses.asdict(finding) for finding in found]}
-        print_json(whole)
+        print_json({"findings": [dataclasses.asdict(finding) for finding in found]})
     else:
         from rich.text import Text
 
         from fluidcc.cli.report import console, table
 
-        out = table("", "", "what", "found")
-        for column in out.columns:
-            column.justify = "left"
+        out = table("", "", "what", "found", left=3)
         for topic in dict.fromkeys(finding.topic for finding in found):
             out.add_section()
             for k, f in enumerate(f for f in found if f.topic == topic):
@@ -67,9 +67,33 @@ def warm(
     nets = [faults.catch(read_scenario, name) for name in names]
     faults.finish()
     from fluidcc.cli.report import console
-    from fluidcc.cli.warm_up import warm as compiled
 
     for name, net in zip(names, nets, strict=True):
-        for done in compiled(net):
-            note = f"  ({done.message.splitlines()[0]})" if done.message else ""
-            console().print(f"{name}: {done.verb} {done.seconds:.1f} s{note}")
+        for verb, spent, message in precompile(net):
+            note = f"  ({message.splitlines()[0]})" if message else ""
+            console().print(f"{name}: {verb} {spent:.1f} s{note}")
+
+
+def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
+    """Call each verb once on a network; what they compile is kept where `keep_compiled` says.
+
+    Yields name, time of that call [s], and why it gave nothing, if so, as each verb ends. Other
+    numbers in the same network compile nothing more; other laws, or other numbers of links and
+    groups, do.
+    """
+    import fluidcc as fc
+
+    verbs = {
+        "equilibrium": fc.equilibrium,
+        "stability": fc.stability,
+        "simulate": partial(fc.simulate, until=_UNTIL),
+        "packets": partial(fc.simulate_packets, until=_UNTIL, seeds=(1,)),
+        "compare": partial(fc.compare, until=_UNTIL, warmup=_UNTIL / 2, seeds=(1, 2)),
+    }
+    for name, verb in verbs.items():
+        began, message = time.perf_counter(), ""
+        try:
+            verb(net)
+        except ValueError as error:  # a verb that does not take such a network
+            message = str(error)
+        yield name, time.perf_counter() - began, message

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DATA = (".nc", ".csv", ".tex")
 _PICTURES = (".png", ".pdf", ".svg")
-_MOST = 100_000  # points of a grid
+_MOST, _MOST_CHUNKED = 100_000, 10_000_000  # points of a grid
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Task:
     """A command line once it is read.
 
     `net` has the changes of ``--set``, which `typed` keeps, and `axes` is the grid of ``--over``;
-    `net` is None where there are faults, which end the command, or where it needs none.
+    `net` is None where there are faults, which end the command, or where it needs none. `chunked`
+    is for `sweep`: points go to chunks in a folder, and may be done by other processes.
     """
 
     net: Any
@@ -36,6 +37,7 @@ class Task:
     json: bool
     out: Path | None
     plot: Path | None
+    chunked: bool = False
 
 
 def prepare(
@@ -47,11 +49,11 @@ def prepare(
     out: Path | None = None,
     plot: Path | None = None,
     fast_cpu: bool = False,
-    most: int = _MOST,
+    chunked: bool = False,
 ) -> Task:
     """Read the options that most commands share; what is wrong with them goes to `faults`.
 
-    Without a scenario there is no network, and nothing to change. `most` is the largest grid.
+    Without a scenario there is no network, and nothing to change.
     """
     begin(fast_cpu)
     typed = {path: value_of(text) for path, text in _split("--set", changes or (), faults).items()}
@@ -63,11 +65,11 @@ def prepare(
     net = loaded
     if loaded is not None and typed:
         net = faults.catch(replace, loaded, typed, where="--set")
-    axes = _grid(over or (), net or loaded, faults, most)
+    axes = _grid(over or (), net or loaded, faults, _MOST_CHUNKED if chunked else _MOST)
     for path in axes:
         _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
     _check_files(out, plot, faults)
-    return Task(net, typed, axes, json, out, plot)
+    return Task(net, typed, axes, json, out, plot, chunked)
 
 
 def read_scenario(name: str) -> "Network":

@@ -116,9 +116,7 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
     out, ledger = console(), module("validation.lab.ledger")
     for paper in dict.fromkeys(row["paper"] for row in rows):
         own = [row for row in rows if row["paper"] == paper]
-        shown = table(f"Claims of {paper}", "claim", "verdict", "engine", "why")
-        for column in shown.columns:
-            column.justify = "left"
+        shown = table(f"Claims of {paper}", "claim", "verdict", "engine", "why", left=4)
         for row in own:
             shown.add_row(row["id"], row["verdict"], row["engine"], row["why"])
         out.print(shown)

@@ -14,11 +14,11 @@ _STYLES = {
 }  # fmt: skip
 
 
-def table(title: str, *columns: str) -> Table:
-    """An empty table; all columns but the first are aligned to the right."""
+def table(title: str, *columns: str, left: int = 1) -> Table:
+    """An empty table; its columns after the first `left` are aligned to the right."""
     out = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for k, column in enumerate(columns):
-        out.add_column(column, justify="left" if k == 0 else "right", overflow="fold")
+        out.add_column(column, justify="left" if k < left else "right", overflow="fold")
     return out
 
 

@@ -107,13 +107,15 @@ def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
 
 
 def evaluate(
-    task: Task, verb: Callable[..., Any], *, doing: str, reports: bool = False
+    task: Task, verb: Callable[..., Any], doing: str, reports: bool = False, grid: bool = False
 ) -> "Sweep | Any":
     """The verb's result, or a sweep of results over the grid of ``--over``.
 
-    `reports` tells that the verb itself takes `progress`.
+    `reports` tells that the verb itself takes `progress`, `grid` that it takes the axes too.
     """
     with progress(doing) as show:
+        if grid:
+            return verb(task.net, task.axes, progress=show)
         if task.axes:
             from fluidcc.sweep.sweep import sweep
 

@@ -1,5 +1,6 @@
 """The command `sweep`: a verb over a grid, in chunks that are kept beside the file they go to."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,21 +20,23 @@ from fluidcc.cli.flags import (
 )
 from fluidcc.cli.options import Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
-from fluidcc.cli.sweep_verbs import VERBS, arguments, called, options_of
+from fluidcc.cli.verbs import VERBS, Options
 from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.scenario.typed import Faults
 
 if TYPE_CHECKING:
     from fluidcc.sweep.run import SweepData, SweepStatus
 
-_MOST = 10_000_000  # points of a grid
+SWEPT = tuple(name for name, verb in VERBS.items() if verb.swept)
+"""Verbs that a sweep takes."""
+
 _LONGEST = 2000  # characters of a command that is shown
 _NAMED = 20  # failed points that are named
 
 
 def sweep(
     verb: Annotated[
-        str | None, typer.Argument(metavar="VERB", help=", ".join(VERBS), show_default=False)
+        str | None, typer.Argument(metavar="VERB", help=", ".join(SWEPT), show_default=False)
     ] = None,
     scenario: Annotated[
         str | None,
@@ -75,42 +78,70 @@ def sweep(
     json: Json = False, fast_cpu: FastCPU = True,
 ) -> None:  # fmt: skip
     """A verb over a grid in chunks, by all cores; what is finished is kept in FILE.sweep."""
-    given = {
-        "until": until, "warmup": warmup, "seeds": seeds, "sample": sample, "certify": certify,
-        "probability": probability, "trajectory": not trajectory, "fused": fused,
+    given: dict[str, Any] = {
+        "until": until, "warmup": warmup, "seeds": seeds, "sample": sample,
+        "certify": certify or None, "probability": probability,
+        "trajectory": None if trajectory else False, "fused": fused or None,
     }  # fmt: skip
     faults = Faults()
     if status and verb is None:
         _tell_status(_folder(out, faults), json, faults)
         return
     task = _prepared(faults, verb, scenario, changes, over, json, out, fast_cpu)
-    options = arguments(verb or "", words or (), task, faults)
-    options |= options_of(verb or "", given, faults)
+    options = _options(verb or "", words or (), given, task, faults)
     count = _workers(workers, scheduler, faults)
     folder = _folder(out, faults)
-    if status:
-        _tell_status(folder, json, faults, (task, called(str(verb), options)))
-        return
     faults.finish()
-    found = _swept(task, called(str(verb), options), folder, count, scheduler)
-    _deliver(task, found, folder)
+    call = VERBS[str(verb)].call(options)
+    if status:
+        _tell_status(folder, json, faults, (task, call))
+    else:
+        _deliver(task, _swept(task, call, folder, count, scheduler), folder)
 
 
 def _prepared(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
     out: Path | None, fast_cpu: bool,
 ) -> Task:  # fmt: skip
-    if verb not in VERBS:
-        close = nearest(verb or "", list(VERBS), 1)
+    if verb not in SWEPT:
+        close = nearest(verb or "", list(SWEPT), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         got = "none" if verb is None else f"{verb!r}{hint}"
-        faults.add("sweep", "VERB", f"one of {', '.join(VERBS)}", got)
-    task = prepare(faults, scenario, changes, over, json, out, None, fast_cpu, most=_MOST)
+        faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
+    task = prepare(faults, scenario, changes, over, json, out, None, fast_cpu, chunked=True)
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:
         faults.add("sweep", "", "a grid: --over PATH=A:B:STEP", "none")
     return task
+
+
+def _options(
+    name: str, words: Sequence[str], given: Mapping[str, Any], task: Task, faults: Faults
+) -> Options:
+    """Options of a verb, from the words after the scenario and those of its options that are given.
+
+    Words that are too many or too few, and options of other verbs, are faults.
+    """
+    given = {key: value for key, value in given.items() if value not in ("", None)}
+    taken = {verb: [p.name for p in VERBS[verb].parameters] for verb in SWEPT}
+    for key in given:
+        if key not in taken.get(name, given):
+            able = ", ".join(verb for verb, names in taken.items() if key in names)
+            faults.add(f"--{key}", "", f"a verb that takes it ({able})", f"{name!r}")
+    if name not in SWEPT:
+        return {}
+    needed = [p for p in VERBS[name].parameters if p.default is p.empty]
+    wanted = " ".join(p.annotation.__metadata__[0].metavar for p in needed)
+    least = len(wanted.split())
+    if len(words) < least or (len(words) > least and not wanted.endswith("...")):
+        got = " ".join(words) or "nothing"
+        faults.add("sweep", "", f"{wanted or 'nothing'} after the scenario", repr(got))
+        return {}
+    own = {key: value for key, value in given.items() if key in taken[name]}
+    for k, p in enumerate(needed):
+        own[p.name] = words[k] if p.annotation.__origin__ is str else list(words[k:])
+    return VERBS[name].read(task, faults, **own)
 
 
 def _folder(out: Path | None, faults: Faults) -> Path:

@@ -1,7 +1,6 @@
 """Commands: their JSON, files and pictures."""
 
 import csv
-import importlib
 import json
 import math
 import subprocess
@@ -139,7 +138,7 @@ def test_crossings_over_a_grid_gives_points(run, monkeypatch):
     def found(net, path, low, high):
         return Crossings(path, "1", low, high, (), (), (), bool(net.flows[0].n[0] > 50), True)
 
-    monkeypatch.setattr("fluidcc.analysis.crossings.crossings", found)
+    monkeypatch.setattr("fluidcc.crossings", found)
     words = ("crossings", SLOW, "link.queue.w_q=5e-5:2e-4")
     code, out, _ = run(*words, "--over", "flow.n=40,60", "--json")
     points = json.loads(out)["points"]
@@ -164,7 +163,7 @@ def test_boundary_prints_curves_and_takes_two_ranges(run, monkeypatch):
             np.array([[0.0, 2.0], [0.0, np.nan]]), "ok", "", True,
         )  # fmt: skip
 
-    monkeypatch.setattr("fluidcc.analysis.boundary.boundary", found)
+    monkeypatch.setattr("fluidcc.boundary", found)
     words = ("boundary", SLOW, "link.queue.w_q=5e-5:2e-4", "link.queue.p_max=0.05:0.2")
     code, out, _ = run(*words, "--json", "--out", "edge.csv", "--plot", "edge.png")
     result = json.loads(out)
@@ -195,11 +194,8 @@ def test_times_and_seeds_have_defaults(run, monkeypatch, verb, words, times):
         told.append((until, warmup, len(seeds)))
         raise ValueError("enough")
 
-    module, name = {
-        "compare": ("fluidcc.results.compare", "compare"),
-        "packets": ("fluidcc.packets.run", "simulate_packets"),
-    }[verb]
-    monkeypatch.setattr(importlib.import_module(module), name, stop)
+    name = {"compare": "compare", "packets": "simulate_packets"}[verb]
+    monkeypatch.setattr(f"fluidcc.{name}", stop)
     assert run(verb, SLOW, *words)[0] == 2
     assert told == [times]
 

@@ -59,7 +59,7 @@ def followed(monkeypatch):
             told.append((path, low, high, points))
             return branches.Cycles(path, "1", low, high, (branch,), "")
 
-        monkeypatch.setattr(branches, "cycles", found)
+        monkeypatch.setattr("fluidcc.cycles", found)
         return told
 
     return end

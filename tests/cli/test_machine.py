@@ -12,10 +12,8 @@ import pytest
 from fluidcc.bundled.validation.lab.store import Store
 from full_disk import small_files
 
-import fluidcc as fc
 from fluidcc.bundled import scenarios
 from fluidcc.cli import doctor
-from fluidcc.cli.warm_up import warm
 from fluidcc.folders import own_folder
 from fluidcc.seals import sealed
 
@@ -119,10 +117,12 @@ def test_reports_of_failures_are_named_among_what_is_kept(monkeypatch, tmp_path)
     assert found.value.startswith("reports of failures: 1 files")
 
 
-def test_warming_calls_each_verb_once():
-    done = list(warm(fc.load("hollot2001/slow")))
-    assert [w.verb for w in done] == ["equilibrium", "stability", "simulate", "packets", "compare"]
-    assert all(w.seconds > 0 and not w.message for w in done)
+def test_warming_calls_each_verb_once(run):
+    code, out, _ = run("warm", "hollot2001/slow")
+    words = [line.split() for line in out.splitlines()]
+    verbs = ["equilibrium", "stability", "simulate", "packets", "compare"]
+    assert code == 0 and [w[:2] for w in words] == [["hollot2001/slow:", verb] for verb in verbs]
+    assert all(w[3:] == ["s"] for w in words)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def found(net, over, progress=None):
 
 @pytest.fixture
 def quick(monkeypatch, run):
-    monkeypatch.setattr("fluidcc.analysis.batch.stability_map", found)
+    monkeypatch.setattr("fluidcc.stability_map", found)
     return run
 
 

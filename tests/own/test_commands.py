@@ -10,7 +10,6 @@ from faulty_rules import Sound
 
 import fluidcc as fc
 from fluidcc.cli.app import app
-from fluidcc.cli.warm_up import Warmed
 from fluidcc.laws.own import files, loaded
 from fluidcc.laws.registry import own_laws
 
@@ -37,7 +36,7 @@ def test_every_command_with_a_scenario_takes_law_files():
 
 
 def test_warming_takes_law_files(run, here, monkeypatch):
-    monkeypatch.setattr("fluidcc.cli.warm_up.warm", lambda net: iter([Warmed(net.title, 0.0)]))
+    monkeypatch.setattr("fluidcc.cli.machine.precompile", lambda net: [(net.title, 0.0, "")])
     code, out, _ = run("warm", "pi2.toml", "--law-file", "pi2.py")
     assert code == 0 and out.startswith("pi2.toml: ")
 
