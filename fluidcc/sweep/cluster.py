@@ -1,7 +1,7 @@
 """Chunks done by the workers of a Dask cluster; what they return is written here, by one writer.
 
 Workers need the same fluidcc as the one that asks, with the same versions of what it computes with;
-that is checked. They are processes of their own (Dask spawns them, and must not be told to fork, as
+that is checked. They are processes of their own (Dask spawns them, and must not be made to fork, as
 threads of JAX do not survive that), best one for each core, with one thread::
 
     dask scheduler
@@ -26,134 +26,96 @@ starts: ``export XLA_PYTHON_CLIENT_MEM_FRACTION=0.2`` for four of them; each tak
 """
 
 import contextlib
-import functools
 import logging
-import pickle
 import re
 from collections.abc import Iterator
-from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import CancelledError, Future
+from typing import TYPE_CHECKING
 
 from fluidcc.errors import SweepStopped
 from fluidcc.extras import extra
-from fluidcc.folders import keep_compiled
+from fluidcc.sweep.processes import WorkerDied, work
 
 if TYPE_CHECKING:
     from fluidcc.sweep.job import Chunk, Job
-    from fluidcc.sweep.plan import Plan
 
 _ADDRESS = re.compile(r"(\w+://)?[^/]+:\d+|inproc://.+")
 _PATIENCE = 30.0  # s until there must be a scheduler, and a worker
-_POLL = 1.0  # s between looks at the connection
+_GOODBYE = 1.0  # s
 _LOST = "the connection to the scheduler is lost: start it, and run the same again"
 
 
-def on_cluster(job: "Job", plan: "Plan", scheduler: str) -> None:
-    """Do a plan by the workers of a Dask scheduler.
+class Cluster:
+    """Workers of a Dask scheduler, which replaces those that die.
 
     Raises MissingExtra without Dask, ValueError if there is no scheduler at this address, and
     SweepStopped if it or its workers are lost.
     """
-    distributed = extra("distributed", "cluster", what="a sweep on a cluster")
-    cloudpickle = extra("cloudpickle", "cluster", what="a sweep on a cluster")
-    if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it says so
-        raise ValueError(
-            "scheduler: expected the address of a Dask scheduler, such as tcp://host:8786, got "
-            f"{scheduler!r}"
-        )
-    sent = cloudpickle.dumps(job)
-    with _quiet():
+
+    def __init__(self, job: "Job", scheduler: str) -> None:
+        self._dask = extra("distributed", "cluster", what="a sweep on a cluster")
+        cloudpickle = extra("cloudpickle", "cluster", what="a sweep on a cluster")
+        if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it says so
+            raise ValueError(
+                "scheduler: expected the address of a Dask scheduler, such as tcp://host:8786, got "
+                f"{scheduler!r}"
+            )
+        # sent with each chunk, some kilobytes: what is scattered is lost with its holders
+        self._sent = cloudpickle.dumps(job)
+        logger = logging.getLogger("distributed.client")
+        self._unmuted = logger.level
+        logger.setLevel(logging.CRITICAL + 1)  # a lost connection is reported once, as an error
         try:
-            client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+            self._client = self._dask.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
+            logger.setLevel(self._unmuted)
             raise ValueError(
                 f"scheduler: expected the address of a Dask scheduler, got {scheduler!r} ({error})"
             ) from None
+        self._executor = self._client.get_executor(pure=False)
         try:
-            _with_client(distributed, client, plan, sent)
-        finally:
-            client.close(timeout=_POLL)
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            address = self._client.scheduler.addr
+            self.close()
+            raise SweepStopped(
+                f"the scheduler has no workers: start some with `dask worker {address}`, "
+                "and run the same again"
+            ) from None
 
+    @property
+    def workers(self) -> int:
+        """How many chunks can be done at a time now; raises SweepStopped without a connection."""
+        with self._connected():
+            return max(1, sum(self._client.nthreads().values()))
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what Dask logs of a connection that is lost, which is an error told once."""
-    logger = logging.getLogger("distributed.client")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    def submit(self, first: int, last: int) -> "Future[Chunk]":
+        """Begin a chunk."""
+        with self._connected():
+            return self._executor.submit(work, self._sent, first, last)
 
+    def result(self, future: "Future[Chunk]") -> "Chunk":
+        """The chunk of a future that is done; raises WorkerDied if workers died over it."""
+        with self._connected():
+            error = future.exception()
+        if isinstance(error, self._dask.KilledWorker):
+            raise WorkerDied(str(error))
+        if error is None or isinstance(error, ValueError):
+            return future.result()
+        what = str(error) if isinstance(error, SweepStopped) else f"{type(error).__name__}: {error}"
+        raise SweepStopped(f"a worker of the cluster says {what}")
 
-@contextlib.contextmanager
-def _connected(client: Any) -> Iterator[None]:
-    """What a lost connection raises is told in one way, whatever was asked meanwhile."""
-    try:
-        if client.status != "running":
-            raise SweepStopped(_LOST)
-        yield
-    except (OSError, TimeoutError, CancelledError):
-        raise SweepStopped(_LOST) from None
+    def close(self) -> None:
+        """Leave the cluster; what it still does for this sweep is given up."""
+        self._client.close(timeout=_GOODBYE)
+        logging.getLogger("distributed.client").setLevel(self._unmuted)
 
-
-def _with_client(distributed: Any, client: Any, plan: "Plan", sent: bytes) -> None:
-    _await_workers(client)
-    running: dict[Any, tuple[int, int]] = {}
-    while True:
-        with _connected(client):
-            plan.workers = max(1, sum(client.nthreads().values()))
-            while len(running) < plan.workers and (task := plan.next()):
-                # each brings the job, some kilobytes: what is scattered is lost with its holders
-                running[client.submit(_done, sent, *task, pure=False)] = task
-        if not running:
-            return
-        for future in _finished(distributed, client, list(running)):
-            task = running.pop(future)
-            with _connected(client):
-                error = future.exception()
-                chunk = future.result() if error is None else None
-            if chunk is not None:
-                plan.done(chunk)
-            elif isinstance(error, distributed.KilledWorker):
-                plan.lost(*task, str(error))
-            elif isinstance(error, ValueError):
-                raise error
-            else:
-                raise SweepStopped(f"a worker of the cluster says {type(error).__name__}: {error}")
-
-
-def _await_workers(client: Any) -> None:
-    try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
-    except TimeoutError:
-        raise SweepStopped(
-            f"the scheduler has no workers: start some with `dask worker {client.scheduler.addr}`, "
-            "and run the same again"
-        ) from None
-
-
-def _finished(distributed: Any, client: Any, running: list) -> list:
-    """Those that ended, waited for; raises SweepStopped when the connection is lost."""
-    while True:
-        with _connected(client):
-            ended = [future for future in running if future.done()]
-            if any(future.status in ("cancelled", "lost") for future in ended):
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Report a lost connection in one way, whatever it makes fail."""
+        try:
+            if self._client.status != "running":
                 raise SweepStopped(_LOST)
-            if ended:
-                return ended
-            with contextlib.suppress(TimeoutError, CancelledError), client.as_current():
-                distributed.wait(running, timeout=_POLL, return_when="FIRST_COMPLETED")
-
-
-def _done(sent: bytes, first: int, last: int) -> "Chunk":
-    """A chunk, by a worker."""
-    keep_compiled()
-    return _job(sent).compute(first, last)
-
-
-@functools.lru_cache(maxsize=1)
-def _job(sent: bytes) -> "Job":
-    """The job of a sweep, unpacked once."""
-    return pickle.loads(sent)
+            yield
+        except (OSError, TimeoutError, CancelledError):
+            raise SweepStopped(_LOST) from None

@@ -13,7 +13,7 @@ from fluidcc.sweep.grid import Blocks, Grid
 from fluidcc.sweep.identity import name_of
 from fluidcc.sweep.point import evaluated, interrupted
 from fluidcc.sweep.result import Sweep, of_point
-from fluidcc.sweep.table import Table, join, table_of, to_bytes, told
+from fluidcc.sweep.table import Table, join, outcome, table_of, to_bytes
 
 GRID_VERBS = {
     "fluidcc.analysis.batch.stability_map.stability_map": 16384,
@@ -96,7 +96,7 @@ class Job:
         table = table_of(found.to_dataset(), numbers, tuple(self.grid.axes))
         columns = table.columns
         failed = columns["status"].values == "failed"
-        columns |= told(columns["status"].values, columns["message"].values, failed)
+        columns |= outcome(columns["status"].values, columns["message"].values, failed)
         return table
 
 

@@ -44,7 +44,7 @@ class InMemory:
         """All chunks as one table."""
         return join([from_bytes(chunk.data) for chunk in sorted(self._chunks)])
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Where chunks are, for messages."""
         return "without a folder nothing is kept"
 
@@ -93,15 +93,15 @@ class Folder:
                 end = chunk.last
                 yield file, chunk
 
-    def held(self) -> list[Chunk]:
-        """The sound chunks, without their data, in their order."""
-        return [chunk._replace(data=b"") for _, chunk in self._sound()]
+    def chunks(self, *, tidy: bool = False) -> list[Chunk]:
+        """The sound chunks, without their data, in their order.
 
-    def tidied(self) -> list[Chunk]:
-        """The same, after what is damaged or there twice has been deleted."""
+        With `tidy` those that are damaged or there twice are deleted.
+        """
         sound = {file: chunk._replace(data=b"") for file, chunk in self._sound()}
-        for file in set(self.place.glob(_CHUNKS)) - set(sound):
-            file.unlink()
+        if tidy:
+            for file in set(self.place.glob(_CHUNKS)) - set(sound):
+                file.unlink()
         return list(sound.values())
 
     def table(self) -> Table:
@@ -116,7 +116,7 @@ class Folder:
             )
         return join(tables)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Where chunks are, for messages."""
         return f"what is finished is kept in '{self.place}'"
 
@@ -142,7 +142,7 @@ def opened(place: Path, wanted: Mapping[str, Any]) -> Iterator[tuple[Folder, lis
                 known = wanted
         check(place, known, wanted)
         folder = Folder(place, known)
-        yield folder, folder.tidied()
+        yield folder, folder.chunks(tidy=True)
 
 
 @contextlib.contextmanager
@@ -186,11 +186,11 @@ def _has_form(found: Any) -> bool:
     """Whether this has the parts of a manifest, each of its type."""
     try:
         lists, texts = found["sweep"]["grid"].values(), found["origin"].values()
-        told = found["origin"]["command"]
+        command = found["origin"]["command"]
     except (TypeError, KeyError, AttributeError):
         return False
     return all(isinstance(each, list) for each in lists) and all(
-        isinstance(each, str) for each in (told, *texts)
+        isinstance(each, str) for each in (command, *texts)
     )
 
 

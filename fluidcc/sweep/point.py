@@ -63,8 +63,8 @@ def failure(result: Any) -> str:
     That a network has no equilibrium, no cycle or no root is an answer; an equilibrium that fails
     its own check is none.
     """
-    if told := getattr(result, "failure", ""):
-        return str(told)
+    if why := getattr(result, "failure", ""):
+        return str(why)
     status = getattr(getattr(result, "fluid", result), "status", None)
     if isinstance(status, Status) and status is not Status.ok:
         return status.advice

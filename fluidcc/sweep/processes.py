@@ -1,134 +1,111 @@
 """Chunks done by processes of their own: spawned, as threads of JAX do not survive a fork.
 
-Nothing heavy is imported here, as processes that start have to be told where compiled code is.
+Nothing heavy is imported here, as processes that start need to know first where compiled code is.
 """
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import pickle
 import signal
 import threading
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from fluidcc.errors import SweepStopped
 from fluidcc.folders import keep_compiled
 from fluidcc.machine import processors
 
 if TYPE_CHECKING:
-    from fluidcc.sweep.job import Job
-    from fluidcc.sweep.plan import Plan
+    from fluidcc.sweep.job import Chunk, Job
 
 _LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _SPAWN = multiprocessing.get_context("spawn")
-
-
-class _Problem:
-    """Why a process cannot go on: its text goes to the one that waits."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.wrong_use = isinstance(error, ValueError)
-        self.text = str(error) if self.wrong_use else f"{type(error).__name__}: {error}"
-
-    def error(self) -> Exception:
-        """The same, for the one that asked for the sweep."""
-        return ValueError(self.text) if self.wrong_use else SweepStopped(self.text)
-
-
-def in_processes(job: "Job", plan: "Plan", workers: int) -> None:
-    """Do a plan by `workers` processes; one that dies is replaced, and its chunk done again.
-
-    Raises ValueError if the job cannot be sent to a process, SweepStopped if processes die again
-    and again.
-    """
-    try:
-        sent = pickle.dumps(job)
-    except Exception as error:
-        raise ValueError(
-            f"verb: expected a function that a new process can import, got {job.verb!r} ({error}); "
-            "workers=0 stays in this process"
-        ) from None
-    team: list[_Worker] = []
-    stillborn = 0
-    try:
-        while True:
-            while sum(w.task is not None for w in team) < workers and (task := plan.next()):
-                worker = next((w for w in team if w.task is None), None)
-                if worker is None:
-                    worker = _Worker(sent, workers)
-                    team.append(worker)
-                worker.give(task)
-            busy = {worker.pipe: (worker, worker.task) for worker in team if worker.task}
-            if not busy:
-                return
-            ready: list[Any] = wait(list(busy))
-            for worker, task in map(busy.__getitem__, ready):
-                worker.task = None
-                try:
-                    if not worker.started:
-                        worker.began(task)
-                        continue
-                    answer = worker.pipe.recv()
-                except (EOFError, OSError):
-                    team.remove(worker)
-                    code = worker.end()
-                    stillborn += not worker.started
-                    if stillborn > workers:
-                        raise SweepStopped(_NO_START.format(code)) from None
-                    plan.lost(*task, f"exit code {code}", guilty=worker.started)
-                    continue
-                if isinstance(answer, _Problem):
-                    raise answer.error()
-                plan.done(answer)
-    finally:
-        for worker in team:
-            worker.end()
-
-
 _NO_START = (
     "a process could not start (exit code {}): a script that sweeps with workers needs its calls "
     'under `if __name__ == "__main__":`, as processes import it; workers=0 needs none'
 )
 
 
-class _Worker:
-    """A process with a pipe to it, and the blocks that it does."""
+class WorkerDied(Exception):
+    """A worker ended in the middle of a chunk, or, if not `guilty`, before it began."""
+
+    def __init__(self, why: str, guilty: bool = True) -> None:
+        super().__init__(why)
+        self.guilty = guilty
+
+
+class Processes:
+    """Workers that are processes of this machine; one that dies is replaced.
+
+    Each has an executor of its own: an executor that loses a process loses all that it was asked
+    for, and does not tell which chunk was at fault.
+
+    Raises ValueError if the job cannot be sent to a process, SweepStopped if processes die again
+    and again.
+    """
+
+    def __init__(self, job: "Job", workers: int) -> None:
+        self.workers = workers
+        self._idle: list[_Process] = []
+        self._busy: dict[Future[Chunk], _Process] = {}
+        self._stillborn = 0
+        try:
+            self._sent = pickle.dumps(job)
+        except Exception as error:
+            raise ValueError(
+                f"verb: expected a function that a new process can import, got {job.verb!r} "
+                f"({error}); workers=0 stays in this process"
+            ) from None
+
+    def submit(self, first: int, last: int) -> "Future[Chunk]":
+        """Begin a chunk."""
+        process = self._idle.pop() if self._idle else _Process(self._sent, self.workers)
+        future = process.executor.submit(work, self._sent, first, last)
+        self._busy[future] = process
+        return future
+
+    def result(self, future: "Future[Chunk]") -> "Chunk":
+        """The chunk of a future that is done; raises WorkerDied if its process died."""
+        process, error = self._busy.pop(future), future.exception()
+        if not isinstance(error, BrokenProcessPool):
+            self._idle.append(process)
+            process.ready.result()
+            return future.result()
+        code, began = process.end(), process.ready.exception() is None
+        self._stillborn += not began
+        if self._stillborn > self.workers:
+            raise SweepStopped(_NO_START.format(code))
+        raise WorkerDied(f"exit code {code}", began)
+
+    def close(self) -> None:
+        """End all processes, whatever they do."""
+        for process in (*self._idle, *self._busy.values()):
+            process.end()
+
+
+class _Process:
+    """A process with its executor."""
 
     def __init__(self, sent: bytes, workers: int) -> None:
-        self.pipe, other = _SPAWN.Pipe()
-        self.task: tuple[int, int] | None = None
-        self.started = False
+        self.executor = ProcessPoolExecutor(1, mp_context=_SPAWN)
         with _environment(workers):
-            self.process = _SPAWN.Process(target=_serve, args=(other,), daemon=True)
-            self.process.start()
-        other.close()
-        with contextlib.suppress(OSError):  # it is dead already, which `answer` will tell
-            self.pipe.send_bytes(sent)
-
-    def give(self, task: tuple[int, int]) -> None:
-        """Let it do some blocks."""
-        self.task = task
-        with contextlib.suppress(OSError):
-            self.pipe.send(task)
-
-    def began(self, task: tuple[int, int]) -> None:
-        """Note that it runs, and does the task; raises EOFError or OSError if it is dead."""
-        self.pipe.recv()
-        self.started, self.task = True, task
+            self.ready = self.executor.submit(_begin, sent)
+        (self._process,) = self.executor._processes.values()
 
     def end(self) -> int | None:
         """End it, if it lives; its exit code."""
-        self.process.terminate()
-        self.process.join()
-        self.pipe.close()
-        return self.process.exitcode
+        self._process.terminate()
+        self.executor.shutdown(cancel_futures=True)
+        return self._process.exitcode
 
 
 @contextlib.contextmanager
 def _environment(workers: int) -> Iterator[None]:
-    """What processes that start here are told: their share of the threads, unless the user says.
+    """Start processes with their share of the threads, unless the user has set it.
 
     Libraries for linear algebra get one: the matrices are small.
     """
@@ -144,28 +121,34 @@ def _environment(workers: int) -> Iterator[None]:
             del os.environ[name]
 
 
-def _serve(pipe: Connection) -> None:
-    """Do chunks as they are asked for, until there are no more."""
+def _begin(sent: bytes) -> None:
+    """Make this process ready for the chunks of a job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
-    keep_compiled()
-    sent = pipe.recv_bytes()
-    pipe.send("started")
     try:
-        job = pickle.loads(sent)
+        _job(sent)
     except Exception as error:
-        pipe.send(_Problem(ValueError(f"verb: a new process cannot import it: {error}")))
-        return
-    while True:
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer = job.compute(*task)
-        except BaseException as error:
-            answer = _Problem(error)
-        pipe.send(answer)
+        raise ValueError(f"verb: a new process cannot import it: {error}") from None
+
+
+def work(sent: bytes, first: int, last: int) -> "Chunk":
+    """A chunk of a pickled job, by a worker.
+
+    Raises ValueError for wrong use, and SweepStopped with whatever else went wrong.
+    """
+    try:
+        return _job(sent).compute(first, last)
+    except ValueError as error:
+        raise ValueError(str(error)) from None  # its class need not survive a pickle
+    except BaseException as error:
+        raise SweepStopped(f"{type(error).__name__}: {error}") from None
+
+
+@functools.lru_cache(maxsize=1)
+def _job(sent: bytes) -> "Job":
+    """The job of a sweep, unpacked once, which imports JAX."""
+    keep_compiled()
+    return pickle.loads(sent)
 
 
 def end_with_parent() -> None:

@@ -10,7 +10,7 @@ import xarray as xr
 from fluidcc.results.shown import Shown
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.point import Point
-from fluidcc.sweep.table import Table, dataset, join, table_of, told
+from fluidcc.sweep.table import Table, dataset, join, outcome, table_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Sweep(Shown):
 
 def of_point(point: Point, number: Any) -> Table:
     """A point of a sweep as a table."""
-    columns = told([point.status], [point.why], [bool(point.message)])
+    columns = outcome([point.status], [point.why], [bool(point.message)])
     if point.result is None:
         return Table(np.array([number]), {}, columns)
     table = table_of(point.result.to_dataset(), np.array([number]))

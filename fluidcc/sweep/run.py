@@ -5,7 +5,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from fluidcc.sweep.job import Chunk, Job
 from fluidcc.sweep.kept import Folder, InMemory, busy, check, gaps, manifest_in, opened
 from fluidcc.sweep.plan import Clock, Plan, Progress
 from fluidcc.sweep.point import Point
-from fluidcc.sweep.processes import in_processes
-from fluidcc.sweep.table import Table, dataset, told
+from fluidcc.sweep.processes import Processes, WorkerDied
+from fluidcc.sweep.table import Table, dataset, outcome
 
 _NAMED = 10  # failed points that are named
 _COPIES = 2  # of a table at a time: its parts and the whole, or the whole and what is laid out
-_LEAST = Table(np.zeros(1, int), {}, told([""], [""], [1])).memory  # bytes of a point that failed
+_POLL = 1.0  # s between looks at the workers
+_LEAST = Table(np.zeros(1, int), {}, outcome([""], [""], [1])).memory  # bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +113,7 @@ def sweep_in_chunks(
                 _perform(job, plan, count, scheduler)
             except SweepStopped as error:
                 where = f"{clock.done} of {clock.total} points are done"
-                raise SweepStopped(f"{error}; {where}, {kept.told()}") from error.__cause__
+                raise SweepStopped(f"{error}; {where}, {kept.describe()}") from error.__cause__
         data = dataset(grid, kept.table())
         origin = kept.manifest["origin"]
     return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}))
@@ -132,15 +134,33 @@ def _require_room(points: int, row: float) -> None:
 
 
 def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
+    """Do a plan by a cluster, by processes, or, without `workers`, here."""
     if scheduler is not None:
-        from fluidcc.sweep.cluster import on_cluster
+        from fluidcc.sweep.cluster import Cluster
 
-        on_cluster(job, plan, scheduler)
+        pool = Cluster(job, scheduler)
     elif workers:
-        in_processes(job, plan, workers)
+        pool = Processes(job, workers)
     else:
         while (task := plan.next()) is not None:
             plan.done(job.compute(*task))
+        return
+    running: dict[Future[Chunk], tuple[int, int]] = {}
+    with closing(pool):
+        while True:
+            plan.workers = pool.workers
+            while len(running) < plan.workers and (task := plan.next()):
+                running[pool.submit(*task)] = task
+            if not running:
+                return
+            for future in wait(running, _POLL, FIRST_COMPLETED).done:
+                task = running.pop(future)
+                try:
+                    chunk = pool.result(future)
+                except WorkerDied as death:
+                    plan.lost(*task, str(death), guilty=death.guilty)
+                else:
+                    plan.done(chunk)
 
 
 def _begun(
@@ -226,7 +246,7 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
     """
     place = Path(folder)
     kept = Folder(place, _known(place))
-    held = kept.held()
+    held = kept.chunks()
     return SweepStatus(
         place, kept.points, sum(c.points for c in held), sum(c.failed for c in held), busy(place),
         kept.manifest["origin"],

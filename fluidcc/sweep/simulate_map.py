@@ -83,12 +83,12 @@ def simulate_map(
     found = [evaluated(net, changes, begin) for changes in grid.points()]
     places = [place for place, point in enumerate(found) if point.result is not None]
     clock = Clock(len(grid), failed := len(grid) - len(places), failed)
-    told = progress or (lambda now: None)
+    report = progress or (lambda now: None)
     if failed:
-        told(clock.passed(0, 0))
+        report(clock.passed(0, 0))
     for k, run in together([found[place].result for place in places], until, times, mesh):
         place = places[k]
         result, message = (None, run) if isinstance(run, str) else (run, failure(run))
         found[place] = dataclasses.replace(found[place], result=result, message=message)
-        told(clock.passed(1, int(bool(message))))
+        report(clock.passed(1, int(bool(message))))
     return Sweep(grid.axes, grid.units, tuple(found))

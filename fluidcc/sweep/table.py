@@ -18,7 +18,7 @@ import xarray as xr
 from fluidcc.sweep.grid import Grid
 
 POINT = "point"
-TOLD = ("status", "message", "failed")
+OUTCOME = ("status", "message", "failed")
 """Columns that every table has; `failed` is 1 where there is no sound result."""
 
 _LAYOUT = "layout"
@@ -58,12 +58,12 @@ class Table:
         return sum(v.nbytes for v in values) + _TEXT * texts
 
 
-def told(status: Any, message: Any, failed: Any) -> dict[str, Column]:
+def outcome(status: Any, message: Any, failed: Any) -> dict[str, Column]:
     """The columns that every table has, of values (P,)."""
     values = (status, message, np.asarray(failed, np.int8))
     return {
         name: Column((), _plain(np.asarray(v)), {}, "variable")
-        for name, v in zip(TOLD, values, strict=True)
+        for name, v in zip(OUTCOME, values, strict=True)
     }
 
 
@@ -86,7 +86,7 @@ def table_of(data: xr.Dataset, numbers: np.ndarray, over: Sequence[str] = ()) ->
         if dim not in over:
             labels.setdefault(str(dim), np.arange(size))
     for name, value in data.attrs.items():
-        if name not in TOLD and name not in columns:
+        if name not in OUTCOME and name not in columns:
             columns[str(name)] = Column((), _plain(np.array([value] * count)), {}, "attribute")
     return Table(np.asarray(numbers), labels, columns)
 
@@ -205,7 +205,7 @@ def dataset(grid: Grid, table: Table) -> xr.Dataset:
     Raises ValueError if every point failed.
     """
     columns = table.columns
-    if set(columns) == set(TOLD) and len(table.numbers):
+    if set(columns) == set(OUTCOME) and len(table.numbers):
         first = int(np.argmin(table.numbers))
         raise ValueError(f"every point failed: {columns['message'].values[first]}")
     order = np.argsort(table.numbers)

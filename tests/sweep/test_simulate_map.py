@@ -194,7 +194,7 @@ def test_a_run_that_fails_is_told():
 
 
 def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
-    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.simulate_map.simulate_map", 2)
+    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.sweep.simulate_map.simulate_map", 2)
     verb = functools.partial(fc.simulate_map, until=3.0, points=TIMES)
     kept = fc.sweep(SLOW, PLANE, verb, folder=tmp_path / "a", workers=0).to_dataset()
     again = fc.sweep(SLOW, PLANE, verb, folder=tmp_path / "a", workers=0).to_dataset()
