@@ -10,7 +10,6 @@ import fluidcc as fc
 from fluidcc.packets.accounts import series
 from fluidcc.packets.layout.plan import plan
 from fluidcc.results.latex import queue_equations, window_equation
-from fluidcc.results.tables import runs
 
 sides = importlib.import_module("fluidcc.results.compare")  # not the function
 
@@ -129,7 +128,6 @@ def test_samples_too_coarse_for_a_period_tell_none_and_why(monkeypatch):
     assert "no period is told for packets: that needs a sample every 5e-05 s" in said
     assert "fewer seeds" in said and said in repr(both)
     assert said == both.to_dataset().attrs["periods"]
-    assert any(said in line.text for line in runs._fluid_lines(both.to_dict()))
     both, period = of_few_numbers(monkeypatch, 4300 * 17, until=0.22)
     assert (period.fluid, period.packets, both.packets.series) == (None, None, None)
     assert "for fluid and packets" in both.message and both.fluid.time.size == 4001

@@ -20,8 +20,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root, scale_of
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
@@ -62,8 +61,8 @@ class Gap:
     status: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Crossings(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Crossings(Result):
     """Changes of stability along one parameter, in order.
 
     `further` are crossings of more roots while others are unstable; `gaps` the parts of the range
@@ -80,6 +79,8 @@ class Crossings(Shown):
     >>> round(edge.value, 6), edge.becomes, edge.criticality
     (1.570796, 'unstable', 'supercritical')
     """
+
+    _view = "equilibria.CrossingsView"
 
     path: str
     unit: str
@@ -120,21 +121,6 @@ class Crossings(Shown):
             attrs={"path": self.path, "low": self.low, "high": self.high},
         )
 
-    def __repr__(self) -> str:
-        start = {True: "stable", False: "unstable", None: "no smooth equilibrium"}
-        unit = "" if self.unit in ("", "1") else f" {self.unit}"
-        lines = [
-            f"Crossings of {self.path} from {self.low:.6g} to {self.high:.6g}{unit}: "
-            f"{len(self.crossings)}, {start[self.stable_at_low]} at the low end"
-        ]
-        for c in self.crossings:
-            known = "not known" if c.frequency is None else f"{c.frequency:.8g} rad/s"
-            how = " (jump)" if c.jump else f" ({c.criticality})" if c.criticality else ""
-            lines.append(f"  {c.value:.10g}{unit}: {c.becomes}{how}, frequency {known}")
-        for gap in self.gaps:
-            lines.append(f"  {gap.low:.6g} to {gap.high:.6g}{unit}: {gap.status}, no verdict")
-        return "\n".join(lines)
-
 
 def crossings(
     net: Model,
@@ -170,8 +156,10 @@ def crossings(
     --------
     >>> import fluidcc as fc
     >>> fc.crossings(fc.load("hollot2001/slow"), "link.queue.w_q", 1e-5, 1e-3)
-    Crossings of link.queue.w_q from 1e-05 to 0.001: 1, stable at the low end
-      0.0001048512513: unstable (supercritical), frequency 1.3415397 rad/s
+    At the low end: stable (certified)
+    Changes of stability
+    link.queue.w_q   frequency [rad/s]  period [s]  becomes   Hopf point
+    0.0001048512513          1.3415397      4.6836  unstable  supercritical
     """
     ends = ends_of(net, path, low, high, "crossings")
     scan = Scan(family(net, [path], "crossings"), scale_of(*ends))

@@ -17,8 +17,7 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.dde.equation import as_state, ravel_like
 from fluidcc.dde.shapes import shapes_of, unraveler
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
@@ -115,8 +114,8 @@ def _names(params: Mapping[str, Any], prefix: str = "") -> Any:
             yield f"{prefix}{key}"
 
 
-@dataclasses.dataclass(frozen=True)
-class EquationRest(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class EquationRest(Result):
     """An equilibrium of a delay equation: `y` as the equation has it, `flat` (n,), lags there.
 
     `jacobians` are the derivatives of the field by the present and by each delayed state. `status`
@@ -132,6 +131,8 @@ class EquationRest(Shown):
     >>> rest.status, round(float(rest.y), 6)
     ('interior', 2.0)
     """
+
+    _view = "equilibria.EquationView"
 
     status: str
     message: str
@@ -161,10 +162,6 @@ class EquationRest(Shown):
 
         variables = {"y": ("state", self.flat), "lag": ("delay", self.lags, {"units": "s"})}
         return xr.Dataset(variables, attrs={"status": self.status, "message": self.message})
-
-    def __repr__(self) -> str:
-        told = f" ({self.message})" if self.message else ""
-        return f"Equilibrium: {self.status}{told}, y = {self.y}, lags {self.lags} s"
 
 
 def flat_field(equation: DelayEquation, y: Any) -> Callable[..., Any]:

@@ -30,8 +30,8 @@ from fluidcc.model.advice import advice
 from fluidcc.model.mean_traffic import as_fluid
 from fluidcc.model.rates import touched
 from fluidcc.model.service import with_mean_calls
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.quantities import attributes
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, numeric
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class FlowsRest:
     active: Array
 
 
-@dataclasses.dataclass(frozen=True)
-class Equilibrium(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Equilibrium(Result):
     """Where a network comes to rest.
 
     `status` is `interior` (a root within the laws' ranges), `empty` (a queue at zero, the links
@@ -91,6 +91,8 @@ class Equilibrium(Shown):
     >>> rest.status, round(rest.links["bottleneck"].queue, 3)
     ('interior', 194.4)
     """
+
+    _view = "equilibria.EquilibriumView"
 
     status: str
     message: str
@@ -120,34 +122,18 @@ class Equilibrium(Shown):
         """Labelled arrays with units: per link, and per flow group and round trip (`flow`)."""
         import xarray as xr
 
-        units = {"queue": "packet", "average": "packet", "signal": "1", "utilization": "1"}
-        variables: dict[str, Any] = {
-            name: ("link", [getattr(v, name) for v in self.links.values()], {"units": unit})
-            for name, unit in units.items()
-        }
-        for name, unit in {"window": "packet", "rtt": "s", "rate": "packet/s"}.items():
-            values = np.concatenate([getattr(v, name) for v in self.flows.values()])
-            variables[name] = ("flow", values, {"units": unit})
-        signal = np.concatenate([v.signal for v in self.flows.values()])
-        variables["heard"] = ("flow", signal, {"units": "1"})
+        variables: dict[str, Any] = {}
+        for name in ("queue", "average", "signal", "utilization"):
+            values = [getattr(v, name) for v in self.links.values()]
+            variables[name] = ("link", values, attributes("links", name))
+        for name in ("window", "rtt", "rate", "heard"):
+            key = "signal" if name == "heard" else name
+            values = np.concatenate([getattr(v, key) for v in self.flows.values()])
+            variables[name] = ("flow", values, attributes("flows", name))
         groups = [name for name, v in self.flows.items() for _ in v.window]
         coords = {"link": list(self.links), "group": ("flow", groups)}
         attrs = {"status": self.status, "message": self.message}
         return xr.Dataset(variables, coords=coords, attrs=attrs)
-
-    def __repr__(self) -> str:
-        lines = [f"Equilibrium: {self.status}" + (f" ({self.message})" if self.message else "")]
-        for name, link in self.links.items():
-            lines.append(
-                f"  link {name}: queue {link.queue:.6g} packet, average {link.average:.6g} packet, "
-                f"signal {link.signal:.6g}, utilization {link.utilization:.4g}"
-            )
-        for name, flows in self.flows.items():
-            lines.append(
-                f"  flows {name}: window {_span(flows.window)} packet, rtt {_span(flows.rtt)} s, "
-                f"rate {_span(flows.rate)} packet/s, signal {_span(flows.signal)}"
-            )
-        return "\n".join(lines)
 
 
 def without(eq: Equilibrium) -> str:
@@ -158,11 +144,6 @@ def without(eq: Equilibrium) -> str:
     if eq.sliding:
         reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
     return ", and ".join(reasons) or "a loss closure gives windows at rest only"
-
-
-def _span(values: Array) -> str:
-    low, high = float(np.min(values)), float(np.max(values))
-    return f"{low:.6g} to {high:.6g}" if high - low > 1e-9 * high else f"{low:.6g}"
 
 
 def equilibrium(net: Network) -> Equilibrium:
@@ -179,8 +160,12 @@ def equilibrium(net: Network) -> Equilibrium:
     >>> import fluidcc as fc
     >>> fc.equilibrium(fc.load("hollot2001/slow"))
     Equilibrium: interior
-      link bottleneck: queue 194.4 packet, average 194.4 packet, signal 0.00807273, utilization 1
-      flows tcp: window 15.74 packet, rtt 0.25184 s, rate 62.5 packet/s, signal 0.00807273
+    Links
+    link        queue [packet]  average [packet]     signal  utilization
+    bottleneck           194.4             194.4  0.0080727            1
+    Flows
+    group  round trips  window [packet]  rtt [ms]  rate [packet/s]     signal
+    tcp              1            15.74    251.84             62.5  0.0080727
     """
     noted, net = advice(net), as_fluid(net)
     arrays = with_mean_calls(numeric(net))

@@ -30,8 +30,7 @@ from fluidcc.model.rates import heard
 from fluidcc.model.senders import growing_rate, sender_change
 from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Flows, Network, numeric
 
 _TOLERANCE = 1e-12
@@ -39,8 +38,8 @@ _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
 _SOME_LOAD = 0.9
 
 
-@dataclasses.dataclass(frozen=True)
-class RelayCycle(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class RelayCycle(Result):
     """A switching cycle, around a step of the marking or around full load.
 
     `period` [s]; `delay` [s] from a signal to the change it causes in the queue, waits for ticks
@@ -58,6 +57,8 @@ class RelayCycle(Shown):
     >>> [round(end, 2) for end in found.queue]
     [0.62, 45.99]
     """
+
+    _view = "cycles.RelayView"
 
     period: float
     delay: float
@@ -90,15 +91,6 @@ class RelayCycle(Shown):
                 },
                 "flows": {self.net.flow_names[0]: {"window": [self.window]}},
             }
-        )
-
-    def __repr__(self) -> str:
-        (low, high), (least, most) = self.queue, self.window
-        used = "" if self.utilization is None else f", utilization {self.utilization:.4g}"
-        return (
-            f"RelayCycle: period {self.period:.6g} s, queue {low:.6g} to {high:.6g} packet, "
-            f"window {least:.6g} to {most:.6g} packet{used}"
-            + (f" ({self.message})" if self.message else "")
         )
 
 

@@ -19,22 +19,23 @@ from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import Margins, scale_of, system_margins
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.quantities import attributes
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray
 
 
+_MARGINS = ("gain_margin", "gain_crossover", "phase_margin", "delay_margin", "phase_crossover")
 _UNSTABLE_LOOP = (
     "the loop is unstable, so that its margins measure no robustness: they say how far its "
     "crossovers are from critical, with the phase unwrapped from zero frequency"
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Stability(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Stability(Result):
     """Roots and margins of the linearisation at an equilibrium.
 
     `unstable` is the number of roots with positive real part, `certified` if the argument
@@ -54,6 +55,8 @@ class Stability(Shown):
     >>> round(found.phase_margin, 2), round(found.delay_margin, 2)
     (87.97, 29.24)
     """
+
+    _view = "equilibria.StabilityView"
 
     status: str
     message: str
@@ -101,8 +104,7 @@ class Stability(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""
         names = (
-            "status", "message", "stable", "unstable", "certified", "proof", "gain_margin",
-            "gain_crossover", "phase_margin", "delay_margin", "phase_crossover",
+            "status", "message", "stable", "unstable", "certified", "proof", *_MARGINS,
         )  # fmt: skip
         out = {name: plain(getattr(self, name)) for name in names}
         first = self.rightmost
@@ -117,18 +119,14 @@ class Stability(Shown):
         """Labelled arrays with units: the equilibrium's, the roots and the margins."""
         import xarray as xr
 
-        units = {
-            "gain_margin": "1", "gain_crossover": "rad/s", "phase_margin": "deg",
-            "delay_margin": "s", "phase_crossover": "rad/s",
-        }  # fmt: skip
-        values = {name: getattr(self, name) for name in units}
+        values = {name: getattr(self, name) for name in _MARGINS}
         scalars = {
-            name: ((), math.nan if values[name] is None else values[name], {"units": unit})
-            for name, unit in units.items()
+            name: ((), math.nan if value is None else value, attributes("loop", name))
+            for name, value in values.items()
         }
         roots = {
-            "root_real": ("root", np.real(self.roots), {"units": "1/s"}),
-            "root_imag": ("root", np.imag(self.roots), {"units": "rad/s"}),
+            "root_real": ("root", np.real(self.roots), attributes("roots", "root_real")),
+            "root_imag": ("root", np.imag(self.roots), attributes("roots", "root_imag")),
         }
         unstable = ((), -1 if self.unstable is None else self.unstable, {"units": "1"})
         out = xr.Dataset({**scalars, **roots, "unstable": unstable})
@@ -136,27 +134,6 @@ class Stability(Shown):
         stable = -1 if self.stable is None else int(self.stable)
         flags = {"stable": stable, "certified": int(self.certified), "proven": self.proven}
         return out.assign_attrs(status=self.status, message=self.message, **flags)
-
-    def __repr__(self) -> str:
-        known = "unknown" if self.unstable is None else str(self.unstable)
-        proof = f"certified in {self.proof}" if self.certified else "not certified"
-        verdict = {True: "stable", False: "unstable", None: "no verdict"}[self.stable]
-        lines = [f"Stability: {verdict}, {self.status}"]
-        lines[0] += f" ({self.message})" if self.message else ""
-        lines.append(f"  unstable roots: {known} ({proof})")
-        if self.rightmost is not None:
-            s = self.rightmost
-            lines.append(f"  rightmost root: {s.real:.10g} {s.imag:+.10g}i 1/s")
-        for name, unit in (
-            ("gain_margin", ""), ("gain_crossover", " rad/s"), ("phase_margin", " deg"),
-            ("delay_margin", " s"), ("phase_crossover", " rad/s"),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            shown = "none" if value is None else f"{value:.6g}{unit}"
-            lines.append(f"  {name.replace('_', ' ')}: {shown}")
-        if self.cycle is not None:
-            lines.append(f"  {self.cycle!r}")
-        return "\n".join([*lines, repr(self.equilibrium)])
 
 
 def _known(value: float | None) -> float | None:

@@ -22,7 +22,7 @@ import scipy.sparse
 
 from fluidcc.analysis.linear import Array
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result
 
 if TYPE_CHECKING:
     import xarray
@@ -40,8 +40,8 @@ _LEAST_P = 1e-8
 _ONE = Ack(1.0, 0.0, 1.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class StationaryWindow(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class StationaryWindow(Result):
     """Distribution of a window law's window under independent marks of probability `p`.
 
     `window` [packet] are values in order; `packets` and `time` the shares of ACKs that find, and of
@@ -55,6 +55,8 @@ class StationaryWindow(Shown):
     >>> round(found.time_mean, 2), round(found.bias, 3)
     (14.66, 0.074)
     """
+
+    _view = "runs.WindowView"
 
     p: float
     window: Array
@@ -111,16 +113,6 @@ class StationaryWindow(Shown):
         }
         moments = {k: v for k, v in self.to_dict().items() if v is not None and k != "told"}
         return xr.Dataset(shares, {"window": ("window", self.window, {"units": "packet"})}, moments)
-
-    def __repr__(self) -> str:
-        fluid = "none" if self.fluid is None else f"{self.fluid:.6g} ({self.bias:+.2%})"
-        lines = [
-            f"StationaryWindow: marks of probability {self.p:.6g}",
-            f"  mean over time {self.time_mean:.6g}, over packets {self.mean:.6g} packets",
-            f"  standard deviation {math.sqrt(self.variance):.6g} packets",
-            f"  window of the fluid model {fluid}",
-        ]
-        return "\n".join([*lines, f"  {self.message}"] if self.message else lines)
 
 
 class _Rules(NamedTuple):

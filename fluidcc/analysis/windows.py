@@ -12,7 +12,8 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.stationary import StationaryWindow, stationary_window
 from fluidcc.laws.law import Signal
-from fluidcc.results.shown import Shown
+from fluidcc.quantities import attributes
+from fluidcc.result import Result
 from fluidcc.scenario.echoes import repeated
 from fluidcc.scenario.network import Flows, Network
 
@@ -20,18 +21,13 @@ if TYPE_CHECKING:
     import xarray
 
 
-MOMENTS = {
-    "p": "1", "mean": "packet", "time_mean": "packet", "variance": "packet^2", "fluid": "packet",
-    "bias": "1",
-}  # fmt: skip
-"""Units of the moments of a group."""
-
+_MOMENTS = ("p", "mean", "time_mean", "variance", "fluid", "bias")
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Shares of the time for which quantiles are written."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class StationaryWindows(Shown):
+class StationaryWindows(Result):
     """Stationary windows by group of flows; of the other groups, why they have none.
 
     Examples
@@ -41,6 +37,8 @@ class StationaryWindows(Shown):
     >>> found.status, found.missing
     ('ok', {})
     """
+
+    _view = "runs.WindowsView"
 
     groups: Mapping[str, StationaryWindow]
     missing: Mapping[str, str]
@@ -65,22 +63,16 @@ class StationaryWindows(Shown):
         import xarray as xr
 
         data: dict[str, Any] = {
-            name: ("group", self._each(name), {"units": unit}) for name, unit in MOMENTS.items()
+            name: ("group", self._each(name), attributes("windows", name)) for name in _MOMENTS
         }
         rows = [[own.quantile(share) for share in SHARES] for own in self.groups.values()]
         values = np.array(rows, float).reshape(-1, len(SHARES))
-        data["quantile"] = (("group", "share"), values, {"units": "packet"})
+        data["quantile"] = (("group", "share"), values, attributes("windows", "quantile"))
         labels = {"group": list(self.groups), "share": list(SHARES)}
         return xr.Dataset(data, labels, {"status": self.status, "message": self.message})
 
     def _each(self, name: str) -> np.ndarray:
         return np.array([getattr(own, name) for own in self.groups.values()], float)
-
-    def __repr__(self) -> str:
-        lines = [f"StationaryWindows: {self.status}"]
-        for name, found in self.groups.items():
-            lines.append(f"flows.{name}: {repr(found).removeprefix('StationaryWindow: ')}")
-        return "\n".join([*lines, *([self.message] if self.message else [])])
 
 
 def stationary_windows(net: Network, *, p: float | None = None) -> StationaryWindows:

@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class BoundReport(Shown):
+class BoundReport(Result):
     """What was found about one bound.
 
     `readings` has one entry for each set of definitions, first the one of the words; `verdict`,
@@ -95,6 +94,8 @@ class BoundReport(Shown):
     >>> report.source, report.engine
     ('durresi2001, section 4, results 1 and 2', 'packets')
     """
+
+    _view = "verdicts.BoundView"
 
     id: str
     source: str
@@ -149,30 +150,9 @@ class BoundReport(Shown):
         """The verdicts along the dimension `reading`."""
         return BoundReports((self,)).to_dataset()
 
-    def __repr__(self) -> str:
-        lines = [f"{self.id}: {self.statement} ({self.source})"]
-        for reading in self.readings:
-            words = ", ".join(f"{name}: {value}" for name, value in reading.definitions.items())
-            lines.append(f"  {_verdict(reading):16s} {words}")
-            if reading.why:
-                lines.append(f"  {'':16s} {reading.why}")
-            if reading.worst is not None:
-                case = reading.worst
-                lines.append(
-                    f"  {'':16s} value {case.value:.6g}, bound {case.bound:.6g} "
-                    f"({reading.searched} searched)"
-                )
-        if not self.readings:
-            lines.append(f"  {SILENT}: {self.message}")
-        return "\n".join(lines)
-
-
-def _verdict(reading: Reading) -> str:
-    return f"{reading.verdict}, tight" if reading.tight else reading.verdict
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class BoundReports(Shown):
+class BoundReports(Result):
     """What was found about several bounds.
 
     Examples
@@ -184,6 +164,8 @@ class BoundReports(Shown):
     >>> [report.verdict for report in reports.reports]
     ['violated']
     """
+
+    _view = "verdicts.BoundsView"
 
     reports: tuple[BoundReport, ...]
 
@@ -214,6 +196,3 @@ class BoundReports(Shown):
         }
         data: Any = {name: ("reading", values) for name, values in columns.items()}
         return xr.Dataset(data)
-
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self.reports))

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result
 
 OK, FAILED, NOT_APPLICABLE = "ok", "failed", "not applicable"
 
@@ -16,14 +16,9 @@ class Finding:
     verdict: str
     why: str = ""
 
-    def __repr__(self) -> str:
-        lines = self.why.splitlines() or [""]
-        first = f"{self.check:16s} {self.verdict:14s} {lines[0]}".rstrip()
-        return "\n".join([first, *(f"{'':31s} {line}" for line in lines[1:])])
 
-
-@dataclasses.dataclass(frozen=True)
-class LawReport(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class LawReport(Result):
     """Every check of one law, in the order in which they were made.
 
     Examples
@@ -32,6 +27,8 @@ class LawReport(Shown):
     >>> LawReport("reno", "window", (Finding("units", "ok"),)).summary
     'reno: 1 ok, 0 failed, 0 not applicable'
     """
+
+    _view = "verdicts.LawView"
 
     law: str
     kind: str
@@ -58,6 +55,3 @@ class LawReport(Shown):
             "summary": self.summary,
             "checks": [dataclasses.asdict(finding) for finding in self.findings],
         }
-
-    def __repr__(self) -> str:
-        return "\n".join([*map(repr, self.findings), self.summary])

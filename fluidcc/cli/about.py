@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fluidcc import bundled
-from fluidcc.cli.report import console, table
 from fluidcc.cli.run import print_json
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.results.tables.blocks import number
+from fluidcc.results.blocks import number
+from fluidcc.results.text import console, table
 
 if TYPE_CHECKING:
     from rich.table import Table

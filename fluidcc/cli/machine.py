@@ -32,7 +32,7 @@ def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
     else:
         from rich.text import Text
 
-        from fluidcc.cli.report import console, table
+        from fluidcc.results.text import console, table
 
         out = table("", "", "what", "found", left=3)
         for topic in dict.fromkeys(finding.topic for finding in found):
@@ -66,7 +66,7 @@ def warm(
     names = scenarios or _DEFAULT
     nets = [faults.catch(read_scenario, name) for name in names]
     faults.finish()
-    from fluidcc.cli.report import console
+    from fluidcc.results.text import console
 
     for name, net in zip(names, nets, strict=True):
         for verb, spent, message in precompile(net):

@@ -59,7 +59,7 @@ def figures(
 
 
 def _print_figure(made: Any) -> None:
-    from fluidcc.cli.report import console
+    from fluidcc.results.text import console
 
     out = console()
     head = f"{made.name}: {made.title}  [{made.seconds:.1f} s]"
@@ -111,7 +111,7 @@ def validate(
 
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:
-    from fluidcc.cli.report import console, table
+    from fluidcc.results.text import console, table
 
     out, ledger = console(), module("validation.lab.ledger")
     for paper in dict.fromkeys(row["paper"] for row in rows):

@@ -186,13 +186,11 @@ def _save(task: Task, result: Any) -> None:
 
 def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str]) -> None:
     """The file of ``--out``: all tables, or numbers; in a CSV only series, where there are any."""
-    from fluidcc.results import export
-    from fluidcc.results.tables import tex
-    from fluidcc.results.tables.told import told as told_of
+    from fluidcc.results import export, tex
 
     with written("--out", path):
         if path.suffix == ".tex":
-            tex.write(told_of(result, whole=True), path, origin)
+            tex.write(result.tables(), path, origin)
             return
         series = getattr(result, "series", None) if path.suffix == ".csv" else None
         data = result.to_dataset() if series is None else series

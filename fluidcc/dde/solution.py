@@ -11,10 +11,10 @@ from jax import Array
 from jax.core import Tracer
 
 from fluidcc.dde.status import Status
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result
 
 
-class Solution(Shown, eqx.Module):
+class Solution(Result, eqx.Module):
     """Values of a delay equation's solution, and how the run ended.
 
     `t` has shape (S,), each leaf of `y` the times as its first axis; after a failure the last
@@ -31,6 +31,8 @@ class Solution(Shown, eqx.Module):
     >>> round(float(found(0.5)), 6), found.breaking_points[:3].tolist()
     (0.5, [1.0, 2.0, 3.0])
     """
+
+    _view = "runs.SolutionView"
 
     t: Array
     y: Any

@@ -17,7 +17,8 @@ from fluidcc.model.layout import blank
 from fluidcc.model.rates import heard, link_signal
 from fluidcc.model.senders import known_load, starts_slowly
 from fluidcc.model.service import with_service
-from fluidcc.results.shown import Shown
+from fluidcc.quantities import attributes
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -58,8 +59,14 @@ class FlowsRun:
     n: Floats  # (m,) how many flows
 
 
-@dataclasses.dataclass(frozen=True)
-class Trajectory(Shown):
+LINK_KEYS, FLOW_KEYS = (
+    tuple(field.name for field in dataclasses.fields(run) if field.name != "n")
+    for run in (LinkRun, FlowsRun)
+)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Trajectory(Result):
     """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
 
     Examples
@@ -69,6 +76,8 @@ class Trajectory(Shown):
     >>> round(float(run.time[-1]), 2), run.to_dataset().sizes["time"]
     (5.0, 1001)
     """
+
+    _view = "runs.TrajectoryView"
 
     time: Floats
     links: dict[str, LinkRun]
@@ -108,11 +117,11 @@ class Trajectory(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The trajectory as plain lists: time, links and flows by name."""
         links = {
-            name: {f.name: getattr(run, f.name).tolist() for f in dataclasses.fields(run)}
+            name: {key: getattr(run, key).tolist() for key in LINK_KEYS}
             for name, run in self.links.items()
         }
         flows = {
-            name: {key: getattr(run, key).T.tolist() for key in FLOW_UNITS}
+            name: {key: getattr(run, key).T.tolist() for key in FLOW_KEYS}
             for name, run in self.flows.items()
         }
         return {
@@ -127,43 +136,19 @@ class Trajectory(Shown):
         """The trajectory as a labelled dataset with units."""
         data: dict[str, Any] = {}
         for name, run in self.links.items():
-            for key, unit in LINK_UNITS.items():
-                data[f"{name}.{key}"] = ("time", getattr(run, key), {"units": unit})
+            for key in LINK_KEYS:
+                data[f"{name}.{key}"] = ("time", getattr(run, key), attributes("links", key))
         coords: dict[str, Any] = {"time": ("time", self.time, {"units": "s"})}
         for name, run in self.flows.items():
             dim = f"{name}.class"
             coords[f"{name}.propagation"] = (dim, _propagation(self.net, name), {"units": "s"})
-            for key, unit in FLOW_UNITS.items():
-                data[f"{name}.{key}"] = (("time", dim), getattr(run, key), {"units": unit})
+            for key in FLOW_KEYS:
+                values = getattr(run, key)
+                data[f"{name}.{key}"] = (("time", dim), values, attributes("flows", key))
         attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
         import xarray  # heavy
 
         return xarray.Dataset(data, coords, attrs)
-
-    def __repr__(self) -> str:
-        lines = [f"Trajectory to {self.time[-1]:g} s, {self.status.name}"]
-        for name, run in self.links.items():
-            lines.append(f"  link {name}: queue {_summary(run.queue)}")
-        for name, flow in self.flows.items():
-            lines.append(f"  flows {name}: window {_summary(flow.window)}")
-        return "\n".join(lines)
-
-
-LINK_UNITS = {
-    "queue": "packet",
-    "average": "packet",
-    "signal": "1",
-    "marked": "1",
-    "dropped": "1",
-    "load": "1",
-    "offered": "packet/s",
-    "quenches": "packet/s",
-    "utilization": "1",
-}
-FLOW_UNITS = {
-    "window": "packet", "rate": "packet/s", "rtt": "s", "mark": "1", "loss": "1", "load": "1",
-    "active": "1", "slow": "1",
-}  # fmt: skip
 
 
 def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:
@@ -176,14 +161,6 @@ def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str,
             for name, v, flows in zip(net.flow_names, groups, net.flows, strict=True)
         },
     )
-
-
-def _summary(values: Floats) -> str:
-    """The last value (mean over classes) and the range of what was reached."""
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return "not reached"
-    return f"{values[-1].mean():.4g} packets (range {known.min():.4g} to {known.max():.4g})"
 
 
 def _lost_count(run: Trajectory, name: str) -> str:

@@ -17,7 +17,7 @@ from fluidcc.machine import threads
 from fluidcc.model.mean_traffic import as_fluid
 from fluidcc.model.network_mesh import shared_meshes
 from fluidcc.model.network_system import prepared, starts, system_of
-from fluidcc.model.runs import FLOW_UNITS, LINK_UNITS, Floats, Reports, Trajectory, report
+from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Floats, Reports, Trajectory, report
 from fluidcc.model.simulate import check_network
 from fluidcc.scenario.network import Network
 
@@ -59,7 +59,7 @@ class Member(NamedTuple):
     def columns(self) -> int:
         """How many numbers are reported at each time."""
         classes = sum(np.size(flows.rtt) for flows in self.net.flows)
-        return len(LINK_UNITS) * len(self.net.links) + len(FLOW_UNITS) * classes
+        return len(LINK_KEYS) * len(self.net.links) + len(FLOW_KEYS) * classes
 
 
 class _Launch(NamedTuple):

@@ -12,8 +12,7 @@ import dataclasses
 
 from fluidcc.analysis.gradients.quantities import Quantity, quantities
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.packets.accounts.measure import FLOW_UNITS, LINK_UNITS
-from fluidcc.results.counterparts import in_packets
+from fluidcc.quantities import in_packets, units
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
@@ -54,7 +53,7 @@ class Measure:
 def measures(net: Network) -> dict[str, Measure]:
     """Everything that has a number, by full name."""
     found = [_at_rest(net, q) for q in quantities(net).values()]
-    owners = (("links", net.link_names, LINK_UNITS), ("flows", net.flow_names, FLOW_UNITS))
+    owners = (("links", net.link_names), ("flows", net.flow_names))
     found += [
         Measure(f"links.{name}.{key}", RUN, "links", name, key, unit)
         for name in net.link_names
@@ -62,9 +61,9 @@ def measures(net: Network) -> dict[str, Measure]:
     ]
     found += [
         Measure(f"{_PREFIX}{kind}.{name}.{key}", PACKETS, kind, name, key, unit)
-        for kind, names, units in owners
+        for kind, names in owners
         for name in names
-        for key, unit in units.items()
+        for key, unit in units("packets", kind).items()
         if key not in _LISTS
     ]
     return {each.name: each for each in found}

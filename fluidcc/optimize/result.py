@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fluidcc.optimize.stationary import Active
 from fluidcc.optimize.tradeoff import Tradeoff, tradeoff
 from fluidcc.optimize.verify import Verification
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ class Kept:
         return plain(dataclasses.asdict(self)) | {"infinite": math.isinf(self.value)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Optimum(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Optimum(Result):
     """The best parameters found, what holds them, and whether both engines agree.
 
     `status` is `ok`, `infeasible` (no point meets all constraints and has a finite goal: the one
@@ -70,6 +69,8 @@ class Optimum(Shown):
     run for each scenario that decides the objective or holds the optimum, a single one without a
     box of scenarios; it is empty where it was not asked for or there is no optimum.
     """
+
+    _view = "verdicts.OptimumView"
 
     status: str
     message: str
@@ -163,33 +164,3 @@ class Optimum(Shown):
         }  # fmt: skip
         out = xr.Dataset(data, coords, attrs)
         return out if self.curve is None else out.merge(self.curve.to_dataset())
-
-    def __repr__(self) -> str:
-        unit = "" if self.unit in ("", "1") else f" {self.unit}"
-        known = "none" if math.isnan(self.objective) else f"{self.objective:.8g}{unit}"
-        lines = [f"Optimum: {self.sense} {self.goal}: {known}, {self.status}"]
-        lines[0] += f" ({self.message})" if self.message else ""
-        if self.given is not None:
-            missed = "" if self.given_meets else ", which misses a constraint"
-            lines.append(f"  as given: {self.given:.8g}{unit}{missed}")
-        for path, value in self.values.items():
-            unit = "" if self.units[path] in ("", "1") else f" {self.units[path]}"
-            lines.append(f"  {path} = {value:.8g}{unit}")
-        for each in self.constraints:
-            missed = "" if each.met else ", MISSED"
-            lines.append(f"  {each.text}: {each.value:.6g}{told(each.scenario)}{missed}")
-        for each in self.active:
-            by = "" if each.multiplier is None else f", multiplier {each.multiplier:.4g}"
-            lines.append(f"  held by {each.text}{by}{told(each.scenario)}")
-        for run in self.verification:
-            for check in run.checks:
-                holds = {True: ", holds", False: ", MISSED", None: ""}[check.holds]
-                value = f"{check.value:.6g} +- {check.ci95:.2g}{holds}"
-                lines.append(f"  packets{told(run.scenario)}: {check.text}: {value}")
-        return "\n".join(lines)
-
-
-def told(scenario: Mapping[str, float]) -> str:
-    """A scenario in words."""
-    pairs = ", ".join(f"{path} = {value:g}" for path, value in scenario.items())
-    return f" at {pairs}" if pairs else ""

@@ -14,8 +14,7 @@ from fluidcc.optimize.measures import Measure, measure
 from fluidcc.optimize.problem import Evaluator, Problem, worst
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.solve import solve
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
@@ -35,9 +34,11 @@ class Level:
     status: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Tradeoff(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tradeoff(Result):
     """The goal against another quantity: levels from the least to the greatest."""
+
+    _view = "verdicts.TradeoffView"
 
     goal: str
     unit: str
@@ -67,16 +68,6 @@ class Tradeoff(Shown):
             "parameter": paths,
         }
         return xr.Dataset(data, coords, {"traded": self.quantity})
-
-    def __repr__(self) -> str:
-        lines = [f"Trade-off: {self.goal} against {self.quantity}"]
-        for p in self.levels:
-            values = ", ".join(f"{path} = {value:.6g}" for path, value in p.values.items())
-            lines.append(
-                f"  {p.quantity:.6g} {self.quantity_unit}: {p.objective:.6g} {self.unit} "
-                f"({p.status}; {values})"
-            )
-        return "\n".join(lines)
 
 
 def tradeoff(best: Optimum, quantity: str, points: int) -> Tradeoff:

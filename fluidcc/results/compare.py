@@ -5,7 +5,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from fluidcc.analysis.windows import windows_at
 from fluidcc.dde.meshes import Uniform
 from fluidcc.model.mean_traffic import as_fluid
 from fluidcc.model.rates import link_signal
-from fluidcc.model.runs import FlowsRun, LinkRun, Trajectory
+from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Trajectory
 from fluidcc.model.simulate import simulate
 from fluidcc.packets.accounts.results import half_width
 from fluidcc.packets.accounts.series import shortest
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
-from fluidcc.results.counterparts import in_packets
-from fluidcc.results.shown import Shown
+from fluidcc.quantities import in_packets
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Row:
         return None if self.model is None or not self.packets else self.model / self.packets - 1
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network.
 
     Examples
@@ -71,6 +71,8 @@ class Comparison(Shown):
     >>> both.equilibrium.status, both.fluid, both.until
     ('interior', None, 3)
     """
+
+    _view = "runs.ComparisonView"
 
     rows: tuple[Row, ...]
     equilibrium: Equilibrium
@@ -93,21 +95,12 @@ class Comparison(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""
         return {
-            **self.known(),
-            "outside": list(self.outside),
-            "windows": {name: found.to_dict() for name, found in self.windows.items()},
-        }
-
-    def known(self) -> dict[str, Any]:
-        """The same without `outside` and `windows`, which take some computing."""
-        rows = [dataclasses.asdict(r) | {"difference": r.difference} for r in self.rows]
-        return {
-            "rows": rows,
+            "rows": [dataclasses.asdict(r) | {"difference": r.difference} for r in self.rows],
             "until": self.until,
             "warmup": self.warmup,
             "message": self.message,
-            "outside": [],
-            "windows": {},
+            "outside": list(self.outside),
+            "windows": {name: found.to_dict() for name, found in self.windows.items()},
             "fluid_status": None if self.fluid is None else self.fluid.status.name,
             "fluid_message": "" if self.fluid is None else self.fluid.message,
             "equilibrium": self.equilibrium.to_dict(),
@@ -118,8 +111,7 @@ class Comparison(Shown):
         """One variable per engine along the dimension `quantity`."""
         columns = ("equilibrium", "fluid", "packets", "ci95", "difference")
         data: dict[str, Any] = {
-            c: ("quantity", [np.nan if getattr(r, c) is None else getattr(r, c) for r in self.rows])
-            for c in columns
+            c: ("quantity", np.array([getattr(r, c) for r in self.rows], float)) for c in columns
         }
         coords = {
             "quantity": [r.name for r in self.rows],
@@ -133,23 +125,6 @@ class Comparison(Shown):
         import xarray  # heavy
 
         return xarray.Dataset(data, coords, attrs)
-
-    def __repr__(self) -> str:
-        head = f"{'quantity':34s} {'unit':>8s} {'equilibrium':>12s} {'fluid':>12s} {'packets':>24s}"
-        lines = [head]
-        for r in self.rows:
-            half = "" if r.ci95 is None else f" +- {r.ci95:.2g}"
-            lines.append(
-                f"{r.name:34s} {r.unit:>8s} {_short(r.equilibrium):>12s} {_short(r.fluid):>12s} "
-                f"{_short(r.packets) + half:>24s}"
-            )
-        lines += [f"flows.{name}: {found.told()}" for name, found in self.windows.items()]
-        lines += filter(None, [self.message])
-        return "\n".join([*lines, *(f"outside: {reason}" for reason in self.outside)])
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.5g}"
 
 
 def compare(
@@ -210,29 +185,21 @@ def compare(
     packets = simulate_packets(
         net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress
     )
-    late, told = points >= warmup, _Told(known or not trajectory, seen)
-    links = _link_rows(as_fluid(net), rest, fluid, packets, late, told)
+    late = points >= warmup
+    coarse = ["fluid"] * (trajectory and not known) + ["packets"] * (not seen)
+    links = _link_rows(as_fluid(net), rest, fluid, packets, late, coarse)
     rows = (*links, *_flow_rows(net, rest, fluid, packets, late))
-    message = told.message(until / (wanted - 1))
+    message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
     return Comparison(rows, rest, fluid, packets, until, warmup, message)
 
 
-class _Told(NamedTuple):
-    """Which engine's samples are near enough to each other for a period."""
-
-    fluid: bool
-    packets: bool
-
-    def message(self, needed: float) -> str:
-        """Why one has no period, if so; it would need a sample every `needed` seconds."""
-        untold = [name for name, known in self._asdict().items() if not known]
-        if not untold:
-            return ""
-        cure = "a shorter run" if self.packets else "a shorter run or fewer seeds"
-        return (
-            f"no period is told for {' and '.join(untold)}: that needs a sample every {needed:.3g} "
-            f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
-        )
+def _without_period(coarse: Sequence[str], needed: float) -> str:
+    """Why engines whose samples are too coarse have no period; `needed` is what it takes [s]."""
+    cure = "a shorter run or fewer seeds" if "packets" in coarse else "a shorter run"
+    return (
+        f"no period is told for {' and '.join(coarse)}: that needs a sample every {needed:.3g} "
+        f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
+    )
 
 
 def _wanted(net: Network, until: float) -> int:
@@ -243,9 +210,8 @@ def _wanted(net: Network, until: float) -> int:
 
 def _width(net: Network) -> int:
     """Numbers at one point of a trajectory."""
-    own = len(dataclasses.fields(LinkRun)) * len(net.links)
-    paces = sum(np.size(flows.rtt) for flows in net.flows)
-    return own + (len(dataclasses.fields(FlowsRun)) - 1) * paces  # n is no series
+    classes = sum(np.size(flows.rtt) for flows in net.flows)
+    return len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
 
 
 def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool]:
@@ -261,9 +227,9 @@ def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool
 
 def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> tuple[Any, Any]:
     """Mean over seeds and half width of its interval, None where there are none."""
-    table, metric = runs.to_dict(), in_packets(net, kind, name, quantity)
-    mean, half = ((table[part] or {}).get(kind, {}).get(name, {}) for part in ("mean", "ci95"))
-    return mean.get(metric), half.get(metric)
+    metric = in_packets(net, kind, name, quantity)
+    mean, half = (plain(part[kind].get(name, {}).get(metric)) for part in (runs.mean, runs.ci95))
+    return mean, half
 
 
 def _number(value: Any) -> float | None:
@@ -301,7 +267,7 @@ def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
 
 def _link_rows(
     net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any,
-    told: _Told,
+    coarse: Sequence[str],
 ) -> list[Row]:  # fmt: skip
     rows = []
     for k, name in enumerate(net.link_names):
@@ -319,11 +285,11 @@ def _link_rows(
             seen = _seen(net, runs, "links", name, quantity)
             rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_rest), mean, *seen))
         moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
-        rows += _oscillation_rows(name, moving, runs, told)
+        rows += _oscillation_rows(name, moving, runs, coarse)
     return rows
 
 
-def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, told: _Told) -> list[Row]:
+def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, coarse: Sequence[str]) -> list[Row]:
     """Standard deviation and period of a queue; a period needs half of the packet runs.
 
     Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
@@ -332,8 +298,9 @@ def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, told: _Told) -> 
     moved, period, seen = None, None, []
     if moving is not None:
         moved = _number(moving[1].std())
-        period = repeating_period(*moving) if told.fluid and moved and moved > 1 else None
-    if told.packets and runs.series is not None and np.mean(spread) > 1:
+        if "fluid" not in coarse and moved and moved > 1:
+            period = repeating_period(*moving)
+    if "packets" not in coarse and runs.series is not None and np.mean(spread) > 1:
         series = runs.series["link_system"].sel(link=name)
         times = series["time"].to_numpy()
         after = times >= runs.warmup

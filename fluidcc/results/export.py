@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.folders import whole
+from fluidcc.result import plain
 
 if TYPE_CHECKING:
     import xarray
@@ -30,19 +31,6 @@ ROWS = (
     "reading",
 )  # fmt: skip
 """Dimensions of results that run over the lines of a CSV file."""
-
-
-def plain(value: Any) -> Any:
-    """Numbers, text, lists and dictionaries for JSON; None for what is not finite."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__"):
-        return plain(np.asarray(value).tolist())
-    if isinstance(value, list | tuple | range):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def scaled(values: Sequence[float | None], unit: str) -> tuple[float, str]:

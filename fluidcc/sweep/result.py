@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.table import Table, dataset, join, outcome, table_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Sweep(Shown):
+class Sweep(Result):
     """Results over a grid; `points` in the order of the grid, the last axis fastest.
 
     Examples
@@ -24,6 +24,8 @@ class Sweep(Shown):
     >>> [point.status for point in curve.points], curve.failed
     (['interior', 'interior'], ())
     """
+
+    _view = "grids.SweepView"
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]

@@ -16,8 +16,8 @@ import xarray as xr
 from fluidcc import memory
 from fluidcc.errors import SweepStopped
 from fluidcc.machine import processors
+from fluidcc.result import Result
 from fluidcc.results.export import provenance
-from fluidcc.results.shown import Shown
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.identity import description
@@ -35,7 +35,7 @@ _LEAST = Table(np.zeros(1, int), {}, outcome([""], [""], [1])).memory  # bytes
 
 
 @dataclasses.dataclass(frozen=True)
-class SweepData(Shown):
+class SweepData(Result):
     """Results over a grid as labelled numbers, as a sweep in chunks gives them.
 
     Examples
@@ -46,6 +46,8 @@ class SweepData(Shown):
     >>> data.axes, data.to_dataset()["window"].dims
     ({'flow.n': (40, 60)}, ('flow.n', 'flow'))
     """
+
+    _view = "grids.SweepDataView"
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]

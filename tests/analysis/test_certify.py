@@ -60,7 +60,7 @@ def test_stability_of_a_scenario_as_a_theorem(name, unstable):
     assert proven.unstable == plain.unstable == unstable
     assert proven.stable == (unstable == 0)
     assert proven.certified
-    assert "certified in ball arithmetic" in repr(proven)
+    assert "in ball arithmetic" in repr(proven)
     assert proven.to_dict()["proof"] == "ball arithmetic"
 
 

@@ -22,7 +22,6 @@ from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.results.tables import cycles
 
 
 def test_the_exact_circle_and_its_multipliers():
@@ -139,7 +138,7 @@ def test_cycles_are_unstable_before_the_fold_and_after_it_until_the_delay_is_too
 def test_a_branch_is_shown(fold):
     """As text, as a table, as a dataset and as a picture."""
     assert "fold at -0.2" in repr(fold) and fold.failure == ""
-    (head, *_) = cycles.cycles(fold.to_dict(), fold.path, fold.unit)
+    (head, *_) = fold.tables()
     assert len(head.rows) == len(fold.branches[0].cycles)
     data = fold.to_dataset()
     assert data["state_0"].dims == ("point", "extreme") and (fold.low, fold.high) == (-0.35, 0.15)

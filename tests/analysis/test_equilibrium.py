@@ -132,7 +132,7 @@ def test_two_hundred_round_trips():
     flows = eq.flows["flows"]
     assert np.sum(n * flows.rate) == pytest.approx(1250, rel=1e-10)
     np.testing.assert_allclose(flows.window, flows.window[0], rtol=1e-10)
-    assert len(repr(eq)) < 400
+    assert len(repr(eq)) < 600
 
 
 def test_mgt_counts_no_clean_share():
@@ -303,5 +303,5 @@ def test_results_are_immutable_labelled_and_readable():
     assert data["queue"].attrs["units"] == "packet"
     assert list(data["group"].values) == ["long", "one", "two"]
     assert data["rate"].sel(flow=0).item() == eq.flows["long"].rate[0]
-    assert "packet/s" in repr(eq) and "link west" in repr(eq)
+    assert "packet/s" in repr(eq) and "west" in repr(eq)
     assert set(eq.to_dict()) == {"status", "message", "sliding", "links", "flows"}

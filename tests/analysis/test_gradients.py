@@ -160,7 +160,7 @@ def test_statuses():
 
 def test_shown():
     found = fc.gradient(cases.hollot(), "queue", ["flow.n", "flow.rtt"])
-    assert "by flow.rtt" in repr(found) and "per s" in repr(found)
+    assert "flow.rtt" in repr(found) and "(packet) / (s)" in repr(found)
     data = found.to_dataset()
     assert data["derivative"].sel(parameter="flow.n") == found.derivatives["flow.n"]
     assert found.to_dict()["derivatives"] == found.derivatives

@@ -170,7 +170,7 @@ def test_what_switches_has_no_linearisation_but_a_cycle():
     assert "the laws switch there, at links.bottleneck" in found.message
     assert found.cycle is not None and f"period {found.cycle.period:.4g} s" in found.message
     assert found.to_dict()["cycle"]["period"] == found.cycle.period
-    assert "RelayCycle" in repr(found)
+    assert "relay cycle" in repr(found)
     law = AdaptiveRED(min_th=20.0, max_th=60.0)
     sliding = stability(net(law))
     assert sliding.cycle is None and "no relay cycle" in sliding.message

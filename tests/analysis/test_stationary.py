@@ -107,7 +107,7 @@ def test_shares_moments_and_quantiles_belong_together():
     assert found.quantile(0.1) < found.quantile(0.5) < found.time_mean * 1.1
     assert found.bias == pytest.approx(found.fluid / found.time_mean - 1)
     assert found.to_dataset()["time"].sum() == pytest.approx(1)
-    assert "window of the fluid model" in repr(found)
+    assert "fluid / mean - 1" in repr(found)
 
 
 def test_small_windows_are_said_to_be_beyond_the_law():

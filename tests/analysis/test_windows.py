@@ -49,5 +49,5 @@ def test_results_are_labelled_and_plain(mixed):
     for name, own in mixed.groups.items():
         middle = float(data["quantile"].sel(group=name, share=0.5))
         assert own.time[own.window < middle].sum() < 0.5 <= own.time[own.window <= middle].sum()
-    assert "flows.newreno: marks of probability" in repr(mixed)
+    assert "newreno" in repr(mixed)
     assert len(fc.plot(mixed).subfigs[0].axes) == 2

@@ -2,10 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from fluidcc.results import summary
-from fluidcc.results.tables import blocks, grids
+import fluidcc as fc
+from fluidcc.results import blocks
+from fluidcc.sweep.point import Point
 
 IDLE = (
     "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",
@@ -50,11 +52,16 @@ def test_windows_are_one_table_or_one_object(run, tmp_path):
 
 
 def test_groups_that_come_and_go_keep_their_columns():
-    def point(**biases):
-        groups = {name: {"p": 0.1, "time_mean": 5.0, "bias": b} for name, b in biases.items()}
-        return {"set": {"x": 1}, "status": "ok" if groups else "none", "groups": groups}
+    def point(**fluid):
+        shares = np.ones(1)
+        groups = {
+            name: fc.StationaryWindow(0.1, np.array([4.0]), shares, shares, 4.0 * (1 + bias), 0.0)
+            for name, bias in fluid.items()
+        }
+        return Point({"x": 1}, fc.StationaryWindows(groups, {}))
 
-    table = grids.sweep([point(), point(new=0.25), point(old=0.5)], {"x": "1"}, summary.windows)
+    points = (point(), point(new=0.25), point(old=0.5))
+    (table,) = fc.Sweep({"x": (1, 1, 1)}, {"x": "1"}, points).tables()
     columns = {
         column.heading: [blocks.text(row[k]) for row in table.rows]
         for k, column in enumerate(table.columns)

@@ -16,7 +16,7 @@ from fluidcc.optimize.constraints import constraint
 from fluidcc.optimize.measures import measure
 from fluidcc.optimize.ranges import ranges
 from fluidcc.optimize.runs import settling_time, variation
-from fluidcc.results.counterparts import in_packets
+from fluidcc.quantities import in_packets
 
 RED = fc.load("hollot2001/slow")
 PI = fc.load("hollot2001/pi")

@@ -13,11 +13,11 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice, erlang_blocking, present_calls
-from fluidcc.packets.accounts.voice import VOICE_UNITS
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout import background
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
+from fluidcc.quantities import units
 from fluidcc.scenario.network import Start
 
 SIZE = 1000.0  # B
@@ -223,7 +223,8 @@ def test_links_without_voice_have_no_such_metrics():
         flows=(dataclasses.replace(net.flows[0], route=(0, 1)),),
     )
     data = simulate_packets(two, until=2.0).to_dataset()
-    for name, unit in VOICE_UNITS.items():
+    voiced = {m: u for m, u in units("packets", "links").items() if m.startswith("voice_")}
+    for name, unit in voiced.items():
         assert data[f"link_{name}"].attrs["units"] == unit
         assert np.isnan(data[f"link_{name}"].sel(link="two")).all()
     assert data["link_voice_rate"].sel(link="one") > 0

@@ -16,8 +16,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.model.mean_traffic import as_fluid
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import axes_of, replace
 from fluidcc.scenario.reader import got
@@ -58,7 +57,7 @@ class MapPoint:
 
 
 @dataclasses.dataclass(frozen=True)
-class StabilityMap(Shown):
+class StabilityMap(Result):
     """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
 
     `batched` is how many points were settled together; the others took their own turn.
@@ -70,6 +69,8 @@ class StabilityMap(Shown):
     >>> found.shape, found.failed
     ((2,), ())
     """
+
+    _view = "grids.MapView"
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
@@ -46,8 +45,8 @@ class BoundaryCurve:
         return {**plain(dataclasses.asdict(self)), "closed": self.closed}
 
 
-@dataclasses.dataclass(frozen=True)
-class Boundary(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Boundary(Result):
     """Curves over two parameters on which stability changes.
 
     `further` are curves on which more roots cross while others are unstable. `grid` (k,) of each
@@ -67,6 +66,8 @@ class Boundary(Shown):
     >>> found.certified, len(found.curves), found.paths
     (True, 1, ('a', 'b'))
     """
+
+    _view = "equilibria.BoundaryView"
 
     paths: tuple[str, str]
     units: tuple[str, str]
@@ -110,22 +111,3 @@ class Boundary(Shown):
         }
         attrs = {"status": self.status, "message": self.message, "certified": int(self.certified)}
         return xr.Dataset(variables, attrs=attrs)
-
-    def __repr__(self) -> str:
-        (x, y), (a, b) = self.paths, self.ranges
-        proof = "certified" if self.certified else "not certified"
-        lines = [
-            f"Boundary over {x} from {a[0]:.6g} to {a[1]:.6g} and {y} from {b[0]:.6g} to "
-            f"{b[1]:.6g}: {len(self.curves)} curves, {self.status} ({proof})"
-        ]
-        lines += [f"  {self.message}"] if self.message else []
-        for c in self.curves:
-            spread = f"{np.nanmin(c.frequency):.6g} to {np.nanmax(c.frequency):.6g} rad/s"
-            known = spread if np.any(np.isfinite(c.frequency)) else "not known"
-            way = "closed" if c.closed else f"ends: {c.ends[0]}, {c.ends[1]}"
-            lines.append(
-                f"  {c.kind}, {len(c.x)} points, from ({c.x[0]:.6g}, {c.y[0]:.6g}) to "
-                f"({c.x[-1]:.6g}, {c.y[-1]:.6g}), frequency {known}; "
-                f"{c.below} | {c.above} unstable roots; {way}"
-            )
-        return "\n".join(lines)

@@ -20,8 +20,7 @@ from fluidcc.analysis.cycles.verb import check, cycle, result_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.model import ends_of, family, unit_of
 from fluidcc.analysis.scan import Scale, scale_of
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ class CycleBranch:
         return tuple(self.values[k] for k in turns)
 
 
-@dataclasses.dataclass(frozen=True)
-class Cycles(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Cycles(Result):
     """Cycles along one parameter, a branch from every Hopf point in the range.
 
     Examples
@@ -65,6 +64,8 @@ class Cycles(Shown):
     >>> found.path, found.low, found.high
     ('r', 1.5, 1.6)
     """
+
+    _view = "cycles.CyclesView"
 
     path: str
     unit: str
@@ -116,19 +117,6 @@ class Cycles(Shown):
         for k in range(len(found[0].states) if found else 0):
             data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found])
         return xr.Dataset(data, attrs={"path": self.path, "message": self.message})
-
-    def __repr__(self) -> str:
-        lines = [f"Cycles along {self.path}: {len(self.branches)} branches"]
-        lines += [self.message] if self.message else []
-        for branch in self.branches:
-            lines.append(
-                f"  from {branch.hopf:.8g}, frequency {branch.frequency:.6g} rad/s: "
-                f"{len(branch.cycles)} cycles"
-                + (f" to {branch.values[-1]:.6g}" if branch.values else "")
-                + "".join(f", fold at {value:.8g}" for value in branch.folds)
-                + (f" ({branch.message})" if branch.message else "")
-            )
-        return "\n".join(lines)
 
 
 def cycles(

@@ -10,8 +10,7 @@ import numpy as np
 from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.orbit import Orbit
 from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
@@ -42,8 +41,8 @@ class Course:
     values: dict[str, Array]
 
 
-@dataclasses.dataclass(frozen=True)
-class Cycle(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Cycle(Result):
     """A limit cycle: `period` [s], extremes of links and flows, Floquet multipliers.
 
     `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the
@@ -69,6 +68,8 @@ class Cycle(Shown):
     >>> abs(found.floquet[0] - 1) < 1e-6, [round(end, 4) for end in found.states[0]]
     (True, [-0.6658, 0.9431])
     """
+
+    _view = "cycles.CycleView"
 
     period: float | None
     links: dict[str, LinkCycle]
@@ -126,32 +127,6 @@ class Cycle(Shown):
             for name, values in self.course.values.items():
                 data[f"{name}.course"] = ("phase", values, unit)
         return xr.Dataset(data, coords, {"status": self.status, "message": self.message})
-
-    def __repr__(self) -> str:
-        told = f" ({self.message})" if self.message else ""
-        if self.period is None:
-            return f"Cycle: {self.status}{told}"
-        known = {True: "stable", False: "unstable", None: "stability not known"}[self.stable]
-        lines = [f"Cycle: {self.status}, {known}, period {self.period:.8g} s{told}"]
-        for name, link in self.links.items():
-            low, high = link.queue
-            least, most = link.average
-            lines.append(
-                f"  link {name}: queue {low:.6g} to {high:.6g}, average {least:.6g} to "
-                f"{most:.6g} packets"
-            )
-        for name, group in self.flows.items():
-            low, high = np.min(group.window), np.max(group.window)
-            lines.append(f"  flows {name}: window {low:.6g} to {high:.6g} packets")
-        lines += [
-            f"  state {k}: {low:.8g} to {high:.8g}" for k, (low, high) in enumerate(self.states)
-        ]
-        if self.floquet:
-            leading = ", ".join(
-                f"{mu:.6g}" if mu.imag else f"{mu.real:.6g}" for mu in self.floquet[:5]
-            )
-            lines.append(f"  multipliers {leading}")
-        return "\n".join(lines)
 
 
 def with_turns(found: Cycle, turns: int) -> Cycle:

@@ -11,19 +11,9 @@ from typing import Any
 import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.quantities import units
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
-
-LINK_UNITS = {
-    "queue": "packet", "average": "packet", "signal": "1", "utilization": "1", "load": "1"
-}  # fmt: skip
-FLOW_UNITS = {"window": "packet", "rtt": "s", "rate": "packet/s", "heard": "1"}
-LOOP_UNITS = {
-    "decay_rate": "1/s", "rightmost": "1/s", "frequency": "rad/s", "phase_margin": "deg",
-    "gain_margin": "1", "delay_margin": "s", "gain_crossover": "rad/s", "phase_crossover": "rad/s",
-}  # fmt: skip
-"""`rightmost` is the real part of the rightmost root, `frequency` its imaginary part, `decay_rate`
-minus its real part; the margins and crossovers are those of `stability`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,13 +55,13 @@ def quantities(net: Network) -> dict[str, Quantity]:
     found = [
         Quantity(f"links.{name}.{key}", "links", k, key, unit)
         for k, name in enumerate(net.link_names)
-        for key, unit in LINK_UNITS.items()
+        for key, unit in units("rest", "links").items()
         if key != "load" or net.links[k].queue.loads
     ]
     found += [
         Quantity(f"flows.{name}.{key}", "flows", i, key, unit)
         for i, name in enumerate(net.flow_names)
-        for key, unit in FLOW_UNITS.items()
+        for key, unit in units("rest", "flows").items()
     ]
-    found += [Quantity(key, "loop", 0, key, unit) for key, unit in LOOP_UNITS.items()]
+    found += [Quantity(key, "loop", 0, key, unit) for key, unit in units("rest", "loop").items()]
     return {q.name: q for q in found}

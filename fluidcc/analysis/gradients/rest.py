@@ -29,7 +29,6 @@ from fluidcc.analysis.contacts import (
     weighed,
 )
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.gradients.quantities import FLOW_UNITS, LINK_UNITS
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import still
 from fluidcc.analysis.operating_point import operating_point, present
@@ -40,6 +39,7 @@ from fluidcc.model.rates import HIGH, LOW, Modes, flux, heard, touched
 from fluidcc.model.senders import sending_rate
 from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
+from fluidcc.quantities import units
 from fluidcc.scenario.network import Network, numeric
 
 _OFF_BALANCE = 1e-6  # relative Newton step up to which a rest balances
@@ -148,14 +148,14 @@ def _told(net: Network, y: State, u: Num, modes: Modes) -> _Told:
     past: Past = jax.tree.map(lambda index: u[index], picks(net))
     raw = flux(net, y, past, modes, ticks=True).queue_raw
     excess = jnp.stack([r / link.capacity for r, link in zip(raw, net.links, strict=True)])
-    links: dict[str, list] = {key: [] for key in LINK_UNITS}
+    links: dict[str, list] = {key: [] for key in units("rest", "links")}
     for k, link in enumerate(net.links):
         links["queue"].append(y.queues[k])
         links["average"].append(link.queue.average(y.laws[k], y.queues[k]))
         links["signal"].append(wire.signals[k].either)
         links["utilization"].append(jnp.where(modes.queues[k] == LOW, 1 + excess[k], 1.0))
         links["load"].append(wire.signals[k].load)
-    flows: dict[str, list] = {key: [] for key in FLOW_UNITS}
+    flows: dict[str, list] = {key: [] for key in units("rest", "flows")}
     for i, group in enumerate(net.flows):
         signal = touched(group, tuple(wire.signals[k] for k in group.route))
         flows["window"].append(group.window.window(y.senders[i].law))

@@ -6,15 +6,14 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.results.export import plain
-from fluidcc.results.shown import Shown
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
 
 
-@dataclasses.dataclass(frozen=True)
-class Gradient(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Gradient(Result):
     """A quantity of a network and its derivatives by parameters, by path.
 
     `status` is `ok`, or says why derivatives are NaN: `kink` (they differ on both sides of a kink
@@ -32,6 +31,8 @@ class Gradient(Shown):
     >>> round(found.value, 3), round(found.derivatives["flow.n"], 3)
     (194.4, 1.353)
     """
+
+    _view = "runs.GradientView"
 
     of: str
     value: float
@@ -69,15 +70,3 @@ class Gradient(Shown):
         coords = {"parameter": paths, "units": ("parameter", units)}
         attrs = {"of": self.of, "status": self.status, "message": self.message}
         return xr.Dataset(variables, coords=coords, attrs=attrs)
-
-    def __repr__(self) -> str:
-        told = f" ({self.message})" if self.message else ""
-        lines = [f"Gradient of {self.of}: {self.value:.10g} {self.unit}, {self.status}{told}"]
-        for path, value in self.derivatives.items():
-            unit = "" if self.units[path] in ("", "1") else f" per {self.units[path]}"
-            line = f"  by {path}: {value:.8g}{unit}"
-            if path in self.sides and math.isnan(value):
-                below, above = self.sides[path]
-                line = f"  by {path}: {below:.8g} below, {above:.8g} above{unit}"
-            lines.append(line)
-        return "\n".join(lines)

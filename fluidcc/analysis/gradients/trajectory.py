@@ -37,8 +37,8 @@ from fluidcc.model.network_mesh import periods, uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, start
 from fluidcc.model.rates import Modes
 from fluidcc.model.runs import (
-    FLOW_UNITS,
-    LINK_UNITS,
+    FLOW_KEYS,
+    LINK_KEYS,
     FlowsRun,
     LinkRun,
     Trajectory,
@@ -47,7 +47,8 @@ from fluidcc.model.runs import (
 )  # fmt: skip
 from fluidcc.model.simulate import check_network, checked_times
 from fluidcc.ops import Num
-from fluidcc.results.shown import Shown
+from fluidcc.quantities import quantity
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, full_path
 
@@ -58,8 +59,8 @@ _BREAKS_OF_TICK = 8  # breaking points that follow from a tick, about
 _GAUSS = 0.5 - 0.5 / math.sqrt(3.0)  # two points an interval, exact for cubics
 
 
-@dataclasses.dataclass(frozen=True)
-class Sensitivity(Shown):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Sensitivity(Result):
     """A trajectory, its derivatives by parameters, and means over time with theirs.
 
     `slopes` has per path what `run` has: links and groups by name, with derivatives in place of
@@ -72,6 +73,8 @@ class Sensitivity(Shown):
     >>> list(found.slopes)
     ['flow.rtt']
     """
+
+    _view = "runs.SensitivityView"
 
     run: Trajectory
     after: float
@@ -89,6 +92,11 @@ class Sensitivity(Shown):
         """The same in words."""
         return self.run.message
 
+    @property
+    def quantities(self) -> list[str]:
+        """Full names of what has means and ends."""
+        return _quantities(self.run.net)
+
     def end(self, name: str) -> Gradient:
         """The gradient of a quantity, such as ``links.bottleneck.queue``, at the end of the run."""
         return self._gradient(name, f"end of {name}", (self.run.links, self.run.flows), self.slopes)
@@ -104,7 +112,7 @@ class Sensitivity(Shown):
         units = {p: unit_of(self.run.net, p) for p in slopes}
         failed = self.run.status is not Status.ok
         status, message = self.run.status.name, self.run.status.advice if failed else ""
-        unit = (LINK_UNITS, FLOW_UNITS)[kind][key]
+        unit = quantity(("links", "flows")[kind], key).unit
         return Gradient(told, value, found, status, message, unit, units, {})
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,14 +146,6 @@ class Sensitivity(Shown):
             out[f"slope of {name}"] = slope
         units = [unit_of(self.run.net, path) for path in self.slopes]
         return out.assign_coords(unit=("parameter", units))
-
-    def __repr__(self) -> str:
-        lines = [f"Sensitivity to {', '.join(self.slopes)}", repr(self.run)]
-        lines += [f"  {line}" for name in self.run.links for line in self._told(name)]
-        return "\n".join(lines)
-
-    def _told(self, link: str) -> list[str]:
-        return repr(self.mean(f"links.{link}.queue")).splitlines()
 
 
 def sensitivity(
@@ -284,8 +284,8 @@ def _brief(found: Gradient) -> dict[str, Any]:
 def _quantities(net: Network) -> list[str]:
     """Full names of what is reported."""
     fluid = as_fluid(net)
-    links = [f"links.{k}.{key}" for k in fluid.link_names for key in LINK_UNITS]
-    return links + [f"flows.{k}.{key}" for k in fluid.flow_names for key in FLOW_UNITS]
+    links = [f"links.{k}.{key}" for k in fluid.link_names for key in LINK_KEYS]
+    return links + [f"flows.{k}.{key}" for k in fluid.flow_names for key in FLOW_KEYS]
 
 
 def _address(net: Network, name: str) -> tuple[int, str, str]:

@@ -9,19 +9,6 @@ from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import Plan
 
-FILE_UNITS = {
-    "active": "1",
-    "transfers": "1",
-    "transfer_mean": "s",
-    "transfer_std": "s",
-    "transfer_median": "s",
-    "transfer_95": "s",
-    "offered": "bit/s",
-}
-"""`active`: mean number of transfers under way, for each flow or open source; `transfer_*`: time
-from the beginning of the request, or of the connection, to the acknowledgement of all data, of the
-`transfers` that ended; `offered`: rate of the files that began, for each flow or open source."""
-
 
 def _percentile(counts: np.ndarray, share: float) -> float:
     """Time [s] below which a share of the counted transfers lies, to some 0.1 %."""

@@ -6,59 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
-from fluidcc.packets.accounts.files import FILE_UNITS, active, delivered, file_metrics
+from fluidcc.packets.accounts.files import active, delivered, file_metrics
 from fluidcc.packets.accounts.moments import deviation, ratio
-from fluidcc.packets.accounts.voice import VOICE_UNITS, of_the_link, voice_metrics
+from fluidcc.packets.accounts.voice import of_the_link, voice_metrics
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import Plan
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
 
-LINK_UNITS = {
-    "utilization": "1",
-    "queue_mean": "packet",
-    "queue_var": "packet^2",
-    "queue_cov": "1",
-    "queue_max": "packet",
-    "queue_bytes_mean": "B",
-    "queue_bytes_var": "B^2",
-    "queue_bytes_max": "B",
-    "system_mean": "packet",
-    "system_var": "packet^2",
-    "system_cov": "1",
-    "system_max": "packet",
-    "drop_fraction": "1",
-    "mark_fraction": "1",
-    "arrivals": "packet",
-    "departures": "packet",
-    "drops": "packet",
-    "marks": "packet",
-    **VOICE_UNITS,
-}
-FLOW_UNITS = {
-    "goodput": "bit/s",
-    "goodput_flows": "bit/s",
-    "jain": "1",
-    "loss_fraction": "1",
-    "mark_fraction": "1",
-    "window_mean": "packet",
-    "window_seen": "packet",
-    "rtt_mean": "s",
-    "delay_mean": "s",
-    "delay_jitter": "s",
-    "delay_difference": "s",
-    "sent": "packet",
-    "timeouts": "1",
-    "reactions": "1",
-    "recoveries": "1",
-    "quenches": "1",
-    "quench_fraction": "1",
-    "replies_lost": "packet",
-    **FILE_UNITS,
-}
-"""`replies_lost` are acknowledgements and quenches that links on the way back dropped: beside
-`loss_fraction`, which is of the data packets; `delay_difference` is the mean step from one packet
-of a connection to the next."""
 COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "reactions",
           "recoveries", "quenches", "replies_lost", "transfers"}  # fmt: skip
 LARGEST = {

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from fluidcc.packets.accounts.measure import COUNTS, FLOW_UNITS, LARGEST, LINK_UNITS, Metrics
-from fluidcc.results.shown import Shown
+from fluidcc.packets.accounts.measure import COUNTS, LARGEST, Metrics
+from fluidcc.quantities import attributes, units
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -72,17 +73,8 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _thawed(value: Any) -> Any:
-    """Plain data for JSON, with null for what is not a number."""
-    if isinstance(value, MappingProxyType | dict):
-        return {k: _thawed(v) for k, v in value.items()}
-    if isinstance(value, tuple):
-        return [_thawed(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
-class PacketRuns(Shown):
+class PacketRuns(Result):
     """Packet runs of one network, one a seed.
 
     `runs[k]["links"][NAME]` and `runs[k]["flows"][NAME]` hold the metrics of seed `seeds[k]`
@@ -98,6 +90,8 @@ class PacketRuns(Shown):
     >>> round(runs.mean["links"]["bottleneck"]["utilization"], 3)
     0.483
     """
+
+    _view = "runs.PacketsView"
 
     seeds: tuple[int, ...]
     runs: tuple[Any, ...]
@@ -151,11 +145,11 @@ class PacketRuns(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: `runs` with their seed, `mean`, `ci95`, `status`, `message`."""
-        runs = [{"seed": s} | _thawed(r) for s, r in zip(self.seeds, self.runs, strict=True)]
+        runs = [{"seed": s} | plain(r) for s, r in zip(self.seeds, self.runs, strict=True)]
         return {
             "runs": runs,
-            "mean": _thawed(self.mean),
-            "ci95": _thawed(self.ci95),
+            "mean": plain(self.mean),
+            "ci95": plain(self.ci95),
             "status": self.status,
             "message": self.message,
         }
@@ -165,17 +159,15 @@ class PacketRuns(Shown):
         import xarray as xr  # heavy, and most runs do without
 
         variables = {}
-        for part, units, dim in (("links", LINK_UNITS, "link"), ("flows", FLOW_UNITS, "group")):
+        for part, dim in (("links", "link"), ("flows", "group")):
             names = list(self.runs[0][part])
-            for metric, unit in units.items():
-                if metric == "goodput_flows":
-                    continue
-                if not any(metric in self.runs[0][part][name] for name in names):
-                    continue
-                values = [[run[part][n].get(metric, math.nan) for n in names] for run in self.runs]
-                variables[f"{dim}_{metric}"] = (("seed", dim), values, {"units": unit})
+            known = {metric for name in names for metric in self.runs[0][part][name]}
+            for metric in units("packets", part):
+                if metric in known and metric != "goodput_flows":
+                    every = [[r[part][n].get(metric, math.nan) for n in names] for r in self.runs]
+                    variables[f"{dim}_{metric}"] = (("seed", dim), every, attributes(part, metric))
         flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in self.runs]
-        variables["goodput_flows"] = (("seed", "flow"), flows, {"units": "bit/s"})
+        variables["goodput_flows"] = (("seed", "flow"), flows, attributes("flows", "goodput_flows"))
         groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["goodput_flows"]]
         coordinates = {
             "seed": list(self.seeds),
@@ -183,23 +175,5 @@ class PacketRuns(Shown):
             "group": list(self.runs[0]["flows"]),
             "flow_group": ("flow", groups),
         }
-        attributes = {"until": self.until, "warmup": self.warmup}
-        metrics = xr.Dataset(variables, coordinates, attributes)
+        metrics = xr.Dataset(variables, coordinates, {"until": self.until, "warmup": self.warmup})
         return metrics if self.series is None else metrics.merge(self.series, compat="identical")
-
-    def __repr__(self) -> str:
-        lines = [f"PacketRuns: {self.message}, statistics from {self.warmup:g} s"]
-        shown = {
-            "links": ("utilization", "queue_mean", "queue_var", "drop_fraction", "mark_fraction"),
-            "flows": ("goodput", "window_mean", "rtt_mean", "loss_fraction", "mark_fraction"),
-        }
-        units = {"links": LINK_UNITS, "flows": FLOW_UNITS}
-        for part, wanted in shown.items():
-            for name, values in self.mean[part].items():
-                lines.append(f"  {part}.{name}")
-                for metric in wanted:
-                    unit = units[part][metric]
-                    width = self.ci95[part][name][metric]
-                    text = f"    {metric:14} {values[metric]:.6g} +- {width:.2g}"
-                    lines.append(text if unit == "1" else f"{text} {unit}")
-        return "\n".join(lines)

@@ -14,29 +14,13 @@ import numpy as np
 from fluidcc.packets.accounts.files import delivered
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, Plan
+from fluidcc.quantities import attributes
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 Series = Mapping[str, np.ndarray]
 """Samples of one run by variable, times first."""
-
-UNITS = {
-    "link_queue": "packet",
-    "link_queue_bytes": "B",
-    "link_system": "packet",
-    "link_average": "packet",
-    "link_busy": "1",
-    "link_drop_rate": "packet/s",
-    "link_mark_rate": "packet/s",
-    "group_window": "packet",
-    "group_acked_rate": "bit/s",
-    "flow_window": "packet",
-    "flow_acked_rate": "bit/s",
-}
-"""Variables by name. `link_average` is the average that the queue law keeps, or the queue;
-`link_busy` the share of the time with a packet in service; windows are means over the connections
-in progress, NaN where there is none; acked rates are goodputs of one flow or open source."""
 
 _MOST = 20_000_000  # numbers in all series together
 
@@ -188,9 +172,10 @@ def dataset(
 
     net = plan.net
     variables = {}
-    for name, unit in UNITS.items():
-        dims = ("seed", "time", name.split("_")[0])
-        variables[name] = (dims, np.stack([run[name] for run in runs]), {"units": unit})
+    for name in runs[0]:
+        kind = name.split("_")[0]
+        about = attributes("links" if kind == "link" else "flows", name)
+        variables[name] = (("seed", "time", kind), np.stack([run[name] for run in runs]), about)
     groups = [g for k, g in enumerate(net.flow_names) for _ in plan.members(k)]
     coordinates = {
         "seed": list(seeds),

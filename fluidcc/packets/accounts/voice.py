@@ -4,18 +4,6 @@ from typing import Any
 
 from fluidcc.packets.accounts.moments import deviation, ratio
 
-VOICE_UNITS = {
-    "utilization_left": "1",
-    "voice_rate": "bit/s",
-    "voice_loss_fraction": "1",
-    "voice_delay_mean": "s",
-    "voice_delay_jitter": "s",
-    "voice_delay_difference": "s",
-    "voice_calls": "1",
-    "voice_refused_fraction": "1",
-}
-"""Metrics of links with voice; `utilization_left` is of the time that voice leaves to the flows."""
-
 
 def voice_metrics(
     flow: tuple[Any, Any], voice: tuple[Any, Any], size: int, span: float

@@ -1,14 +1,24 @@
 """Labels and scales of axes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import FigureBase
+
+from fluidcc.quantities import quantity
+from fluidcc.results.export import with_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 PALE = 0.18  # opacity of bands
 MARKERS = "osD^vP*"
 _NARROW = 5.0  # inch below which panels stand below each other
+
+
+def axis_label(kind: str, name: str) -> str:
+    """The name of a quantity with its unit."""
+    return with_unit(name, quantity(kind, name).unit)
 
 
 def narrow(width: float) -> bool:
@@ -16,33 +26,33 @@ def narrow(width: float) -> bool:
     return width < _NARROW
 
 
-def is_narrow(figure: FigureBase) -> bool:
+def is_narrow(figure: "FigureBase") -> bool:
     """Whether what is drawn into is for one column of a page."""
     root: Any = figure.figure
     return narrow(root.get_figwidth())
 
 
-def abreast(figure: FigureBase, count: int = 2) -> np.ndarray:
+def abreast(figure: "FigureBase", count: int = 2) -> np.ndarray:
     """Panels beside each other, or below each other in a narrow picture, shape (count,)."""
     rows, columns = (count, 1) if is_narrow(figure) else (1, count)
     found: Any = figure.subplots(rows, columns, squeeze=False)
     return found.ravel()
 
 
-def legend(ax: Axes, columns: int = 1, **options: Any) -> None:
+def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
     """A legend of as many columns as there is room for."""
     figure: Any = ax.figure
     ax.legend(ncols=max(columns // 2, 1) if is_narrow(figure) else columns, **options)
 
 
-def from_zero(*axes: Axes) -> None:
+def from_zero(*axes: "Axes") -> None:
     """Let the vertical axis begin at 0 and leave room for a legend above the data."""
     for ax in axes:
         top = ax.dataLim.y1
         ax.set_ylim(0, 1.25 * top if top > 0 else None)
 
 
-def from_zero_late(ax: Axes, begin: float) -> None:
+def from_zero_late(ax: "Axes", begin: float) -> None:
     """The same for what is drawn from time `begin` on: a slow start may leave the picture."""
     lines = [line.get_xydata() for line in ax.get_lines()]
     late = [xy[(xy[:, 0] >= begin) & np.isfinite(xy[:, 1]), 1] for xy in map(np.asarray, lines)]
@@ -50,7 +60,7 @@ def from_zero_late(ax: Axes, begin: float) -> None:
     ax.set_ylim(0, 1.5 * top if top > 0 else None)
 
 
-def fit_scale(ax: Axes, low: Any, high: Any) -> None:
+def fit_scale(ax: "Axes", low: Any, high: Any) -> None:
     """A logarithmic axis where the values span more than a decade or so."""
     numbers = all(isinstance(v, int | float) for v in (low, high))
     if numbers and low > 0 and high > 30 * low:

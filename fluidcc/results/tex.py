@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fluidcc.folders import whole
-from fluidcc.results.export import scaled
-from fluidcc.results.tables.blocks import (
+from fluidcc.results.blocks import (
     DASH,
     DIGITS,
     Block,
@@ -16,15 +15,16 @@ from fluidcc.results.tables.blocks import (
     Column,
     Difference,
     Line,
+    Measured,
     Number,
     Path,
-    Quantity,
     Span,
     Table,
     text,
     wordy,
 )
-from fluidcc.results.tables.symbols import symbol
+from fluidcc.results.export import scaled
+from fluidcc.results.symbols import symbol
 
 _LONG = 60  # rows beyond which a table breaks over pages
 _SPECIAL = {
@@ -41,9 +41,9 @@ class _Unit(NamedTuple):
     text: str
 
 
-def latex(told: Iterable[Block], origin: Mapping[str, str] | None = None) -> str:
+def latex(blocks: Iterable[Block], origin: Mapping[str, str] | None = None) -> str:
     """Tabulars one below the other; lines, and where it all comes from, as comments."""
-    blocks = list(told)
+    blocks = list(blocks)
     notes = [line for name, own in (origin or {}).items() for line in _noted(f"{name}: {own}")]
     notes += [line for b in blocks if isinstance(b, Line) for line in _noted(b.text.strip())]
     tables = [b for b in blocks if isinstance(b, Table)]
@@ -55,10 +55,10 @@ def latex(told: Iterable[Block], origin: Mapping[str, str] | None = None) -> str
     return "\n".join([*notes, "\n\\par\\bigskip\n".join(_tabular(t, titled) for t in tables), ""])
 
 
-def write(told: Iterable[Block], path: pathlib.Path, origin: Mapping[str, str]) -> None:
+def write(blocks: Iterable[Block], path: pathlib.Path, origin: Mapping[str, str]) -> None:
     """A file with the tables; what was there before is replaced when all is written."""
     with whole(path) as part:
-        part.write_text(latex(told, origin), encoding="utf-8")
+        part.write_text(latex(blocks, origin), encoding="utf-8")
 
 
 def _noted(words: str) -> list[str]:
@@ -115,8 +115,8 @@ def _units_aside(own: Table) -> Table:
     """The same numbers with their units in the headings, or in a column where rows differ."""
     columns, rows = list(own.columns), [list(row) for row in own.rows]
     for k, column in enumerate(columns):
-        cells = [row[k] for row in rows if isinstance(row[k], Quantity)]
-        units = {cell.unit for cell in cells if isinstance(cell, Quantity)}
+        cells = [row[k] for row in rows if isinstance(row[k], Measured)]
+        units = {cell.unit for cell in cells if isinstance(cell, Measured)}
         if len(units) == 1 and column.unit in ("", "1"):
             scale, unit = _common(cells)
             columns[k] = column._replace(unit=unit)
@@ -124,7 +124,7 @@ def _units_aside(own: Table) -> Table:
                 row[k] = _bare(row[k], scale)
     beside = []
     for row in rows:
-        cells = [cell for cell in row if isinstance(cell, Quantity) and cell.unit != "1"]
+        cells = [cell for cell in row if isinstance(cell, Measured) and cell.unit != "1"]
         scale, unit = _common(cells) if len({cell.unit for cell in cells}) == 1 else (1.0, "1")
         beside.append("" if unit == "1" else unit)
         if unit != "1":
@@ -136,16 +136,16 @@ def _units_aside(own: Table) -> Table:
 
 
 def _common(cells: Sequence[Cell]) -> tuple[float, str]:
-    known = [cell for cell in cells if isinstance(cell, Quantity)]
+    known = [cell for cell in cells if isinstance(cell, Measured)]
     return scaled([cell.value for cell in known], known[0].unit)
 
 
 def _bare(cell: Cell, scale: float) -> Cell:
-    """A quantity in units of `scale`, its unit told elsewhere."""
-    if not isinstance(cell, Quantity):
+    """A quantity in units of `scale`, its unit elsewhere."""
+    if not isinstance(cell, Measured):
         return cell
     value = None if cell.value is None else cell.value / scale
-    return Quantity(value, "1", None if cell.half is None else cell.half / scale)
+    return Measured(value, "1", None if cell.half is None else cell.half / scale)
 
 
 def _cell(cell: Cell) -> str:
@@ -156,7 +156,7 @@ def _cell(cell: Cell) -> str:
             return _label(path)
         case Number(value, digits) if isinstance(value, int | float) and value == value:
             return _number(value, digits)
-        case Quantity(value, unit, half) if value is not None and value == value:
+        case Measured(value, unit, half) if value is not None and value == value:
             scale, unit = scaled([value], unit)
             shown = _interval(value / scale, None if half is None else half / scale)
             return shown if unit in ("", "1") else rf"{shown}\,{_unit(unit)}"

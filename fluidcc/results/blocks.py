@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from fluidcc import quantities
 from fluidcc.results.export import scaled, with_unit
 
 DASH = "–"  # noqa: RUF001
@@ -27,7 +28,7 @@ class Number(NamedTuple):
     digits: int = DIGITS
 
 
-class Quantity(NamedTuple):
+class Measured(NamedTuple):
     """A number (None where there is none), its unit and the half width of its interval."""
 
     value: float | None
@@ -61,7 +62,7 @@ class Path(NamedTuple):
     path: str
 
 
-Cell = str | Number | Quantity | Span | Difference | Word | Path
+Cell = str | Number | Measured | Span | Difference | Word | Path
 
 
 class Column(NamedTuple):
@@ -102,6 +103,11 @@ def table(title: str, *columns: str | tuple[str, str] | Column) -> Table:
     return Table(title, tuple(own))
 
 
+def known(kind: str, *names: str) -> list[Column]:
+    """Columns of quantities of links, flows, loops or windows, with the units these have."""
+    return [Column(name, quantities.quantity(kind, name).unit) for name in names]
+
+
 def _column(given: str | tuple[str, str]) -> Column:
     return Column(given) if isinstance(given, str) else Column(*given)
 
@@ -123,6 +129,11 @@ def verdict(good: bool | None, text: str) -> Line:
     return Line(text, "open" if good is None else "good" if good else "bad")
 
 
+def lines(*texts: str, tone: Tone = "plain") -> list[Block]:
+    """A line for each text that is not empty."""
+    return [Line(text, tone) for text in texts if text]
+
+
 def span(values: Sequence[float], scale: float = 1.0) -> Span:
     """The range of some numbers, in units of `scale`."""
     return Span(min(values) / scale, max(values) / scale)
@@ -141,7 +152,7 @@ def quantity(value: float | None, unit: str = "1", half: float | None = None) ->
     shown = number(None if value is None else value / scale)
     if half is not None and math.isfinite(half):
         shown += f" ± {float(f'{half / scale:.2g}'):g}"
-    return shown if value is None or unit in ("", "1") else f"{shown} {unit}"
+    return shown if shown == DASH or unit in ("", "1") else f"{shown} {unit}"
 
 
 def text(cell: Cell) -> str:
@@ -149,7 +160,7 @@ def text(cell: Cell) -> str:
     match cell:
         case Number(value, digits):
             return number(value, digits)
-        case Quantity(value, unit, half):
+        case Measured(value, unit, half):
             return quantity(value, unit, half)
         case Span(low, high):
             low, high = number(low), number(high)

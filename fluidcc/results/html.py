@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from html import escape
 
-from fluidcc.results.tables.blocks import Block, Cell, Line, Table, Tone, Word, text, verdict
+from fluidcc.results.blocks import Block, Cell, Line, Table, Tone, Word, text, verdict
 
 _MARKS: dict[Tone, str] = {"good": "#2e9e5b", "bad": "#e0483e", "open": "#d69e00"}
 _RULE = "1px solid rgba(128, 128, 128, 0.5)"
 
 
-def html(told: Iterable[Block]) -> str:
+def html(blocks: Iterable[Block]) -> str:
     """All blocks in one division; text has the colour of the page."""
-    parts = [_line(b) if isinstance(b, Line) else _table(b) for b in told]
+    parts = [_line(b) if isinstance(b, Line) else _table(b) for b in blocks]
     return f'<div class="fluidcc">{"".join(parts)}</div>'
 
 

@@ -1,0 +1,199 @@
+"""One table of quantities: name, symbol, unit, meaning, and their names in each engine.
+
+Where engines have several names for one quantity, its row lists all of them, so that another name
+is one edit here. Nothing is imported, so that every part can use it.
+"""
+
+import functools
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fluidcc.scenario.network import Network
+
+
+class Quantity(NamedTuple):
+    """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`).
+
+    The last fields are its names at equilibrium (`rest`), in a fluid run, in metrics of packet runs
+    and in their series; empty where it has none.
+    """
+
+    kind: str
+    symbol: str
+    unit: str
+    meaning: str
+    rest: str = ""
+    fluid: str = ""
+    packets: str = ""
+    series: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its names, each once."""
+        return tuple(dict.fromkeys(filter(None, self[4:])))
+
+
+def _link(unit: str, meaning: str, symbol: str = "", **names: str) -> Quantity:
+    return Quantity("links", symbol, unit, meaning, **names)
+
+
+def _flows(unit: str, meaning: str, symbol: str = "", **names: str) -> Quantity:
+    return Quantity("flows", symbol, unit, meaning, **names)
+
+
+def _loop(name: str, unit: str, meaning: str, symbol: str = "") -> Quantity:
+    return Quantity("loop", symbol, unit, meaning, rest=name)
+
+
+def _roots(name: str, unit: str, meaning: str) -> Quantity:
+    return Quantity("roots", "", unit, meaning, rest=name)
+
+
+def _window(name: str, unit: str, meaning: str, symbol: str = "") -> Quantity:
+    return Quantity("windows", symbol, unit, meaning, rest=name)
+
+
+# in the order in which the metrics of packets are printed
+TABLE = (
+    _link("1", "share of the link rate in use", r"\rho", rest="utilization", fluid="utilization",
+          packets="utilization"),
+    _link("packet", "mean number of waiting packets", packets="queue_mean", series="link_queue"),
+    _link("packet^2", "variance of the number of waiting packets", packets="queue_var"),
+    _link("1", "standard deviation of the waiting packets over their mean", packets="queue_cov"),
+    _link("packet", "largest number of waiting packets", packets="queue_max"),
+    _link("B", "mean of the waiting bytes", packets="queue_bytes_mean", series="link_queue_bytes"),
+    _link("B^2", "variance of the waiting bytes", packets="queue_bytes_var"),
+    _link("B", "largest number of waiting bytes", packets="queue_bytes_max"),
+    _link("packet", "packets at the link, with the one in service", "q", rest="queue",
+          fluid="queue", packets="system_mean", series="link_system"),
+    _link("packet^2", "variance of the packets at the link", packets="system_var"),
+    _link("1", "standard deviation of the packets at the link over their mean",
+          packets="system_cov"),
+    _link("packet", "largest number of packets at the link", packets="system_max"),
+    _link("packet", "average that the queue law keeps", "v", rest="average", fluid="average",
+          series="link_average"),
+    _link("1", "probability to mark, or to drop early where flows have no ECN", "p", rest="signal",
+          fluid="signal"),
+    _link("1", "share of the packets sent to the link that it drops", fluid="dropped",
+          packets="drop_fraction"),
+    _link("1", "share of the packets sent to the link that it marks", fluid="marked",
+          packets="mark_fraction"),
+    _link("1", "load factor that the link tells", "f", rest="load", fluid="load"),
+    _link("packet/s", "packets that sources send to the link", fluid="offered"),
+    _link("packet/s", "quenches that the link sends back to sources", fluid="quenches"),
+    _link("packet", "packets that arrived", packets="arrivals"),
+    _link("packet", "packets that left", packets="departures"),
+    _link("packet", "packets that were dropped", packets="drops"),
+    _link("packet", "packets that were marked", packets="marks"),
+    _link("1", "share of the time with a packet in service", series="link_busy"),
+    _link("packet/s", "drops per second", series="link_drop_rate"),
+    _link("packet/s", "marks per second", series="link_mark_rate"),
+    _link("1", "share in use of the time that voice leaves", packets="utilization_left"),
+    _link("bit/s", "rate of the voice that arrives", packets="voice_rate"),
+    _link("1", "share of the voice packets that is lost", packets="voice_loss_fraction"),
+    _link("s", "mean delay of a voice packet", packets="voice_delay_mean"),
+    _link("s", "standard deviation of the delay of voice", packets="voice_delay_jitter"),
+    _link("s", "mean step of the delay from one voice packet to the next",
+          packets="voice_delay_difference"),
+    _link("1", "mean number of calls", packets="voice_calls"),
+    _link("1", "share of the calls that is refused", packets="voice_refused_fraction"),
+    _flows("bit/s", "goodput of one flow or open source", packets="goodput",
+           series="group_acked_rate"),
+    _flows("bit/s", "goodput of each flow", packets="goodput_flows", series="flow_acked_rate"),
+    _flows("1", "Jain's index of fairness of the goodputs", packets="jain"),
+    _flows("1", "probability that a packet is lost on its route", fluid="loss",
+           packets="loss_fraction"),
+    _flows("1", "probability that a packet is marked on its route", fluid="mark",
+           packets="mark_fraction"),
+    _flows("1", "probability of a signal that the senders hear", rest="heard"),
+    _flows("packet", "window of one flow", "W", rest="window", fluid="window",
+           packets="window_mean", series="group_window"),
+    _flows("packet", "window of each flow", "W", series="flow_window"),
+    _flows("packet", "mean over packets of the window", packets="window_seen"),
+    _flows("packet/s", "rate of one flow", "x", rest="rate", fluid="rate"),
+    _flows("s", "round trip with queueing", "R", rest="rtt", fluid="rtt", packets="rtt_mean"),
+    _flows("1", "load factor that the senders know of", "f", fluid="load"),
+    _flows("1", "share of the active flows in slow start", "s", fluid="slow"),
+    _flows("s", "mean delay of a data packet", packets="delay_mean"),
+    _flows("s", "standard deviation of the delay", packets="delay_jitter"),
+    _flows("s", "mean step of the delay from one packet of a connection to the next",
+           packets="delay_difference"),
+    _flows("packet", "data packets sent", packets="sent"),
+    _flows("1", "timeouts", packets="timeouts"),
+    _flows("1", "reductions of the window by marks and losses", packets="reactions"),
+    _flows("1", "recoveries from losses", packets="recoveries"),
+    _flows("1", "source quenches that arrived", packets="quenches"),
+    _flows("1", "source quenches per data packet", packets="quench_fraction"),
+    _flows("packet", "acknowledgements and quenches that links on the way back dropped",
+           packets="replies_lost"),
+    _flows("1", "share of the sources with something to send", "a", fluid="active"),
+    _flows("1", "transfers under way, for each flow or open source", packets="active"),
+    _flows("1", "transfers that ended", packets="transfers"),
+    _flows("s", "mean time of a transfer, from its request to the last acknowledgement",
+           packets="transfer_mean"),
+    _flows("s", "standard deviation of the time of a transfer", packets="transfer_std"),
+    _flows("s", "median time of a transfer", packets="transfer_median"),
+    _flows("s", "time below which 95 % of the transfers take", packets="transfer_95"),
+    _flows("bit/s", "rate of the files that began, for each flow or open source",
+           packets="offered"),
+    _loop("decay_rate", "1/s", "minus the real part of the rightmost root"),
+    _loop("rightmost", "1/s", "real part of the rightmost root"),
+    _loop("frequency", "rad/s", "imaginary part of the rightmost root", r"\omega"),
+    _loop("phase_margin", "deg", "phase margin, phase unwrapped from zero frequency"),
+    _loop("gain_margin", "1", "factor on the loop gain that makes it critical"),
+    _loop("delay_margin", "s", "additional delay that makes the loop critical"),
+    _loop("gain_crossover", "rad/s", "frequency at which the loop gain is 1"),
+    _loop("phase_crossover", "rad/s", "frequency at which the loop is real and negative"),
+    _roots("root_real", "1/s", "real parts of the rightmost roots"),
+    _roots("root_imag", "rad/s", "imaginary parts of the rightmost roots"),
+    _window("p", "1", "probability of a mark", "p"),
+    _window("mean", "packet", "mean over packets of the window"),
+    _window("time_mean", "packet", "mean over time of the window"),
+    _window("variance", "packet^2", "variance over time of the window"),
+    _window("fluid", "packet", "window at which the mean drift vanishes"),
+    _window("bias", "1", "window of the fluid model over the mean over time, less 1"),
+    _window("quantile", "packet", "window below which a flow is for a share of the time"),
+)  # fmt: skip
+
+
+@functools.cache
+def units(engine: str, kind: str) -> dict[str, str]:
+    """Units by the names that an engine (a field of `Quantity`) has for quantities of a kind."""
+    found = ((getattr(q, engine), q.unit) for q in TABLE if q.kind == kind)
+    return {name: unit for name, unit in found if name}
+
+
+@functools.cache
+def quantity(kind: str, name: str) -> Quantity:
+    """The quantity with this name in any engine; raises KeyError if there is none."""
+    for found in TABLE:
+        if found.kind == kind and name in found.names:
+            return found
+    raise KeyError(f"{kind}: no quantity is called {name}")
+
+
+def attributes(kind: str, name: str) -> dict[str, str]:
+    """Attributes of a variable in a data set: its unit and its meaning."""
+    found = quantity(kind, name)
+    return {"units": found.unit, "long_name": found.meaning}
+
+
+def in_packets(net: "Network", kind: str, owner: str, name: str) -> str | None:
+    """The metric of `PacketRuns` that is the same quantity in packets; None if there is none.
+
+    The fluid model's link is the part that voice leaves, so its utilization is of that.
+
+    Parameters
+    ----------
+    net
+        The network.
+    kind, owner
+        ``links`` or ``flows``, and the name of the link or group.
+    name
+        The quantity, such as ``queue``.
+    """
+    found = (q.packets for q in TABLE if q.kind == kind and name in q.names)
+    metric = next(filter(None, found), None)
+    if metric == "utilization" and net.links[net.link_names.index(owner)].voice is not None:
+        return "utilization_left"
+    return metric

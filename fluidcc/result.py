@@ -1,0 +1,86 @@
+"""What verbs return: results that show themselves as tables, as text and in a picture.
+
+Nothing of `fluidcc` is imported before a result is shown, so that every part can use this.
+"""
+
+import importlib
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
+
+    from fluidcc.results.blocks import Block, Measured
+    from fluidcc.results.view import View
+
+_ROWS = 12  # of a grid that a notebook or the text of a result has
+
+
+class Result:
+    """A result; it shows what it knows, by the view that its class names."""
+
+    _view: ClassVar[str]
+    """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
+
+    @property
+    def view(self) -> "View":
+        """How this result is shown."""
+        module, name = self._view.split(".")
+        return getattr(importlib.import_module(f"fluidcc.results.views.{module}"), name)(self)
+
+    def tables(self, rows: int | None = None) -> "list[Block]":
+        """Lines and tables.
+
+        Parameters
+        ----------
+        rows
+            How many points of a grid are wanted, and nothing that takes some computing; all for
+            None.
+        """
+        return self.view.tables(rows)
+
+    def numbers(self) -> "dict[str, Measured]":
+        """The few numbers that stand for this result in the table or the picture of a sweep."""
+        return self.view.numbers()
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Draw it into a part of a figure; raises TypeError or ValueError without a picture."""
+        self.view.draw(figure)
+
+    def to_latex(self) -> str:
+        r"""Tables with units for a paper, to be read with ``\input``.
+
+        They need the package booktabs; tables of more than 60 rows are longtables, which need the
+        package longtable and stand outside of floats. Numbers have the significant digits of the
+        printed tables; a mean with its interval is rounded to the place of the second digit of
+        the half width. Verdicts and messages are comments.
+        """
+        from fluidcc.results.tex import latex
+
+        return latex(self.tables())
+
+    def _repr_html_(self) -> str:
+        from fluidcc.results.html import html
+
+        return html(self.tables(_ROWS))
+
+    def __repr__(self) -> str:
+        from fluidcc.results.text import text
+
+        return text(self.tables(_ROWS))
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and dictionaries for JSON; None for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__"):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, list | tuple | range):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,1 +1,0 @@
-"""What is drawn into a figure for each kind of result."""

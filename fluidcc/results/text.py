@@ -1,0 +1,69 @@
+"""Lines and tables as text: for a console, and for what `print` shows."""
+
+import io
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fluidcc.results import blocks
+from fluidcc.results.blocks import Block, Cell, Line, Table
+
+_STYLES = {
+    "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
+}  # fmt: skip
+_WIDTH = 400  # letters: nothing is cut
+
+
+def console(**options: object) -> Console:
+    """Where results are printed; wide where it is no terminal."""
+    out = Console(highlight=False, markup=False, **options)  # pyright: ignore[reportArgumentType]
+    if not out.is_terminal:
+        out.width = _WIDTH  # nothing is cut in a file or a pipe
+    return out
+
+
+def table(title: str, *columns: str, left: int = 1, bare: bool = False) -> RichTable:
+    """An empty table, aligned to the right after its first `left` columns; `bare` has no rules."""
+    out = RichTable(title=title, title_justify="left", title_style="bold", header_style="bold")
+    if bare:
+        out.box, out.pad_edge = None, False
+    for k, column in enumerate(columns):
+        out.add_column(column, justify="left" if k < left else "right", overflow="fold")
+    return out
+
+
+def printed(shown: Iterable[Block], where: Console, *, bare: bool = False) -> None:
+    """Print lines and tables."""
+    for block in shown:
+        where.print(_line(block) if isinstance(block, Line) else _table(block, bare))
+
+
+def text(shown: Iterable[Block]) -> str:
+    """Lines and tables without rules between the cells."""
+    out = io.StringIO()
+    printed(shown, console(file=out, color_system=None), bare=True)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _line(line: Line) -> Text:
+    return Text(line.text, style=_STYLES[line.tone])
+
+
+def _table(own: Table, bare: bool) -> RichTable:
+    out = table(own.title, *(column.heading for column in own.columns), bare=bare)
+    for k, column in enumerate(out.columns):
+        if blocks.wordy(own, k):
+            column.justify = "left"
+    for row in own.rows:
+        out.add_row(*map(_cell, row))
+    if own.hidden:
+        out.add_row(f"… and {own.hidden} more")
+    return out
+
+
+def _cell(cell: Cell) -> str | Text:
+    if isinstance(cell, blocks.Word):
+        return _line(blocks.verdict(cell.good, cell.text))
+    return blocks.text(cell)

@@ -1,0 +1,1 @@
+"""How each class of results is shown: its tables, its few numbers and its picture."""

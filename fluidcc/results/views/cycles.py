@@ -1,0 +1,199 @@
+"""Limit cycles: one, those along a parameter, and the switching cycle of a relay."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.results.axes import PALE, axis_label, fit_scale, legend
+from fluidcc.results.blocks import (
+    Block,
+    Measured,
+    Number,
+    Table,
+    lines,
+    number,
+    parameter,
+    quantity,
+    span,
+    table,
+    verdict,
+)
+from fluidcc.results.export import with_unit
+from fluidcc.results.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
+
+_SHOWN = 8  # multipliers
+
+
+def _leading(found: Any) -> float | None:
+    """Size of the largest multiplier beside the trivial one."""
+    return max(map(abs, found.floquet[1:]), default=None)
+
+
+def _extremes(links: Any, flows: Any, states: Any = ()) -> Table:
+    """Least and greatest queues and windows, or states."""
+    out = table("Over a cycle", "quantity", "least", "greatest")
+    for name, link in links.items():
+        for key in ("queue", "average"):
+            out.add_row(f"{name}: {key} [packet]", *map(Number, getattr(link, key)))
+    for name, group in flows.items():
+        for k, pair in enumerate(group):
+            place = "" if len(group) == 1 else f" ({k + 1} of {len(group)})"
+            out.add_row(f"{name}: window{place} [packet]", *map(Number, pair))
+    for k, pair in enumerate(states):
+        out.add_row(f"state {k}", *map(Number, pair))
+    return out
+
+
+class CycleView(View):
+    """Period, extremes and Floquet multipliers of a limit cycle."""
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Extremes and multipliers."""
+        found = self.found
+        if found.period is None:
+            return [verdict(None, found.message)]
+        word = {True: "stable", False: "unstable", None: "stability not known"}[found.stable]
+        head = f"Cycle: {found.status}, {word}, period {quantity(found.period, 's')}"
+        flows = {name: group.window for name, group in found.flows.items()}
+        ends = _extremes(found.links, flows, found.states)
+        out = [verdict(found.stable, head), *lines(found.message), ends]
+        if found.floquet:
+            own = table("Floquet multipliers", "real", "imaginary", "modulus")
+            for mu in found.floquet[:_SHOWN]:
+                own.add_row(*(Number(float(v), 8) for v in (mu.real, mu.imag, abs(mu))))
+            out.append(own)
+        return out
+
+    def numbers(self) -> dict[str, Measured]:
+        """Period, size of the leading multiplier, and least and greatest queue of each link."""
+        out = {
+            "period": Measured(self.found.period, "s"),
+            "leading multiplier": Measured(_leading(self.found)),
+        }
+        for name, link in self.found.links.items():
+            for word, end in zip(("least", "greatest"), link.queue, strict=True):
+                out[f"{name}: {word} queue"] = Measured(end, "packet")
+        return out
+
+    def draw(self, figure: "SubFigure") -> None:
+        """One period: queues and averages above, windows below; or the states of an equation."""
+        found = self.found
+        above, below = figure.subplots(2, 1, sharex=True)
+        if found.course is not None:
+            for name, values in found.course.values.items():
+                ax = below if name.partition("[")[0].endswith(".window") else above
+                style = "--" if name.endswith(".average") else "-"
+                ax.plot(found.course.time, values, style, label=name)
+        known = (
+            "no cycle" if found.period is None else f"{found.status}, period {found.period:.5g} s"
+        )
+        above.set(title=known, ylabel=axis_label("links", "queue") if found.links else "state")
+        below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+        for ax in (above, below):
+            if ax.get_lines():
+                legend(ax, 3)
+
+
+class CyclesView(View):
+    """Cycles along one parameter, a branch for each Hopf point."""
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """A table for each Hopf point."""
+        message = self.found.message
+        out: list[Block] = [verdict(None, message)] if message else []
+        for branch in self.found.branches:
+            links = list(branch.cycles[0].links) if branch.cycles else []
+            frequency = quantity(branch.frequency, "rad/s")
+            own = table(
+                f"From the Hopf point at {number(branch.hopf, 8)}, {frequency}",
+                parameter(self.found.path, self.found.unit), ("period", "s"),
+                *((f"{name}: queue", "packet") for name in links),
+                "largest multiplier", "", "found as",
+            )  # fmt: skip
+            for value, found in zip(branch.values, branch.cycles, strict=True):
+                ranges = (span(found.links[name].queue) for name in links)
+                word = {True: "stable", False: "unstable", None: ""}[found.stable]
+                line = (Number(float(value), 8), Number(found.period, 8), *ranges)
+                own.add_row(*line, Number(_leading(found)), word, found.status)
+            out.append(own)
+            ends = [f"fold at {number(float(value), 8)}" for value in branch.folds]
+            ends += [f"ends: {branch.message}"] if branch.message else []
+            out += lines("; ".join(ends))
+        return out
+
+    def numbers(self) -> dict[str, Measured]:
+        """How many branches and cycles there are, the first Hopf point and fold."""
+        branches = self.found.branches
+        folds = [value for branch in branches for value in branch.folds]
+        return {
+            "branches": Measured(len(branches)),
+            "cycles": Measured(sum(len(branch.cycles) for branch in branches)),
+            "first Hopf point": Measured(branches[0].hopf if branches else None),
+            "first fold": Measured(folds[0] if folds else None),
+        }
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Extremes of queues or states, and periods; unstable cycles are hollow."""
+        found = self.found
+        above, below = figure.subplots(2, 1, sharex=True)
+        branches = [branch for branch in found.branches if branch.cycles]
+        for k, branch in enumerate(branches):
+            names = list(branch.cycles[0].links) or list(range(len(branch.cycles[0].states)))
+            for j, name in enumerate(names):
+                pairs = [c.links[name].queue if c.links else c.states[name] for c in branch.cycles]
+                colour, label = f"C{k * len(names) + j}", name if k == 0 else None
+                above.fill_between(branch.values, *np.array(pairs).T, color=colour, alpha=PALE)
+                above.plot(branch.values, pairs, "-", color=colour, label=[label, None])
+            periods = [c.period for c in branch.cycles]
+            faces = ["none" if c.stable is False else f"C{k}" for c in branch.cycles]
+            below.plot(branch.values, periods, color=f"C{k}")
+            below.scatter(branch.values, periods, c=faces, edgecolors=f"C{k}", zorder=3)
+            below.plot(branch.hopf, 2 * math.pi / branch.frequency, "k*")
+        above.set(
+            ylabel=axis_label("links", "queue")
+            if any(b.cycles[0].links for b in branches)
+            else "state"
+        )
+        below.set(xlabel=with_unit(found.path, found.unit), ylabel="period [s]")
+        fit_scale(below, found.low, found.high)
+        if branches:
+            legend(above, 3)
+
+
+class RelayView(View):
+    """Period and extremes of the switching cycle of a relay."""
+
+    height = 2.2
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Times and extremes."""
+        found = self.found
+        model = "exact" if found.exact else f"formula of {found.basis}"
+        out = [verdict(found.valid, f"Relay cycle ({model})"), *lines(found.message)]
+        times = table("Times", "quantity", ("value", "s"))
+        times.add_row("period", Number(found.period))
+        times.add_row("delay of the signal", Number(found.delay))
+        link, group = found.net.link_names[0], found.net.flow_names[0]
+        out += [times, _extremes({link: found}, {group: [found.window]})]
+        if found.utilization is not None:
+            out += lines(f"{link}: utilization {number(found.utilization)}")
+        return out
+
+    def draw(self, figure: "SubFigure") -> None:
+        """What queue, average and window reach in the cycle of a relay."""
+        found = self.found
+        ax = figure.subplots()
+        ranges = {"queue": found.queue, "average": found.average, "window": found.window}
+        for k, (low, high) in enumerate(ranges.values()):
+            ax.barh(k, high - low, left=low, height=0.5, color=f"C{k}")
+            ax.text(high, k, f" {low:.4g} to {high:.4g}", va="center", fontsize=7)
+        ax.set_yticks(range(len(ranges)), [f"{name} [packet]" for name in ranges])
+        ax.margins(x=0.3)
+        ax.set(
+            title=f"relay cycle, period {found.period:.4g} s", xlabel="least to greatest [packet]"
+        )
+        ax.set(ylabel="quantity [packet]")

@@ -1,0 +1,374 @@
+"""Equilibria, their stability, and where it changes."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.nyquist import LoopCurve, loop_curves
+from fluidcc.result import plain
+from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
+from fluidcc.results.blocks import (
+    DASH,
+    Block,
+    Measured,
+    Number,
+    known,
+    lines,
+    parameter,
+    span,
+    table,
+    verdict,
+)
+from fluidcc.results.export import with_unit
+from fluidcc.results.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+_MANY = 6  # round trips of a group up to which each has a line of its own
+
+
+def head(found: Any) -> Block:
+    """The status of an equilibrium in a line."""
+    settled = {"interior": True, "empty": True, "none": False}.get(found.status)
+    why = f" ({found.message})" if found.message else ""
+    return verdict(settled, f"Equilibrium: {found.status}{why}")
+
+
+class EquilibriumView(View):
+    """Links and groups of flows at equilibrium; rates and windows over round trips."""
+
+    height, panels = 2.6, 2
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Links and groups of flows."""
+        keys = ("queue", "average", "signal", "utilization")
+        links = table("Links", "link", *known("links", *keys))
+        for name, link in self.found.links.items():
+            links.add_row(name, *(Number(getattr(link, key)) for key in keys))
+        columns = (*known("flows", "window"), ("rtt", "ms"), *known("flows", "rate"), "signal")
+        flows = table("Flows", "group", "round trips", *columns)
+        for name, group in self.found.flows.items():
+            each = (group.window, 1e3 * group.rtt, group.rate, group.signal)
+            values = [np.asarray(own, float).tolist() for own in each]
+            size = len(group.window)
+            if np.any(np.isnan(group.window)):
+                flows.add_row(name, str(size), *(DASH for _ in values))
+            elif size > _MANY:
+                flows.add_row(name, str(size), *map(span, values))
+            else:
+                for k, row in enumerate(zip(*values, strict=True)):
+                    place = "1" if size == 1 else f"{k + 1} of {size}"
+                    flows.add_row(name, place, *map(Number, row))
+        return [head(self.found), links, flows]
+
+    def numbers(self) -> dict[str, Measured]:
+        """Queue, signal and utilization of each link, mean window of each group."""
+        out = {}
+        for name, link in self.found.links.items():
+            out[f"{name}: queue"] = Measured(link.queue, "packet")
+            out[f"{name}: signal"] = Measured(link.signal)
+            out[f"{name}: utilization"] = Measured(link.utilization)
+        for name, group in self.found.flows.items():
+            out[f"{name}: window"] = Measured(float(np.mean(group.window)), "packet")
+        return out
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Rates and windows over round trips."""
+        axes = abreast(figure)
+        for k, (name, group) in enumerate(self.found.flows.items()):
+            for ax, key in zip(axes, ("rate", "window"), strict=True):
+                mark = MARKERS[k % len(MARKERS)]
+                ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), mark, label=name)
+        queues = ", ".join(f"{name} {v.queue:.4g}" for name, v in self.found.links.items())
+        figure.suptitle(f"{self.found.status}; queue [packet]: {queues}", fontsize=8)
+        for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
+            ax.set(xlabel="round trip [ms]", ylabel=label)
+        from_zero(*axes)
+        axes[0].legend()
+
+
+class EquationView(View):
+    """State and lags of a delay equation at equilibrium."""
+
+    instead = "it is a point; draw its stability, or a solution that goes there"
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """States and lags."""
+        states, lags = table("States", "state", "at rest"), table("Lags", "lag", ("value", "s"))
+        for name, value in _named("y", plain(self.found.y)):
+            states.add_row(name, Number(value, 8))
+        for k, lag in enumerate(plain(self.found.lags)):
+            lags.add_row(str(k), Number(lag, 8))
+        return [head(self.found), states, lags]
+
+
+def _named(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The numbers of a state with the names of their places."""
+    if isinstance(value, Mapping):
+        return [pair for key, own in value.items() for pair in _named(f"{name}.{key}", own)]
+    if isinstance(value, list):
+        return [pair for k, own in enumerate(value) for pair in _named(f"{name}[{k}]", own)]
+    return [(name, value)]
+
+
+_SHOWN = 8  # roots
+_VIEW = ((-2.2, 1.4), (-1.9, 1.4))  # of the loop's plane: where margins are
+
+
+def root(rightmost: complex | None, unstable: int | None) -> dict[str, Measured]:
+    """The rightmost root, and how many are unstable."""
+    growth, frequency = (None, None) if rightmost is None else (rightmost.real, rightmost.imag)
+    return {
+        "unstable roots": Measured(unstable),
+        "growth rate": Measured(growth, "1/s"),
+        "frequency": Measured(None if frequency is None else abs(frequency), "rad/s"),
+    }
+
+
+def period(frequency: float | None) -> Number:
+    """The period of a frequency [rad/s] in s."""
+    return Number(2 * math.pi / abs(frequency) if frequency else None)
+
+
+class StabilityView(View):
+    """The verdict, margins and roots; Nyquist's curve of a network with a linearisation."""
+
+    height = 3.4
+
+    @property
+    def panels(self) -> int:
+        """Roots, and the loop where there is one."""
+        return 2 if self._has_loop() else 1
+
+    def _has_loop(self) -> bool:
+        found = self.found
+        whole = found.linear is not None and found.margins is not None
+        return whole and isinstance(found.equilibrium, Equilibrium)
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """The verdict, margins and rightmost roots."""
+        found, rest = self.found, self.found.equilibrium.tables()
+        if found.unstable is None:
+            why = found.message.removeprefix(found.equilibrium.message).removeprefix("; ")
+            unknown = verdict(None, f"Stability: unknown ({found.status})")
+            return [*rest, unknown, *lines(why, tone="bold")]
+        known = f"certified by the argument principle in {found.proof}"
+        proof = known if found.certified else "not certified"
+        unstable = f"unstable, {found.unstable} roots in the right half plane"
+        text = {True: "stable", False: unstable, None: "no verdict"}[found.stable]
+        judged = verdict(found.stable, f"Stability: {text} ({proof})")
+        margins = table("Margins", "margin", "value", ("at", "rad/s"))
+        crossover = Number(found.gain_crossover)
+        margins.add_row("gain", Number(found.gain_margin), Number(found.phase_crossover))
+        margins.add_row("phase [deg]", Number(found.phase_margin), crossover)
+        margins.add_row("delay [s]", Number(found.delay_margin), crossover)
+        roots = table("Rightmost roots", ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
+        for s in map(complex, found.roots[:_SHOWN]):
+            roots.add_row(Number(s.real, 8), Number(s.imag, 8), period(s.imag))
+        return [*rest, judged, *lines(found.message, tone="bold"), margins, roots]
+
+    def numbers(self) -> dict[str, Measured]:
+        """Count of unstable roots, the rightmost root, and margins."""
+        found = self.found
+        return root(found.rightmost, found.unstable) | {
+            "gain margin": Measured(found.gain_margin),
+            "phase margin": Measured(found.phase_margin, "deg"),
+            "delay margin": Measured(found.delay_margin, "s"),
+        }
+
+    def draw(self, figure: "SubFigure") -> None:
+        """The rightmost roots, and Nyquist's curve with gain and phase margin if there is a loop.
+
+        Raises ValueError without a verdict, unless a relay cycle is known instead.
+        """
+        found = self.found
+        if not len(found.roots):
+            if found.cycle is None:
+                raise ValueError(f"no picture: {found.message or found.status}")
+            found.cycle.draw(figure)
+            return
+        left, *right = abreast(figure, self.panels)
+        _roots(left, found)
+        for ax in right:
+            _nyquist(ax, found, loop_curves(found.linear))
+
+
+def _roots(ax: "Axes", found: Any) -> None:
+    ax.axvline(0, color="0.4", linewidth=0.8)
+    for colour, mark, unstable in (("C0", "x", False), ("C1", "+", True)):
+        roots = [complex(s) for s in found.roots if (s.real > 0) == unstable]
+        word = "unstable roots" if unstable else "stable roots"
+        if roots:
+            x, y = [s.real for s in roots], [s.imag for s in roots]
+            ax.plot(x, y, mark, color=colour, markersize=6, label=word)
+    verdicts = {True: "stable", False: f"unstable, {found.unstable} roots", None: "no verdict"}
+    proof = "certified" if found.certified else "not certified"
+    ax.set(title=f"{verdicts[found.stable]} ({proof})", xlabel="real part [1/s]")
+    ax.set(ylabel="imaginary part [rad/s]")
+    legend(ax)
+
+
+def _nyquist(ax: "Axes", found: Any, curves: Sequence[LoopCurve]) -> None:
+    names = found.equilibrium.net.link_names
+    for k, curve in enumerate(curves):
+        x, y = np.real(curve.response), np.imag(curve.response)
+        ax.plot(x, y, color=f"C{k}", label="loop gain L(iω)" if not k else None)
+    circle = np.exp(1j * np.linspace(0, 2 * math.pi, 361))
+    ax.plot(np.real(circle), np.imag(circle), color="0.6", linewidth=0.7, linestyle=":")
+    ax.plot(-1, 0, "k+", markersize=8, label="-1")
+    _margins(ax, found)
+    ax.set(xlim=_VIEW[0], ylim=_VIEW[1], aspect="equal")
+    ax.set(xlabel="real part of the loop gain", ylabel="imaginary part of the loop gain")
+    where = names[0] if len(names) == 1 else "each link"
+    ax.set_title(f"loop cut at the signal of {where}")
+    legend(ax, loc="lower left", fontsize=6, frameon=True, framealpha=0.8, edgecolor="none")
+
+
+def _margins(ax: "Axes", found: Any) -> None:
+    """Where the loop meets the negative axis and the unit circle, and how far from -1."""
+    from matplotlib.patches import Arc
+
+    gain, phase = found.gain_margin, found.phase_margin
+    if gain is not None:
+        ax.plot([-1, -1 / gain], [0, 0], color="C1", linestyle="-", linewidth=2, alpha=0.7)
+        label = f"gain margin {gain:.3g} at {found.phase_crossover:.3g} rad/s"
+        ax.plot(-1 / gain, 0, "s", color="C1", label=label)
+    if phase is not None:
+        angle = math.radians(phase) - math.pi
+        low, high = sorted((180.0, 180.0 + phase))
+        ax.add_patch(Arc((0, 0), 2, 2, theta1=low, theta2=high, color="C2", linewidth=2))
+        delay = f", delay margin {found.delay_margin:.3g} s" if found.delay_margin else ""
+        label = f"phase margin {phase:.3g} deg at {found.gain_crossover:.3g} rad/s{delay}"
+        ax.plot(math.cos(angle), math.sin(angle), "o", color="C2", label=label)
+
+
+class CrossingsView(View):
+    """Every change of stability along one parameter."""
+
+    height = 3.0
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """The changes, and the parts of the range without a verdict."""
+        found, stable = self.found, self.found.stable_at_low
+        known = {True: "stable", False: "unstable", None: "no verdict"}[stable]
+        proof = "certified" if found.certified else "not certified: crossings may be missing"
+        head = f"At the low end: {known} ({proof})"
+        out: list[Block] = [verdict(stable if found.certified else None, head)]
+        along = parameter(found.path, found.unit)
+        changes = table(
+            "Changes of stability", along, ("frequency", "rad/s"), ("period", "s"), "becomes",
+            "Hopf point",
+        )  # fmt: skip
+        for c in found.crossings:
+            numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
+            kind = c.criticality or ("jump" if c.jump else DASH)
+            changes.add_row(*numbers, c.becomes, kind)
+        if found.crossings:
+            out.append(changes)
+        elif not found.gaps and found.certified:
+            out += lines("No change of stability in this range.")
+        else:
+            where = (
+                "in the rest of the range" if found.gaps else "by a search that is not certified"
+            )
+            out.append(verdict(None, f"Changes of stability: none found {where}."))
+        if found.gaps:
+            gaps = table("Parts without a verdict", f"{along.heading} from", "to", "equilibrium")
+            for gap in found.gaps:
+                gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
+            out.append(gaps)
+        return out
+
+    def numbers(self) -> dict[str, Measured]:
+        """How often stability changes, the first change, and how many parts have no verdict."""
+        first = self.found.crossings[0] if self.found.crossings else None
+        return {
+            "changes": Measured(len(self.found.crossings)),
+            "first at": Measured(first and first.value),
+            "frequency": Measured(first and first.frequency, "rad/s"),
+            "parts without a verdict": Measured(len(self.found.gaps)),
+        }
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Stable and unstable parts of the range, and the frequencies at its changes."""
+        ax, found = figure.subplots(), self.found
+        edges = [found.low, *(c.value for c in found.crossings), found.high]
+        stable = found.stable_at_low
+        for low, high in itertools.pairwise(edges):
+            word, colour = ("stable", "C2") if stable else ("unstable", "C1")
+            ax.axvspan(low, high, color=colour, alpha=PALE, linewidth=0, label=word)
+            stable = not stable
+        for gap in found.gaps:
+            ax.axvspan(gap.low, gap.high, color="0.8", label=gap.status)
+        values = [c.value for c in found.crossings]
+        ax.plot(values, [c.frequency for c in found.crossings], "ko")
+        fit_scale(ax, found.low, found.high)
+        if values:
+            from_zero(ax)
+        ax.set_xlim(found.low, found.high)
+        ax.set(xlabel=with_unit(found.path, found.unit), ylabel="frequency [rad/s]")
+        known = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+        ax.legend(known.values(), known.keys())
+
+
+class BoundaryView(View):
+    """Curves on which stability changes, over two parameters."""
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """The curves: their ends, frequencies and how many roots cross."""
+        found = self.found
+        proof = "certified" if found.certified else "not certified"
+        good = None if not found.certified else found.status == "ok"
+        out: list[Block] = [verdict(good, f"Boundary: {len(found.curves)} curves ({proof})")]
+        curves = table(
+            "Curves on which stability changes", "kind", "points",
+            *map(parameter, found.paths, found.units), ("frequency", "rad/s"), "unstable roots",
+            "ends",
+        )  # fmt: skip
+        for c in found.curves:
+            known = c.frequency[np.isfinite(c.frequency)].tolist()
+            curves.add_row(
+                c.kind, str(len(c.x)), span(c.x.tolist()), span(c.y.tolist()),
+                span(known) if known else DASH, f"{c.below} | {c.above}",
+                "closed" if c.closed else ", ".join(c.ends),
+            )  # fmt: skip
+        out += lines(found.message, tone="bold")
+        return [*out, curves] if found.curves else out
+
+    def numbers(self) -> dict[str, Measured]:
+        """How many curves there are, and the range of their frequencies."""
+        found = [f for c in self.found.curves for f in c.frequency if np.isfinite(f)]
+        return {
+            "curves": Measured(len(self.found.curves)),
+            "least frequency": Measured(min(found, default=None), "rad/s"),
+            "greatest frequency": Measured(max(found, default=None), "rad/s"),
+        }
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Curves over both parameters, and the grid points that are stable."""
+        ax, found = figure.subplots(), self.found
+        for kind, style in (("hopf", "C0-"), ("fold", "C3-"), ("jump", "C4--")):
+            curves = [c for c in found.curves if c.kind == kind]
+            for k, curve in enumerate(curves):
+                ax.plot(curve.x, curve.y, style, label=kind if k == 0 else None)
+        for curve in found.further:
+            ax.plot(curve.x, curve.y, color="0.8", linewidth=0.8, zorder=0)
+        x, y = np.meshgrid(*found.grid, indexing="ij")
+        for marker, chosen, word in ((".", found.unstable == 0, "stable"),
+                                     ("x", found.unstable > 0, "unstable")):  # fmt: skip
+            ax.plot(
+                x[chosen], y[chosen], marker, color="0.6", markersize=4, label=word, linestyle=""
+            )
+        for axis, (low, high) in zip("xy", found.ranges, strict=True):
+            if low > 0 and high > 10 * low:
+                getattr(ax, f"set_{axis}scale")("log")
+            getattr(ax, f"set_{axis}lim")(low, high)
+        labels = [with_unit(p, u) for p, u in zip(found.paths, found.units, strict=True)]
+        ax.set(xlabel=labels[0], ylabel=labels[1])
+        ax.legend()

@@ -1,0 +1,307 @@
+"""Grids of results: sweeps, and maps of stability."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.result import Result
+from fluidcc.results.axes import MARKERS, fit_scale, is_narrow, legend
+from fluidcc.results.blocks import (
+    DASH,
+    Block,
+    Cell,
+    Column,
+    Measured,
+    Number,
+    Table,
+    parameter,
+    table,
+)
+from fluidcc.results.export import columns, scaled, with_unit
+from fluidcc.results.view import View
+from fluidcc.results.views.equilibria import root
+
+if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
+    from xarray import Dataset
+
+_FEW = 4  # numbers of a point along another dimension up to which each has a column
+_TOLD = ("failed", "message")  # of points, which have lines of their own
+_MOST = 8  # panels
+_LETTERS = 22  # of a label beside a panel
+_FLAGS = ("failed", "stable", "certified", "proven")
+_MAP = ("root_real", "stable")
+_FIRST = (
+    "queue", "signal", "utilization", "window", "root_real", "unstable", "phase_margin",
+    "gain_margin", "delay_margin", "period", "time_mean", "bias", "link_utilization",
+    "link_queue_mean", "group_goodput", "group_window_mean", "fluid", "packets",
+)  # fmt: skip
+"""Variables of sweeps in chunks that are drawn; where there are none of them, the first ones."""
+
+
+class Panel(NamedTuple):
+    """A quantity at every point (P,), half widths of its intervals (NaN: none), and its unit."""
+
+    values: np.ndarray
+    halves: np.ndarray
+    unit: str
+
+
+class SweepView(View):
+    """Results over a grid: a line for each point, a panel for each quantity over the last axis."""
+
+    panels: Any = 2
+
+    @property
+    def height(self) -> Any:
+        """As many rows of panels as there are quantities, two beside each other [inch]."""
+        return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3
+
+    def _numbers(self, point: Any) -> dict[str, Measured] | None:
+        """The numbers of a point; None if it failed."""
+        if isinstance(point.result, Result):
+            return point.result.numbers()
+        return None if point.result is None else {}
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """The points with their few numbers."""
+        found = self.found
+        lines: list[dict[str, Cell] | None] = []
+        for point in found.points[:rows]:
+            numbers = self._numbers(point)
+            status = {"status": point.status} if point.status else {}
+            lines.append(None if numbers is None else {**status, **numbers})
+        names = list(dict.fromkeys(name for line in lines if line is not None for name in line))
+        names = names or ["status"]
+        axes = (parameter(path, found.units[path]) for path in found.axes)
+        out = table(f"{len(found.points)} points", *axes, *names)
+        out.hidden = len(found.points) - len(lines)
+        for point, line in zip(found.points, lines, strict=False):
+            values = [Number(point.set[path]) for path in found.axes]
+            shown: Mapping[str, Cell] = {"status": "failed"} if line is None else line
+            absent = "" if line is None else DASH
+            out.add_row(*values, *(shown.get(name, absent) for name in names))
+        return [out]
+
+    def _panels(self) -> dict[str, Panel]:
+        """The quantities of a sweep; raises TypeError if there are none to draw."""
+        every = [self._numbers(point) or {} for point in self.found.points]
+        out = {}
+        for name in dict.fromkeys(name for numbers in every for name in numbers):
+            own = [numbers.get(name) for numbers in every]
+            unit = next(q.unit for q in own if q is not None)
+            values = [math.nan if q is None or q.value is None else q.value for q in own]
+            halves = [math.nan if q is None or q.half is None else q.half for q in own]
+            out[name] = Panel(np.array(values, float), np.array(halves, float), unit)
+        if not out:
+            raise TypeError("a sweep without numbers that go along its axes has no picture")
+        return out
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Each quantity over the last axis; one line for each value of the others."""
+        sweep, panels = self.found, self._panels()
+        *others, along = sweep.axes
+        x = sweep.axes[along]
+        width = 1 if is_narrow(figure) else 2
+        rows = math.ceil(len(panels) / width)
+        axes = figure.subplots(rows, width, squeeze=False, sharex=True).ravel()
+        for ax, (name, panel) in zip(axes, panels.items(), strict=False):
+            scale, unit = scaled(panel.values.tolist(), panel.unit)
+            lines = panel.values.reshape(-1, len(x)) / scale
+            halves = panel.halves.reshape(-1, len(x)) / scale
+            for k, (line, half) in enumerate(zip(lines, halves, strict=True)):
+                mark, spread = MARKERS[k % len(MARKERS)], None if np.isnan(half).all() else half
+                ax.errorbar(
+                    x, line, yerr=spread, marker=mark, label=_told(sweep, others, k) or None
+                )
+            ax.set(ylabel=textwrap.fill(with_unit(name.replace("_", " "), unit), _LETTERS))
+            fit_scale(ax, x[0], x[-1])
+        for ax in axes[len(panels) :]:
+            ax.set_visible(False)
+        for ax in axes[max(len(panels) - width, 0) : len(panels)]:
+            ax.set(xlabel=with_unit(along, sweep.units[along]))
+            ax.xaxis.set_tick_params(labelbottom=True)
+        if any(np.isfinite(panel.halves).any() for panel in panels.values()):
+            axes[0].set_title("mean and 95 % interval")
+        if others:
+            legend(axes[0])
+
+
+def _told(sweep: Any, others: list[str], line: int) -> str:
+    """What a line of the picture has in common, with units."""
+    if not others:
+        return ""
+    places = np.unravel_index(line, [len(sweep.axes[path]) for path in others])
+    words = []
+    for path, k in zip(others, places, strict=True):
+        unit = "" if sweep.units[path] in ("", "1") else f" {sweep.units[path]}"
+        words.append(f"{path.split('.')[-1]} = {sweep.axes[path][int(k)]}{unit}")
+    return ", ".join(words)
+
+
+class SweepDataView(SweepView):
+    """Results over a grid as a data set."""
+
+    @property
+    def height(self) -> Any:
+        """Of panels, or of a map [inch]."""
+        return 3.7 if self._is_map() else super().height
+
+    @property
+    def panels(self) -> Any:
+        """Beside each other."""
+        return 1 if self._is_map() else 2
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """The points: what differs from one to the next, and has few numbers there."""
+        data, axes = self.found.data, list(self.found.axes)
+        total = math.prod(data.sizes[a] for a in axes)
+        wanted = total if rows is None else min(rows, total)
+        chosen = [
+            name for name, variable in data.variables.items()
+            if name in axes or (name not in _TOLD and _few(variable, axes))
+        ]  # fmt: skip
+        found = columns(data[chosen].isel(_first(data, axes, wanted)), axes)
+        heads = (Column(name, unit, name in axes) for name, unit, _ in found)
+        out = Table(f"{total} points", tuple(heads), hidden=total - wanted)
+        for row in zip(*(values[:wanted] for _, _, values in found), strict=True):
+            out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))
+        return [out]
+
+    def _is_map(self) -> bool:
+        """Whether these are growth rates and verdicts over two parameters that are numbers."""
+        data, axes = self.found.data, self.found.axes
+        laid = all(name in data and {*data[name].dims} == {*axes} for name in _MAP)
+        numbers = all(np.asarray(values).dtype.kind in "iuf" for values in axes.values())
+        return len(axes) == 2 and laid and numbers
+
+    def _panels(self) -> dict[str, Panel]:
+        """The variables that are drawn."""
+        import xarray as xr
+
+        from fluidcc.packets.accounts.results import half_width
+
+        data, axes = self.found.data, list(self.found.axes)
+        able = [
+            str(k) for k, v in data.data_vars.items() if v.dtype.kind in "iuf" and _few(v, axes)
+        ]
+        able = [name for name in able if name not in _FLAGS]
+        out: dict[str, Panel] = {}
+        for name in [name for name in _FIRST if name in able] or able:
+            own = data[name].transpose(..., *axes)
+            halves = xr.full_like(own, math.nan, dtype=float)
+            if "seed" in own.dims:
+                seeds = own.transpose("seed", ...)
+                own = seeds.mean("seed", keep_attrs=True)
+                halves = own.copy(data=half_width(seeds.values))
+            means, spreads = (columns(v.to_dataset(name=name), axes) for v in (own, halves))
+            for (column, unit, values), (_, _, half) in zip(means, spreads, strict=True):
+                if column.startswith(name):
+                    panel = Panel(np.array(values, float), np.array(half, float), unit)
+                    out[column.replace("_", " ")] = panel
+        if not out:
+            raise TypeError("a sweep without numbers that go along its axes has no picture")
+        return dict(list(out.items())[:_MOST])
+
+    def draw(self, figure: "SubFigure") -> None:
+        """A map, or what a sweep has."""
+        if not self._is_map():
+            super().draw(figure)
+            return
+        found = self.found
+        data = found.data.transpose(*found.axes, ...)
+        stable = np.nan_to_num(data["stable"].values, nan=-1)
+        _growth_map(figure, found.axes, found.units, data["root_real"].values, stable)
+
+
+def _few(variable: Any, axes: Sequence[str]) -> bool:
+    """Whether a variable differs along all axes, and has but a few numbers at each point."""
+    others = math.prod(size for dim, size in variable.sizes.items() if dim not in axes)
+    return set(axes) <= set(variable.dims) and others <= _FEW
+
+
+def _first(data: "Dataset", axes: Sequence[str], wanted: int) -> dict[Any, slice]:
+    """The smallest part of a grid that has its first points."""
+    box, inner = {}, 1
+    for axis in reversed(axes):
+        box[axis] = slice(-(-wanted // inner))
+        inner *= data.sizes[axis]
+    return box
+
+
+class MapView(SweepView):
+    """Verdicts over a grid."""
+
+    height: Any = 4.0
+    panels: Any = 1
+
+    def _numbers(self, point: Any) -> dict[str, Measured] | None:
+        """Count of unstable roots and the rightmost root; None if the point failed."""
+        return None if point.status == "failed" else root(point.rightmost, point.unstable)
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Growth rates over one or two parameters, and where there is no verdict."""
+        found = self.found
+        rate = np.real(found.grid("rightmost"))
+        _growth_map(figure, found.axes, found.units, rate, found.grid("stable"))
+
+
+def _uneven(values: np.ndarray) -> float:
+    """How much the steps between values differ."""
+    steps = np.diff(values)
+    return float(np.ptp(steps) / np.max(np.abs(steps))) if steps.size > 1 else 0.0
+
+
+def _edges(values: np.ndarray, *, log: bool) -> np.ndarray:
+    """Ends of the cells about values, half-way between them on the axis as it is drawn."""
+    if len(values) < 2:
+        return values[0] + np.array([-0.5, 0.5]) * (abs(values[0]) or 1.0)
+    on_axis = np.log(values) if log else values
+    middle = (on_axis[1:] + on_axis[:-1]) / 2
+    ends = 2 * on_axis[0] - middle[0], 2 * on_axis[-1] - middle[-1]
+    edges = np.array([ends[0], *middle, ends[1]])
+    return np.exp(edges) if log else edges
+
+
+def _growth_map(
+    figure: "SubFigure",
+    over: Mapping[str, Any],
+    units: Mapping[str, str],
+    rate: np.ndarray,
+    stable: np.ndarray,
+) -> None:
+    """Growth rates [1/s] and verdicts (-1: none) over one or two parameters.
+
+    Raises TypeError where there are more than two parameters.
+    """
+    if len(over) > 2:
+        raise TypeError(f"a map over {len(over)} parameters has no picture: choose two")
+    ax = figure.subplots()
+    x, *others = (np.asarray(values, float) for values in over.values())
+    labels = [with_unit(path, units[path]) for path in over]
+    if not others:
+        ax.plot(x, rate, ".-")
+        ax.axhline(0.0, color="0.6", linewidth=0.8)
+        ax.set(xlabel=labels[0], ylabel="growth rate [1/s]")
+        fit_scale(ax, x[0], x[-1])
+        return
+    y = others[0]
+    known = rate[np.isfinite(rate)]
+    most = float(np.max(np.abs(known), initial=0.0)) or 1.0
+    logs = [v.min() > 0 and _uneven(np.log(v)) < _uneven(v) for v in (x, y)]
+    corners = [_edges(v, log=log) for v, log in zip((x, y), logs, strict=True)]
+    image = ax.pcolormesh(*corners, rate.T, cmap="RdBu_r", vmin=-most, vmax=most, rasterized=True)
+    if known.size and known.min() < 0 < known.max() and min(rate.shape) > 1:
+        ax.contour(x, y, rate.T, levels=[0.0], colors="black", linewidths=1.0)
+    i, j = np.nonzero(stable < 0)
+    ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="no verdict")
+    figure.colorbar(image, ax=ax, label="growth rate [1/s]")
+    for axis, log in zip("xy", logs, strict=True):
+        if log:
+            getattr(ax, f"set_{axis}scale")("log")
+    ax.set(xlabel=labels[0], ylabel=labels[1])
+    if i.size:
+        legend(ax)

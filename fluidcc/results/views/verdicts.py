@@ -1,0 +1,267 @@
+"""Optima, bounds and laws: what is best, what holds."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.results.axes import legend
+from fluidcc.results.blocks import (
+    Block,
+    Line,
+    Measured,
+    Number,
+    Path,
+    Table,
+    Word,
+    lines,
+    number,
+    parameter,
+    quantity,
+    table,
+    verdict,
+)
+from fluidcc.results.export import with_unit
+from fluidcc.results.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
+
+_SENSE = {"maximize": "largest", "minimize": "least"}
+_HOLDS = {True: "holds", False: "missed", None: "undecided"}
+
+
+class OptimumView(View):
+    """Parameters, constraints, starts, the trade-off curve and the verification."""
+
+    @property
+    def height(self) -> float:
+        """Of both engines, or of the trade-off curve [inch]."""
+        return 6.6 if self.found.curve is None else self.found.curve.view.height
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Parameters, what holds them, and how they do in packets."""
+        best, status = self.found, self.found.status
+        head = f"{_SENSE[best.sense]} {best.goal}: {quantity(best.objective, best.unit)}"
+        head = verdict(status == "ok", head if status == "ok" else f"{head}, {status}")
+        out = [head, *lines(best.message)]
+        if best.given_meets is not None:
+            missed = "" if best.given_meets else ", which misses a constraint"
+            out += lines(f"as given: {_finite(best.given, best.unit)}{missed}")
+        values = table("Parameters", "path", "value", "unit")
+        for path, value in best.values.items():
+            values.add_row(Path(path), Number(value, 8), best.units[path])
+        out += [values, *lines(*(f"worst scenario: {_place(worst)}" for worst in best.worst))]
+        out += _rules("Constraints", ("value", ""), "worst at", best.constraints, _value)
+        out += _rules("Held by", ("multiplier",), "scenario", best.active, _multiplier)
+        out += [_starts(best.starts, list(best.values))] if best.starts else []
+        out += best.curve.tables() if best.curve else []
+        return [*out, *(line for found in best.verification for line in _verification(found))]
+
+    def draw(self, figure: "SubFigure") -> None:
+        """The trade-off curve, if there is one, or both engines at the optimum."""
+        best = self.found
+        if best.curve is not None:
+            best.curve.draw(figure)
+            return
+        runs = [run.comparison for run in best.verification if run.comparison is not None]
+        if not runs:
+            raise TypeError(
+                f"an optimum ({best.status}) without a trade-off curve or packet runs has no "
+                "picture: give it a curve with best.traded(QUANTITY)"
+            )
+        runs[0].draw(figure)
+
+
+def _finite(value: float, unit: str) -> str:
+    return "infinite" if abs(value) == float("inf") else quantity(value, unit)
+
+
+def _value(each: Any) -> tuple[Any, str]:
+    infinite = abs(each.value) == float("inf")
+    return "infinite" if infinite else Number(each.value, 6), "met" if each.met else "missed"
+
+
+def _multiplier(each: Any) -> tuple[Any]:
+    return (Number(each.multiplier),)
+
+
+def _rules(
+    title: str, columns: Sequence[str], where: str, rules: Sequence[Any], cells: Any
+) -> list[Block]:
+    """Constraints line by line, over a box of scenarios with the scenario of each; or nothing."""
+    somewhere = any(each.scenario for each in rules)
+    out = table(title, "constraint", *columns, *([where] if somewhere else []))
+    for each in rules:
+        out.add_row(each.text, *cells(each), *([_place(each.scenario)] if somewhere else []))
+    return [out] if rules else []
+
+
+def _place(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{path} = {number(value)}" for path, value in values.items())
+
+
+def _starts(starts: Sequence[Any], paths: list[str]) -> Table:
+    out = table("Starts", "start", "points", *map(parameter, paths), "goal", "constraints")
+    for k, start in enumerate(starts, start=1):
+        ends = (Number(start.end[path]) for path in paths)
+        met = "met" if start.feasible else "missed"
+        out.add_row(str(k), str(start.points), *ends, Number(start.objective, 7), met)
+    return out
+
+
+def _verification(found: Any) -> list[Block]:
+    seeds = f"{len(found.seeds)} seeds, {number(found.warmup)} to {number(found.until)} s"
+    out: list[Block] = []
+    if found.scenario:
+        worst = f"the worst for {' and '.join(found.worst_for)}"
+        out.append(Line(f"Verified at {_place(found.scenario)}, {worst}", "bold"))
+    for link in found.settling:
+        out.append(verdict(link.settles, f"Trajectory: the queue of {_settled(link)}"))
+    checks = table(f"Packets, {seeds}", "quantity or constraint", "fluid", "packets (95 %)", "")
+    for check in found.checks:
+        value = Measured(check.value, "1", check.ci95)
+        holds = "" if check.bound is None else _HOLDS[check.holds]
+        checks.add_row(check.text, Number(check.fluid), value, holds)
+    out += [checks] if found.checks else []
+    outside = found.comparison.outside if found.comparison else ()
+    reasons = (f"outside of the fluid model: {reason}" for reason in outside)
+    return [*out, *lines(*reasons, found.message)]
+
+
+def _settled(link: Any) -> str:
+    ends = {
+        True: f"settles after {quantity(link.time, 's')}",
+        False: "does not settle",
+        None: "has no rest to settle at",
+    }
+    return f"{link.link} {ends[link.settles]}"
+
+
+class TradeoffView(View):
+    """The best goal for every level of another quantity."""
+
+    height = 2.8
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """A line for each level."""
+        found, paths = self.found, list(self.found.levels[0].values)
+        names = ((found.quantity, found.quantity_unit), (found.goal, found.unit))
+        out = table("Trade-off", *names, *map(parameter, paths), "status")
+        for level in found.levels:
+            ends = (Number(level.values[path]) for path in paths)
+            out.add_row(Number(level.quantity), Number(level.objective), *ends, level.status)
+        return [out]
+
+    def draw(self, figure: "SubFigure") -> None:
+        """The best goal over the other quantity; levels without an optimum are hollow."""
+        found = self.found
+        ax = figure.subplots()
+        sound = [p for p in found.levels if p.status == "ok"]
+        ax.plot([p.quantity for p in sound], [p.objective for p in sound], "o-", label="optimum")
+        others = [p for p in found.levels if p.status != "ok"]
+        if others:
+            x, y = [p.quantity for p in others], [p.objective for p in others]
+            ax.plot(x, y, "o", color="C1", markerfacecolor="none", label="no optimum")
+            legend(ax)
+        ax.set(xlabel=with_unit(found.quantity, found.quantity_unit))
+        ax.set(ylabel=with_unit(found.goal, found.unit))
+
+
+class BoundsView(View):
+    """Verdicts on bounds, and the cases that decide them."""
+
+    @property
+    def reports(self) -> Sequence[Any]:
+        """One for each bound."""
+        return self.found.reports
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """For each bound what it says, and its verdicts by the definitions."""
+        out: list[Block] = []
+        for report in self.reports:
+            if report.readings:
+                why = (reading.why for reading in report.readings)
+                out += [*_heads(report), _lines(report.readings), *lines(*why)]
+        silent = [f"{r.id}: {r.message}" for r in self.reports if not r.readings]
+        return [*out, *([Line("Not applicable", "bold"), *lines(*silent)] if silent else [])]
+
+    def draw(self, figure: "SubFigure") -> None:
+        """The value of each reading's worst case, relative to the bound."""
+        judged = [
+            (report.id, k, reading)
+            for report in self.reports
+            for k, reading in enumerate(report.readings)
+            if reading.worst is not None and reading.worst.bound
+        ]
+        if not judged:
+            raise TypeError("bounds that no case was judged by have no picture: print them instead")
+        ax = figure.subplots()
+        ax.axvline(1.0, color="0.4", linewidth=0.8)
+        for word, style in (("holds", "C0o"), ("violated", "C1X"), ("unknown", "kd")):
+            rows = [i for i, (_, _, reading) in enumerate(judged) if reading.verdict == word]
+            worst = [judged[i][2].worst for i in rows]
+            if rows:
+                ax.plot([w.value / w.bound for w in worst], rows, style, linestyle="", label=word)
+        names = [name if not k else f"{name}, reading {k + 1}" for name, k, _ in judged]
+        ax.set_yticks(np.arange(len(judged)), names)
+        ax.invert_yaxis()
+        ax.set(xlabel="value over bound, at the worst case found", ylabel="bound")
+        legend(ax, 3)
+
+
+class BoundView(BoundsView):
+    """One bound."""
+
+    height = 2.8
+
+    @property
+    def reports(self) -> Sequence[Any]:
+        """The only one."""
+        return (self.found,)
+
+
+def _heads(report: Any) -> list[Block]:
+    """What a bound says, and the definitions that all its readings share."""
+    first, *others = report.readings
+    same = {
+        axis: value
+        for axis, value in first.definitions.items()
+        if all(other.definitions[axis] == value for other in others)
+    }
+    shared = "throughout: " + "; ".join(f"{axis}: {v}" for axis, v in same.items())
+    return [
+        Line(f"\n{report.id}", "bold"),
+        *lines(f"{report.statement} ({report.source}; {report.engine})", shared if same else ""),
+        *lines(*(f"by algebra, {step}" for step in report.derivation)),
+    ]
+
+
+def _lines(readings: Sequence[Any]) -> Table:
+    """One line for each reading."""
+    varied = [
+        axis for axis in readings[0].definitions
+        if len({reading.definitions[axis] for reading in readings}) > 1
+    ]  # fmt: skip
+    out = table("", *varied, "verdict", "bound", "value", "searched")
+    for reading in readings:
+        worst = reading.worst
+        word = f"{reading.verdict}, tight" if reading.tight else reading.verdict
+        words = [reading.definitions[axis] for axis in varied]
+        numbers = (Number(worst and worst.bound), Number(worst and worst.value))
+        out.add_row(*words, Word(word, reading.verdict == "holds"), *numbers, str(reading.searched))
+    return out
+
+
+class LawView(View):
+    """The checks of a law."""
+
+    instead = "it is a list of verdicts; draw what a verb finds about a network with the law"
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Every check with its verdict and why, and the counts."""
+        found, good = self.found, {"ok": True, "failed": False}
+        out = table(f"{found.law}, a {found.kind} law", "check", "verdict", "why")
+        for check in found.findings:
+            out.add_row(check.check, Word(check.verdict, good.get(check.verdict)), check.why)
+        return [out, verdict(not found.failed, found.summary)]
