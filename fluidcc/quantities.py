@@ -19,9 +19,9 @@ class Quantity(NamedTuple):
     """
 
     kind: str
-    symbol: str
     unit: str
     meaning: str
+    symbol: str = ""
     rest: str = ""
     fluid: str = ""
     packets: str = ""
@@ -33,25 +33,9 @@ class Quantity(NamedTuple):
         return tuple(dict.fromkeys(filter(None, self[4:])))
 
 
-def _link(unit: str, meaning: str, symbol: str = "", **names: str) -> Quantity:
-    return Quantity("links", symbol, unit, meaning, **names)
-
-
-def _flows(unit: str, meaning: str, symbol: str = "", **names: str) -> Quantity:
-    return Quantity("flows", symbol, unit, meaning, **names)
-
-
-def _loop(name: str, unit: str, meaning: str, symbol: str = "") -> Quantity:
-    return Quantity("loop", symbol, unit, meaning, rest=name)
-
-
-def _roots(name: str, unit: str, meaning: str) -> Quantity:
-    return Quantity("roots", "", unit, meaning, rest=name)
-
-
-def _window(name: str, unit: str, meaning: str, symbol: str = "") -> Quantity:
-    return Quantity("windows", symbol, unit, meaning, rest=name)
-
+_link, _flows, _loop, _roots, _windows = (
+    functools.partial(Quantity, kind) for kind in ("links", "flows", "loop", "roots", "windows")
+)
 
 # in the order in which the metrics of packets are printed
 TABLE = (
@@ -136,23 +120,23 @@ TABLE = (
     _flows("s", "time below which 95 % of the transfers take", packets="transfer_95"),
     _flows("bit/s", "rate of the files that began, for each flow or open source",
            packets="offered"),
-    _loop("decay_rate", "1/s", "minus the real part of the rightmost root"),
-    _loop("rightmost", "1/s", "real part of the rightmost root"),
-    _loop("frequency", "rad/s", "imaginary part of the rightmost root", r"\omega"),
-    _loop("phase_margin", "deg", "phase margin, phase unwrapped from zero frequency"),
-    _loop("gain_margin", "1", "factor on the loop gain that makes it critical"),
-    _loop("delay_margin", "s", "additional delay that makes the loop critical"),
-    _loop("gain_crossover", "rad/s", "frequency at which the loop gain is 1"),
-    _loop("phase_crossover", "rad/s", "frequency at which the loop is real and negative"),
-    _roots("root_real", "1/s", "real parts of the rightmost roots"),
-    _roots("root_imag", "rad/s", "imaginary parts of the rightmost roots"),
-    _window("p", "1", "probability of a mark", "p"),
-    _window("mean", "packet", "mean over packets of the window"),
-    _window("time_mean", "packet", "mean over time of the window"),
-    _window("variance", "packet^2", "variance over time of the window"),
-    _window("fluid", "packet", "window at which the mean drift vanishes"),
-    _window("bias", "1", "window of the fluid model over the mean over time, less 1"),
-    _window("quantile", "packet", "window below which a flow is for a share of the time"),
+    _loop("1/s", "minus the real part of the rightmost root", rest="decay_rate"),
+    _loop("1/s", "real part of the rightmost root", rest="rightmost"),
+    _loop("rad/s", "imaginary part of the rightmost root", r"\omega", rest="frequency"),
+    _loop("deg", "phase margin, phase unwrapped from zero frequency", rest="phase_margin"),
+    _loop("1", "factor on the loop gain that makes it critical", rest="gain_margin"),
+    _loop("s", "additional delay that makes the loop critical", rest="delay_margin"),
+    _loop("rad/s", "frequency at which the loop gain is 1", rest="gain_crossover"),
+    _loop("rad/s", "frequency at which the loop is real and negative", rest="phase_crossover"),
+    _roots("1/s", "real parts of the rightmost roots", rest="root_real"),
+    _roots("rad/s", "imaginary parts of the rightmost roots", rest="root_imag"),
+    _windows("1", "probability of a mark", "p", rest="p"),
+    _windows("packet", "mean over packets of the window", rest="mean"),
+    _windows("packet", "mean over time of the window", rest="time_mean"),
+    _windows("packet^2", "variance over time of the window", rest="variance"),
+    _windows("packet", "window at which the mean drift vanishes", rest="fluid"),
+    _windows("1", "window of the fluid model over the mean over time, less 1", rest="bias"),
+    _windows("packet", "window below which a flow is for a share of the time", rest="quantile"),
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fluidcc.results.blocks import Block, Measured
     from fluidcc.results.view import View
 
-_ROWS = 12  # of a grid that a notebook or the text of a result has
+_ROWS = 12  # of a grid that a notebook has
 
 
 class Result:
@@ -70,7 +70,7 @@ class Result:
     def __repr__(self) -> str:
         from fluidcc.results.text import text
 
-        return text(self.tables(_ROWS))
+        return text(self.tables())
 
 
 def plain(value: Any) -> Any:

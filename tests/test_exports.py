@@ -66,7 +66,7 @@ def test_every_result_shows_the_same_cells_everywhere(name):
     wanted = [[c.heading for c in own.columns] for own in tables]
     wanted += [[blocks.text(cell) for cell in row] for own in tables for row in own.rows]
     assert sorted(shown.rows) == sorted(wanted)
-    for block in result.tables():
+    for block in result.tables(12):
         if isinstance(block, blocks.Line):
             assert block.text.strip() in shown.texts
     source = result.to_latex()

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from fluidcc.analysis.batch.stability_map import MapPoint, StabilityMap
-from fluidcc.results import plot
+from fluidcc.results.plot import plot
 
 SLOW = "hollot2001/slow"
 X, Y = "link.queue.w_q", "link.queue.p_max"
