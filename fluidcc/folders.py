@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 SHOWING = (
-    "cli/", "explore/", "results/pictures/", "results/tables/", "check/",
+    "cli/", "explore/", "results/views/", "check/",
 )  # fmt: skip
 """Parts of the package that follow from results, not they from it."""
 

@@ -1,8 +1,8 @@
-"""Room for a run, asked for before anything is allocated.
+"""The memory budget: runs that do not fit are refused before anything is allocated.
 
 What counts is all the memory that there is, not what is free just now: so a run is refused, or not,
 whatever else goes on beside it. Runs of packets alone share what is free, as they take all that
-they ask for: those that have no room yet wait, which changes none of them.
+they ask for: those that do not fit yet wait, which changes none of them.
 """
 
 import contextlib

@@ -15,7 +15,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.bundled import scenarios
 from fluidcc.laws.traffic import Sessions
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.bibliography import bibliography
 
 MODELS = Path(__file__).parents[1] / "models"

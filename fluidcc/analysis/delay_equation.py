@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.dde.equation import as_state, ravel_like
-from fluidcc.dde.shapes import shapes_of, unraveler
+from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.result import Result, plain
 
@@ -270,8 +270,8 @@ def equation_at_rest(equation: DelayEquation) -> EquationRest:
         message = "no equilibrium found near the guess: try another guess"
     elif not np.all(np.isfinite(found.lags) & (found.lags >= 0)):
         message = f"a lag is negative or not finite at rest: {found.lags}"
-    places = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
-    parts = [p.reshape(np.shape(v)) for p, v in zip(np.split(found.y, places), leaves, strict=True)]
+    ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+    parts = [p.reshape(np.shape(v)) for p, v in zip(np.split(found.y, ends), leaves, strict=True)]
     blocks = [found.delayed[:, k] for k in range(len(found.lags))]
     return EquationRest(
         "none" if message else "interior", message, jax.tree.unflatten(structure, parts),

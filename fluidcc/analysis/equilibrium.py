@@ -27,12 +27,11 @@ from fluidcc.analysis.regimes import (
 )
 from fluidcc.analysis.rest import INTERIOR, NEUTRAL, Rest, find_rest
 from fluidcc.model.advice import advice
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.model.rates import touched
-from fluidcc.model.service import with_mean_calls
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray
@@ -168,7 +167,7 @@ def equilibrium(net: Network) -> Equilibrium:
     tcp              1            15.74    251.84             62.5  0.0080727
     """
     noted, net = advice(net), as_fluid(net)
-    arrays = with_mean_calls(numeric(net))
+    arrays = steady(net)
     nothing = np.zeros(len(net.links))
     rest = find_rest(arrays, nothing)
     notes = []

@@ -21,10 +21,9 @@ from fluidcc.analysis.operating_point import NEAR, operating_point, present
 from fluidcc.analysis.rest import Rest, state_at_rest
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import ages, kinks, picks
-from fluidcc.model.mean_traffic import as_fluid
-from fluidcc.model.service import with_mean_calls
+from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network
 
 
 def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:
@@ -45,7 +44,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     eq = equilibrium(net) if eq is None else eq
     if not eq.smooth:
         raise ValueError(f"no linearisation: {without(eq)}")
-    arrays = with_mean_calls(numeric(net))
+    arrays = steady(net)
     A, B, C, D, lag, free = _derivatives(arrays, eq.rest, side)
     if fault := differ(arrays, eq.rest, side, (A, B, C, D)):
         raise ValueError(f"no linearisation: {fault}")
@@ -71,7 +70,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
 
 def free_states(net: Network, eq: Equilibrium) -> np.ndarray:
     """Mask of those numbers of the flat state that the linearisation at an equilibrium is of."""
-    return _derivatives(with_mean_calls(numeric(as_fluid(net))), eq.rest, 0)[-1]
+    return _derivatives(steady(net), eq.rest, 0)[-1]
 
 
 def _derivatives(arrays: Network, rest: Rest, side: int) -> tuple[np.ndarray, ...]:
@@ -97,7 +96,7 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
     Status, sliding links, the bound that each link rests at, the side of every kink, and the
     windows at their cap.
     """
-    y = state_at_rest(with_mean_calls(numeric(eq.net)), eq.rest)
+    y = state_at_rest(steady(eq.net), eq.rest)
     sides = tuple(bool(distance > 0) for _, distance in kinks(eq.net, y))
     capped = tuple(
         tuple((np.asarray(w) >= f.window.max_window).tolist())

@@ -35,9 +35,9 @@ from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.model.delays import Past, State, ages, ages_on, kinks, picks
 from fluidcc.model.fifo import fifo_way
-from fluidcc.model.service import with_mean_calls
+from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network
 
 TIMES = 8  # of a period: resolves the third harmonic
 _NOTHING = 1e-9  # of the terms that make the coefficient
@@ -228,7 +228,7 @@ def _of_equation(rest: EquationRest, *motion: Any) -> Any:
 
 def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
     """The normal form of a network: its free states and its wire move."""
-    net, system = with_mean_calls(numeric(eq.net)), linearize(eq.net, eq)
+    net, system = steady(eq.net), linearize(eq.net, eq)
     if system.conserved and not settles(system):
         raise ArithmeticError(
             "self-clocked rates of several classes: their differences from round trip to round "

@@ -25,10 +25,9 @@ from fluidcc.analysis.sender_rest import cruising
 from fluidcc.analysis.settle import says
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.model.delays import explicit_way
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.model.rates import heard
 from fluidcc.model.senders import growing_rate, sender_change
-from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Flows, Network, numeric
@@ -317,7 +316,7 @@ def _around_full_load(net: Network, at: Equilibrium | None, *, one_reaction: boo
     if problem:
         raise ValueError(f"no relay cycle: {problem}")
     try:
-        found = load_cycle(with_mean_calls(numeric(net)), float(np.ravel(eq.rest.windows[0])[0]))
+        found = load_cycle(steady(net), float(np.ravel(eq.rest.windows[0])[0]))
     except NoCycleError as fault:
         raise ValueError(f"no relay cycle: {fault}") from None
     full = found.queue[1] >= float(net.links[0].buffer)

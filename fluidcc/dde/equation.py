@@ -1,17 +1,95 @@
 """From a delay equation as a user writes it, on PyTrees, to a system on flat arrays."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.dde.meshes import Modes, Sampled
-from fluidcc.dde.shapes import Shapes, shapes_of, size_of, unraveler
-from fluidcc.dde.system import Events, System
+from fluidcc.dde.system import Events, Shapes, System, shapes_of, size_of, unraveler
+
+
+def _floats(value: Any) -> Any:
+    """An array of floats that does not start JAX's backend if it is not one of JAX's."""
+    return value if isinstance(value, jax.Array) else np.asarray(value, float)
+
+
+class Sampled(eqx.Module):
+    """Inputs that are held between sample times.
+
+    Parameters
+    ----------
+    times
+        Shape (k,), increasing: where the input changes.
+    values
+        Shape (k + 1, ...): before the first time, between the times, after the last.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> held = fc.Sampled([1.0], [0.0, 2.0])
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p, u: u(t - 0.5), lambda t, p: 0.0, 0.0, 2.0, lags=[], ts=[1.5, 2.0],
+    ...     inputs=held,
+    ... )
+    >>> found.y.round(6).tolist()
+    [0.0, 1.0]
+    """
+
+    times: Any = eqx.field(converter=_floats)
+    values: Any = eqx.field(converter=_floats)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError unless times increase and there is one more value than times."""
+        if self.times.ndim != 1 or self.values.shape[:1] != (self.times.size + 1,):
+            raise ValueError(
+                "Sampled needs times of shape (k,) and k + 1 values, got shapes "
+                f"{self.times.shape} and {self.values.shape}"
+            )
+        if isinstance(self.times, np.ndarray) and not np.all(np.diff(self.times) > 0):
+            raise ValueError(f"Sampled needs increasing times, got {self.times}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Modes:
+    """Events that change a discrete mode, an integer array that is constant within a step.
+
+    Parameters
+    ----------
+    start
+        start(t, y, z, params) -> mode at t0.
+    guards
+        guards(t, y, z, params, mode) -> array (m,), positive inside the mode.
+    switch
+        switch(t, y, z, params, mode, hit) -> (mode, y) when the guards marked in `hit`, an array
+        of booleans (m,), have fallen to zero. It may move the state, best onto the boundary.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import jax.numpy as jnp
+    >>> fall = fc.Modes(
+    ...     start=lambda t, y, z, p: jnp.array(1),
+    ...     guards=lambda t, y, z, p, mode: jnp.array([jnp.where(mode == 1, y, 1.0)]),
+    ...     switch=lambda t, y, z, p, mode, hit: (jnp.array(0), 0.0 * y),
+    ... )
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p, mode: jnp.where(mode == 1, -1.0, 0.0) + 0.0 * y,
+    ...     lambda t, p: 1.5, 0.0, 3.0, lags=[], ts=[1.0, 2.0], modes=fall,
+    ... )
+    >>> found.y.round(6).tolist()
+    [0.5, 0.0]
+    """
+
+    start: Callable[..., Any]
+    guards: Callable[..., Any]
+    switch: Callable[..., tuple[Any, Any]]
 
 
 class Arguments(NamedTuple):

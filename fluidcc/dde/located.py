@@ -1,401 +1,151 @@
-"""Runge-Kutta steps that land on breaking points and on changes of mode: order 4 throughout.
+"""The located mesh: steps that land on breaking points and on changes of mode, of order 4.
 
-A step in which a guard falls below zero is repeated: secant steps in the
-bracket, one Newton correction, and then the step that lands there. Automatic differentiation sees
-only the Newton correction, which is the implicit function theorem for the time of the event.
+Without a step it is refined until the estimated error meets a tolerance: its step is halved. If the
+error falls more slowly than that of a smooth equation, there are jumps or kinks that nothing
+declares: then each step also has an error of its own to meet, so that those around them become as
+short as they must be.
 """
 
-from typing import NamedTuple
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from jax.sharding import Mesh
 
+from fluidcc import memory
 from fluidcc.dde import track as tr
-from fluidcc.dde.orders import LAST_ORDER, integrations, lowest
-from fluidcc.dde.search import MAX_TRIALS, Search, fresh, narrow
-from fluidcc.dde.status import Status, first
+from fluidcc.dde.batches import dealt_out, each_its_own, in_one_memory, one_by_one, sequential
+from fluidcc.dde.integrate import (
+    AbstractMesh,
+    FlatSolution,
+    Problem,
+    check_positive,
+    known,
+    number,
+    power_of_two,
+)
+from fluidcc.dde.machine import Machine
+from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track
-from fluidcc.dde.trial import Carry, Reading, Stepper, Trial
 
-_TIE = 1e-9  # of the step: lags so near to a breaking point have reached it
-_JUMP = 1e-9
-"""Of a value and of its change in a step: what differs by more across an event has jumped."""
-_LEAST = 1e-10
-"""Of the step: it is not made shorter, whatever its error; so a jump is crossed."""
-_STEEP = 10.0
-"""Of what a step changes: far beyond the slopes that a step can resolve."""
-MAX_PASSES = 12
-MAX_CHATTER = 40
+MOST_STEPS = 1 << 22
+_TRACED_STEPS = 1 << 14
+_EASY_SIZE = 1 << 21  # numbers; memory that costs nothing to have
+_FEW = 16.0**-3.5
+"""Of the tolerance: the error has fallen with a step's three times if it does so at all."""
 
 
-class Arrival(NamedTuple):
-    """State just after the end of an accepted step."""
+class Located(AbstractMesh):
+    """Runge-Kutta steps that land on breaking points and on changes of mode: order 4 throughout.
 
-    y: Array
-    k: Array
-    here: Array
-    mode: Array
-    signs: Array
-    reading: Reading
-    guards: Array
-    orders: Array  # (U,) derivative that jumps here, per column of the record
-    event: Array  # time of the event; 0 if there is none
+    Parameters
+    ----------
+    step
+        Longest step, in the unit of t; or None, and the step is halved until the error estimated
+        from two runs meets `atol + rtol |y|`. If it falls slowly, as at jumps and kinks that
+        nothing declares, steps around them are shortened one by one.
+    rtol, atol
+        Relative and absolute tolerance when no step is given; `atol` is `rtol` by default.
+    max_steps
+        Most nodes to store. By default enough for a third more steps than the longest step
+        needs and a thousand events.
 
-
-class Machine(Stepper):
-    """The decisions between trials: repeat, narrow, land, or go on.
-
-    `tolerance` is that of each step, relative and absolute, and a share of both, infinite if steps
-    may err; without one they may, too.
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.Located(0.25),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
     """
 
-    def __init__(
-        self,
-        system: System,
-        t0: Array,
-        t1: Array,
-        step: Array,
-        args: Args,
-        tolerance: tuple[Array, Array, Array] | None = None,
-    ) -> None:
-        super().__init__(system, t0, t1, step, args)
-        self.tolerance = tolerance
-        self.share = jnp.inf if tolerance is None else tolerance[2]
+    step: Any = None
+    _: dataclasses.KW_ONLY
+    rtol: float = 1e-6
+    atol: float | None = None
+    max_steps: int | None = eqx.field(default=None, static=True)
 
-    def cap(self, t: Array) -> Array:
-        """Length of the next step: the mesh's, or what is left."""
-        left = self.t1 - t
-        return jnp.where(left <= self.step * (1.0 + 1e-9), left, self.step)
+    def __check_init__(self) -> None:
+        """Raise ValueError for a step, tolerance or limit that is not positive."""
+        check_positive("Located(step)", 1 if self.step is None else self.step)
+        check_positive("Located(rtol)", self.rtol)
+        check_positive("Located(atol)", 1 if self.atol is None else self.atol)
+        check_positive("Located(max_steps)", 1 if self.max_steps is None else self.max_steps)
 
-    def excess(self, carry: Carry, trial: Trial) -> Array:
-        """Estimated error of a trial in units of the tolerance; infinite if it is no number."""
-        if self.tolerance is None:
-            return jnp.zeros_like(carry.t)
-        rtol, atol, _ = self.tolerance
-        size = jnp.maximum(jnp.abs(carry.y), jnp.abs(trial.y))
-        excess = jnp.max(jnp.abs(trial.rough) / (atol + rtol * size))
-        return jnp.nan_to_num(lax.stop_gradient(excess), nan=jnp.inf)
-
-    def start(self, y0: Array, capacity: int, order: int) -> Carry:
-        """The node at t0, whose breaking point has the given order."""
-        system, t0, args = self.system, self.t0, self.args
-        width = system.kept_size(y0, t0, args)
-        columns = system.record_size(y0, t0, args)
-        track = tr.empty(capacity, width, t0, jnp.full((columns,), order))
-        flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
-        h = self.cap(t0)
-        carry = Carry(
-            node=jnp.int32(0),
-            t=t0,
-            y=y0,
-            k=jnp.zeros_like(y0),
-            here=flat,
-            h=h,
-            longest=jnp.full_like(t0, jnp.inf),
-            excess=jnp.zeros_like(t0),
-            mode=jnp.zeros((0,), jnp.int32),
-            signs=jnp.zeros((0,), y0.dtype),
-            reading=self.unread(),
-            track=tr.write(track, jnp.int32(0), tr.begun(t0, flat, h)),
-            events=jnp.full((capacity,), jnp.inf, t0.dtype),
-            count=jnp.int32(0),
-            chatter=jnp.int32(0),
-            search=fresh(jnp.zeros((0,), y0.dtype)),
-            status=jnp.int32(Status.ok),
-            status_time=t0,
-            done=self.t1 <= t0,
-        )
-        _, lags, _ = self.delayed(carry, t0, y0)
-        now = lags <= 1e-12 * self.step
-        carry = carry._replace(reading=self.read_on(carry.track, carry.reading, now))
-        z, lags, _ = self.delayed(carry, t0, y0)
-        if system.events is not None:
-            carry = carry._replace(mode=system.events.initial(t0, y0, z, args).astype(jnp.int32))
-        if system.kinks is not None:
-            kinks = system.kinks(t0, y0, z, args, carry.mode)
-            carry = carry._replace(signs=jnp.where(kinks < 0.0, -1.0, 1.0))
-        k = self.slope(t0, y0, z, carry.mode, carry.signs)
-        finite = jnp.isfinite(k)
-        lost = jnp.any(carry.reading.early[self.lag_of] & ~jnp.isfinite(z))
-        status = first(carry.status, lost, Status.history_out_of_range)
-        status = first(status, ~jnp.all(finite), Status.nonfinite)
-        k = jnp.where(finite, k, 0.0)
-        here = self.remembered(carry, t0, y0, k, carry.mode, 1.0)
-        guards = self.guards(carry, t0, y0, z, t0 - lags)
-        track = carry.track
-        if system.record is not None:  # what has travelled may jump where it meets its history
-            past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
-            orders = jnp.where(self.jumps(past, here), 0.0, order)
-            track = track._replace(breaks=track.breaks.at[0, 2:].set(orders))
-        track = tr.write(track, carry.node, tr.begun(t0, here, h))
-        return carry._replace(k=k, here=here, track=track, search=fresh(guards), status=status)
-
-    def unread(self) -> Reading:
-        """Reading of lags that all reach into the history."""
-        zero = jnp.zeros((self.lags,), jnp.int32)
-        never = jnp.full((self.lags,), jnp.inf, self.t0.dtype)
-        start = jnp.full((self.lags,), self.t0)
-        return Reading(zero, zero, zero, zero, -never, start)
-
-    def read_on(self, track: Track, reading: Reading, reached: Array) -> Reading:
-        """Reading of lags once those `reached` (M,) have passed the breaking point ahead of them.
-
-        Breaking points of what a lag does not read are none for it.
-        """
-        following = reading.following
-        low = jnp.where(reached, tr.break_node(track, following), reading.low)
-        behind = jnp.where(reached, tr.break_time(track, following), reading.behind)
-
-        def blind(following: Array) -> Array:
-            return (following < track.known) & (lowest(self.system, track, following) >= LAST_ORDER)
-
-        following = lax.while_loop(
-            lambda f: jnp.any(blind(f)),
-            lambda f: f + blind(f).astype(f.dtype),
-            following + reached.astype(following.dtype),
-        )
-        ahead = tr.break_time(track, following)
-        latest = jnp.iinfo(jnp.int32).max
-        high = jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, latest)
-        return Reading(reading.index, following, low, high, behind, ahead)
-
-    def met(self, carry: Carry, t: Array, y: Array, reading: Reading) -> Array:
-        """Lags (M,) that have reached the breaking point ahead of them."""
-        _, lags, _ = self.delayed(carry._replace(reading=reading), t, y)
-        return reading.ahead <= t - lags + _TIE * self.step
-
-    def pass_by(
-        self, carry: Carry, t: Array, y: Array, reading: Reading, met: Array
-    ) -> tuple[Reading, Array]:
-        """Reading once all breaking points are passed that lags have met at (t, y), and the lowest
-        derivative that jumps at them in what each lag reads, (M,).
-
-        What lags read behind a breaking point moves their arguments: of packets that found an empty
-        queue none enters while nothing arrives.
-        """
-
-        def on(state: tuple[Reading, Array, Array]) -> tuple[Reading, Array, Array]:
-            reading, met, below = state
-            order = lowest(self.system, carry.track, reading.following)
-            below = jnp.where(met, jnp.minimum(below, order), below)
-            reading = self.read_on(carry.track, reading, met)
-            return reading, self.met(carry, t, y, reading), below
-
-        start = (reading, met, jnp.full((self.lags,), LAST_ORDER, jnp.int32))
-        reading, _, below = lax.while_loop(lambda state: jnp.any(state[1]), on, start)
-        return reading, below
-
-    def jumps(self, before: Array, after: Array) -> Array:
-        """Whether values (U,) jump to what is remembered just after, (U,)."""
-        size, half = before.size, after.size // 2
-        value, rise = after[:size], after[half : half + size]
-        large = jnp.maximum(jnp.abs(value), jnp.abs(before)) + self.step * jnp.abs(rise)
-        return jnp.abs(value - before) > _JUMP * large
-
-    def failure(
-        self, carry: Carry, trial: Trial, unsettled: Array, accept: Array, again: Array
-    ) -> Array:
-        """Status after a trial, which is made `again` if it is shorter."""
-        status = carry.status
-        far = carry.reading.early[self.lag_of]
-        lost = jnp.any(far & ~jnp.isfinite(trial.z))
-        status = first(status, lost, Status.history_out_of_range)
-        finite = jnp.all(jnp.isfinite(trial.y)) & jnp.all(jnp.isfinite(trial.k))
-        status = first(status, ~finite & ~again, Status.nonfinite)
-        negative = accept & (trial.shortest < -1e-3 * self.step)
-        status = first(status, negative, Status.lag_negative)
-        passes = unsettled & (carry.search.passes >= MAX_PASSES) & ~again
-        status = first(status, passes, Status.lag_below_step)
-        back = trial.arguments < carry.reading.behind - 1e-6 * self.step
-        status = first(status, accept & jnp.any(back), Status.nonmonotone_argument)
-        status = first(status, carry.chatter > MAX_CHATTER, Status.event_limit)
-        full = carry.node >= carry.track.steps.shape[0] - 3
-        return first(status, full, Status.step_limit)
-
-    def unsettled(self, carry: Carry, end: Array) -> Array:
-        """Whether the end of a step differs from the provisional one that its lags have read."""
-        half = end.size // 2
-        row = tr.at(carry.track.steps, carry.node)[2:]
-        change = jnp.abs(jnp.concatenate([end[:half], carry.h * end[half:]]) - row[2 * half :])
-        size = jnp.abs(end[:half]) + carry.h * jnp.abs(end[half:])
-        return jnp.any(change > 1e-12 * jnp.concatenate([size, size]))
-
-    def go_on(self, carry: Carry, trial: Trial, end: Array) -> Arrival:
-        """Arrival at the end of a step without an event."""
-        return Arrival(
-            y=trial.y,
-            k=trial.k,
-            here=end,
-            mode=carry.mode,
-            signs=carry.signs,
-            reading=carry.reading._replace(index=trial.index),
-            guards=trial.guards,
-            orders=jnp.full((carry.track.breaks.shape[1] - 2,), LAST_ORDER, jnp.int32),
-            event=jnp.zeros_like(carry.t),
+    def solve(self, problem: Problem) -> FlatSolution:
+        """Step on; the memory for steps grows until it suffices, where that can be seen."""
+        system, y0, t0, t1, args, ts, jump, batched, devices = problem
+        if batched and ts is None:
+            raise ValueError("a batch on a located mesh needs ts: its trajectories differ in nodes")
+        refined = self.step is None
+        if refined:
+            step = _first_step(problem.first_lags(), t1 - t0)
+        else:
+            step = number(self.step)
+        atol = self.rtol if self.atol is None else self.atol
+        settings = (step, number(self.rtol), number(atol))
+        now = known(t0, t1, settings, args, y0)
+        dense = not batched and (ts is None or now)
+        one_y0, one_args = problem.one()
+        columns = system.kept_size(one_y0, t0, one_args)
+        capacity = 1 << 12 if now else _TRACED_STEPS
+        if self.max_steps is not None:
+            capacity = power_of_two(self.max_steps + 3)
+        elif not refined and known(t0, t1, step):
+            capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
+        if now and not batched and self.max_steps is None:  # more is compiled anew
+            capacity = max(capacity, min(1 << 15, power_of_two(_EASY_SIZE / (4 * columns + 2))))
+        options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
+        given: dict[str, Any] = {"t0": t0, "t1": t1, "settings": settings, "ts": ts}
+        while True:
+            memory.require(
+                8.0 * capacity * (4 * columns + 2) * in_one_memory(devices),
+                f"located steps: {capacity} nodes x {columns} numbers",
+                "take a larger step or tolerance, a shorter run, or a lower max_steps",
+            )
+            run_all = functools.partial(_located, system, **given, capacity=capacity, **options)
+            run, times, values, records = dealt_out(run_all, devices, y0, args)
+            if not now or self.max_steps is not None or capacity >= MOST_STEPS:
+                break
+            short = (Status.step_limit, Status.tolerance_not_met)
+            more = np.isin(np.asarray(run.status), short)
+            left = np.asarray((t1 - run.end) / run.pace)  # steps
+            more &= (left > 0.0) & (left < MOST_STEPS)
+            if not np.any(more):
+                break
+            capacity *= 8
+        events = run.events
+        if now:  # cut to length what traced code fills up
+            events = events[..., : int(np.max(np.sum(np.isfinite(np.asarray(events)), axis=-1)))]
+            if ts is None:
+                times, values, records = (v[: int(run.nodes) + 1] for v in (times, values, records))
+        read = functools.partial(states, size=y0.shape[-1])
+        return FlatSolution(
+            t=times,
+            y=values,
+            record=records,
+            status=run.status,
+            status_time=run.status_time,
+            steps=run.nodes,
+            breaking_points=events,
+            evaluate=jax.tree_util.Partial(read, run) if dense else None,
         )
 
-    def switch(self, carry: Carry, trial: Trial, end: Array, t: Array) -> Arrival:
-        """Arrival at the end of a step on which guards are zero: a new breaking point.
 
-        Columns of the record that follow at once from what a lag reads jump in the same derivative
-        as that, others in one that is higher; a jump of a value is seen in any case.
-        """
-        system, track, hit = self.system, carry.track, carry.search.hit
-        y, mode, signs = trial.y, carry.mode, carry.signs
-        used, event = 0, jnp.zeros((), bool)
-        if system.events is not None:
-            used = hit.size - signs.size - self.lags
-            mine = hit[:used]
-            new_mode, moved = system.events.switch(t, y, trial.z, self.args, mode, mine)
-            event = jnp.any(mine)
-            mode = jnp.where(event, new_mode.astype(mode.dtype), mode)
-            y = jnp.where(event, moved, y)
-        if system.kinks is not None:
-            kinked = hit[used : used + signs.size]
-            signs = jnp.where(kinked, -signs, signs)
-            event = event | jnp.any(kinked)
-        reading = carry.reading._replace(index=trial.index)
-        met = reading.ahead <= trial.arguments + _TIE * self.step
-        reading, below = self.pass_by(carry, t, y, reading, hit[hit.size - self.lags :] | met)
-        later = lax.cond(
-            jnp.any(below < LAST_ORDER),
-            lambda: below[None] + integrations(system, (t, y, trial.z, self.args, mode)),
-            lambda: jnp.full((carry.track.breaks.shape[1] - 2, self.lags), LAST_ORDER, jnp.int32),
-        )
-        # laws that are constant by pieces show nothing of a value that jumps
-        later = jnp.where(below[None] == 0, jnp.minimum(later, 1), later)
-        orders = jnp.min(later, axis=1, initial=LAST_ORDER)
-        orders = jnp.where(event, jnp.minimum(orders, 1), orders)
-        new = jnp.any(orders < LAST_ORDER)
-        # lags that vanish may pass it now, before it is known what jumps
-        track = tr.add_break(track, new, t, carry.node + 1, jnp.zeros_like(orders))
-        renewed = carry._replace(track=track)
-        reading = self.read_on(track, reading, jnp.zeros_like(met))
-        met = self.met(renewed, t, y, reading)
-        reading, _ = self.pass_by(renewed, t, y, reading, met)
-        arrived = carry._replace(mode=mode, signs=signs, reading=reading, track=track)
-        z, lags, index = self.delayed(arrived, t, y)
-        reading = reading._replace(index=index)
-        k = self.slope(t, y, z, mode, signs)
-        here = self.remembered(arrived, t, y, k, mode, 1.0)
-        guards = self.guards(arrived, t, y, z, t - lags)
-        jumps = new & self.jumps(end[: orders.size], here)
-        orders = jnp.where(jumps, 0, orders).astype(jnp.int32)
-        return Arrival(y, k, here, mode, signs, reading, guards, orders, t)
-
-    def advance(self, carry: Carry) -> Carry:
-        """One trial and what follows from it."""
-        h, search = carry.h, carry.search
-        trial = self.trial(carry, h)
-        end = self.remembered(carry, carry.t + h, trial.y, trial.k, carry.mode, -1.0)
-        unsettled = trial.overlap & self.unsettled(carry, end)
-        bad = jnp.any(trial.guards <= 0.0)
-        excess = self.excess(carry, trial)
-        least = jnp.maximum(_LEAST * self.step, 1e-15 * jnp.abs(carry.t))
-        shorten = jnp.where(unsettled, search.passes >= MAX_PASSES, excess > self.share)
-        shorten = shorten & (h > least) & jnp.isfinite(self.share)
-        searching = ~search.landing & (bad | jnp.isfinite(search.high)) & ~unsettled & ~shorten
-        accept = ~unsettled & ~searching & ~shorten
-        status = self.failure(carry, trial, unsettled, accept, shorten)
-        good = status == Status.ok
-        accept = accept & good
-
-        search, length = self.continue_search(carry, trial, searching & good, unsettled)
-        search = _choose(shorten, fresh(search.first_guards), search)
-        room = 0.9 * jnp.cbrt(self.share / excess)
-        length = jnp.where(shorten, h * jnp.clip(room, 0.1, 0.5), length)
-        t = jnp.where(h == self.t1 - carry.t, self.t1, carry.t + h)
-        event = accept & carry.search.landing
-        arrival = lax.cond(
-            event,
-            lambda: self.switch(carry, trial, end, t),
-            lambda: self.go_on(carry, trial, end),
-        )
-        longest = jnp.maximum(h * jnp.clip(room, 0.5, 5.0), least)
-        longest = jnp.where(event, jnp.maximum(longest, carry.longest), longest)
-        longest = jnp.where(jnp.isfinite(self.share), longest, jnp.inf)
-        next_h = jnp.where(accept, jnp.minimum(self.cap(t), longest), length)
-        this = jnp.where(
-            searching | shorten, tr.line(carry.t, carry.here, length), _cubic(carry, end)
-        )
-        following = tr.line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
-        track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
-        new = event & jnp.any(arrival.orders < LAST_ORDER)
-        # by what comes out of the event, so that the breaking points are written in place after it
-        track = tr.add_break(track, new, arrival.event, carry.node + 1, arrival.orders)
-        moved = carry._replace(
-            node=carry.node + 1,
-            t=t,
-            y=arrival.y,
-            k=arrival.k,
-            here=arrival.here,
-            longest=longest,
-            excess=jnp.maximum(carry.excess, excess),
-            mode=arrival.mode,
-            signs=arrival.signs,
-            reading=arrival.reading,
-            chatter=jnp.where(event & (h < 1e-6 * self.step), carry.chatter + 1, 0),
-            search=fresh(arrival.guards),
-            status_time=t,
-            done=self.t1 - t <= 1e-12 * self.step,
-        )
-        stayed = carry._replace(search=search)
-        carry = _choose(accept, _light(moved), _light(stayed))
-        entry = jnp.where(event, t, jnp.inf)[None]
-        events = tr.put(moved.events, entry, moved.count)
-        return carry._replace(
-            h=next_h,
-            track=track,
-            events=events,
-            count=moved.count + event.astype(jnp.int32),
-            status=status,
-        )
-
-    def continue_search(
-        self, carry: Carry, trial: Trial, searching: Array, unsettled: Array
-    ) -> tuple[Search, Array]:
-        """The search after a trial that was not accepted, and the length of the next trial."""
-        search, h = carry.search, carry.h
-        if not trial.guards.size:
-            return search._replace(passes=search.passes + 1), h
-        narrowed, length, index = narrow(search, h, trial.guards)
-        close = (jnp.abs(length - h) <= 1e-7 * self.step) | (narrowed.trials > MAX_TRIALS)
-        land = searching & close
-        length, hit = lax.cond(
-            land,
-            lambda: self.landing(carry._replace(search=narrowed), length, index),
-            lambda: (length, jnp.zeros_like(search.hit)),
-        )
-        narrowed = narrowed._replace(landing=land, hit=hit, passes=jnp.int32(0))
-        repeated = search._replace(passes=search.passes + 1)
-        return _choose(unsettled, repeated, narrowed), jnp.where(unsettled, h, length)
-
-
-def _light(carry: Carry) -> Carry:
-    """The carry without its long arrays."""
-    return carry._replace(track=None, events=None)  # pyright: ignore[reportArgumentType]
-
-
-def _choose(condition: Array, yes, no):
-    """`yes` or `no`, leaf by leaf."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
-
-
-def _cubic(carry: Carry, end: Array) -> Array:
-    """The present step as an interval, from what is remembered at both its ends.
-
-    Where a root begins, of which no cubic has the slope, that is the one of the parabola through
-    the rest.
-    """
-    half, h = end.size // 2, carry.h
-    here = carry.here
-    before, rise, after, fall = here[:half], h * here[half:], end[:half], h * end[half:]
-    change = after - before
-    seen = _STEEP * (jnp.abs(change) + jnp.abs(fall)) + _JUMP * jnp.abs(before)
-    rise = jnp.where(jnp.abs(rise) > seen, 2.0 * change - fall, rise)
-    return jnp.concatenate([jnp.stack([carry.t, h]), before, rise, after, fall])
+def _first_step(lags: Array, span: Array) -> Array:
+    """A quarter of the shortest lag, between a fortieth and a two thousandth of the run."""
+    lags = jnp.append(jnp.ravel(lags), span / 10.0)
+    shortest = jnp.min(jnp.where(lags > 0.0, lags, jnp.inf))  # a lag that is no number has none
+    return jnp.maximum(lax.stop_gradient(shortest) / 4.0, span / 2000.0)
 
 
 class Run(NamedTuple):
@@ -456,3 +206,119 @@ def remembered(run: Run, t: Array) -> Array:
 def states(run: Run, t: Array, size: int) -> Array:
     """The last `size` columns, which are the state, at times t (S,): (S, size)."""
     return remembered(run, t)[:, tr.width(run.track) - size :]
+
+
+@functools.partial(
+    jax.jit,
+    static_argnames=("system", "capacity", "jump", "batched", "refined", "dense", "shared"),
+)
+def _located(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    settings: tuple[Array, Array, Array],
+    ts: Array | None,
+    args: Args,
+    *,
+    capacity: int,
+    jump: bool,
+    batched: bool,
+    refined: bool,
+    dense: bool,
+    shared: Mesh | None,
+) -> tuple[Run, Array, Array, Array]:
+    """The run, with its track only if `dense`, and times, states and records saved."""
+
+    def single(y0: Array, args: Args, t0: Array, t1: Array, settings: Any, ts: Any):
+        step, rtol, atol = settings
+
+        def solve(step: Array, share: Array | None = None) -> Run:
+            tolerance = None if share is None else (rtol, atol, share)
+            options = {"capacity": capacity, "jump": jump, "tolerance": tolerance}
+            return integrate(system, y0, t0, t1, step, args, **options)
+
+        if refined:
+            probes = jnp.linspace(t0, t1, 67)
+            probes = probes if ts is None else jnp.concatenate([ts, probes])
+            run = _refine(solve, probes, y0.size, step, rtol, atol)
+        else:
+            run = solve(step)
+        times = nodes(run) if ts is None else ts
+        saved = remembered(run, times)
+        states = saved[:, saved.shape[1] - y0.size :]
+        records = states if system.record is None else saved[:, : saved.shape[1] - y0.size]
+        return run if dense else run._replace(track=None), times, states, records
+
+    run = lambda y0, args: sequential(single, y0, args, t0, t1, settings, ts)  # noqa: E731
+    each = lambda y0, args: one_by_one(run, batched, y0, args)  # noqa: E731
+    return each_its_own(each, shared, y0, args)
+
+
+class Refined(NamedTuple):
+    """A run whose step is halved until the difference to the run before is small."""
+
+    run: Run
+    values: Array  # at the probes
+    step: Array  # of the next run
+    factor: Array  # by which the step of the last run was shorter than that of the one before
+    share: Array  # of the tolerance, for each single step of the next run; infinite at first
+    error: Array  # estimated, in units of the tolerance
+    first: Array  # probe at which the tolerance is not met
+    met: Array
+    stuck: Array  # whether shorter steps are of no use
+
+
+def _refine(
+    integrate: Callable[[Array, Array], Run],
+    probes: Array,
+    size: int,
+    step: Array,
+    rtol: Array,
+    atol: Array,
+) -> Run:
+    """Run with shorter and shorter steps until the estimated error is met at the probes, times at
+    which states of this `size` are compared.
+    """
+
+    def again(state: Refined) -> Refined:
+        run = integrate(state.step, state.share)
+        values = states(run, probes, size)
+        change = lax.stop_gradient(jnp.abs(values - state.values))
+        change = change / (atol + rtol * jnp.abs(lax.stop_gradient(values)))
+        errors = jnp.max(change, axis=1) / (state.factor**4 - 1.0)  # the method is of order 4
+        error, local, ok = jnp.max(errors), jnp.isfinite(state.share), run.status == Status.ok
+        # what a step may err is of order 3, but of order 2 at kinks and 1 at jumps
+        smooth = run.excess <= jnp.maximum(1.0, state.run.excess / state.factor**2.5)
+        # and what the run before was estimated to err is about what it has erred
+        smooth &= error * (state.factor**4 - 1.0) <= 2.0 * state.error
+        early = ~jnp.isfinite(state.error) & (error > 1.0)  # the first steps are long
+        slow = ~local & ~(ok & (smooth | early))
+        met = ok & (error <= 1.0) & ~slow
+        halvings = jnp.ceil(0.25 * jnp.log2(jnp.where(jnp.isfinite(error), error, 16.0)))
+        factor = 2.0 ** jnp.where(local | slow, 1.0, jnp.clip(halvings, 1.0, 3.0))
+        each = jnp.where(slow, 1.0, state.share / factor**4)
+        first = jnp.min(jnp.where(errors <= 1.0, jnp.inf, probes))
+        stuck = (state.share < _FEW) & (error > 0.5 * state.error)
+        return Refined(run, values, state.step / factor, factor, each, error, first, met, stuck)
+
+    infinite = jnp.full_like(step, jnp.inf)
+    shapes = jax.eval_shape(integrate, step, infinite)
+    blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    blank = blank._replace(excess=infinite)
+    values, two, no = jnp.full((probes.size, size), jnp.inf), 2.0 + 0.0 * step, jnp.zeros((), bool)
+    state = Refined(blank, values, step, two, infinite, infinite, infinite, no, no)
+
+    def unfinished(state: Refined) -> Array:
+        status = state.run.status
+        long = (status == Status.nonfinite) | (status == Status.lag_below_step)
+        long &= state.share == 1.0  # the run had steps of one length
+        return ~state.met & ~state.stuck & ((status == Status.ok) | long)
+
+    state = lax.while_loop(unfinished, again, state)
+    run = state.run
+    short = ~state.met & ((run.status == Status.step_limit) | (run.status == Status.ok))
+    status = jnp.where(short, jnp.int32(Status.tolerance_not_met), run.status)
+    good = jnp.max(jnp.where(probes < state.first, probes, -jnp.inf))
+    time = jnp.where(short & (state.first < run.status_time), good, run.status_time)
+    return run._replace(status=status, status_time=time)

@@ -6,6 +6,8 @@ control. The segment ends at the first event, found on the dense output. Kinks o
 change no mode are left to the step-size control.
 """
 
+import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import diffrax
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from fluidcc.dde.meshes import MethodOfSteps
+from fluidcc.dde.integrate import AbstractMesh, FlatSolution, Problem, check_positive, known
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System, no_look
 
@@ -30,6 +32,63 @@ GRID = 16
 
 _NODES = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
 _TO_POWERS = np.linalg.inv(np.vander(_NODES, increasing=True))
+
+
+class MethodOfSteps(AbstractMesh):
+    """Adaptive steps of a diffrax solver from breaking point to breaking point.
+
+    An independent check of the other meshes, and the one for equations without delay. It is
+    driven from Python: not for jit or vmap, and lags must not vanish.
+
+    Parameters
+    ----------
+    solver
+        An explicit diffrax solver with dense output.
+    rtol, atol
+        Tolerances of its step-size control.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.MethodOfSteps(),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
+    """
+
+    solver: diffrax.AbstractAdaptiveSolver = diffrax.Dopri8()
+    _: dataclasses.KW_ONLY
+    rtol: float = 1e-8
+    atol: float = 1e-10
+
+    def __check_init__(self) -> None:
+        """Raise ValueError for a tolerance that is not positive."""
+        check_positive("MethodOfSteps(rtol)", self.rtol)
+        check_positive("MethodOfSteps(atol)", self.atol)
+
+    def solve(self, problem: Problem) -> FlatSolution:
+        """Adaptive steps between breaking points."""
+        if problem.batched or not known(problem.t0, problem.t1, problem.args, problem.y0):
+            raise ValueError(
+                "MethodOfSteps solves one trajectory at a time, outside jit, vmap and derivatives"
+            )
+        pieces, nodes, breaks, status = _integrate(problem, self)
+        size, t = problem.y0.size, nodes if problem.ts is None else problem.ts
+        remembered = _evaluate(pieces, t)
+        split = remembered.shape[1] - size
+        plain = problem.system.record is None
+        return FlatSolution(
+            t=t,
+            y=remembered[:, split:],
+            record=remembered if plain else remembered[:, :split],
+            status=jnp.int32(status),
+            status_time=nodes[-1],
+            steps=jnp.int32(nodes.size - 1),
+            breaking_points=breaks,
+            evaluate=jax.tree_util.Partial(functools.partial(_states, size=size), pieces),
+        )
 
 
 class Pieces(NamedTuple):
@@ -66,15 +125,6 @@ class Segment(NamedTuple):
     good: Array  # whether everything is finite
 
 
-class Run(NamedTuple):
-    """What the method of steps leaves."""
-
-    pieces: Pieces
-    nodes: np.ndarray
-    breaking_points: np.ndarray
-    status: Status
-
-
 def _value(pieces: Pieces, index: Array, time: Array) -> Array:
     """What is remembered (V,) at one time from the given piece; beyond its ends its tangent.
 
@@ -94,7 +144,7 @@ def _value(pieces: Pieces, index: Array, time: Array) -> Array:
     return value + rise * (s - inside)
 
 
-def evaluate(pieces: Pieces, t: Array) -> Array:
+def _evaluate(pieces: Pieces, t: Array) -> Array:
     """What is remembered at times t (S,): (S, V); at a jump the value after it."""
     last = jnp.sum(jnp.isfinite(pieces.starts), dtype=jnp.int32) - 1
     time = jnp.minimum(t, pieces.starts[last] + pieces.lengths[last])
@@ -102,6 +152,11 @@ def evaluate(pieces: Pieces, t: Array) -> Array:
         jnp.searchsorted(pieces.starts, time, side="right").astype(jnp.int32) - 1, 0, last
     )
     return jax.vmap(_value, in_axes=(None, 0, 0))(pieces, index, time)
+
+
+def _states(pieces: Pieces, t: Array, *, size: int) -> Array:
+    """States at times t (S,), which come last in what is remembered."""
+    return _evaluate(pieces, t)[:, -size:]
 
 
 class _Field(eqx.Module):
@@ -208,7 +263,7 @@ def _segment(field: _Field, solver: Any, t: Array, until: Array, y: Array, toler
     return Segment(high, end_y, steps, starts, lengths, powers, hit, high - lags, z, lags, good)
 
 
-class _Past:
+class _History:
     """Pieces and breaking points so far, on the host."""
 
     def __init__(self, t0: float, size: int) -> None:
@@ -228,12 +283,12 @@ class _Past:
             self.orders.append(order)
 
     def extend(self, segment: Segment) -> None:
-        """Append the pieces of a segment; room is doubled so that few shapes are compiled."""
+        """Append the pieces of a segment; capacity is doubled so that few shapes are compiled."""
         old, self.count = self.count, self.count + int(segment.steps)
         if self.count > self.starts.size:
-            room = self.starts.size
-            self.starts = np.append(self.starts, np.full(room, np.inf))
-            self.lengths = np.append(self.lengths, np.ones(room))
+            capacity = self.starts.size
+            self.starts = np.append(self.starts, np.full(capacity, np.inf))
+            self.lengths = np.append(self.lengths, np.ones(capacity))
             self.powers = np.append(self.powers, np.zeros_like(self.powers), axis=0)
         new = slice(old, self.count)
         self.starts[new] = segment.starts[: self.count - old]
@@ -263,20 +318,24 @@ class _Past:
         )
 
 
-def integrate(
-    system: System, y0: Array, t0: Array, t1: Array, args: Args, mesh: MethodOfSteps, jump: bool
-) -> Run:
-    """Integrate from t0 to t1, segment by segment."""
+def _integrate(problem: Problem, mesh: MethodOfSteps) -> tuple[Pieces, Array, Array, Status]:
+    """What is remembered, the nodes, the breaking points, and how the run ended: segment by
+    segment.
+    """
+    system, y0, t0, t1, args = problem[:5]
     lags_at = jax.jit(lambda t, y: system.lags(t, y, args, no_look))
     start, end = float(t0), float(t1)
-    past = _Past(start, system.kept_size(y0, t0, args))
-    past.add_break(start, 0 if jump else 1)
+    past = _History(start, system.kept_size(y0, t0, args))
+    past.add_break(start, 0 if problem.jump else 1)
     tie = 1e-10 * (end - start)
     t, y = start, y0
     lags = np.asarray(lags_at(t0, y0))
     passed = np.where(lags <= 0.0, 1, 0)
     found: list[float] = []
-    mode = _first_mode(system, past, passed, lags, t0, y0, args)
+    mode = jnp.zeros((0,), jnp.int32)
+    if system.events is not None:
+        field = _Field(system, past.pieces(), past.sides(passed, lags, start), mode, t0, args)
+        mode = system.events.initial(t0, y0, field.delayed(t0, y0)[0], args)
     status = Status.ok
     while end - t > 1e-12 * (end - start) and status is Status.ok:
         lags = np.asarray(lags_at(jnp.asarray(t), y))
@@ -310,27 +369,12 @@ def integrate(
     nodes = np.append(past.starts[: past.count], t)
     if not past.count:  # it failed at once: the state at t0 is the last good one
         past.starts[0], past.powers[0, 0, -y0.size :] = start, y0
-    return Run(past.pieces(), nodes, np.asarray(found), status)
+    return past.pieces(), jnp.asarray(nodes), jnp.asarray(found, float), status
 
 
-def _first_mode(
-    system: System,
-    past: _Past,
-    passed: np.ndarray,
-    lags: np.ndarray,
-    t: Array,
-    y: Array,
-    args: Args,
-) -> Array:
-    """Mode at t0."""
-    mode = jnp.zeros((0,), jnp.int32)
-    if system.events is None:
-        return mode
-    field = _Field(system, past.pieces(), past.sides(passed, lags, past.t0), mode, t, args)
-    return system.events.initial(t, y, field.delayed(t, y)[0], args)
-
-
-def _judge(segment: Segment, field: _Field, past: _Past, passed: np.ndarray, tie: float) -> Status:
+def _judge(
+    segment: Segment, field: _Field, past: _History, passed: np.ndarray, tie: float
+) -> Status:
     """Whether a segment may be taken."""
     each = np.asarray(field.system.lag_of, int)
     if np.any(~np.isfinite(np.asarray(segment.z)) & (passed == 0)[each]):

@@ -10,11 +10,11 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.dde import cpu, equation
-from fluidcc.dde.integrate import integrate
-from fluidcc.dde.meshes import Located, MethodOfSteps, Modes, Sampled, Uniform
-from fluidcc.dde.shapes import shapes_of, unraveler
+from fluidcc.dde.equation import Modes, Sampled
+from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate, known, number
+from fluidcc.dde.located import Located
 from fluidcc.dde.solution import Solution
-from fluidcc.dde.trajectory import known, number
+from fluidcc.dde.system import shapes_of, unraveler
 
 
 def solve_dde(
@@ -29,7 +29,7 @@ def solve_dde(
     ts: Any = None,
     inputs: Sampled | None = None,
     modes: Modes | None = None,
-    mesh: Uniform | Located | MethodOfSteps | None = None,
+    mesh: AbstractMesh | None = None,
     batched: bool = False,
 ) -> Solution:
     """Solve y'(t) = field(t, y, z, params), z[i] = y(t - lags[i](t, y, params)), from t0 to t1.
@@ -87,8 +87,7 @@ def solve_dde(
     mesh = Located() if mesh is None else mesh
     cpu.from_environment()
     _check_functions(field, history, lags)
-    if not isinstance(mesh, Uniform | Located | MethodOfSteps):
-        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+    check_mesh(mesh)
     lags = tuple(lags)
     t0, t1 = number(t0), number(t1)
     if known(t0, t1) and not t0 < t1:

@@ -1,6 +1,12 @@
 """One trajectory on a uniform mesh: what happens within a step, from the rules of a system.
 
-The history is read from a ring as it stands; what a step adds to it is returned as a row.
+The history is a ring of rows, one for each of the latest nodes: a record's values, then step times
+their slopes. The rows of one node stand side by side, a lane for each trajectory of a batch: what
+is read lies close together in the cache, and what a step writes is one piece. A step reads the ring
+as it stands and returns what it adds as a row.
+
+A small state is stepped in its numbers: in a batch each is an array over the lanes, which
+vectorises.
 """
 
 from collections.abc import Sequence
@@ -8,16 +14,123 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from fluidcc.dde import hermite
-from fluidcc.dde.parts import Parts, added, join, scaled, split
-from fluidcc.dde.ring import Ring
 from fluidcc.dde.status import Status, first
 from fluidcc.dde.system import Args, System
 
 MOST_READ = 256
 """Up to so many delayed values are interpolated number by number."""
+MOST_PARTS = 16
+"""States up to this size are stepped number by number."""
+
+Parts = tuple[Array, ...]
+
+
+def split(y: Array) -> Parts:
+    """The numbers of a state (n,); a large one stays as it is."""
+    return tuple(y) if y.size <= MOST_PARTS else (y,)
+
+
+def join(parts: Parts) -> Array:
+    """The state that has been split."""
+    return parts[0] if parts[0].ndim else jnp.stack(parts)
+
+
+@jax.custom_batching.custom_vmap
+def scaled(step: Array, slope: Array) -> Parts:
+    """Step times the slopes (n,), in parts; in a batch written side by side, lanes last.
+
+    They are multiplied as a whole, which the compiler keeps. It would else compute a part anew
+    wherever it is used, and all that it is made of.
+    """
+    return split(step * slope)
+
+
+@scaled.def_vmap
+def _(size: int, batched: Any, step: Array, slope: Array) -> tuple[Parts, tuple[bool, ...]]:
+    del size
+    if not any(batched):  # of derivatives, where tangents alone are batched
+        parts = split(step * slope)
+        return parts, (False,) * len(parts)
+    if batched[0]:
+        axes = tuple(0 if moves else None for moves in batched)
+        parts = jax.vmap(lambda a, b: split(a * b), axes)(step, slope)
+        return parts, (True,) * len(parts)
+    if slope.shape[1] > MOST_PARTS:
+        return (step * slope,), (True,)
+    parts = tuple(step * jnp.stack([slope[:, i] for i in range(slope.shape[1])]))
+    return parts, (True,) * len(parts)
+
+
+def added(y: Parts, rises: list[Array], lost: Parts) -> tuple[Parts, Parts]:
+    """`y` with its rises, and what rounding has put too much into it: Kahan's sum, if `lost` is.
+
+    In single precision the rise of a slow filter may lie below the last digit of its state.
+    """
+    if not lost:
+        return tuple(a + b for a, b in zip(y, rises, strict=True)), ()
+    due = [b - c for b, c in zip(rises, lost, strict=True)]
+    new = tuple(a + b for a, b in zip(y, due, strict=True))
+    return new, tuple((s - a) - b for s, a, b in zip(new, y, due, strict=True))
+
+
+def _get(array: Array, index: Array) -> Array:
+    """Entries of an array, without clamps."""
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+class Ring(NamedTuple):
+    """The ring as one of its `lanes` trajectories sees it.
+
+    `table` has shape (slots lanes, 2 U), with a power of two of slots.
+    """
+
+    table: Array
+    lane: Any
+    lanes: int
+
+    @property
+    def slots(self) -> int:
+        """How many nodes are kept."""
+        return self.table.shape[0] // self.lanes
+
+    @property
+    def width(self) -> int:
+        """Number U of columns of the record."""
+        return self.table.shape[1] // 2
+
+    def _place(self, node: Array) -> Array:
+        return (node & (self.slots - 1)) * self.lanes + self.lane
+
+    def rows(self, node: Array) -> Array:
+        """The rows (..., 2 U) of nodes of any shape."""
+        return _get(self.table, self._place(node))
+
+    def numbers(self, node: Array, column: Array) -> tuple[Array, Array]:
+        """Values, and step times slopes, of one column at each node."""
+        at = self._place(node) * (2 * self.width) + column
+        flat = self.table.reshape(-1)
+        return _get(flat, at), _get(flat, at + self.width)
+
+
+def written(table: Array, node: Array, rows: Array) -> Array:
+    """The table with the rows (lanes, 2 U) of a new node in place of the oldest one's."""
+    lanes = rows.shape[0]
+    at = jnp.bitwise_and(node, table.shape[0] // lanes - 1) * lanes
+    return lax.dynamic_update_slice(table, rows, (at, jnp.zeros_like(at)))
+
+
+class Saved(NamedTuple):
+    """What a run on a uniform mesh leaves: values at the saved times, and how it ended."""
+
+    y: Array
+    slope: Array
+    record: Array
+    status: Array
+    status_time: Array
+    steps: Array
 
 
 class Lane(NamedTuple):
@@ -39,7 +152,7 @@ def _cubic(weight: Sequence[Array], *ends: Array) -> Array:
     return terms[0] + terms[1] + terms[2] + terms[3]
 
 
-class Problem:
+class Stepper:
     """One trajectory on one uniform mesh: the functions that a step is made of.
 
     It is stepped in the precision of its state; times stay in double precision.

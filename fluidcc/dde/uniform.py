@@ -5,29 +5,236 @@ them and mapped over all, with the ring as it stands; its one write comes after 
 it stays in place.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from jax.sharding import Mesh
 
+from fluidcc import memory
 from fluidcc.dde import hermite
-from fluidcc.dde.ring import Ring, written
-from fluidcc.dde.steps import Lane, Problem
+from fluidcc.dde.batches import dealt_out, each_its_own, in_one_memory, over_blocks
+from fluidcc.dde.fused import launch
+from fluidcc.dde.integrate import (
+    AbstractMesh,
+    FlatSolution,
+    Problem,
+    check_positive,
+    in_single_precision,
+    known,
+    number,
+    one_of,
+    power_of_two,
+)
+from fluidcc.dde.status import Status
+from fluidcc.dde.steps import Lane, Ring, Saved, Stepper, written
 from fluidcc.dde.system import Args, System
-from fluidcc.dde.trajectory import first
+
+_SLOTS = 1 << 10  # of a ring, where nothing tells how many it needs, and of a short one
+_MOST_LANES = 64  # trajectories that a processor steps side by side at most
+_CACHED = 1 << 19  # bytes of the cache that their histories should about fit in
+_LONGEST = (1 << 31) - 1  # indices of the ring are counted in 32 bits
+_ADVICE = (
+    "a larger step, a smaller buffer (it bounds the longest round trip), fewer saved times, or "
+    "fewer trajectories at once"
+)
+_COPIES = 2  # of the history: that of the run, and the empty one that it began with
+_SHARE = 0.5  # of an accelerator's free memory, for histories: what a step needs comes on top
 
 
-class Saved(NamedTuple):
-    """What a run on a uniform mesh leaves: values at the saved times, and how it ended."""
+class Uniform(AbstractMesh):
+    """Classical Runge-Kutta steps of one length, history in a ring: fast, in batches above all.
 
-    y: Array
-    slope: Array
-    record: Array
-    status: Array
-    status_time: Array
-    steps: Array
+    Steps do not land on breaking points, so the error falls as the square of the step on smooth
+    models, and as its first power where modes switch. Lags must stay above the step.
+
+    Parameters
+    ----------
+    step
+        Length of a step, in the unit of t. Networks have one of their own where it is left out: a
+        32nd of the least round trip, but at most 0.9 of the shortest delay, and no longer than
+        the averages of queue laws remember; where laws tick, the longest below that which divides
+        the times between ticks.
+    slots
+        Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3; more
+        than 1024 only as far as the run fills them. By default twice what the lags at t0 need, and
+        four times as many until it suffices where the lags are known numbers; 1024 in traced code.
+        A run that would not fit in memory is refused before anything is allocated.
+    single
+        Compute in single precision with compensated sums: some 1e-6 on smooth equations, with half
+        the memory. Steps are counted, so lags stay exact in long runs; the field is given t in
+        single precision. Not for inputs, modes and networks.
+    fused
+        Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``): on the
+        card where JAX computes on one, each trajectory a thread, else on the processor, where no
+        compiler is needed, eight of a batch in SIMD lanes. The same steps as without it, to
+        rounding. Not in traced code.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.Uniform(0.125),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
+    """
+
+    step: Any = None
+    slots: int | None = eqx.field(default=None, static=True)
+    single: bool = eqx.field(default=False, static=True, kw_only=True)
+    fused: bool = eqx.field(default=False, static=True, kw_only=True)
+
+    def __check_init__(self) -> None:
+        """Raise ValueError for a step or a number of slots that is not positive."""
+        check_positive("Uniform(step)", 1 if self.step is None else self.step)
+        check_positive("Uniform(slots)", 1 if self.slots is None else self.slots)
+
+    def solve(self, problem: Problem) -> FlatSolution:
+        """Step on; the ring grows until it suffices, where that can be seen."""
+        system, y0, t0, t1, args, ts, _, batched, devices = problem
+        if self.step is None:
+            raise ValueError(
+                "Uniform(step): expected the length of a step, which networks alone have"
+            )
+        step, every = number(self.step), ts is None
+        if self.single and (system.events is not None or system.record is not None):
+            raise ValueError(
+                "Uniform(single=True) is for smooth equations: expected a field without inputs and "
+                "modes, got one with events, or a network; leave single out"
+            )
+        if self.fused and not known(step, t0, t1, args, y0, ts):
+            raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
+        one_y0, one_args = problem.one()
+        width = system.record_size(one_y0, t0, one_args)
+        if ts is not None:
+            times = ts.size
+        elif known(step, t0, t1):
+            times = int(np.ceil(float((t1 - t0) / step) - 1e-9)) + 1
+        else:
+            raise ValueError("Uniform needs ts in traced code whose step, t0 or t1 is traced")
+        slots = self._first_slots(problem)
+        while True:
+            lanes = self._side_by_side(problem, slots, width, times)
+            if ts is None:
+                ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
+            options: dict[str, Any] = {"slots": slots, "lanes": lanes, "batched": batched}
+            options["single"] = self.single
+            if self.fused:
+                saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
+            else:
+                given = {"t0": t0, "t1": t1, "step": step, "ts": ts}
+                run = functools.partial(_uniform, system, **given, **options)
+                saved = dealt_out(run, devices, y0, args)
+            if self.slots is not None or not known(saved.status):
+                break
+            if not np.any(np.asarray(saved.status) == Status.lag_exceeds_ring):
+                break
+            slots *= 4
+        shape = saved.status.shape
+        read = jax.tree_util.Partial(_evaluate, (ts, saved.y, saved.slope))
+        return FlatSolution(
+            t=jnp.broadcast_to(ts, (*shape, *ts.shape)),
+            y=saved.y,
+            record=saved.record,
+            status=saved.status,
+            status_time=saved.status_time,
+            steps=saved.steps,
+            breaking_points=jnp.zeros((*shape, 0)),
+            evaluate=read if every and not batched else None,
+        )
+
+    def _first_slots(self, problem: Problem) -> int:
+        """Length of the ring to begin with: a long one is no longer than what the run fills."""
+        step, slots = number(self.step), power_of_two(self.slots or _SLOTS)
+        if self.slots is None:
+            lags = problem.first_lags()
+            if known(lags, step):
+                usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
+                longest = float(jnp.max(usable, initial=0.0) / step)
+                slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
+        if slots > _SLOTS and known(step, problem.t0, problem.t1):  # shorter ones suit any run
+            steps = float((problem.t1 - problem.t0) / step)
+            slots = min(slots, max(power_of_two(steps + 4.0), _SLOTS))  # t0 is in the ring then
+        return slots
+
+    def _side_by_side(self, problem: Problem, slots: int, width: int, times: int) -> int:
+        """How many trajectories to step side by side on each device.
+
+        Raises ValueError where their histories and all that is saved do not fit in memory.
+        """
+        y0, devices = problem.y0, problem.devices
+        trajectories, columns = y0.shape[0] if problem.batched else 1, 2 * y0.shape[-1] + width
+        history, kept = 2 * width * slots, 8.0 * trajectories * times * columns
+        ring, most = (4 if self.single else 8) * history, _LONGEST // history
+        if self.fused:
+            lanes = launch.together(history, times * columns, trajectories)
+            beside, copies = lanes, 1
+        else:
+            share = -(-trajectories // max(len(devices), 1))
+            lanes = max(min(_lanes(ring, kept, share), share, most), 1)
+            beside, copies = min(lanes * in_one_memory(devices), trajectories), _COPIES
+        memory.require(
+            kept + copies * ring * beside,
+            f"uniform steps: a history of {slots} nodes x {width} numbers for {beside} "
+            f"trajectories side by side, and {times} saved times for {trajectories},",
+            f"take {_ADVICE}",
+        )
+        if most < 1:
+            raise memory.TooLittleMemory(
+                f"uniform steps: a history has up to {_LONGEST} numbers, got {slots} nodes x "
+                f"{width} values and slopes: take {_ADVICE}"
+            )
+        return lanes
+
+
+def _lanes(ring: int, kept: float, share: int) -> int:
+    """How many trajectories whose history takes so many bytes to step side by side.
+
+    An accelerator has its whole share of the batch, or what fits beside the `kept` bytes.
+    """
+    if memory.place().platform != "cpu":
+        fit = _SHARE * (memory.available() - kept) / (_COPIES * ring)
+        return int(max(min(fit, share), 1))
+    fit = _CACHED // ring
+    if fit >= _MOST_LANES:
+        return _MOST_LANES
+    return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
+
+
+@functools.partial(
+    jax.jit, static_argnames=("system", "slots", "lanes", "batched", "single", "shared")
+)
+def _uniform(
+    system: System,
+    y0: Array,
+    t0: Array,
+    t1: Array,
+    step: Array,
+    ts: Array,
+    args: Args,
+    *,
+    slots: int,
+    lanes: int,
+    batched: bool,
+    single: bool,
+    shared: Mesh | None,
+) -> Saved:
+    def solve(y0: Array, args: Args) -> Saved:
+        return _integrate(system, y0, t0, t1, step, ts, args, slots, batched)
+
+    if single:
+        y0, args = in_single_precision((y0, args))
+    blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
+    saved = each_its_own(blocks, shared, y0, args)
+    double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
+    return saved._replace(**double)
 
 
 class _Carry(NamedTuple):
@@ -36,7 +243,7 @@ class _Carry(NamedTuple):
     table: Array  # of the ring
 
 
-def integrate(
+def _integrate(
     system: System,
     y0: Array,
     t0: Array,
@@ -54,17 +261,17 @@ def integrate(
     `args[0]` have a leading axis, and so has all that is saved.
     """
     lanes = y0.shape[0] if batched else 1
-    one_y0, one_args = first(y0, args, batched)
+    one_y0, one_args = one_of(y0, args, batched)
     width = system.record_size(one_y0, t0, one_args)
 
-    def problem(args: Args) -> Problem:
-        return Problem(system, t0, step, args, width, y0.dtype)
+    def stepper(args: Args) -> Stepper:
+        return Stepper(system, t0, step, args, width, y0.dtype)
 
     def each(function: Callable[..., Any], table: Array, *values: Any) -> Any:
-        """`function(problem, ring, *values)` for every trajectory."""
+        """`function(stepper, ring, *values)` for every trajectory."""
 
         def own(lane: Any, first: Any, *values: Any) -> Any:
-            here = problem(type(args)(first, *args[1:]))
+            here = stepper(type(args)(first, *args[1:]))
             return function(here, Ring(table, lane, lanes), *values)
 
         if not batched:
@@ -76,34 +283,34 @@ def integrate(
 
     def advance(carry: _Carry) -> _Carry:
         n = carry.n
-        move = lambda problem, ring, at: problem.advance(ring, n, at)  # noqa: E731
+        move = lambda stepper, ring, at: stepper.advance(ring, n, at)  # noqa: E731
         lane, row = each(move, carry.table, carry.lane)
         return _Carry(n + 1, lane, entered(carry.table, n + 1, row))
 
     def run(carry: _Carry, until: Array) -> _Carry:
-        target = problem(args).node_at(until)
+        target = stepper(args).node_at(until)
         return lax.while_loop(lambda c: c.n < target, advance, carry)
 
     def save(carry: _Carry, t: Array) -> tuple[_Carry, tuple[Array, Array, Array]]:
         carry = run(carry, t)
         n = carry.n
-        see = lambda problem, ring, at: problem.saved(ring, n, t, at)  # noqa: E731
+        see = lambda stepper, ring, at: stepper.saved(ring, n, t, at)  # noqa: E731
         return carry, each(see, carry.table, carry.lane)
 
     n, table = jnp.zeros((), jnp.int32), jnp.zeros((slots * lanes, 2 * width), y0.dtype)
-    lane, row = each(lambda problem, ring, y0: problem.start(ring, y0), table, y0)
+    lane, row = each(lambda stepper, ring, y0: stepper.start(ring, y0), table, y0)
     carry, saved = lax.scan(save, _Carry(n, lane, entered(table, n, row)), ts)
     if batched:
         saved = jax.tree.map(lambda v: jnp.moveaxis(v, 1, 0), saved)
     carry = run(carry, t1)
-    judge = lambda problem, ring, at: problem.cause(ring, carry.n, at)  # noqa: E731
+    judge = lambda stepper, ring, at: stepper.cause(ring, carry.n, at)  # noqa: E731
     status = each(judge, carry.table, carry.lane)
     y, slope, record = saved
     steps = jnp.broadcast_to(carry.n, status.shape)
     return Saved(y, slope, record, status, carry.lane.status_time, steps)
 
 
-def evaluate(saved: tuple[Array, Array, Array], t: Array) -> Array:
+def _evaluate(saved: tuple[Array, Array, Array], t: Array) -> Array:
     """State at times t (S,), from the times, states and slopes of all nodes: (S, n)."""
     nodes, y, slope = saved
     newer = jnp.clip(jnp.searchsorted(nodes, t), 1, nodes.size - 1)

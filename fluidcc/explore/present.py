@@ -12,7 +12,7 @@ from fluidcc.analysis.margins import Margins
 from fluidcc.analysis.nyquist import loop_curves
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.explore.controls import numbers
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.network import Network
 
 _DRAWN = 800

@@ -6,7 +6,7 @@ import numpy as np
 
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
-from fluidcc.model.mean_traffic import open_load
+from fluidcc.model.fluid import open_load
 from fluidcc.scenario.network import Flows, Link, Network, require_network
 
 _LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds

@@ -110,14 +110,14 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
 
         return tuple(full(f, w) for f, w in zip(net.flows, ways, strict=True))
 
-    def said(age: Num) -> Signal:
+    def signal_ages(age: Num) -> Signal:
         return Signal(*(age for _ in Signal._fields))
 
     def heard(flows: Flows, way: Way) -> tuple[Signal, ...]:
-        return tuple(said(flows.feedback.age(t)) for t in way.trips)
+        return tuple(signal_ages(flows.feedback.age(t)) for t in way.trips)
 
     def passed(flows: Flows, way: Way) -> tuple[tuple[Passed, ...], ...]:
-        return tuple(tuple(Passed(said(age), age) for age in ages) for ages in way.before)
+        return tuple(tuple(Passed(signal_ages(age), age) for age in ages) for ages in way.before)
 
     return Past(
         acked=each(lambda f, w: w.trips[0].round_trip),

@@ -37,14 +37,14 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
         return excess, s - excess / jnp.maximum(slope, _LEAST_SLOPE)
 
     def narrow(state: tuple[Num, ...]) -> tuple[Num, ...]:
-        s, low, high, _, turn = state
+        s, low, high, _, count = state
         excess, ahead = lax.stop_gradient(newton(s))
         low, high = jnp.where(excess < 0, s, low), jnp.where(excess < 0, high, s)
         inside = ((ahead > low) & (ahead < high)) | (ahead == s)
         middle = 0.5 * (low + high)
         ahead = jnp.where(inside | ~jnp.isfinite(middle), ahead, middle)
         moved = jnp.abs(ahead - s) > 1e-15 * (jnp.abs(s) + jnp.abs(leaving - s))
-        return ahead, low, high, moved & (excess != 0), turn + 1
+        return ahead, low, high, moved & (excess != 0), count + 1
 
     def on(state: tuple[Num, ...]) -> Num:
         return jnp.any(state[3]) & (state[4] < _ITERATIONS)

@@ -11,9 +11,9 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.laws.law import Ack, Signal
 from fluidcc.model.delays import Past, State, Wire, ages_on, picks, round_trip
 from fluidcc.model.fifo import fifo_way
+from fluidcc.model.fluid import varies, with_service
 from fluidcc.model.rates import flux, heard
 from fluidcc.model.senders import known_load, sending_rate, start_sender
-from fluidcc.model.service import varies, with_service
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
@@ -95,8 +95,8 @@ def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
     rates = []
     for flows, s in zip(net.flows, y.senders, strict=True):
         rtt = round_trip(net, flows, y.queues)
-        said = heard(flows, tuple(signals[k] for k in flows.route))
-        rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in said)), rtt)
+        signal = heard(flows, tuple(signals[k] for k in flows.route))
+        rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in signal)), rtt)
         rate = s.active * rate if flows.traffic.starts else rate
         rates.append(jnp.where(starts_late(flows), 0.0, rate))
     return tuple(rates)
@@ -123,7 +123,7 @@ def held_columns(net: Network) -> tuple[int, ...]:
 
 
 class Layout:
-    """The places on flat vectors, from a network of the right structure.
+    """The positions on flat vectors, from a network of the right structure.
 
     Numbers of the past that no law can see are not looked up: arrivals from a source at its link,
     paces unless they clock the senders, and carriers that are the acknowledged packets.
@@ -176,11 +176,11 @@ class Layout:
         quench = [f.feedback.quench for f in net.flows]
         direct = [f.access_delay is None for f in net.flows]
 
-        def known(flows: Flows, told: tuple) -> tuple:
+        def known(flows: Flows, signals: tuple) -> tuple:
             """Signals without the load factors that nobody tells or hears."""
             return tuple(
                 v if net.links[k].queue.loads and flows.feedback.loads else v._replace(load=None)
-                for k, v in zip(flows.route, told, strict=True)
+                for k, v in zip(flows.route, signals, strict=True)
             )
 
         paced = net.rates == "self_clocked"

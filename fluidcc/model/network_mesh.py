@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.dde.meshes import Uniform
-from fluidcc.dde.trajectory import power_of_two
+from fluidcc.dde.integrate import power_of_two
+from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.model.delays import ages_on, explicit_way
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link, Network
 

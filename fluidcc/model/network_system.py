@@ -13,6 +13,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.dde.system import Events, System
 from fluidcc.model.delays import State, Wire, ages_on, explicit_way, kink_distances
 from fluidcc.model.fifo import fifo_way
+from fluidcc.model.fluid import as_fluid, course, with_mean_calls
 from fluidcc.model.layout import (
     Layout,
     held_columns,
@@ -21,7 +22,6 @@ from fluidcc.model.layout import (
     starts_late,
 )
 from fluidcc.model.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux
-from fluidcc.model.service import course, with_mean_calls
 from fluidcc.model.ticks import distances, tick
 from fluidcc.scenario.network import Network, numeric
 
@@ -59,12 +59,6 @@ class Numbers(NamedTuple):
         with their rate would turn time back.
         """
         return self.own.net if self.own.mean is None else self.own.mean
-
-    def along(self, direction: Network) -> "Numbers":
-        """A tangent: that of the network, zero for all else."""
-        zero = jax.tree.map(jnp.zeros_like, self.own)
-        mean = None if self.own.mean is None else direction
-        return Numbers(zero._replace(net=direction, mean=mean))
 
 
 def record_of(net: Network, y: State, wire: Wire) -> Array:
@@ -287,11 +281,12 @@ def prepared(net: Network, until: float) -> tuple[Network, tuple]:
 
 
 def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, Numbers]:
-    """The delay equation of a network, its state at the start and its numbers.
+    """The delay equation of a network as the fluid model has it, its state at the start and its
+    numbers.
 
     Networks of one structure share one System, so a change of numbers compiles nothing. Calls that
     vary at random do so up to `until` [s].
     """
-    net, courses = prepared(numeric(net), until)
+    net, courses = prepared(numeric(as_fluid(net)), until)
     y0, before = start(net, courses)
     return system_of(net), y0, Numbers.of(net, before, courses)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from fluidcc import ops
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.model.delays import Past, State, Wire, round_trip
+from fluidcc.model.fluid import with_service
 from fluidcc.model.senders import (
     growing_rate,
     scaled,
@@ -21,7 +22,6 @@ from fluidcc.model.senders import (
     sending_rate,
     summed,
 )
-from fluidcc.model.service import with_service
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Link, Network
 
@@ -217,9 +217,9 @@ def _link_flux(
     full = q >= link.buffer if mode is None else mode == HIGH
     share = capacity / ops.maximum(accepted, _SOME_RATE)
     over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
-    said = early._replace(drop=early.drop + over * (1 - early.drop))
+    signal = early._replace(drop=early.drop + over * (1 - early.drop))
     pace = capacity / ops.maximum(capacity + change, _SOME_RATE)
-    return raw, change, queue_law_rate(link, x, q, offered, ticks=ticks), said, pace
+    return raw, change, queue_law_rate(link, x, q, offered, ticks=ticks), signal, pace
 
 
 def flux(
@@ -237,13 +237,3 @@ def flux(
     raws, queues, laws, signals, paces = zip(*links, strict=True)
     still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
     return Flux(State(changes, queues, laws, *still), Wire(rates, signals, paces), raws, window_raw)
-
-
-def drift(net: Network, y: State, past: Past) -> State:
-    """Change of the state per second."""
-    return flux(net, y, past).drift
-
-
-def wire(net: Network, y: State, past: Past) -> Wire:
-    """What is sent and signalled now."""
-    return flux(net, y, past).wire

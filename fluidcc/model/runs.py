@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from fluidcc.dde.status import Status
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import State, Wire, round_trip
-from fluidcc.model.flights import excess_in_flight
+from fluidcc.model.fluid import with_service
 from fluidcc.model.layout import blank
 from fluidcc.model.rates import heard, link_signal
 from fluidcc.model.senders import known_load, starts_slowly
-from fluidcc.model.service import with_service
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
@@ -25,6 +24,11 @@ if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
+
+_MOST_EXCESS = 0.1  # of the mean window; ends of a run and sparse points leave less open
+_ROUND_TRIPS = 20  # that a mean takes at least, so that its ends count little
+_POINTS = 100
+
 Reports = tuple[list, list]
 """Numbers of links and of groups, in the order of LinkRun and FlowsRun."""
 
@@ -164,7 +168,7 @@ def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str,
 
 
 def _lost_count(run: Trajectory, name: str) -> str:
-    """What is to be said where self-clocked flows have more or less in flight than they may."""
+    """What the message says where self-clocked flows have more or less in flight than they may."""
     flow = run.flows[name]
     excess = excess_in_flight(run.time, flow.window, flow.rate, flow.rtt)
     if excess is None:
@@ -176,21 +180,47 @@ def _lost_count(run: Trajectory, name: str) -> str:
     )
 
 
+def excess_in_flight(time: Floats, window: Floats, rate: Floats, rtt: Floats) -> float | None:
+    """Mean packets in flight above the mean window, as a share of it; None if windows hold them.
+
+    Little's law over the second half of a run: the mean flight is that of rate times round trip.
+
+    Parameters
+    ----------
+    time
+        Times [s], shape (T,).
+    window, rate, rtt
+        Window [packet], rate [packet/s] and round trip [s] of flows, shape (T, m) each; the class
+        that is furthest off counts.
+    """
+    late = (time >= time[-1] / 2) & np.all(np.isfinite(rate), axis=1)
+    t = time[late]
+    if t.size < _POINTS or t[-1] - t[0] < _ROUND_TRIPS * np.max(rtt[late]):
+        return None
+    held = np.trapezoid(window[late], t, axis=0)
+    flying = np.trapezoid(rate[late] * rtt[late], t, axis=0)
+    excess = np.asarray(flying / held - 1)
+    worst = float(excess[np.argmax(np.abs(excess))])
+    return worst if abs(worst) > _MOST_EXCESS else None
+
+
 def _propagation(net: Network, name: str) -> Floats:
     return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
 
 
 def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     """What a run reports of link k, in the order of LinkRun."""
-    link, said = net.links[k], wire.signals[k]
+    link, signal = net.links[k], wire.signals[k]
     q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
-    said = said._replace(mark=jnp.clip(said.mark, 0.0, 1.0), drop=jnp.clip(said.drop, 0.0, 1.0))
+    signal = signal._replace(
+        mark=jnp.clip(signal.mark, 0.0, 1.0), drop=jnp.clip(signal.drop, 0.0, 1.0)
+    )
     marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
     offered = jnp.asarray(link.cross, float)
-    dropped = link.cross * said.drop
+    dropped = link.cross * signal.drop
     for flows, rate in zip(net.flows, wire.rates, strict=True):
         if k in flows.route:
-            own, sent = link_signal(flows, said), flows.n * jnp.maximum(rate, 0.0)
+            own, sent = link_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
             offered = offered + jnp.sum(sent)
             marked = marked + jnp.sum(sent * (own.either - own.drop))
             dropped = dropped + jnp.sum(sent * own.drop)
@@ -201,21 +231,21 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     used = jnp.where(q > 0, 1.0, share)
     average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
-    return q, average, said.mark, *shares, said.load, offered, quenches, used
+    return q, average, signal.mark, *shares, signal.load, offered, quenches, used
 
 
 def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
     """What a run reports of group i, in the order of FlowsRun."""
     flows, rate, s = net.flows[i], jnp.maximum(wire.rates[i], 0.0), y.senders[i]
-    said = heard(flows, tuple(wire.signals[k] for k in flows.route))
+    signal = heard(flows, tuple(wire.signals[k] for k in flows.route))
     each = jnp.ones_like(rate)
     rtt = round_trip(net, flows, y.queues)
-    load = known_load(flows, s, said) * each
+    load = known_load(flows, s, signal) * each
     active = s.active if flows.traffic.starts else each
     slow = s.slow if starts_slowly(flows) else 0.0 * each
     law = flows.window  # cubics between nodes overshoot
     window = jnp.clip(law.window(s.law), law.min_window, law.max_window)
-    return window, rate, rtt, said.mark * each, said.drop * each, load, active, slow
+    return window, rate, rtt, signal.mark * each, signal.drop * each, load, active, slow
 
 
 @jax.jit

@@ -112,18 +112,18 @@ def _law_change(
     mark, load = marks_heard(flows, signal), known_load(flows, s, signal)
     like = (s, rtt, load, signal.mark)
 
-    def told(count: Num, elapsed: Num) -> Ack:
+    def ack(count: Num, elapsed: Num) -> Ack:
         return Ack(count, elapsed, rtt, load, signal.mark)
 
-    in_time = ops.slope(lambda k: law.on_ack(s.law, told(0.0, k)), *like)
+    in_time = ops.slope(lambda k: law.on_ack(s.law, ack(0.0, k)), *like)
     own = summed(
-        scaled(growth, ops.slope(lambda k: law.on_ack(s.law, told(k, 0.0)), *like)),
+        scaled(growth, ops.slope(lambda k: law.on_ack(s.law, ack(k, 0.0)), *like)),
         scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
         slowly = law.with_window(unchanged(s.law), s.slow * acks * (1 - mark))
         own = summed(scaled(1 - s.slow, own), slowly)
-    one = told(1.0, 0.0)
+    one = ack(1.0, 0.0)
     lost = _closure(flows).lost(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
@@ -131,7 +131,7 @@ def _law_change(
     reacting = flows.reaction.shares(mark, w).heard
     changes = [
         own,
-        scaled(acks, ops.slope(lambda k: law.observe(s.law, told(k, 0.0)), *like)),
+        scaled(acks, ops.slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
         scaled(carried * reacting, law.on_mark(s.law, one)),
         scaled(lost.recovering, law.on_loss(s.law, one)),
         scaled(lost.timing_out, to_one_packet),
@@ -172,8 +172,8 @@ def sender_change(
     slow, active, estimate = (), (), ()
     if flows.estimator.remembers:
         left = _FASTEST_ESTIMATE / rtt * (flows.estimator.coded(signal.load) - s.estimate)
-        told = acks * flows.estimator.mean(s.estimate, signal.load)
-        estimate = ops.clip(told, ops.minimum(left, 0.0), ops.maximum(left, 0.0))
+        by_acks = acks * flows.estimator.mean(s.estimate, signal.load)
+        estimate = ops.clip(by_acks, ops.minimum(left, 0.0), ops.maximum(left, 0.0))
     if starts_slowly(flows):  # the first signal of any kind ends it
         signals = carried * marks_heard(flows, signal) + acks * signal.drop
         slow = -ops.minimum(signals, _FASTEST_END / rtt) * s.slow

@@ -6,15 +6,15 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fluidcc.dde.integrate import integrate
-from fluidcc.dde.meshes import Located, MethodOfSteps, Uniform
+from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate
+from fluidcc.dde.located import Located
+from fluidcc.dde.uniform import Uniform
 from fluidcc.model.delays import explicit_way
+from fluidcc.model.fluid import as_fluid, varies
 from fluidcc.model.layout import blank, starts_late
-from fluidcc.model.mean_traffic import as_fluid
 from fluidcc.model.network_mesh import least_rate, with_step
 from fluidcc.model.network_system import network_system
 from fluidcc.model.runs import Floats, Trajectory, report
-from fluidcc.model.service import varies
 from fluidcc.scenario.network import LONGEST, Network
 
 _POINTS = 1001
@@ -65,7 +65,7 @@ def simulate(
     *,
     until: float,
     points: ArrayLike | None = None,
-    mesh: Uniform | Located | MethodOfSteps | None = None,
+    mesh: AbstractMesh | None = None,
 ) -> Trajectory:
     """Integrate the fluid model of a network from its initial history.
 
@@ -102,8 +102,8 @@ def simulate(
     ('ok', 188.09)
     """
     times = checked_times(until, points)
-    if mesh is not None and not isinstance(mesh, Uniform | Located | MethodOfSteps):
-        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+    if mesh is not None:
+        check_mesh(mesh)
     given, net = net, as_fluid(net)
     check_network(net)
     system, y0, args = network_system(net, until=until)

@@ -8,9 +8,9 @@ from jax import Array
 
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.model.delays import Past, State, round_trip
+from fluidcc.model.fluid import NEVER, with_service
 from fluidcc.model.rates import FREE, HIGH, WAITING, Modes, heard
 from fluidcc.model.senders import known_load
-from fluidcc.model.service import NEVER, with_service
 from fluidcc.scenario.network import Network
 
 

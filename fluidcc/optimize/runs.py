@@ -10,8 +10,8 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
-from fluidcc.dde.meshes import Uniform
 from fluidcc.dde.status import Status
+from fluidcc.dde.uniform import Uniform
 from fluidcc.model.runs import Trajectory
 from fluidcc.model.simulate import simulate
 from fluidcc.optimize.measures import PACKETS, Measure

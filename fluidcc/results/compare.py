@@ -15,8 +15,8 @@ from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.stationary import StationaryWindow
 from fluidcc.analysis.validity import outside
 from fluidcc.analysis.windows import windows_at
-from fluidcc.dde.meshes import Uniform
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.dde.uniform import Uniform
+from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import link_signal
 from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Trajectory
 from fluidcc.model.simulate import simulate

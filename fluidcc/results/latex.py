@@ -8,7 +8,7 @@ import sympy as sp
 
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.laws.symbolic import in_powers, latex_period, state_symbols, with_symbols
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import arrival_rate
 from fluidcc.model.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
 from fluidcc.scenario.network import Flows, Link, Network

@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fluidcc.dde.meshes import Uniform
+from fluidcc.dde.uniform import Uniform
 from fluidcc.model.simulate import checked_times
-from fluidcc.model.together import Member, together
+from fluidcc.model.simulate_batch import Member, simulate_batch
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.plan import Clock, Progress
@@ -86,7 +86,7 @@ def simulate_map(
     report = progress or (lambda now: None)
     if failed:
         report(clock.passed(0, 0))
-    for k, run in together([found[place].result for place in places], until, times, mesh):
+    for k, run in simulate_batch([found[place].result for place in places], until, times, mesh):
         place = places[k]
         result, message = (None, run) if isinstance(run, str) else (run, failure(run))
         found[place] = dataclasses.replace(found[place], result=result, message=message)

@@ -10,8 +10,8 @@ from fluidcc.analysis.rest import state_at_rest
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import Wire, picks
+from fluidcc.model.fluid import with_mean_calls
 from fluidcc.model.rates import flux
-from fluidcc.model.service import with_mean_calls
 from fluidcc.scenario.network import Flows, Link, Network, numeric
 
 N, T, C = 60.0, 0.2, 3750.0

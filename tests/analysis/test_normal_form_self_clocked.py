@@ -8,6 +8,7 @@ import pytest
 import scipy.optimize
 from analysis_cases import ecn_mod
 
+from fluidcc import Uniform
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import equilibrium
@@ -15,7 +16,6 @@ from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
 from fluidcc.analysis.stability import stability
-from fluidcc.dde.meshes import Uniform
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark

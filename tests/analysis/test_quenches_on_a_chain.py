@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from fluidcc import Uniform
 from fluidcc.analysis.stability import stability
-from fluidcc.dde.meshes import Uniform
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark

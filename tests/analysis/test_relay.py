@@ -6,8 +6,8 @@ import equinox as eqx
 import numpy as np
 import pytest
 
+from fluidcc import Located
 from fluidcc.analysis.relay import relay_cycle
-from fluidcc.dde.meshes import Located
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail

@@ -13,7 +13,7 @@ FLAGS = "--xla_force_host_platform_device_count=8 --xla_cpu_max_isa=AVX"
 CODE = """
 import jax, jax.numpy as jnp, numpy as np
 import fluidcc as fc, hybrid
-from fluidcc.dde import integrate, on_uniform
+from fluidcc.dde import located, uniform
 
 ONE = jax.devices()[0]
 TIMES = [0.5, 1.8, 2.4]
@@ -57,8 +57,8 @@ CASES = {
     "located": (switching(LOCATED), modes, (13,)),
     "inputs": (curved(fc.Uniform(0.01), inputs=inputs), smooth, (13,)),
 }
-on_uniform._uniform = compiled(on_uniform._uniform)
-integrate._located = compiled(integrate._located)
+uniform._uniform = compiled(uniform._uniform)
+located._located = compiled(located._located)
 for name, (run, params, sizes) in CASES.items():
     for size in sizes:
         found = run(params(size))

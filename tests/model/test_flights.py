@@ -6,7 +6,7 @@ import pytest
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.flights import excess_in_flight
+from fluidcc.model.runs import excess_in_flight
 from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, Link, Network
 

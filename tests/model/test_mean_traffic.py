@@ -11,7 +11,7 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.traffic import Files, Sessions, Web
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.network import Flows, Link, Network
 
 LINK = Link(queue=PI(q_ref=30.0), capacity=1250.0, delay=0.02, buffer=100.0, cross=10.0)

@@ -27,12 +27,10 @@ from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import State
 from fluidcc.model.rates import (
-    drift,
     flux,
     heard,
     queue_law_rate,
     touched,
-    wire,
 )
 from fluidcc.model.senders import Sender
 from fluidcc.scenario.network import Flows, Link, Network
@@ -245,18 +243,11 @@ def test_derivatives_are_finite_where_nothing_arrives(rates):
     net = single(ECNMod(), queue=Threshold(at=0.0), rates=rates, buffer=50.0)
 
     def both(y, past):
-        return drift(net, y, past), wire(net, y, past)
+        now = flux(net, y, past)
+        return now.drift, now.wire
 
     slope = eqx.filter_jit(jax.jacfwd(both, argnums=(0, 1)))
     for mark in (0.0, 1.0):
         for q in (0.0, 50.0):
             values = slope(no_memory(1.0, q=q), seen(net, rate=0.0, mark=mark, drop=mark))
             assert all(np.isfinite(v).all() for v in jax.tree.leaves(values))
-
-
-def test_drift_and_wire_are_those_of_the_flux():
-    net = single()
-    y, past = state(14.0), seen(net, rate=50.0, mark=0.1)
-    both = flux(net, y, past)
-    jax.tree.map(np.testing.assert_array_equal, drift(net, y, past), both.drift)
-    jax.tree.map(np.testing.assert_array_equal, wire(net, y, past), both.wire)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from fluidcc.dde.meshes import Located, Uniform
+from fluidcc import Located, Uniform
 from fluidcc.dde.status import Status
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Coded
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED

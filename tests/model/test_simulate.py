@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from fluidcc.dde.meshes import Located, MethodOfSteps, Uniform
+from fluidcc import Located, MethodOfSteps, Uniform
 from fluidcc.dde.status import Status
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fluidcc.dde.meshes import Located
+from fluidcc import Located
 from fluidcc.dde.status import Status
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail

@@ -16,7 +16,7 @@ import fluidcc as fc
 from fluidcc import memory
 from fluidcc.cli.app import app
 from fluidcc.dde.fused import launch, writer
-from fluidcc.model import together
+from fluidcc.model import simulate_batch
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.sweep import job
 
@@ -108,7 +108,7 @@ def test_steps_follow_from_each_network_alone():
 
 
 def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
-    monkeypatch.setattr(together, "_ABREAST", 4)
+    monkeypatch.setattr(simulate_batch, "_ON_PROCESSOR", 4)
     values = np.linspace(40.0, 90.0, 6)
     found, fused = (
         fc.simulate_map(SLOW, {"flow.n": values}, until=3.0, points=TIMES, mesh=mesh)
@@ -150,13 +150,13 @@ def test_launches_stay_on_the_device_that_was_chosen():
     """In a process of its own, with two devices; a launch for each 8 networks."""
     code = """
 import jax, numpy as np, fluidcc as fc
-from fluidcc.model import together
-ran, integrate = [], together.integrate
+from fluidcc.model import simulate_batch
+ran, integrate = [], simulate_batch.integrate
 def watched(*args, **options):
     found = integrate(*args, **options)
     ran.append(found.y.devices())
     return found
-together.integrate = watched
+simulate_batch.integrate = watched
 net, there = fc.load("hollot2001/slow"), jax.devices()[1]
 over = {"flow.n": np.linspace(40.0, 90.0, 20)}
 with jax.default_device(there):

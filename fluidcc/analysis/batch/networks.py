@@ -22,8 +22,7 @@ from fluidcc.analysis.rest import EMPTY, INTERIOR, JUMP, Rest, find_rest, state_
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW
 from fluidcc.analysis.settle import held
 from fluidcc.model.delays import kinks
-from fluidcc.model.mean_traffic import as_fluid
-from fluidcc.model.service import with_mean_calls
+from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network, numeric
 from fluidcc.scenario.paths import replace
@@ -64,7 +63,7 @@ def _alike(first: Rest, second: Rest) -> Num:
 @jax.vmap
 def _found(net: Network) -> tuple[Network, Rest, Num]:
     """The fluid network, where it rests, and whether its law starts nowhere else."""
-    net = with_mean_calls(as_fluid(net))
+    net = steady(net)
     rest = find_rest(net, jnp.zeros(len(net.links)))
     alone = rest.moved <= AGREE
     for start in range(1, max(len(link.queue.starts(0.0)) for link in net.links)):

@@ -15,7 +15,7 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import axes_of, replace

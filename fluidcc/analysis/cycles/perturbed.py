@@ -22,10 +22,10 @@ from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.cycles.settled import Run, last_return, told_status
 from fluidcc.dde import located
 from fluidcc.dde import track as tr
-from fluidcc.dde.moved import moved
+from fluidcc.dde.integrate import power_of_two
+from fluidcc.dde.machine import moved
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
-from fluidcc.dde.trajectory import power_of_two
 from fluidcc.dde.trial import Carry
 
 PERIODS = 6

@@ -12,7 +12,7 @@ from fluidcc.analysis.cycles.model import Model
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.oscillation import rises
 from fluidcc.dde.integrate import integrate
-from fluidcc.dde.meshes import Located
+from fluidcc.dde.located import Located
 from fluidcc.dde.status import Status
 
 _ROOM = (1 << 16) - 4  # steps: one length, so that few shapes are compiled

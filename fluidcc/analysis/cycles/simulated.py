@@ -26,7 +26,7 @@ from fluidcc.analysis.oscillation import (
 from fluidcc.analysis.relay import relay_cycle
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 from fluidcc.model.runs import Trajectory

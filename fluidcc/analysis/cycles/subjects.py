@@ -19,13 +19,12 @@ from fluidcc.analysis.cycles.perturbed import Moves
 from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.dde import equation as general
-from fluidcc.dde.shapes import shapes_of, unraveler
+from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.laws.law import Ack
+from fluidcc.model.fluid import as_fluid, with_mean_calls
 from fluidcc.model.layout import initial_state
-from fluidcc.model.mean_traffic import as_fluid
 from fluidcc.model.network_system import network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
-from fluidcc.model.service import with_mean_calls
 from fluidcc.scenario.network import Flows, Network, Start, numeric
 
 FEW_CLASSES = 4

@@ -43,7 +43,7 @@ from fluidcc.analysis.cycles.subjects import (
     told,
 )
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.network import Network
 
 MESHES = (24, 36, 54)

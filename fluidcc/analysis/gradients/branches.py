@@ -28,8 +28,8 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import at_kink
 from fluidcc.analysis.rest import FULL, INTERIOR, state_at_rest
 from fluidcc.model.delays import kinks
-from fluidcc.model.service import with_mean_calls
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.model.fluid import steady
+from fluidcc.scenario.network import Network
 
 _NEAR = 1e-6  # packets: a kink that is this near is the one that the rest is at
 _EDGE = 1e-9  # up to this a queue is at its end, a loss or a share of the time none
@@ -60,7 +60,7 @@ def branches(eq: Equilibrium, along: Network) -> Branches:
     Raises NoDerivative where that is not known.
     """
     _check(eq)
-    net = with_mean_calls(numeric(eq.net))
+    net = steady(eq.net)
     held = () if eq.smooth else contacts(net, eq.rest)
     ends, bends = _ends(eq), _kinks(eq)
     if eq.smooth and at_kink(eq.net, eq):

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from fluidcc.model.mean_traffic import as_fluid
-from fluidcc.model.service import with_mean_calls
+from fluidcc.model.fluid import as_fluid, with_mean_calls
 from fluidcc.scenario.network import Network, numeric
 from fluidcc.scenario.paths import number_at, replace
 

@@ -16,9 +16,9 @@ from fluidcc.analysis.margins import heard_signals
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.model.delays import ages
-from fluidcc.model.service import with_mean_calls
+from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network
 
 _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossover, a double root
 
@@ -55,7 +55,7 @@ def _motions(net: Network, rest: Rest, side: Num, along: Network, dv: Num, du: N
 
 def motion(eq: Equilibrium, along: Network, dv: Array, du: Array, *, side: int = 0) -> Motion:
     """How the linearisation of an equilibrium moves, of which state and wire move by dv and du."""
-    net, aside = with_mean_calls(numeric(eq.net)), jnp.asarray(float(side))
+    net, aside = steady(eq.net), jnp.asarray(float(side))
     A, B, *_, frozen = map(np.asarray, jacobians(net, eq.rest, aside))
     free = (frozen == 0) & ~still(A, B)
     moved = _motions(net, eq.rest, aside, along, jnp.asarray(dv), jnp.asarray(du))

@@ -35,12 +35,12 @@ from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest, state_at_rest
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import Past, State, Wire, kink_distances, picks, round_trip
+from fluidcc.model.fluid import steady
 from fluidcc.model.rates import HIGH, LOW, Modes, flux, heard, touched
 from fluidcc.model.senders import sending_rate
-from fluidcc.model.service import with_mean_calls
 from fluidcc.ops import Num
 from fluidcc.quantities import units
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network
 
 _OFF_BALANCE = 1e-6  # relative Newton step up to which a rest balances
 _UNMOVED = 1e-9  # of what is told, in its unit per unit of a memory
@@ -252,7 +252,7 @@ def moving(
     `held` are the jumps that it rests on; there is one motion for each choice of what is `chosen`
     to vanish on them, of all that `contacts.surfaces` tells.
     """
-    net = with_mean_calls(numeric(eq.net))
+    net = steady(eq.net)
     net, along, rest = exact(net, held), exact(along, held), exact_rest(eq.rest, held)
     parts: _Parts = jax.tree.map(
         np.asarray, _parts(net, rest, jnp.asarray(float(side)), along, held)

@@ -25,14 +25,13 @@ from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import unit_of
 from fluidcc.dde import located
-from fluidcc.dde.integrate import MOST_STEPS
-from fluidcc.dde.meshes import Located
+from fluidcc.dde.integrate import power_of_two
+from fluidcc.dde.located import MOST_STEPS, Located
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import System
-from fluidcc.dde.trajectory import power_of_two
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.model.fluid import as_fluid
 from fluidcc.model.layout import initial_state
-from fluidcc.model.mean_traffic import as_fluid
 from fluidcc.model.network_mesh import periods, uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, start
 from fluidcc.model.rates import Modes

@@ -11,10 +11,9 @@ from jax import Array
 from fluidcc import memory
 from fluidcc.dde.fused.dialect import ABREAST
 from fluidcc.dde.fused.source import Plan, source
-from fluidcc.dde.shapes import shapes_of
-from fluidcc.dde.system import Args, System
-from fluidcc.dde.trajectory import first, in_single_precision
-from fluidcc.dde.uniform import Saved
+from fluidcc.dde.integrate import in_single_precision, one_of
+from fluidcc.dde.steps import Saved
+from fluidcc.dde.system import Args, System, shapes_of
 
 _TOGETHER, _HELD = 256, 1 << 28
 """Trajectories in one launch on a processor, and bytes for them."""
@@ -101,7 +100,7 @@ def integrate(
         Without Warp, or for an operation from which no kernel can be made.
     """
     rest, place = tuple(args[1:]), device()
-    one_y0, one_args = first(y0, args, batched)
+    one_y0, one_args = one_of(y0, args, batched)
     record = system.record_size(one_y0, t0, one_args)
     trees = ((one_y0, one_args[0]), rest)
     mine, common = map(shapes_of, in_single_precision(trees) if single else trees)

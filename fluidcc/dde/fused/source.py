@@ -14,10 +14,8 @@ from fluidcc.dde.fused.elementwise import converted
 from fluidcc.dde.fused.lower import Lowering
 from fluidcc.dde.fused.numbers import Elements, text
 from fluidcc.dde.fused.writer import Memory, Writer
-from fluidcc.dde.ring import Ring
-from fluidcc.dde.shapes import Shapes, size_of, structs_of
-from fluidcc.dde.steps import Problem
-from fluidcc.dde.system import System
+from fluidcc.dde.steps import Ring, Stepper
+from fluidcc.dde.system import Shapes, System, size_of, structs_of
 
 _TIME, _NODE = (jax.ShapeDtypeStruct((), jnp.dtype(kind)) for kind in ("float64", "int32"))
 MOST_NUMBERS = 4096
@@ -54,7 +52,7 @@ class Plan(NamedTuple):
 
 
 class _Kernel:
-    """Writes the parts of a kernel, each traced from a method of `Problem`."""
+    """Writes the parts of a kernel, each traced from a method of `Stepper`."""
 
     def __init__(self, plan: Plan) -> None:
         count = sum(size_of(shape) for shapes in (plan.own, plan.shared) for shape, _ in shapes[1])
@@ -99,7 +97,7 @@ class _Kernel:
         plan, dtype = self.plan, self.plan.state.dtype
 
         def run(args: Any, t0: Any, step: Any, table: Any, *values: Any) -> Any:
-            problem = Problem(plan.system, t0, step, args, plan.record, dtype)
+            problem = Stepper(plan.system, t0, step, args, plan.record, dtype)
             return function(problem, Ring(table, 0, 1), *values)
 
         table = jax.ShapeDtypeStruct(self.table.shape, dtype)

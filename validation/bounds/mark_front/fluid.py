@@ -91,7 +91,7 @@ class FluidSlowStart(AbstractBound):
 
     def measure(self, subject: Network) -> float:
         """The longest queue of the trajectory [packet]."""
-        from fluidcc.dde.meshes import Located
+        from fluidcc.dde.located import Located
         from fluidcc.model.simulate import simulate
 
         known, rate = numbers(subject), float(subject.links[0].capacity)

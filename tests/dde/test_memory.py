@@ -45,7 +45,7 @@ def test_a_ring_is_no_longer_than_the_run():
 def test_a_buffer_that_bounds_no_round_trip_in_memory():
     net = fc.replace(fc.load("misra2003/mixed"), {"links.bottleneck.buffer": 1e16})
     with pytest.raises(ValueError, match="a smaller buffer"):
-        fc.simulate(net, until=1e9, mesh=fc.fluid.network_mesh.uniform_mesh(net))
+        fc.simulate(net, until=1e9, mesh=fc.model.network_mesh.uniform_mesh(net))
 
 
 def test_the_least_of_machine_and_container_counts(tmp_path, monkeypatch):

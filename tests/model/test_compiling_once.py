@@ -7,7 +7,13 @@ import pytest
 
 from fluidcc import memory
 from fluidcc.analysis.batch.threads import in_threads
-from fluidcc.dde.turns import Call, in_turns
+from fluidcc.model.simulate_batch import compiling_once
+
+
+def run_all(calls, threads):
+    """What pairs of a program and a function give."""
+    programs, functions = zip(*calls, strict=True)
+    return dict(compiling_once(programs, lambda k: functions[k](), threads))
 
 
 def meets(barrier, value):
@@ -33,11 +39,11 @@ def test_the_first_of_each_program_go_together_and_afterwards_all():
         seen.append(bool(ended))
         return "b"
 
-    calls = [Call(program, first), Call(program, second), Call(other, meets(both, "c"))]
-    assert dict(in_turns(calls, 2)) == {0: "a", 1: "b", 2: "c"}
+    calls = [(program, first), (program, second), (other, meets(both, "c"))]
+    assert run_all(calls, 2) == {0: "a", 1: "b", 2: "c"}
     assert seen == [True]
-    again = [Call(program, meets(both, k)) for k in range(2)]  # nothing is left to compile
-    assert dict(in_turns(again, 2)) == {0: 0, 1: 1}
+    again = [(program, meets(both, k)) for k in range(2)]  # nothing is left to compile
+    assert run_all(again, 2) == {0: 0, 1: 1}
 
 
 def test_what_the_first_of_a_program_cannot_do_none_of_it_does():
@@ -46,11 +52,11 @@ def test_what_the_first_of_a_program_cannot_do_none_of_it_does():
     def first():
         raise ValueError("no such kernel")
 
-    calls = [Call(program, first), Call(program, lambda: ran.append(1)), Call(None, lambda: 3)]
-    found = dict(in_turns(calls, 2))
+    calls = [(program, first), (program, lambda: ran.append(1)), (None, lambda: 3)]
+    found = run_all(calls, 2)
     assert found[2] == 3 and not ran
     assert str(found[0]) == str(found[1]) == "no such kernel"
-    assert dict(in_turns([Call(program, lambda: 4)], 1)) == {0: 4}  # it is tried again
+    assert run_all([(program, lambda: 4)], 1) == {0: 4}  # it is tried again
 
 
 def test_other_errors_end_all():
@@ -58,13 +64,13 @@ def test_other_errors_end_all():
         raise RuntimeError("out of order")
 
     with pytest.raises(RuntimeError, match="out of order"):
-        list(in_turns([Call(object(), broken), Call(object(), lambda: 1)], 1))
+        run_all([(object(), broken), (object(), lambda: 1)], 1)
 
 
 def test_threads_compute_on_the_device_that_was_chosen():
     def called():
-        calls = [Call(object(), memory.chosen), Call(object(), memory.chosen)]
-        return [*dict(in_turns(calls, 2)).values(), *in_threads(lambda part: memory.chosen(), 3, 1)]
+        calls = [(object(), memory.chosen), (object(), memory.chosen)]
+        return [*run_all(calls, 2).values(), *in_threads(lambda part: memory.chosen(), 3, 1)]
 
     here = jax.devices()[0]
     with jax.default_device(here):

@@ -1,30 +1,31 @@
 """Fluid runs of many networks: those of one structure are stepped side by side."""
 
-import functools
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+import concurrent.futures
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from fluidcc import memory
-from fluidcc.dde import shards
-from fluidcc.dde.integrate import integrate
-from fluidcc.dde.meshes import Uniform
-from fluidcc.dde.trajectory import power_of_two
-from fluidcc.dde.turns import Call, in_turns
+from fluidcc.dde.batches import devices_for
+from fluidcc.dde.integrate import integrate, power_of_two
+from fluidcc.dde.uniform import Uniform
 from fluidcc.machine import threads
-from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.fluid import as_fluid
 from fluidcc.model.network_mesh import shared_meshes
 from fluidcc.model.network_system import prepared, starts, system_of
 from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Floats, Reports, Trajectory, report
 from fluidcc.model.simulate import check_network
 from fluidcc.scenario.network import Network
 
-_ABREAST, _AT_ONCE = 8, 1 << 16
+_ON_PROCESSOR, _ON_CARD = 8, 1 << 16
 """Networks in one launch at most, on a processor, where more are no faster, and on a card."""
 _SHARE = 0.1  # of the memory of an accelerator, for what a launch leaves
 
+T = TypeVar("T")
+_compiled: set[Hashable] = set()  # names of programs
 _reports = jax.jit(jax.vmap(report))
 
 
@@ -78,12 +79,12 @@ class _Launch(NamedTuple):
         return self.kind, self.size, self.mesh.slots, self.mesh.fused
 
 
-def together(
+def simulate_batch(
     members: Sequence[Member], until: float, times: Floats, mesh: Uniform
 ) -> Iterator[tuple[int, Trajectory | str]]:
     """The number of each member and its run at `times` up to `until` [s], or why there is none.
 
-    They come as runs end. Raises ValueError where they have no room together.
+    They come as runs end. Raises ValueError where they do not fit in memory together.
     """
     memory.require(
         8.0 * times.size * sum(member.columns for member in members),
@@ -93,7 +94,7 @@ def together(
     )
     count = _threads()
 
-    def run(launch: _Launch, threads: int) -> list[Trajectory]:
+    def run(launch: _Launch, threads: int = count) -> list[Trajectory]:
         with memory.shared_by(threads):
             found = _launched(launch, until, times)
         return [
@@ -103,11 +104,8 @@ def together(
 
     crowded: list[_Launch] = []
     launches = list(_launches(members, times, mesh))
-    calls = [
-        Call((launch.program, times.size), functools.partial(run, launch, count))
-        for launch in launches
-    ]
-    for number, found in in_turns(calls, count):
+    programs = [(launch.program, times.size) for launch in launches]
+    for number, found in compiling_once(programs, lambda k: run(launches[k]), count):
         launch = launches[number]
         if isinstance(found, memory.TooLittleMemory):
             crowded.append(launch)
@@ -115,13 +113,52 @@ def together(
             yield from ((k, str(found)) for k in launch.numbers)
         else:
             yield from zip(launch.numbers, found, strict=True)
-    for launch in crowded:  # each network alone has the most room
+    for launch in crowded:  # each network alone has the most memory
         for place, k in zip(launch.part, launch.numbers, strict=True):
             alone = launch._replace(part=[place], numbers=[k], size=1)
             try:
                 yield k, run(alone, 1)[0]
             except ValueError as error:
                 yield k, str(error)
+
+
+def compiling_once(
+    programs: Sequence[Hashable], call: Callable[[int], T], threads: int
+) -> Iterator[tuple[int, T | ValueError]]:
+    """Each number k and `call(k)`, in threads, as calls end: `programs[k]` names the program that
+    the call compiles, and those that need the same one wait until one call has compiled it.
+
+    A ValueError stands for a result; calls that need the same program have that of the first.
+    """
+    firsts = {program: k for k, program in reversed(list(enumerate(programs)))}
+    locks = {program: threading.Lock() for program in firsts}
+    failed: dict[Hashable, ValueError] = {}
+
+    def run(k: int) -> T | ValueError:
+        program = programs[k]
+        try:
+            with locks[program]:
+                if program in failed:
+                    return failed[program]
+                if program not in _compiled:
+                    found = call(k)
+                    _compiled.add(program)
+                    return found
+            return call(k)
+        except ValueError as error:
+            if program not in _compiled:
+                failed[program] = error
+            return error
+
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    try:
+        order = sorted(range(len(programs)), key=lambda k: firsts[programs[k]] != k)
+        here = memory.in_place(run)
+        futures = {pool.submit(here, k): k for k in order}
+        for future in concurrent.futures.as_completed(futures):
+            yield futures.pop(future), future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _launches(members: Sequence[Member], times: Floats, mesh: Uniform) -> Iterator[_Launch]:
@@ -155,16 +192,16 @@ def _stacked(members: Sequence[Member]) -> tuple[Network, tuple]:
 def _at_once(count: int, numbers: int) -> int:
     """How many of so many networks are in a launch, each leaving so many numbers."""
     if memory.place().platform == "cpu":
-        most = _ABREAST * max(len(shards.devices_for(())), 1)
+        most = _ON_PROCESSOR * max(len(devices_for(())), 1)
     else:
         fit = _SHARE * memory.available() / (8 * numbers)
-        most = min(max(power_of_two(fit) // 2, 1), _AT_ONCE)
+        most = min(max(power_of_two(fit) // 2, 1), _ON_CARD)
     return min(power_of_two(count), most)
 
 
 def _threads() -> int:
     """How many launches go on at a time: one where all devices have their part of it."""
-    alone = shards.devices_for(()) or memory.place().platform != "cpu"
+    alone = devices_for(()) or memory.place().platform != "cpu"
     return 1 if alone else threads()
 
 
