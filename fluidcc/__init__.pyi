@@ -37,14 +37,14 @@ from fluidcc.bounds.reports import BoundReports as BoundReports
 from fluidcc.check.report import LawReport as LawReport
 from fluidcc.check.verb import check_law as check_law
 from fluidcc.dde.cpu import fast_cpu as fast_cpu
-from fluidcc.dde.located import Located as Located
-from fluidcc.dde.method_of_steps import MethodOfSteps as MethodOfSteps
 from fluidcc.dde.equation import Modes as Modes
 from fluidcc.dde.equation import Sampled as Sampled
-from fluidcc.dde.uniform import Uniform as Uniform
+from fluidcc.dde.located import Located as Located
+from fluidcc.dde.method_of_steps import MethodOfSteps as MethodOfSteps
 from fluidcc.dde.solution import Solution as Solution
 from fluidcc.dde.solve import solve_dde as solve_dde
 from fluidcc.dde.status import Status as Status
+from fluidcc.dde.uniform import Uniform as Uniform
 from fluidcc.errors import Fault as Fault
 from fluidcc.errors import ScenarioError as ScenarioError
 from fluidcc.errors import SweepStopped as SweepStopped

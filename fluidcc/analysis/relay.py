@@ -1,10 +1,9 @@
-"""Switching cycles: under step marking from the law's own rates, under load factors from its rules.
+"""Switching cycles under step marking, from the law's own rates.
 
 A link that marks every packet above a queue and none below is a relay: windows grow until marks
 are heard, and fall until they cease, one signal delay after the queue crossed the step each time.
 For one class of self-clocked flows the ACKs come at C/N as long as the link is busy, and the queue
-is N W - C T. So the cycle follows from two integrals of one variable, the window. Cycles under a
-sampled load factor are those of `load_cycle`.
+is N W - C T. So the cycle follows from two integrals of one variable, the window.
 """
 
 from __future__ import annotations
@@ -19,35 +18,31 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.load_cycle import LoadCycle, NoCycleError, load_cycle
 from fluidcc.analysis.rest import JUMP
 from fluidcc.analysis.sender_rest import cruising
 from fluidcc.analysis.settle import says
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.model.delays import explicit_way
-from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import heard
 from fluidcc.model.senders import growing_rate, sender_change
 from fluidcc.ops import Num
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Flows, Network, numeric
+from fluidcc.scenario.network import Network, numeric
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
-_SOME_LOAD = 0.9
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RelayCycle(Result):
-    """A switching cycle, around a step of the marking or around full load.
+    """A switching cycle around a step of the marking.
 
-    `period` [s]; `delay` [s] from a signal to the change it causes in the queue, waits for ticks
-    left out; least and largest `window` of one flow, `queue` and `average` queue [packet];
-    `utilization`, None where it is not known. Cycles hold up to the buffer, those around a step
-    only while the queue does not run empty (`valid`). They are those of the model that `basis`
-    names, and `exact` if the network is set to it: around a step `model.rates = "self_clocked"`,
-    with `model.delay = "fifo"` unless marks are set at the front; around full load
-    `model.rates = "ack"` or `"mgt"` and `model.delay = "explicit"`, the defaults.
+    `period` [s]; `delay` [s] from a signal to the change it causes in the queue; least and largest
+    `window` of one flow, `queue` and `average` queue [packet]; `utilization`, None where it is not
+    known. It holds up to the buffer, and while the queue does not run empty (`valid`). It is that
+    of the model that `basis` names, and `exact` if the network is set to it:
+    `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless marks are set at the front.
 
     Examples
     --------
@@ -158,18 +153,14 @@ class _Windows:
 def relay_cycle(
     net: Network, *, one_reaction: bool = False, at: Equilibrium | None = None
 ) -> RelayCycle:
-    """The switching cycle of one class of flows over a link that marks all above a queue, or that
-    samples its load.
+    """The switching cycle of one class of flows over a link that marks all above a queue.
 
-    Durresi et al. (2001), section 4, for any window law with one number of state. Under a load
-    factor (Qazi et al., 2010, eqs 1 to 6) the period is the mean of the turns after which the cycle
-    repeats; where it does not repeat the message says so.
+    Durresi et al. (2001), section 4, for any window law with one number of state.
 
     Parameters
     ----------
     net
-        One link whose signal steps from nothing to marking all, or tells a load factor, and one
-        class of flows.
+        One link whose signal steps from nothing to marking all, and one class of flows.
     one_reaction
         Take one reaction for each time that the queue is above the step, as senders do that react
         at most once per round trip. By default the reaction's mean share of the marks is taken, as
@@ -195,8 +186,6 @@ def relay_cycle(
     (True, 17.3921)
     """
     net = as_fluid(net)
-    if _follows_load(net):
-        return _around_full_load(net, at, one_reaction=one_reaction)
     arrays, relay = numeric(net), _relay(net, equilibrium(net) if at is None else at)
     free = _Windows(arrays, _QUIET, 1.0, relay.cap)
     marked = _Windows(arrays, _SIGNAL, 1.0, relay.cap)
@@ -269,9 +258,11 @@ def _relay(net: Network, eq: Equilibrium) -> _Relay:
 
 def _obstacle(net: Network, eq: Equilibrium) -> str:
     """Why a network is no relay with a closed form; empty if it is one."""
-    link, flows, many = net.links[0], net.flows[0], _more_than_one(net)
-    if many:
-        return many
+    link, flows = net.links[0], net.flows[0]
+    if (len(net.links), len(net.flows), np.size(flows.rtt)) != (1, 1, 1):
+        return "the formulas are for one link and one class of flows"
+    if link.queue.loads:
+        return "the formulas are for marks, and these senders act on a load factor"
     if int(eq.rest.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
         return f"the queue does not rest at a step of its marking (status {eq.status})"
     below, above = (float(says(link, math.nextafter(float(eq.rest.queues[0]), to)).mark)
@@ -282,75 +273,6 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
     if float(np.max(heard(flows, (_SIGNAL,)).drop)) > 0:
         return f"the formulas are for marks, and {flows.feedback.name} loses packets"
-    return _more_memory(flows)
-
-
-def _more_than_one(net: Network) -> str:
-    """What is said of several links or classes."""
-    one = (len(net.links), len(net.flows), np.size(net.flows[0].rtt)) == (1, 1, 1)
-    return "" if one else "the formulas are for one link and one class of flows"
-
-
-def _more_memory(flows: Flows) -> str:
-    """What is said of senders with more memory than their window."""
     memory = cruising(flows, jnp.ones(1))._replace(slow=())
     one = len(jax.tree.leaves(memory)) == 1
     return "" if one else f"the senders ({flows.window.name}) remember more than their window"
-
-
-def _follows_load(net: Network) -> bool:
-    """Whether the flows act on a load factor that their link tells."""
-    told = any(link.queue.loads for link in net.links)
-    return told and any(f.feedback.loads and f.window.loads for f in net.flows)
-
-
-def _around_full_load(net: Network, at: Equilibrium | None, *, one_reaction: bool) -> RelayCycle:
-    """The cycle of senders that increase below full load and decrease at it."""
-    problem = _load_obstacle(net)
-    if one_reaction:
-        problem = "one_reaction is for marks; under a load factor senders decrease at ticks"
-    if not problem:
-        eq = equilibrium(net) if at is None else at
-        if int(eq.rest.codes[0]) != JUMP or not eq.sliding:
-            problem = f"the load does not rest at its jump (status {eq.status})"
-    if problem:
-        raise ValueError(f"no relay cycle: {problem}")
-    try:
-        found = load_cycle(steady(net), float(np.ravel(eq.rest.windows[0])[0]))
-    except NoCycleError as fault:
-        raise ValueError(f"no relay cycle: {fault}") from None
-    full = found.queue[1] >= float(net.links[0].buffer)
-    message = "the queue reaches the buffer in the cycle: the map ends there" if full else ""
-    exact = net.rates != "self_clocked" and net.delay == "explicit" and net.links[0].voice is None
-    return RelayCycle(
-        found.period, _delay(net, 0.0), found.window, found.queue, found.average,
-        None if full else found.utilization, not full, exact,
-        "ACK-clocked rates and explicit delays",
-        "; ".join(filter(None, [_turns(found), message])), net,
-    )  # fmt: skip
-
-
-def _turns(cycle: LoadCycle) -> str:
-    """What is to be said of the turns of a cycle."""
-    few, many = cycle.decreases
-    falls = f"{few} to {many} decreases" if few < many else f"{few} decrease{'s' * (few > 1)}"
-    if not cycle.repeats:
-        return f"{falls} each time; it does not repeat exactly: the mean of {cycle.turns} turns"
-    more = f"; it repeats after {cycle.turns} turns" if cycle.turns > 1 else ""
-    return f"{falls} each time{more}"
-
-
-def _load_obstacle(net: Network) -> str:
-    """Why flows that follow a load factor have no cycle that is known; empty if they have."""
-    link, flows, many = net.links[0], net.flows[0], _more_than_one(net)
-    if many:
-        return many
-    if not link.queue.held:
-        return f"the signal of {link.queue.name} moves between samples"
-    law, one = flows.window, Ack(1.0, 0.0, 1.0, load=_SOME_LOAD)
-    if law.period(one) is None:
-        return f"the senders ({law.name}) do not decrease at ticks"
-    more = _more_memory(flows)
-    if not more and float(law.window(law.on_ack(law.start(1.0), one))) != 0:
-        return f"the senders ({law.name}) grow with ACKs, not with time"
-    return more

@@ -15,8 +15,8 @@ from analysis_cases import (
 )
 
 import fluidcc as fc
-from fluidcc.analysis.cycles.settled import simulated
-from fluidcc.analysis.cycles.subjects import network_model
+from fluidcc.analysis.cycles.settled import simulate
+from fluidcc.analysis.cycles.subjects import subject_of
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.laws.queue.threshold import Threshold
@@ -170,7 +170,8 @@ def test_cycles_with_corners_agree_with_located_simulations(w_q):
 def test_multipliers_of_a_cycle_with_corners_are_what_simulations_do():
     net = hollot(w_q=2e-4)
     found = fc.cycle(net)
-    run = simulated(*network_model(net), 70.0)
+    subject = subject_of(net)
+    run = simulate(subject.model, subject.start, 70.0)
     times = np.arange(10.0, 60.0, 0.005)
     above = run.states(times)[:, -1] > 150.0
     rises = times[1:][above[1:] & ~above[:-1]]
@@ -195,13 +196,14 @@ def test_a_network_is_followed_from_its_hopf_point_through_a_corner():
     assert all(c.floquet[0] == pytest.approx(1.0, abs=1e-6) for c in branch.cycles)
 
 
-def test_a_relay_is_answered_by_its_exact_cycle():
+def test_a_relay_goes_round_in_the_closed_form():
+    """Self-clocked flows are simulated; the closed form is that of Durresi et al. (2001)."""
     flows = fc.Flows(ECNMod(), n=np.array([50.0]), rtt=np.array([0.1]), reaction=PerMark())
     link = fc.Link(Threshold(at=100.0), capacity=1000.0)
     net = fc.Network((link,), (flows,), rates="self_clocked", delay="fifo")
     found, exact = fc.cycle(net), fc.relay_cycle(net)
-    assert (found.status, found.period, found.floquet) == ("relay", exact.period, ())
-    assert found.links["bottleneck"].queue == exact.queue
+    assert found.status == "simulated" and found.period == pytest.approx(exact.period, rel=1e-3)
+    assert found.links["bottleneck"].queue == pytest.approx(exact.queue, rel=1e-2)
 
 
 # Uniform steps of 1.8 ms/64, /256, /1024, from 16 s to 20 s: 0.481725, 0.481437, 0.481402 s

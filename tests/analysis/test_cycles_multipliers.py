@@ -8,10 +8,10 @@ import pytest
 from analysis_cases import HUTCHINSON, SPEED, hollot, radial_multipliers, turning
 
 import fluidcc as fc
-from fluidcc.analysis.cycles import perturbed, verb
-from fluidcc.analysis.cycles.floquet import of_sequences
-from fluidcc.analysis.cycles.newton import LostError
-from fluidcc.analysis.cycles.subjects import equation_model, network_moves, steady
+from fluidcc.analysis.cycles import multipliers, verb
+from fluidcc.analysis.cycles.collocation import LostError
+from fluidcc.analysis.cycles.simulated import network_moves
+from fluidcc.analysis.cycles.subjects import steady, subject_of
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 
@@ -23,7 +23,7 @@ def lost(monkeypatch):
     def nothing(*_):
         raise LostError("it is lost")
 
-    monkeypatch.setattr(verb, "collocated", nothing)
+    monkeypatch.setattr(verb, "collocate", nothing)
 
 
 @pytest.mark.parametrize("r", [1.6, 1.8])
@@ -58,7 +58,7 @@ def test_eigenvalues_come_out_of_sequences():
     whole = shift @ whole @ np.linalg.inv(shift)
     starts = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 2.0]])
     steps = [starts @ np.linalg.matrix_power(whole, j).T for j in range(6)]
-    values, residuals = of_sequences(np.stack(steps, axis=1), 1e-10)
+    values, residuals = multipliers.of_sequences(np.stack(steps, axis=1), 1e-10)
     exact = np.array([1.0, 0.6 * (0.8 + 0.6j), 0.6 * (0.8 - 0.6j), 0.2])
     assert np.max(residuals) < 1e-10 and len(values) == 4
     assert all(np.min(np.abs(values - mu)) < 1e-9 for mu in exact)
@@ -66,17 +66,17 @@ def test_eigenvalues_come_out_of_sequences():
 
 def test_what_is_no_cycle_has_no_multipliers():
     """A run that comes to rest, one of another period, and one that would take too long."""
-    model, y0 = equation_model(HUTCHINSON.replace({"r": 1.2}))
-    moves = perturbed.every_component(1)
+    still, cycling = (subject_of(HUTCHINSON.replace({"r": r})) for r in (1.2, 1.8))
+    moves = multipliers.Moves(np.zeros(1, bool), np.eye(1))
 
-    def tried(model, **more):
+    def tried(subject, **more):
+        model, y0 = subject.model, subject.start
         options = {"period": 4.0, "until": 60.0, "step": 0.05, **more}
-        with pytest.raises(perturbed.NoMultipliersError) as told:
-            perturbed.multipliers_of_run(model.system, y0, model.args, moves, **options)
+        with pytest.raises(multipliers.NoMultipliersError) as told:
+            multipliers.multipliers_of_run(model.system, y0, model.args, moves, **options)
         return str(told.value)
 
-    assert "same period" in tried(model)
-    cycling, _ = equation_model(HUTCHINSON.replace({"r": 1.8}))
+    assert "same period" in tried(still)
     assert "same period" in tried(cycling, period=5.0)
     assert "steps" in tried(cycling, step=1e-5)
 
@@ -84,12 +84,12 @@ def test_what_is_no_cycle_has_no_multipliers():
 def test_ticks_that_come_at_other_phases_are_told():
     clock = np.array([False, True])
     seen = np.zeros((4, 3, 2))
-    assert perturbed.returned(seen, clock) == 0.0
+    assert multipliers.returned(seen, clock) == 0.0
     seen[1, 2, 1] = 0.1
-    with pytest.raises(perturbed.NoMultipliersError, match="ticks"):
-        perturbed.returned(seen, clock)
-    with pytest.raises(perturbed.NoMultipliersError, match="comes back only"):
-        perturbed.returned(seen, ~clock)
+    with pytest.raises(multipliers.NoMultipliersError, match="ticks"):
+        multipliers.returned(seen, clock)
+    with pytest.raises(multipliers.NoMultipliersError, match="comes back only"):
+        multipliers.returned(seen, ~clock)
 
 
 def test_ticks_of_fixed_periods_are_moved_as_one():
@@ -128,7 +128,7 @@ def test_multipliers_under_fifo_near_the_hopf_point():
     assert root.real > 0
     period = 2 * math.pi / abs(root.imag)
     system, y0, args = network_system(net)
-    found = perturbed.multipliers_of_run(
+    found = multipliers.multipliers_of_run(
         system, y0, args, network_moves(net), period=period, until=900.0, step=0.02
     )
     assert found.floquet[0] == pytest.approx(1.0, abs=1e-4) and found.stable

@@ -2,7 +2,6 @@
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,23 +9,35 @@ from analysis_cases import hollot
 
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
-from fluidcc.analysis.cycles.perturbed import NoMultipliersError
-from fluidcc.analysis.cycles.subjects import alike_joined, steady
+from fluidcc.analysis.cycles.multipliers import NoMultipliersError
+from fluidcc.analysis.cycles.result import Label
+from fluidcc.analysis.cycles.simulated import alike_joined
+from fluidcc.analysis.cycles.subjects import steady
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.scenario.network import Start
 
 
+def settled(time, course):
+    """What one queue tells."""
+    labels = [Label("links", "l", "queue"), Label("links", "l", "average")]
+    return taken.settled_cycle(time, np.column_stack([course, course]), labels, "because")
+
+
+def at_the_end_of(net):
+    """What a simulation of 80 s tells."""
+    run = fc.simulate(net, until=80.0, points=np.linspace(0.0, 80.0, 8001))
+    return taken.settled_cycle(run.time, taken.values_of(run), taken.labels_of(net), "because")[0]
+
+
 def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
     """What stands for a cycle where collocation cannot."""
-    points, exact = np.linspace(0.0, 80.0, 8001), fc.cycle(hollot(w_q=0.005))
-    net, calm = hollot(w_q=0.005), hollot(w_q=5e-5)
-    found, _ = taken.of_trajectory(fc.simulate(net, until=80.0, points=points), "because")
+    exact = fc.cycle(hollot(w_q=0.005))
+    found, still = (at_the_end_of(hollot(w_q=w_q)) for w_q in (0.005, 5e-5))
     assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
     assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
     assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
     ends = exact.links["bottleneck"].queue
     assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
-    still, _ = taken.of_trajectory(fc.simulate(calm, until=80.0, points=points), "because")
     assert still.status == "none" and ("dies away" in still.message or "rest" in still.message)
 
 
@@ -45,9 +56,7 @@ def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
 )
 def test_what_the_end_of_a_simulation_tells(course, status):
     time = np.linspace(0.0, 100.0, 2001)
-    link = SimpleNamespace(queue=course(time), average=course(time))
-    run: Any = SimpleNamespace(time=time, links={"l": link}, flows={})
-    found, _ = taken.of_trajectory(run, "because")
+    found, _ = settled(time, course(time))
     assert found.status == status and "because" in found.message
     assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
 
@@ -57,20 +66,17 @@ def test_a_cycle_of_two_turns_is_one_period():
     time = np.linspace(0.0, 200.0, 8001)
     turn = time % 14
     course = 30 + np.where(turn < 6, np.sin(np.pi * turn / 3), np.sin(np.pi * (turn - 6) / 4))
-    link = SimpleNamespace(queue=course, average=course)
-    run: Any = SimpleNamespace(time=time, links={"l": link}, flows={})
-    found, settled = taken.of_trajectory(run, "because")
-    assert (found.status, settled) == ("simulated", True) and "after 2 rises" in found.message
+    found, done = settled(time, course)
+    assert (found.status, done) == ("simulated", True) and "after 2 rises" in found.message
     assert found.period == pytest.approx(14.0, rel=1e-3) and found.spread < 1e-3
 
 
-def waves(gaps) -> Any:
-    """A run that rises through its middle after each of the gaps and ends in the last but one."""
+def waves(gaps):
+    """Times and values of a queue that rises through its middle after each gap but the last."""
     starts = np.cumsum(gaps)
     time = np.linspace(0.0, 0.98 * starts[-1], 8001)
     course = 30 + np.sin(2 * np.pi * np.interp(time, [0.0, *starts], np.arange(len(gaps) + 1)))
-    link = SimpleNamespace(queue=course, average=course)
-    return SimpleNamespace(time=time, links={"l": link}, flows={})
+    return time, course
 
 
 ORDER = np.arange(62)
@@ -83,8 +89,8 @@ UNEVEN_GAPS = {
 @pytest.mark.parametrize("gaps", UNEVEN_GAPS.values(), ids=UNEVEN_GAPS)
 def test_gaps_that_do_not_come_back_are_no_period_doubling(gaps):
     """Sums of more gaps are more even, but none comes back."""
-    found, settled = taken.of_trajectory(waves(gaps), "because")
-    assert (found.status, settled) == ("simulated", False) and "rises" not in found.message
+    found, done = settled(*waves(gaps))
+    assert (found.status, done) == ("simulated", False) and "rises" not in found.message
     starts, end = np.cumsum(gaps), 0.98 * np.sum(gaps)
     late = np.diff(starts[(starts > end / 2 + 0.5) & (starts < end)])  # after a trough
     assert found.period == pytest.approx(np.mean(late), rel=1e-4)
@@ -94,18 +100,18 @@ def test_gaps_that_do_not_come_back_are_no_period_doubling(gaps):
 def test_gaps_that_come_back_are_one_with_jitter_too():
     """Jitter of 0.5 % does not make a period of 2 gaps one of 4 or 6, whose sums are more even."""
     jitter = 1 + 0.005 * np.random.default_rng(1).standard_normal(62)
-    found, _ = taken.of_trajectory(waves(np.where(ORDER % 2, 6.0, 8.0) * jitter), "because")
+    found, _ = settled(*waves(np.where(ORDER % 2, 6.0, 8.0) * jitter))
     assert "after 2 rises" in found.message and found.period == pytest.approx(14.0, rel=5e-3)
     deep = np.resize([6.0, 8.0, 6.3, 8.2], 62)
-    found, _ = taken.of_trajectory(waves(deep), "because")
+    found, _ = settled(*waves(deep))
     assert "after 4 rises" in found.message and found.period == pytest.approx(28.5, rel=1e-3)
 
 
 def test_what_repeats_in_part_has_no_spread():
     """The gaps, from 0.94 to 1.06 s, are not the period told."""
     gaps = 1 + 0.06 * np.sin(2 * np.pi * 0.618 * ORDER)
-    found, settled = taken.of_trajectory(waves(gaps), "because")
-    assert (found.status, settled) == ("simulated", False) and "in part" in found.message
+    found, done = settled(*waves(gaps))
+    assert (found.status, done) == ("simulated", False) and "in part" in found.message
     assert found.period is not None and found.spread is found.to_dict()["spread"] is None
 
 
@@ -132,7 +138,7 @@ def test_simulations_last_as_long_as_their_period_needs(monkeypatch, trips, ends
 
     monkeypatch.setattr(taken, "simulate", simulated)
     monkeypatch.setattr(taken, "multipliers_of_run", refused)
-    found = taken.from_simulation(net, "because")
+    found = taken.from_network(net, "because")
     assert lengths == pytest.approx(ends)
     assert (found.status, found.period) == ("simulated", pytest.approx(trips * trip, rel=1e-5))
     assert "not settled" not in found.message and found.spread < 1e-4

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fluidcc.dde.system import shapes_of
 
 import fluidcc as fc
 from fluidcc.dde import equation
 from fluidcc.dde.fused import launch
 from fluidcc.dde.fused.source import Plan
 from fluidcc.dde.integrate import integrate
+from fluidcc.dde.system import shapes_of
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 from fluidcc.seals import damaged

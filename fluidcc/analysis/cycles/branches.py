@@ -1,21 +1,32 @@
-"""The verb that follows cycles along one parameter, and its result."""
+"""Cycles along one parameter, continued from the Hopf points where they are born."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sparse
+import scipy.sparse.linalg
 
 from fluidcc.analysis.crossings import crossings
-from fluidcc.analysis.cycles.branch import Branch, Place
-from fluidcc.analysis.cycles.hopf import state_of_rest
-from fluidcc.analysis.cycles.model import Model
-from fluidcc.analysis.cycles.newton import LostError
+from fluidcc.analysis.cycles.collocation import (
+    LostError,
+    equations,
+    interpolate,
+    move,
+    newton_system,
+    parameter_slope,
+    remesh,
+    solve_linear,
+)
+from fluidcc.analysis.cycles.model import Array, Model
+from fluidcc.analysis.cycles.orbit import POINTS, Orbit
 from fluidcc.analysis.cycles.result import Cycle
-from fluidcc.analysis.cycles.subjects import NotHereError, equation_model, network_model
+from fluidcc.analysis.cycles.subjects import NotHereError, Subject, subject_of
 from fluidcc.analysis.cycles.verb import check, cycle, result_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.model import ends_of, family, unit_of
@@ -25,6 +36,18 @@ from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray
+
+_COUNT = 36  # intervals
+_BORN = 0.02  # of the states at rest: amplitude of the first cycle
+_STEPS = 15
+_MET = 1e-9
+_DIFFERENCE = 1e-6  # of the range: step for derivatives along the parameter
+_MOST = 80  # points of a branch
+_LARGEST, _NEAREST, _SMALLEST = 0.2, 2e-3, 1e-4  # of the states and the range: steps
+_EASY = 4  # iterations
+_PASSES = 8  # what travels at rest depends on itself through few links
+_SHIFT = 1e-9
+_ITERATIONS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,45 +188,33 @@ def cycles(
     found = crossings(net, path, *ends, criticality=False)
     every = [c for c in (*found.crossings, *found.further) if not c.jump and c.frequency]
     branches = [_followed(member, scale, c.value, float(c.frequency or 0), points) for c in every]
-    told = [] if every else ["no Hopf point in this range: no cycles are born here"]
+    notes = [] if every else ["no Hopf point in this range: no cycles are born here"]
     if found.gaps or not found.certified:
-        told.append("Hopf points may be missing, as not all of the range has a certain verdict")
-    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(told))
-
-
-def _model(net: Network | DelayEquation) -> Model:
-    return (equation_model(net) if isinstance(net, DelayEquation) else network_model(net))[0]
+        notes.append("Hopf points may be missing, as not all of the range has a certain verdict")
+    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes))
 
 
 def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: int) -> CycleBranch:
     """The branch from one Hopf point."""
-    at = functools.lru_cache(maxsize=8)(lambda share: _model(member(scale.value(share))))
 
-    def sound(place: Place) -> bool:
-        try:
-            check(at(place.share), place.orbit)
-        except LostError:
-            return False
-        return True
+    @functools.lru_cache(maxsize=8)
+    def subject_at(share: float) -> Subject:
+        return subject_of(member(scale.value(share)))
 
-    values, found, shares = [], [], []
+    values, found, share, message = [], [], 0.0, ""
     try:
-        steps = Branch(at).followed(
-            state_of_rest(member(hopf)), scale.share(hopf), 2.0 * math.pi / frequency, sound
-        )
+        steps = _Continuation(subject_at).places(scale.share(hopf), 2.0 * math.pi / frequency)
         while True:
-            place = next(steps)
-            value = scale.value(place.share)
-            found.append(result_of(member(value), at(place.share), place.orbit, None))
-            values.append(value)
-            shares.append(place.share)
+            share, orbit = next(steps)
+            found.append(result_of(subject_at(share), orbit, None))
+            values.append(scale.value(share))
     except StopIteration as end:
         message = end.value
     except (LostError, NotHereError) as why:
         message = str(why)
     if message.startswith("the cycle meets") and len(values) > 1:
         up = values[-1] > values[-2]
-        more, message = _beyond(member, scale, shares[-1], up, points, found[-1])
+        more, message = _beyond(member, scale, share, up, points, found[-1])
         values += [value for value, _ in more]
         found += [c for _, c in more]
     return CycleBranch(hopf, frequency, tuple(values), tuple(found), message)
@@ -223,3 +234,157 @@ def _beyond(
             return out, f"at {value:.6g}: {last.message}"
         out.append((value, last))
     return out, ""
+
+
+class _Place(NamedTuple):
+    """A cycle on a branch, at a value of the parameter as a share of its range."""
+
+    share: float
+    orbit: Orbit
+
+
+class _Continuation:
+    """Smooth cycles of a family of subjects, by pseudo-arclength continuation."""
+
+    def __init__(self, subject_at: Callable[[float], Subject]) -> None:
+        self._subject_at = subject_at
+
+    def places(self, share: float, period: float) -> Generator[_Place, None, str]:
+        """Cycles from a Hopf point on, one by one; returns why they end, empty at an end of the
+        range.
+        """
+        subject = self._subject_at(share)
+        rest = _resting_orbit(subject.model, subject.equilibrium(), period)
+        way = _hopf_direction(subject.model, rest)
+        before, guess = _Place(share, rest), _Place(share, move(rest, _BORN * way))
+        now, _ = self._corrected(guess, guess.orbit, way / (way @ way), 0.0)
+        if not self._is_sound(now):
+            return "the smallest cycle meets a corner or a bound"
+        yield now
+        way = _unknowns(now.orbit) - _unknowns(before.orbit)
+        length = min(_LARGEST, float(np.sqrt(np.sum(_weights(now.orbit) * way**2))))
+        for _ in range(_MOST):
+            try:
+                following, iterations = self._next(before, now, length)
+            except LostError as why:
+                length /= 2
+                if length < _SMALLEST:
+                    return str(why)
+                continue
+            if not self._is_sound(following):
+                length /= 2
+                if length < _NEAREST:
+                    return "the cycle meets a corner or a bound"
+                continue
+            before, now = now, following
+            if not 0.0 <= now.share <= 1.0:
+                return ""
+            yield now
+            length = min(_LARGEST, length * 1.5) if iterations <= _EASY else length
+        return f"the branch has more than {_MOST} points"
+
+    def _is_sound(self, place: _Place) -> bool:
+        try:
+            check(self._subject_at(place.share).model, place.orbit)
+        except LostError:
+            return False
+        return True
+
+    def _next(self, before: _Place, now: _Place, length: float) -> tuple[_Place, int]:
+        """A cycle at some arclength from `now`, away from `before`, and the iterations it took."""
+        here = remesh(now.orbit, _COUNT)
+        weights = _weights(here)
+        way = _unknowns(here) - _unknowns(interpolate(before.orbit, here))
+        turn = now.share - before.share
+        size = float(np.sqrt(np.sum(weights * way**2) + turn**2))
+        way, turn = way * (length / size), turn * (length / size)
+        guess = _Place(now.share + turn, move(here, way))
+        return self._corrected(guess, here, weights * way / length, turn / length)
+
+    def _corrected(
+        self, guess: _Place, reference: Orbit, row: Array, by_share: float
+    ) -> tuple[_Place, int]:
+        """The cycle near a guess for which the step along a row stays as it is, by Newton's method
+        with the slope along the parameter held, and the iterations it took.
+        """
+        share, orbit, before = guess.share, guess.orbit, np.inf
+        column = parameter_slope(
+            lambda way: self._subject_at(guess.share + way).model, orbit, _DIFFERENCE
+        )
+        extra = np.append(row, 0.0)
+        for k in range(_STEPS):
+            found = equations(self._subject_at(share).model, orbit)
+            matrix, residual = newton_system(orbit, found, reference)
+            whole = sparse.bmat([[matrix, column[:, None]], [extra[None], [[by_share]]]], "csc")
+            step = solve_linear(whole, np.append(residual, 0.0), "branch")
+            orbit, share = move(orbit, step[:-2]), share + float(step[-1])
+            length = float(np.sqrt(np.sum(_weights(orbit) * step[:-2] ** 2) + step[-1] ** 2))
+            if length < _MET:
+                return _Place(share, orbit), k + 1
+            if length > 4.0 * max(before, 1e-6) or not orbit.period > 0:
+                break
+            before = length
+        raise LostError("the branch is lost: no cycle is found a step further")
+
+
+def _unknowns(orbit: Orbit) -> Array:
+    """All unknowns, flat (N,)."""
+    count = len(orbit.segment)
+    parts = [orbit.start, orbit.rise.reshape(count, -1), orbit.wire.reshape(count, -1)]
+    return np.append(np.concatenate(parts, axis=1).ravel(), orbit.ends)
+
+
+def _weights(orbit: Orbit) -> Array:
+    """Weights (N,) of the squares of a step: those of the starts, in the size of the states."""
+    count, segments, n, _ = orbit.shape
+    block = (len(_unknowns(orbit)) - segments) // count
+    size = np.abs(orbit.start).max(0)
+    size = np.where(size > 0, size, 1.0)
+    out = np.zeros((count, block))
+    out[:, :n] = 1.0 / (n * count * size**2)
+    return np.append(out.ravel(), np.full(segments, 1.0 / orbit.period**2))
+
+
+def _resting_orbit(model: Model, y: Array, period: float) -> Orbit:
+    """An equilibrium as an orbit of a given period."""
+    wire = np.zeros(len(model.columns))
+    if model.wires:
+        for _ in range(_PASSES):
+            z = wire[model.place_of][None]
+            mode = model.modes(y[None], z)
+            wire = model.present(y[None], z, mode)[0][0, len(y) :]
+    z = (y if model.direct else wire)[model.place_of][None]
+    return Orbit(
+        segment=np.zeros(_COUNT, int),
+        left=np.arange(_COUNT) / _COUNT,
+        width=np.full(_COUNT, 1.0 / _COUNT),
+        ends=np.array([period]),
+        start=np.tile(y, (_COUNT, 1)),
+        rise=np.zeros((_COUNT, POINTS, len(y))),
+        wire=np.tile(wire, (_COUNT, POINTS, 1)) if model.wires else np.zeros((_COUNT, POINTS, 0)),
+        modes=model.modes(y[None], z),
+    )
+
+
+def _hopf_direction(model: Model, rest: Orbit) -> Array:
+    """A step (N,) along the cycles that leave a Hopf point: greatest change of a state 1."""
+    found = equations(model, rest)
+    total = sum(found.parts[1:], found.parts[0])[:-1, :-1]
+    shifted = total + _SHIFT * sparse.eye(total.shape[0])
+    lu = scipy.sparse.linalg.splu(shifted.tocsc())
+    times = rest.times / rest.period
+    block = (total.shape[0]) // len(times)
+    step = np.repeat(np.cos(2.0 * math.pi * times), block)
+    for _ in range(_ITERATIONS):
+        step = lu.solve(step)
+        step /= np.max(np.abs(step))
+    if np.max(np.abs(total @ step)) > 1e-4:
+        raise LostError("no cycles leave from here: the equilibrium has no roots on the axis")
+    full = np.append(step, 0.0)
+    start = move(dataclasses.replace(rest, start=0.0 * rest.start), full).start
+    return full / np.max(np.abs(start) / (np.abs(rest.start) + _floor(rest)))
+
+
+def _floor(rest: Orbit) -> float:
+    """What counts as the size of a state that rests at 0."""
+    return 1.0 if np.all(rest.start == 0) else 1e-3 * float(np.max(np.abs(rest.start)))

@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
-from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.dde.system import System, no_look
+
+Array = NDArray[Any]
 
 _CHUNK = 128  # points per call of what is compiled
 _ASIDE = 1e-9  # of the states: distance at which a bound counts as touched
@@ -38,8 +40,7 @@ class Model:
     @functools.cached_property
     def columns(self) -> tuple[int, ...]:
         """Columns of the record that are read."""
-        read = sorted(set(self.system.column_of))
-        return tuple(range(self.size)) if self.direct else tuple(read)
+        return tuple(range(self.size) if self.direct else sorted(set(self.system.column_of)))
 
     @functools.cached_property
     def lag_of(self) -> Array:
@@ -56,49 +57,53 @@ class Model:
         """How many columns of a record have to be known besides the states."""
         return 0 if self.direct else len(self.columns)
 
+    @property
+    def switches(self) -> bool:
+        """Whether anything can switch."""
+        return self.system.events is not None or self.system.kinks is not None
+
     def lags(self, y: Array) -> tuple[Array, Array]:
         """Lags (Q, M) at states (Q, n), and their derivatives (Q, M, n)."""
-        return chunked(functools.partial(_lags, self.system), self.args, y)
+        return self._evaluated(_lags, y, y[:, :0], y[:, :0], (0,))
 
     def present(self, y: Array, z: Array, mode: Array) -> tuple[Array, Array, Array]:
         """Slopes and the record's columns (Q, n + w), and derivatives by y and z."""
-        kept = () if self.direct else self.columns
-        return chunked(functools.partial(_present, self.system, kept), self.args, y, z, mode)
+        return self._evaluated(_present, y, z, mode)
 
     def conditions(self, y: Array, z: Array, mode: Array) -> tuple[Array, Array, Array]:
         """Guards and then kinks (Q, g), and derivatives by y and z.
 
-        They are told from just beside the states: on a bound itself they have no derivatives.
+        They are those just beside the states: on a bound itself they have no derivatives.
         """
-        aside = beside(y)
-        function = functools.partial(_conditions, self.system)
-        value, by_y, by_z = chunked(function, self.args, y + aside, z, mode)
+        aside = _aside(y)
+        value, by_y, by_z = self._evaluated(_conditions, y + aside, z, mode)
         return value - np.einsum("qgn,qn->qg", by_y, aside), by_y, by_z
 
     def modes(self, y: Array, z: Array) -> Array:
-        """Modes (Q, k) that the states themselves tell; 0 is that between the bounds."""
-        return chunked(functools.partial(_modes, self.system), self.args, y, z)[0]
+        """Modes (Q, k) that follow from the states themselves; 0 is that between the bounds."""
+        return in_chunks(functools.partial(_modes, self.system), self.args, y, z)[0]
 
     def kinks(self, y: Array, z: Array) -> int:
         """How many of the conditions, the last ones, are kinks."""
         if self.system.kinks is None:
             return 0
         mode = self.modes(y[None], z[None])[0]
-        now = jnp.zeros(())
-        return jax.eval_shape(self.system.kinks, now, y, z, self.args, mode).shape[0]
+        return jax.eval_shape(self.system.kinks, jnp.zeros(()), y, z, self.args, mode).shape[0]
 
-    @property
-    def guards(self) -> bool:
-        """Whether anything can switch."""
-        return self.system.events is not None or self.system.kinks is not None
+    def _evaluated(
+        self, function: Any, y: Array, z: Array, mode: Array, by: tuple[int, ...] = (0, 1)
+    ) -> Any:
+        kept = () if self.direct else self.columns
+        evaluate = functools.partial(_with_jacobians, function, self.system, kept, by)
+        return in_chunks(evaluate, self.args, y, z, mode)
 
 
-def beside(y: Any) -> Any:
+def _aside(y: Any) -> Any:
     """Distance from states at which a bound counts as touched."""
     return _ASIDE * (1.0 + abs(y))
 
 
-def chunked(function: Any, args: Any, *arrays: Array) -> Any:
+def in_chunks(function: Any, args: Any, *arrays: Array) -> Any:
     """A batched function applied to any number of points, in pieces of one length."""
     count = len(arrays[0])
     fill = -count % _CHUNK
@@ -110,86 +115,60 @@ def chunked(function: Any, args: Any, *arrays: Array) -> Any:
                  for part in zip(*parts, strict=True))  # fmt: skip
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _lags(system: System, args: Any, y: Any) -> tuple[Any, Any]:
-    def one(y: Any) -> tuple[Any, Any]:
-        lags = system.lags(jnp.zeros(()), y, args, no_look)
-        return lags, lags
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _with_jacobians(
+    function: Any, system: System, columns: tuple[int, ...], by: tuple[int, ...], args: Any,
+    y: Any, z: Any, mode: Any,
+) -> Any:  # fmt: skip
+    """A function of single points at many of them, and its derivatives by y (0) and z (1)."""
 
-    def both(y: Any) -> tuple[Any, Any]:
-        slope, value = jax.jacfwd(one, has_aux=True)(y)
-        return value, slope
+    def one(y: Any, z: Any, mode: Any) -> Any:
+        def twice(y: Any, z: Any) -> tuple[Any, Any]:
+            value = function(system, columns, args, y, z, mode)
+            return value, value
 
-    return jax.vmap(both)(y)
+        slopes, value = jax.jacfwd(twice, by, has_aux=True)(y, z)
+        return value, *slopes
+
+    return jax.vmap(one)(y, z, mode)
 
 
-def present(system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any) -> Any:
-    """Slopes (n,) and the record's columns (w,) at one point."""
+def _lags(system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any) -> Any:
+    del columns, z, mode
+    return system.lags(jnp.zeros(()), y, args, no_look)
+
+
+def _present(system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any) -> Any:
     now = jnp.zeros(())
     slope = system.slope(now, y, z, args, mode)
     if system.record is None:
         return slope
-    record = system.record(now, y, z, args, mode)
-    return jnp.concatenate([slope, record[jnp.array(columns)]])
+    return jnp.concatenate([slope, system.record(now, y, z, args, mode)[jnp.array(columns)]])
 
 
-def conditions(system: System, args: Any, y: Any, z: Any, mode: Any) -> Any:
-    """Guards and then kinks (g,) at one point."""
+def _conditions(
+    system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any
+) -> Any:
+    del columns
     guards = [] if system.events is None else [system.events.guards]
     kinks = [] if system.kinks is None else [system.kinks]
     parts = [function(jnp.zeros(()), y, z, args, mode) for function in (*guards, *kinks)]
     return jnp.concatenate([*parts, jnp.zeros(0)])
 
 
-def _with_derivatives(function: Any, y: Any, z: Any) -> tuple[Any, Any, Any]:
-    """Value and derivatives by y and z."""
-
-    def twice(y: Any, z: Any) -> tuple[Any, Any]:
-        value = function(y, z)
-        return value, value
-
-    (by_y, by_z), value = jax.jacfwd(twice, (0, 1), has_aux=True)(y, z)
-    return value, by_y, by_z
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _present(
-    system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any
-) -> tuple[Any, Any, Any]:
-    def one(y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
-        def function(y: Any, z: Any) -> Any:
-            return present(system, columns, args, y, z, mode)
-
-        return _with_derivatives(function, y, z)
-
-    return jax.vmap(one)(y, z, mode)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _conditions(system: System, args: Any, y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
-    def one(y: Any, z: Any, mode: Any) -> tuple[Any, Any, Any]:
-        def function(y: Any, z: Any) -> Any:
-            return conditions(system, args, y, z, mode)
-
-        return _with_derivatives(function, y, z)
-
-    return jax.vmap(one)(y, z, mode)
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _modes(system: System, args: Any, y: Any, z: Any) -> tuple[Any]:
-    now = jnp.zeros(())
+    now, none = jnp.zeros(()), jnp.zeros(0, jnp.int32)
 
     def one(y: Any, z: Any) -> Any:
         if system.events is None:
-            return jnp.zeros(0, jnp.int32)
+            return none
         initial, limit = system.events.initial, system.limit
         if limit is None:
             return initial(now, y, z, args).astype(jnp.int32)
-        aside = beside(y)  # what rests at a bound may be off it by rounding
-        none = jnp.zeros(0, jnp.int32)
+        # what rests at a bound may be off it by rounding
         low, high = (
-            initial(now, limit(y + side * aside, none, args), z, args).astype(jnp.int32)
+            initial(now, limit(y + side * _aside(y), none, args), z, args).astype(jnp.int32)
             for side in (-1.0, 1.0)
         )
         return jnp.where(low == high, low, low + high)

@@ -1,18 +1,60 @@
-"""A periodic profile: polynomials on intervals, cut into segments where something switches."""
+"""A periodic orbit: polynomials on intervals, cut into segments where something switches.
+
+A state is known by its value at the start of an interval and by its slopes at the Gauss points;
+what travels is known by its values there. The points are inside the interval, so that nothing is
+ever evaluated on a corner at one of its ends.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.cycles import polynomials as poly
-from fluidcc.analysis.cycles.model import Model
-from fluidcc.analysis.cycles.polynomials import POINTS, WEIGHTS, Array
+from fluidcc.analysis.cycles.model import Array, Model
+
+POINTS = 5
+_roots, _weights = np.polynomial.legendre.leggauss(POINTS)
+NODES: Array = 0.5 * (_roots + 1.0)
+WEIGHTS: Array = 0.5 * _weights
+_VALUES: Array = np.linalg.inv(np.vander(NODES, increasing=True))  # powers from values at the nodes
+_POWERS = np.arange(POINTS)
+_FINE = 12  # parts of an interval
+_ROUNDING = 1e-12  # of the largest value: an empty queue is 0
 
 GUARD, LAG = "guard", "lag"
+
+
+def value_weights(theta: Array) -> Array:
+    """Weights (..., M) of the values at the nodes in the value at `theta` (...)."""
+    return np.asarray(theta)[..., None] ** _POWERS @ _VALUES
+
+
+def slope_weights(theta: Array) -> Array:
+    """Weights (..., M) of the values at the nodes in the derivative by `theta`."""
+    powers = np.asarray(theta)[..., None] ** np.maximum(_POWERS - 1, 0) * _POWERS
+    return powers @ _VALUES
+
+
+def integral_weights(theta: Array) -> Array:
+    """Weights (..., M) of the values at the nodes in the integral from 0 to `theta`."""
+    return np.asarray(theta)[..., None] ** (_POWERS + 1) / (_POWERS + 1) @ _VALUES
+
+
+_FROM_VALUES: Array = np.linalg.inv(integral_weights(NODES))
+
+
+def fit(at_start: Array, at_nodes: Array) -> Array:
+    """Increments (L, M, n) of the polynomials with given values at the start (L, n) and nodes."""
+    return np.einsum("jk,lkn->ljn", _FROM_VALUES, at_nodes - at_start[:, None, :])
+
+
+def steepness(increments: Array) -> Array:
+    """Leading coefficients (L, n) of the states on each interval: what a finer mesh would see."""
+    return np.abs(np.einsum("k,lkn->ln", _VALUES[-1], increments)) / POINTS
 
 
 class Event(NamedTuple):
@@ -88,12 +130,12 @@ class Orbit:
 
     def states(self, interval: Array, theta: Array) -> Array:
         """States (Q, n) at points."""
-        rise = np.einsum("qj,qjn->qn", poly.integrals(theta), self.rise[interval])
+        rise = np.einsum("qj,qjn->qn", integral_weights(theta), self.rise[interval])
         return self.start[interval] + rise
 
     def rates(self, interval: Array, theta: Array) -> Array:
         """Change of the states per second (Q, n) at points."""
-        rise = np.einsum("qj,qjn->qn", poly.values(theta), self.rise[interval])
+        rise = np.einsum("qj,qjn->qn", value_weights(theta), self.rise[interval])
         return rise / self.lengths[interval][:, None]
 
     def after(self) -> Array:
@@ -160,8 +202,8 @@ def points_at(model: Model, orbit: Orbit, interval: Array, theta: Array) -> Poin
         pull = orbit.rates(source, where)[every, column]
     else:
         wire = orbit.wire[source][every, :, column]  # (Q P, M)
-        z = np.sum(poly.values(where) * wire, axis=1)
-        pull = np.sum(poly.slopes(where) * wire, axis=1) / orbit.lengths[source]
+        z = np.sum(value_weights(where) * wire, axis=1)
+        pull = np.sum(slope_weights(where) * wire, axis=1) / orbit.lengths[source]
     shape = of.shape
     return Points(
         interval, theta, y, lags, lag_slopes, of, wrap, at, z.reshape(shape), pull.reshape(shape)
@@ -171,4 +213,44 @@ def points_at(model: Model, orbit: Orbit, interval: Array, theta: Array) -> Poin
 def nodes_of(orbit: Orbit) -> tuple[Array, Array]:
     """Interval and place of all collocation points, (L M,) each."""
     count = len(orbit.segment)
-    return np.repeat(np.arange(count), POINTS), np.tile(poly.NODES, count)
+    return np.repeat(np.arange(count), POINTS), np.tile(NODES, count)
+
+
+def extremes(orbit: Orbit, values: Callable[[Array], Array]) -> Array:
+    """Least and greatest (R, 2) of functions of the states.
+
+    Looked for at even points of every interval, and at the tops of the parabolas through three of
+    these.
+    """
+    _, found = sampled(orbit, values)
+    number = found.shape[-1]
+    low, high = _tops(-found), _tops(found)
+    tops = values(orbit.states(*(np.concatenate(v) for v in zip(low, high, strict=True))))
+    own = np.arange(number)
+    least = np.minimum(found.min((0, 1)), tops[own, own])
+    greatest = np.maximum(found.max((0, 1)), tops[number + own, own])
+    ends = np.stack([least, greatest], axis=-1)
+    rounded = np.abs(ends) < _ROUNDING * np.abs(ends).max(1, keepdims=True)
+    return np.where(rounded, 0.0, ends)
+
+
+def sampled(orbit: Orbit, values: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Even places (F,) in every interval, and functions of the states there, (L, F, R)."""
+    theta = np.linspace(0.0, 1.0, _FINE + 1)
+    count = len(orbit.segment)
+    every = np.repeat(np.arange(count), len(theta))
+    found = values(orbit.states(every, np.tile(theta, count)))
+    return theta, found.reshape(count, len(theta), -1)
+
+
+def _tops(found: Array) -> tuple[Array, Array]:
+    """Interval and place (R,) of the highest parabola through three points (L, F, R)."""
+    before, here, after = found[:, :-2], found[:, 1:-1], found[:, 2:]
+    bend = 2.0 * here - before - after
+    rise = np.where(bend > 0, (after - before) / np.where(bend > 0, 2.0 * bend, 1.0), 0.0)
+    inside = np.abs(rise) <= 1.0  # in steps from the point in the middle
+    height = np.where(inside, here + 0.25 * (after - before) * rise, -np.inf)
+    best = np.argmax(height.reshape(-1, height.shape[-1]), axis=0)
+    interval, place = np.divmod(best, height.shape[1])
+    shift = rise.reshape(-1, rise.shape[-1])[best, np.arange(len(best))]
+    return interval, np.clip((place + 1 + shift) / (found.shape[1] - 1), 0.0, 1.0)

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.cycles.model import Model
+from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.orbit import Orbit
-from fluidcc.analysis.cycles.polynomials import Array
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
 
 Range = tuple[float, float]
+
+
+class Label(NamedTuple):
+    """One reported value: of `links`, `flows` or `states`, whose, which, and its number there."""
+
+    kind: str
+    owner: str
+    key: str = ""
+    number: int = 0
+
+    @property
+    def path(self) -> str:
+        """The path of the value in a cycle, such as `links.bottleneck.queue`."""
+        return ".".join(filter(None, self[:3]))
+
+    @property
+    def title(self) -> str:
+        """The name of its course."""
+        if self.kind == "states":
+            return f"state {self.owner}"
+        return f"{self.owner}.{self.key}" + (f"[{self.number}]" if self.number else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +67,10 @@ class Cycle(Result):
     """A limit cycle: `period` [s], extremes of links and flows, Floquet multipliers.
 
     `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the
-    cycle), `relay` (the exact switching cycle of a relay), `simulated` (the settled end of a
-    simulation: period and extremes to a few digits, and the leading multipliers from states moved
-    a little, or a word on why there are none); with `period` None `none`, as the model comes to
-    rest, or `incomplete`, as the search came to no answer.
+    cycle), `simulated` (the settled end of a simulation: period and extremes to a few digits, and
+    the leading multipliers from states moved a little, or a word on why there are none); with
+    `period` None `none`, as the model comes to rest, or `incomplete`, as the search came to no
+    answer.
     `floquet` begins with the trivial multiplier 1, whose distance from 1 tells the accuracy; those
     below 1e-6, of simulations below 1e-3, are left out. `stable` tells
     whether all others are inside the unit circle, None where that is not known. `error` is by how
@@ -84,6 +105,13 @@ class Cycle(Result):
     course: Course | None = dataclasses.field(default=None, repr=False)
     model: Model | None = dataclasses.field(default=None, repr=False, compare=False)
     orbit: Orbit | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    def extremes(self, label: Label) -> Range:
+        """Least and greatest of one reported value."""
+        if label.kind == "states":
+            return self.states[int(label.owner)]
+        found = getattr(getattr(self, label.kind)[label.owner], label.key)
+        return found[label.number] if label.key == "window" else found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""
@@ -145,3 +173,22 @@ def none_found(message: str) -> Cycle:
 def not_known(message: str) -> Cycle:
     """Neither a cycle nor rest, and why."""
     return Cycle(None, {}, {}, (), "incomplete", message)
+
+
+def by_name(labels: Sequence[Label], ends: Sequence[Range]) -> dict[str, Any]:
+    """The `links`, `flows` and `states` of a cycle with extremes (R,) of its reported values."""
+    own: dict[tuple[str, str], dict[str, list[Range]]] = {}
+    for label, pair in zip(labels, ends, strict=True):
+        own.setdefault(label[:2], {}).setdefault(label.key, []).append(pair)
+    links = {
+        name: LinkCycle(values["queue"][0], values["average"][0])
+        for (kind, name), values in own.items()
+        if kind == "links"
+    }
+    flows = {
+        name: FlowsCycle(tuple(values["window"]))
+        for (kind, name), values in own.items()
+        if kind == "flows"
+    }
+    states = tuple(values[""][0] for (kind, _), values in own.items() if kind == "states")
+    return {"links": links, "flows": flows, "states": states}

@@ -1,4 +1,4 @@
-"""The settled end of a simulation: whether it repeats, and what it does in a period."""
+"""The settled end of a located run: whether it repeats, and a first orbit from its last period."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.optimize
 
-from fluidcc.analysis.cycles.model import Model
-from fluidcc.analysis.cycles.polynomials import Array
+from fluidcc.analysis.cycles.collocation import LostError
+from fluidcc.analysis.cycles.model import Array, Model
+from fluidcc.analysis.cycles.orbit import GUARD, LAG, POINTS, Event, Orbit, fit, nodes_of
 from fluidcc.analysis.oscillation import rises
 from fluidcc.dde.integrate import integrate
 from fluidcc.dde.located import Located
@@ -30,9 +32,14 @@ _OF_NETWORKS = {
     Status.nonmonotone_argument: "a queue grows so fast that delays by the present queue turn time "
     "back (those of model.delay = 'fifo' do not)",
 }
+_LAST = 3  # derivative of what travels whose jumps still matter
+_MOST_ENDS = 90
+_SAME = 1e-6  # of the period: ends as near as this are one
+_NEAR = 1e-3  # of the period: how well a period's events come again
+_JUMP = 1e-5  # of the size of what travels
 
 
-def told_status(status: Status) -> str:
+def describe(status: Status) -> str:
     """Why a located run of a network ends."""
     return _OF_NETWORKS.get(status, status.advice)
 
@@ -87,13 +94,13 @@ def step_for(model: Model, y0: Any) -> float:
     return step
 
 
-def simulated(model: Model, y0: Any, until: float) -> Run:
+def simulate(model: Model, y0: Any, until: float) -> Run:
     """A run from a constant history; raises RunError where it ends early."""
     mesh = Located(step_for(model, y0), max_steps=_ROOM)
     path = integrate(model.system, y0, 0.0, until, model.args, mesh=mesh)
     status = Status(int(path.status))
     if status is not Status.ok:
-        why = status.advice if model.direct else told_status(status)
+        why = status.advice if model.direct else describe(status)
         raise RunError(f"the located simulation ends at {float(path.status_time):.4g} s: {why}")
     assert path.evaluate is not None
     track = path.evaluate.args[0].track  # pyright: ignore[reportFunctionMemberAccess]
@@ -153,7 +160,7 @@ def settling(
     until, step = shortest, step_for(model, y0)
     longest = min(longest, _MOST_STEPS * step)
     while True:
-        run = simulated(model, y0, until)
+        run = simulate(model, y0, until)
         end = last_return(run, step / _SAMPLES)
         last = end.rests or 4 * until > longest or 4 * len(run.rows) > _ROOM
         if last or end.apart < _AGREE:
@@ -161,3 +168,205 @@ def settling(
         if last:
             return
         until *= 4
+
+
+class _Switch(NamedTuple):
+    """A change of mode or of the side of a kink: when, which condition, and whether what travels
+    jumps there (0) or its slope (1).
+    """
+
+    time: float
+    condition: int
+    order: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _End:
+    """The end of a segment, from the start of the orbit on."""
+
+    time: float
+    order: int
+    event: Event
+    parent: _End | None = None
+
+
+def _read(model: Model, run: Run, time: Array, y: Array) -> Array:
+    """Numbers (Q, P) that are read at times (Q,)."""
+    lags, _ = model.lags(y)
+    late = time[:, None] - lags[:, model.lag_of]
+    record = run.record(late.ravel()).reshape(*late.shape, -1)
+    columns = np.array(model.system.column_of, int)
+    return np.take_along_axis(record, columns[None, :, None], axis=2)[..., 0]
+
+
+def _regimes(model: Model, run: Run, time: Array) -> tuple[Array, Array]:
+    """Modes (Q, k) and sides of the kinks (Q, j) at times."""
+    y = run.states(time)
+    z = _read(model, run, time, y)
+    modes = model.modes(y, z)
+    kinks = np.zeros((len(time), 0))
+    if model.system.kinks is not None:
+        conditions = model.conditions(y, z, modes)[0]
+        number = model.kinks(y[0], z[0])
+        kinks = np.sign(conditions[:, conditions.shape[1] - number :])
+    return modes, kinks
+
+
+def _switches(model: Model, run: Run, low: float, high: float) -> list[_Switch]:
+    """What switches between two times, in order."""
+    if not model.switches:
+        return []
+    edges = run.breaks[(run.breaks > low) & (run.breaks < high)]
+    edges = np.concatenate([[low], edges, [high]])
+    edges = edges[np.append(True, np.diff(edges) > 1e-9 * (high - low))]
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    modes, kinks = _regimes(model, run, middle)
+    found = []
+    for k in range(1, len(middle)):
+        moved, crossed = modes[k] != modes[k - 1], kinks[k] != kinks[k - 1]
+        if not (np.any(moved) or np.any(crossed)):
+            continue
+        near = np.linspace(middle[k - 1], edges[k], 12)
+        y = run.states(near)
+        mode = np.repeat(modes[k - 1 : k], len(near), axis=0)
+        values = model.conditions(y, _read(model, run, near, y), mode)[0]
+        first_kink = values.shape[1] - kinks.shape[1]
+        size = np.max(np.abs(values), axis=0)
+        known = np.isfinite(size) & (size > 0)
+        left = np.where(known, np.abs(values[-1]), np.inf) / np.where(known, size, 1.0)
+        candidates = (
+            np.arange(first_kink) if np.any(moved) else first_kink + np.flatnonzero(crossed)
+        )
+        best = candidates[np.argmin(left[candidates])]
+        found.append(_Switch(float(edges[k]), int(best), _order(model, run, float(edges[k]), high)))
+    return found
+
+
+def _order(model: Model, run: Run, time: float, span: float) -> int:
+    """0 where what travels jumps at a time, 1 where its slope does."""
+    if model.direct:
+        return 1
+    aside = 1e-7 * max(span, 1.0)
+    before, after = run.record(np.array([time - aside, time + aside]))
+    return 0 if np.any(np.abs(after - before) > _JUMP * (1.0 + np.abs(before))) else 1
+
+
+def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
+    """A first orbit of about `count` intervals from the last period of a run.
+
+    Raises LostError where the events of the last two periods differ.
+    """
+    assert end.period is not None
+    period, low = end.period, max(end.end - 2.0 * end.period, 0.0)
+    switches = _switches(model, run, low, end.end)
+    if not switches:
+        return _orbit(model, run, end.end - period, np.array([period]), (), count)
+    first = switches[0]
+    again = [s for s in switches if s.condition == first.condition]
+    gaps = [abs(s.time - first.time - period) for s in again]
+    if min(gaps) > _NEAR * period:
+        raise LostError("the last periods of the simulation switch differently")
+    last = again[int(np.argmin(gaps))]
+    own = [s for s in switches if first.time < s.time <= last.time]
+    length = last.time - first.time
+    ends = [_End(s.time - first.time, s.order, Event(GUARD, s.condition)) for s in own]
+    ends = _with_descendants(model, run, first.time, length, ends)
+    times = np.array([e.time for e in ends])
+    return _orbit(model, run, first.time, times, tuple(e.event for e in ends), count)
+
+
+def _with_descendants(
+    model: Model, run: Run, origin: float, period: float, ends: list[_End]
+) -> list[_End]:
+    """The ends with those where a lag reaches an earlier end, in order.
+
+    Of those at one time the one of the lowest order stays. Orders that would make too many of them
+    are left out.
+    """
+    time = origin + np.linspace(0.0, period, 33)
+    lags = model.lags(run.states(time))[0]
+    reach = float(np.max(lags))
+    _, distinct = np.unique(np.round(lags, 12), axis=1, return_index=True)
+
+    def passing(time: float, lag: int) -> float:
+        """When a lag reaches a time."""
+
+        def distance(t: float) -> float:
+            y = run.states(np.array([origin + (t % period)]))
+            return t - float(model.lags(y)[0][0, lag]) - time
+
+        found: Any = scipy.optimize.brentq(distance, time, time + 1.01 * reach + 1e-12, xtol=1e-13)
+        return float(found)
+
+    apart = np.diff([e.time for e in ends], prepend=-np.inf) >= _SAME * period
+    kept = [e for e, own in zip(ends, apart, strict=True) if own]
+    for order in range(_LAST):
+        before = len(kept)
+        for k in [k for k in range(before) if kept[k].order == order]:
+            for lag in sorted(distinct):
+                absolute = passing(kept[k].time, lag)
+                wrap = int(np.floor(absolute / period - _SAME))
+                at = absolute - wrap * period
+                if all(abs(at - e.time) >= _SAME * period for e in kept):
+                    event = Event(LAG, int(lag), wrap=wrap)
+                    kept.append(_End(at, order + 1, event, kept[k]))
+        if len(kept) > _MOST_ENDS and order > 0:
+            del kept[before:]
+            break
+    kept.sort(key=lambda e: e.time)
+    return [
+        e if e.parent is None
+        else dataclasses.replace(e, event=e.event._replace(target=kept.index(e.parent)))
+        for e in kept
+    ]  # fmt: skip
+
+
+def _orbit(
+    model: Model, run: Run, origin: float, ends: Array, events: tuple[Event, ...], count: int
+) -> Orbit:
+    """The run from `origin` on as an orbit with given segments."""
+    period, segments = float(ends[-1]), len(ends)
+    begins = np.concatenate([[0.0], ends[:-1]])
+    numbers = np.maximum(1, np.round(count * (ends - begins) / period)).astype(int)
+    segment = np.repeat(np.arange(segments), numbers)
+    inside = np.concatenate([np.arange(k) for k in numbers])
+    width = 1.0 / numbers[segment]
+    bare = Orbit(
+        segment, inside * width, width, ends, np.zeros((len(segment), 0)),
+        np.zeros((len(segment), POINTS, 0)), np.zeros((len(segment), POINTS, 0)),
+        np.zeros((segments, 0), int),
+    )  # fmt: skip
+    middle = origin + 0.5 * (begins + ends)
+    modes = _regimes(model, run, middle)[0] if model.switches else np.zeros((segments, 0), np.int32)
+    interval, theta = nodes_of(bare)
+    time = origin + bare.time(interval, theta)
+    record, states = run(time)
+    start = run.states(origin + bare.times + 1e-12 * period)
+    shape = (len(segment), POINTS, -1)
+    orbit = dataclasses.replace(
+        bare, start=start, rise=fit(start, states.reshape(shape)), modes=modes,
+        wire=(record[:, list(model.columns)] if model.wires else record[:, :0]).reshape(
+            len(segment), POINTS, model.wires
+        ), events=events,
+    )  # fmt: skip
+    return orbit if not events else dataclasses.replace(orbit, reach=_reach(model, orbit))
+
+
+def _reach(model: Model, orbit: Orbit) -> Array:
+    """The segments that each lag reads from each segment, (S, M, 2)."""
+    interval, theta = nodes_of(orbit)
+    late = orbit.time(interval, theta)[:, None] - model.lags(orbit.states(interval, theta))[0]
+    period, segments = orbit.period, len(orbit.ends)
+    wrap = np.floor(late / period)
+    within = late - wrap * period
+    found = np.clip(np.searchsorted(orbit.ends, within, side="right"), 0, segments - 1)
+    clear = np.min(np.abs(within[..., None] - np.append(0.0, orbit.ends)), axis=-1) > 1e-5 * period
+    number = found + segments * wrap.astype(int)
+    reach = np.zeros((segments, late.shape[1], 2), int)
+    for k in range(segments):
+        own = orbit.segment[interval] == k
+        for j in range(late.shape[1]):
+            sure = own & clear[:, j]
+            seen = number[sure if np.any(sure) else own, j]
+            reach[k, j] = np.min(seen), np.max(seen)
+    return reach

@@ -1,46 +1,45 @@
-"""Cycles that collocation does not give: relays in closed form, and settled simulations."""
+"""Cycles that collocation does not give: the settled ends of simulations, with multipliers."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.cycles.perturbed import Moves, NoMultipliersError, multipliers_of_run
-from fluidcc.analysis.cycles.result import (
-    Cycle,
-    FlowsCycle,
-    LinkCycle,
-    none_found,
-    not_known,
-    with_turns,
-)
-from fluidcc.analysis.cycles.subjects import FEW_CLASSES, alike_joined, network_moves, steady
-from fluidcc.analysis.oscillation import (
-    Oscillation,
-    oscillation,
-    repeating_period,
-    rises,
-)
-from fluidcc.analysis.relay import relay_cycle
+from fluidcc.analysis.cycles.model import Array, Model, in_chunks
+from fluidcc.analysis.cycles.multipliers import Moves, NoMultipliersError, multipliers_of_run
+from fluidcc.analysis.cycles.result import Cycle, Label, by_name, none_found, not_known, with_turns
+from fluidcc.analysis.cycles.settled import Return, Run, step_for
+from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_period, rises
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
-from fluidcc.model.fluid import as_fluid
+from fluidcc.laws.law import Ack
+from fluidcc.model.layout import initial_state
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 from fluidcc.model.runs import Trajectory
 from fluidcc.model.simulate import simulate
-from fluidcc.scenario.network import Network
+from fluidcc.scenario.network import Flows, Network, numeric
 
-EVEN = 0.01
-"""How much the periods of a run that repeats may differ, relatively."""
+FEW_CLASSES = 4
+"""Distinct round trips of what is followed exactly, as for trajectories: every distinct delay
+multiplies the breaking points."""
+_EVEN = 0.01  # relative: how much the periods of a run that repeats may differ
 _FIRST, _SECOND, _LAST = 100.0, 400.0, 6400.0  # longest round trips of a run
 _MOST = 4e6  # steps times round trips of a run that is longer than the second: a minute
 _SETTLED = 0.5  # of a run: what comes after counts
 _STEPS_PER_TRIP = 16  # of the shortest round trip, of located runs
-_POINTS = 32001  # of these; one number of them, so that it is compiled once
+_FINER = 4  # steps of located runs for multipliers, which are to repeat to 1e-6 of the range
+_POINTS = 32001  # of a simulation; one number of them, so that it is compiled once
 _AGAIN = 4  # periods that a run has to repeat
+_LAST_PERIODS = 12  # of a located run that count
 _FEW = 1.5  # at least: how much longer a run is made that has too few of them
 _TURNS = 6  # most rises after which a cycle may repeat
 _REPEATS = 3  # of each gap at least: two may be alike by chance
@@ -51,32 +50,12 @@ _LASTING = 0.8  # of the range in the half before: what falls below this decays
 _PARTS = 4  # of what counts, over which an approach without swings slows down
 
 
-def from_relay(net: Network) -> Cycle | None:
-    """The exact switching cycle of a relay, where the network is one that has it."""
-    loads = any(link.queue.loads for link in net.links)
-    stepped = net.rates == "self_clocked" and any(link.queue.jumps() for link in net.links)
-    if not (loads or stepped):
-        return None
-    fluid = as_fluid(net)
-    try:
-        found = relay_cycle(net)
-    except ValueError:
-        return None
-    if not (found.exact and found.valid):
-        return None
-    note = "; ".join(filter(None, [f"the switching cycle of {found.basis}", found.message]))
-    return Cycle(
-        found.period, {fluid.link_names[0]: LinkCycle(found.queue, found.average)},
-        {fluid.flow_names[0]: FlowsCycle((found.window,))}, (), "relay", note,
-    )  # fmt: skip
-
-
-def from_simulation(net: Network, why: str) -> Cycle:
+def from_network(net: Network, why: str) -> Cycle:
     """Period and extremes of the settled end of a simulation, in which like groups move as one.
 
     A run that repeats or rests early is taken; the longest one in any case.
     """
-    one, place = alike_joined(steady(net))
+    one, place = alike_joined(net)
     trip = max(float(np.max(np.asarray(f.rtt))) for f in one.flows)
     mesh = uniform_mesh(one)
     paces = sum(np.size(f.rtt) for f in one.flows)
@@ -89,17 +68,25 @@ def from_simulation(net: Network, why: str) -> Cycle:
             return not_known(
                 f"no cycle found ({why}), and the simulation fails: {run.status.advice}"
             )
-        found, settled = of_trajectory(run, why)
+        found, settled = settled_cycle(run.time, values_of(run), labels_of(one), why)
         if settled or end >= most:
             break
         enough = (_AGAIN + 2) / (1 - _SETTLED) * (found.period or 0.0)
         longer = max(enough, _FEW * end) if enough > end else _SECOND / _FIRST * end
         end = min(longer, most)
     if settled and found.period is not None:
-        found = _with_multipliers(found, one, end)
+        if paces > FEW_CLASSES:
+            words = f"no multipliers: {paces} distinct round trips have too many breaking points"
+            found = _noted(found, words)
+        else:
+            step = min(float(np.min(np.asarray(f.rtt))) for f in one.flows) / _STEPS_PER_TRIP
+            observe = functools.partial(observed, one)
+            found = _with_multipliers(
+                found, *network_system(one), network_moves(one), end, step, observe, labels_of(one)
+            )
     flows = {
         name: found.flows[one.flow_names[k]]
-        for name, k in zip(as_fluid(net).flow_names, place, strict=True)
+        for name, k in zip(net.flow_names, place, strict=True)
         if found.flows
     }
     joined = len(place) - len(one.flows)
@@ -110,81 +97,98 @@ def from_simulation(net: Network, why: str) -> Cycle:
     return dataclasses.replace(found, flows=flows, message=found.message + note)
 
 
-def _with_multipliers(found: Cycle, net: Network, until: float) -> Cycle:
-    """The cycle with its multipliers, or with a word on why it has none."""
-    classes = sum(np.size(f.rtt) for f in net.flows)
-    if classes > FEW_CLASSES:
-        why = f"{classes} distinct round trips have too many breaking points"
-        return _noted(found, f"no multipliers: {why}")
-    step = min(float(np.min(np.asarray(f.rtt))) for f in net.flows) / _STEPS_PER_TRIP
-    system, y0, args = network_system(net)
-    return with_multipliers(found, system, y0, args, network_moves(net), until=until, step=step)
+def from_run(
+    model: Model, run: Run, end: Return, observe: Any, labels: Sequence[Label], why: str
+) -> Cycle | None:
+    """The cycle at the end of a located run; None where that has not settled."""
+    assert end.period is not None
+    begin = max(_SETTLED * run.end, run.end - _LAST_PERIODS * end.period)
+    time = np.linspace(begin, run.end, _POINTS)
+    found, settled = settled_cycle(time, observe(run.states(time)), labels, why)
+    if not settled or found.period is None:
+        return None
+    y0 = run.states(np.zeros(1))[0]
+    moves = Moves(np.zeros(model.size, bool), np.eye(model.size))  # nothing ticks
+    step = step_for(model, y0) / _FINER
+    return _with_multipliers(
+        found, model.system, y0, model.args, moves, run.end, step, observe, labels
+    )
 
 
-def with_multipliers(
-    found: Cycle, system: System, y0: Any, args: Args, moves: Moves, *, until: float, step: float
-) -> Cycle:
-    """The cycle that a run settles in until a time [s], with its multipliers by located runs of a
-    step [s], or with a word on why it has none.
+def _with_multipliers(
+    found: Cycle, system: System, y0: Any, args: Args, moves: Moves, until: float, step: float,
+    observe: Callable[[Array], Array], labels: Sequence[Label],
+) -> Cycle:  # fmt: skip
+    """The cycle that a run settles in until a time [s], with the multipliers, period and extremes
+    of located runs of a step [s], or with a word on why it has no multipliers.
     """
     assert found.period is not None
     try:
-        told = multipliers_of_run(
+        leading = multipliers_of_run(
             system, y0, args, moves, period=found.period, until=until, step=step
         )
     except NoMultipliersError as why:
         return _noted(found, f"no multipliers: {why}")
-    found = dataclasses.replace(found, floquet=told.floquet, stable=told.stable)
-    return _noted(found, told.note)
+    found = dataclasses.replace(
+        found, floquet=leading.floquet, stable=leading.stable, period=leading.period,
+        **by_name(labels, _extremes(observe(leading.states))),
+    )  # fmt: skip
+    return _noted(found, leading.note)
 
 
-def of_trajectory(run: Trajectory, why: str) -> tuple[Cycle, bool]:
-    """Period and extremes of the late part of a trajectory, and whether that has settled."""
-    after = _SETTLED * float(run.time[-1])
-    late = run.time >= after
-    series = [link.queue for link in run.links.values()]
-    series += [w for group in run.flows.values() for w in group.window.T]
-    swings = [_swing(oscillation(run.time, values, after=after)) for values in series]
-    leading = series[int(np.argmax(swings))]
-    lead = oscillation(run.time, leading, after=after)
+def settled_cycle(
+    time: Array, values: Array, labels: Sequence[Label], why: str
+) -> tuple[Cycle, bool]:
+    """Period and extremes of the late part of values (T, R), and whether that has settled.
+
+    `why` there is nothing better than a simulation.
+    """
+    late = time >= _SETTLED * time[-1]
+    time, values = time[late], values[late]
+    series = [v for v, label in zip(values.T, labels, strict=True) if label.key != "average"]
+    leading = series[int(np.argmax([_swing(oscillation(time, v)) for v in series]))]
+    lead = oscillation(time, leading)
     if lead.period is None:
-        if all(_still(values[late]) for values in series):
+        if all(_still(v) for v in series):
             return none_found(f"no cycle: the simulation comes to rest ({why})"), True
-        if all(_still(values[late]) or _slows(values[late]) for values in series):
+        if all(_still(v) or _slows(v) for v in series):
             return none_found(f"no cycle: the simulation comes to rest ({why})"), False
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
-    if _fades(leading[late]):
+    if _fades(leading):
         return none_found(f"no cycle: the oscillation of the simulation dies away ({why})"), False
-    starts = np.array(rises(run.time[late], leading[late], lead.lowest, lead.highest))
+    starts = np.array(rises(time, leading, lead.lowest, lead.highest))
     gaps = np.diff(starts)
     if len(gaps) < 2:
         return not_known(f"no cycle found: the simulation repeats but once ({why})"), False
     turns, period, spread = _rhythm(starts)
     note = f"from a simulation: {why}"
     if spread > _UNEVEN:
-        turns, period = 1, repeating_period(run.time[late], leading[late])
-        told = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
-        if period is None or _AGAIN * period > np.ptp(run.time[late]):
+        turns, period = 1, repeating_period(time, leading)
+        words = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
+        if period is None or _AGAIN * period > np.ptp(time):
             return not_known(
-                f"no cycle found: the simulation does not repeat, {told} ({why})"
+                f"no cycle found: the simulation does not repeat, {words} ({why})"
             ), False
         spread = None  # of the gaps, which are not the period told
-        note += f"; it repeats in part, {told}"
+        note += f"; it repeats in part, {words}"
     else:
         note += f"; {len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
-
-    def ends(values: np.ndarray) -> tuple[float, float]:
-        return float(np.min(values[late])), float(np.max(values[late]))
-
     found = Cycle(
         period,
-        {name: LinkCycle(ends(k.queue), ends(k.average)) for name, k in run.links.items()},
-        {name: FlowsCycle(tuple(ends(w) for w in f.window.T)) for name, f in run.flows.items()},
-        (), "simulated", note, spread=spread,
-    )  # fmt: skip
-    evenly = spread is not None and spread < EVEN and even(leading[late])
+        floquet=(),
+        status="simulated",
+        message=note,
+        spread=spread,
+        **by_name(labels, _extremes(values)),
+    )
+    evenly = spread is not None and spread < _EVEN and _even(leading)
     settled = evenly and len(gaps) >= _AGAIN * turns
     return with_turns(found, turns), settled
+
+
+def _extremes(values: Array) -> list[tuple[float, float]]:
+    """Least and greatest of each of values (T, R)."""
+    return [(float(v.min()), float(v.max())) for v in values.T]
 
 
 def _noted(found: Cycle, note: str) -> Cycle:
@@ -202,7 +206,7 @@ def _rhythm(starts: np.ndarray) -> tuple[int, float, float]:
     gaps = np.diff(starts)
     best, apart = 1, float(np.ptp(gaps))
     for turns in range(2, min(_TURNS, len(gaps) // _REPEATS) + 1):
-        if _periods(starts, best)[1] < EVEN:
+        if _periods(starts, best)[1] < _EVEN:
             break
         own = max(float(np.ptp(gaps[phase::turns])) for phase in range(turns))
         if own < _NEARER * apart:
@@ -217,10 +221,10 @@ def _periods(starts: np.ndarray, turns: int) -> tuple[float, float]:
     return mean, float(np.ptp(periods)) / mean
 
 
-def even(values: np.ndarray) -> bool:
+def _even(values: np.ndarray) -> bool:
     """Whether both halves reach the same values."""
     first, second = ((np.min(half), np.max(half)) for half in np.array_split(values, 2))
-    return bool(np.max(np.abs(np.subtract(first, second))) <= EVEN * np.ptp(values))
+    return bool(np.max(np.abs(np.subtract(first, second))) <= _EVEN * np.ptp(values))
 
 
 def _fades(values: np.ndarray) -> bool:
@@ -236,8 +240,8 @@ def _slows(values: np.ndarray) -> bool:
 
 
 def _still(values: np.ndarray) -> bool:
-    """Whether values stay within a hundredth of the greatest."""
-    return bool(np.ptp(values) <= _REST * np.max(values))
+    """Whether values stay within a hundredth of the largest."""
+    return bool(np.ptp(values) <= _REST * np.max(np.abs(values)))
 
 
 def _swing(found: Oscillation) -> float:
@@ -245,3 +249,86 @@ def _swing(found: Oscillation) -> float:
     if found.period is None:
         return 0.0
     return (found.highest - found.lowest) / max(abs(found.highest), 1e-300)
+
+
+def labels_of(net: Network) -> tuple[Label, ...]:
+    """What is reported of a network: queues and average queues of links, windows of groups."""
+    out = [Label("links", name, "queue") for name in net.link_names]
+    out += [Label("links", name, "average") for name in net.link_names]
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        out += [Label("flows", name, "window", k) for k in range(np.size(flows.rtt))]
+    return tuple(out)
+
+
+def values_of(run: Trajectory) -> Array:
+    """The values (T, R) of a trajectory in the order of `labels_of`."""
+    links, flows = run.links.values(), run.flows.values()
+    columns = [link.queue for link in links] + [link.average for link in links]
+    return np.column_stack(columns + [group.window for group in flows])
+
+
+def alike_joined(net: Network) -> tuple[Network, tuple[int, ...]]:
+    """The network with groups that differ in their numbers of flows alone made one, and the group
+    that each group has become part of.
+    """
+    kept: list[Flows] = []
+    place = []
+    for flows in net.flows:
+        alike = (dataclasses.replace(flows, n=own.n) for own in kept)
+        same = [eqx.tree_equal(*pair) is True for pair in zip(kept, alike, strict=True)]
+        k = same.index(True) if any(same) else len(kept)
+        if k == len(kept):
+            kept.append(flows)
+        else:
+            kept[k] = dataclasses.replace(kept[k], n=kept[k].n + flows.n)
+        place.append(k)
+    names = tuple(net.flow_names[place.index(k)] for k in range(len(kept)))
+    return dataclasses.replace(net, flows=tuple(kept), flow_names=names), tuple(place)
+
+
+def network_moves(net: Network) -> Moves:
+    """How the state of a network is moved for its multipliers.
+
+    Ticks of fixed periods keep their distances for ever: they are moved as one, which moves time.
+    Other ticks and all else move by themselves.
+    """
+    nothing = jax.tree.map(jnp.zeros_like, initial_state(numeric(net)))
+    kept = [link.queue.period is not None for link in net.links]
+    for flows in net.flows:
+        short, long = (flows.window.period(Ack(1.0, 0.0, trip)) for trip in (1.0, 2.0))
+        kept.append(short is not None and bool(short == long))
+
+    def marked(which: list[bool]) -> Array:
+        clocks = zip(nothing.clocks, which, strict=True)
+        ticks = tuple(jax.tree.map(lambda v, on=on: v + float(on), clock) for clock, on in clocks)
+        return np.asarray(ravel_pytree(nothing._replace(clocks=ticks))[0]) > 0
+
+    clock, fixed = marked([True] * len(kept)), marked(kept)
+    along = np.eye(len(clock))[~fixed]
+    return Moves(clock, np.vstack([along, fixed]) if np.any(fixed) else along)
+
+
+def observed(net: Network, y: Array) -> Array:
+    """The values (Q, R) of states (Q, n) in the order of `labels_of`."""
+    return in_chunks(_observed, numeric(net), y)[0]
+
+
+@jax.jit
+def _observed(net: Network, y: Any) -> Any:
+    """Queues, average queues and windows, flat, (Q, links + links + classes)."""
+    unflatten = ravel_pytree(initial_state(net))[1]
+
+    def one(flat: Any) -> Any:
+        state = unflatten(flat)
+        queues = [jnp.clip(q, 0.0, k.buffer) for k, q in zip(net.links, state.queues, strict=True)]
+        averages = [
+            k.queue.average(x, q) for k, x, q in zip(net.links, state.laws, queues, strict=True)
+        ]
+        windows = [
+            jnp.clip(f.window.window(s.law), f.window.min_window, f.window.max_window)
+            for f, s in zip(net.flows, state.senders, strict=True)
+        ]
+        parts = (*queues, *averages, *windows)
+        return jnp.concatenate([jnp.ravel(jnp.asarray(v, float)) for v in parts])
+
+    return (jax.vmap(one)(y),)

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from fluidcc.analysis.cycles.begin import begun
-from fluidcc.analysis.cycles.equations import Equations, equations
-from fluidcc.analysis.cycles.extremes import extremes
-from fluidcc.analysis.cycles.floquet import multipliers
-from fluidcc.analysis.cycles.model import Model
-from fluidcc.analysis.cycles.newton import LostError, remeshed, solved
-from fluidcc.analysis.cycles.orbit import Orbit, nodes_of, points_at
-from fluidcc.analysis.cycles.perturbed import every_component
-from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.analysis.cycles.result import (
-    Course,
-    Cycle,
-    FlowsCycle,
-    LinkCycle,
-    none_found,
-    not_known,
-    with_turns,
-)
-from fluidcc.analysis.cycles.settled import Return, Run, RunError, settling, step_for
-from fluidcc.analysis.cycles.simulated import (
-    EVEN,
-    even,
-    from_relay,
-    from_simulation,
-    with_multipliers,
-)
-from fluidcc.analysis.cycles.subjects import (
-    NotHereError,
-    equation_model,
-    labels,
-    network_model,
-    reported,
-    told,
-)
+from fluidcc.analysis.cycles.collocation import LostError, equations, remesh, solve
+from fluidcc.analysis.cycles.model import Array, Model
+from fluidcc.analysis.cycles.multipliers import multipliers
+from fluidcc.analysis.cycles.orbit import Orbit, extremes, nodes_of, points_at
+from fluidcc.analysis.cycles.result import Course, Cycle, by_name, none_found, with_turns
+from fluidcc.analysis.cycles.settled import RunError, first_orbit, settling
+from fluidcc.analysis.cycles.simulated import from_run
+from fluidcc.analysis.cycles.subjects import NotHereError, Subject, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.network import Network
 
 MESHES = (24, 36, 54)
@@ -52,8 +23,6 @@ _SHORTEST, _LONGEST = 150.0, 1e4  # of the longest lag: how long runs are that s
 _VANISHED = 1e-3  # of the amplitude that the run had
 _SMALL = 1e-6  # of the states: an amplitude that is none
 _POINTS = 401
-_FINER = 4  # steps of runs for multipliers, which are to repeat to 1e-6 of the range
-_FINE = 8001  # points at which a period of a simulation is read for its extremes
 _RESTS = (
     "no cycle: a run from the initial history comes to rest; cycles that other histories lead to "
     "are not excluded"
@@ -65,9 +34,8 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
 
     A simulation from the scenario's initial history finds it, and collocation makes it exact: on
     an adapted mesh, with segments whose ends are unknowns where queues run empty, windows rest at
-    bounds or marking has corners. A switching cycle of a relay that is known in closed form is
-    taken as it is. Where neither applies the simulation's own numbers are given, and the leading
-    multipliers by located runs from states moved a little where these repeat.
+    bounds or marking has corners. Where that does not apply the simulation's own numbers are given,
+    and the leading multipliers by located runs from states moved a little where these repeat.
 
     Parameters
     ----------
@@ -92,24 +60,19 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     >>> found.status, found.stable, round(found.period, 4)
     ('smooth', True, 4.0964)
     """
-    if isinstance(net, DelayEquation):
-        model, y0 = equation_model(net)
-    else:
-        exact = from_relay(net)
-        if exact is not None:
-            return exact
-        try:
-            model, y0 = network_model(net)
-        except NotHereError as why:
-            return from_simulation(net, str(why))
+    subject = subject_of(net)
+    try:
+        model = subject.model
+    except NotHereError as why:
+        return subject.simulated(str(why))
     if start is not None and start.orbit is not None:
         try:
-            near = collocated(net, model, start.orbit)
-            if near.stable and near.period is not None:
-                return near
-        except LostError:
-            pass  # it has changed too much
-    return _after_simulation(net, model, y0)
+            near = collocate(subject, start.orbit)
+        except LostError:  # it has changed too much
+            near = None
+        if near is not None and near.stable and near.period is not None:
+            return near
+    return _after_run(subject, model)
 
 
 def follower() -> Callable[[Network | DelayEquation], Cycle]:
@@ -124,15 +87,17 @@ def follower() -> Callable[[Network | DelayEquation], Cycle]:
     return follow
 
 
-def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> Cycle:
-    """The cycle at the end of a simulation.
+def _after_run(subject: Subject, model: Model) -> Cycle:
+    """The cycle at the end of a located run.
 
     A run that seems to repeat may still decay, or pass an unstable cycle: then a longer one tells.
     """
-    lag = float(np.max(model.lags(y0[None])[0]))
+    lag = float(np.max(model.lags(subject.start[None])[0]))
     found, why, repeating = None, "", None
     try:
-        for run, end in settling(model, y0, shortest=_SHORTEST * lag, longest=_LONGEST * lag):
+        for run, end in settling(
+            model, subject.start, shortest=_SHORTEST * lag, longest=_LONGEST * lag
+        ):
             found, why, repeating = None, "", None
             if end.rests:
                 return none_found(_RESTS)
@@ -140,7 +105,7 @@ def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> 
                 why = f"the run does not repeat within {run.end:.4g} s"
                 continue
             try:
-                found = collocated(net, model, begun(model, run, end, MESHES[0]))
+                found = collocate(subject, first_orbit(model, run, end, MESHES[0]))
             except LostError as fault:
                 why, repeating = str(fault), (run, end)
                 continue
@@ -148,60 +113,31 @@ def _after_simulation(net: Network | DelayEquation, model: Model, y0: Array) -> 
                 return with_turns(found, end.turns)
     except RunError as fault:
         why = str(fault)
-    if found is not None:
-        return found
-    if repeating is not None and lasts(net, *repeating):
-        return from_run(net, model, *repeating, why)
-    if isinstance(net, DelayEquation):
-        return not_known(f"no cycle found: {why}")
-    return from_simulation(net, why)
+    if found is None and repeating is not None:
+        found = from_run(model, *repeating, subject.observe, subject.labels, why)
+    return subject.simulated(why) if found is None else found
 
 
-def collocated(net: Network | DelayEquation, model: Model, orbit: Orbit) -> Cycle:
+def collocate(subject: Subject, orbit: Orbit) -> Cycle:
     """The cycle near an orbit, by collocation; raises LostError where there is none."""
-    begin = amplitude(orbit)
+    begin = _amplitude(orbit)
     before = error = None
     for count in MESHES:
-        orbit = solved(model, remeshed(model, orbit, count))
-        if np.all(amplitude(orbit) <= _VANISHED * begin):
+        orbit = solve(subject.model, remesh(orbit, count))
+        if np.all(_amplitude(orbit) <= _VANISHED * begin):
             return none_found("no cycle: the oscillation decays to the equilibrium")
-        ends = extremes(orbit, reported(net))
+        ends = extremes(orbit, subject.observe)
         now = np.vstack([[orbit.period, orbit.period], ends])
         if before is not None:
             size = np.maximum(np.abs(now).max(1), 1e-9)
             change = float(np.max(np.abs(now - before).max(1) / size))
             error = change if error is None else max(error, change)
         before = now
-    check(model, orbit)
-    return result_of(net, model, orbit, error)
+    check(subject.model, orbit)
+    return result_of(subject, orbit, error)
 
 
-def lasts(net: Network | DelayEquation, run: Run, end: Return) -> bool:
-    """Whether a run repeats evenly, and no more decays or grows in its second half."""
-    late = reported(net)(run.states(np.linspace(0.5 * run.end, run.end, _FINE)))
-    return end.spread < EVEN and all(even(values) for values in late.T)
-
-
-def from_run(net: Network | DelayEquation, model: Model, run: Run, end: Return, why: str) -> Cycle:
-    """The last period of a located simulation, with multipliers; `why` there is no more."""
-    assert end.period is not None
-    time = np.linspace(0.0, end.period, _FINE)
-    values = reported(net)(run.states(end.end - end.period + time))
-    ends = [(float(a), float(b)) for a, b in zip(values.min(0), values.max(0), strict=True)]
-    note = (
-        f"from a located simulation: {why}; its periods are equal to {end.spread:.1g} of the last"
-    )
-    if isinstance(net, DelayEquation):
-        found = Cycle(end.period, {}, {}, (), "simulated", note, states=tuple(ends))
-    else:
-        found = Cycle(end.period, *by_name(net, ends), (), "simulated", note)
-    found = with_turns(dataclasses.replace(found, spread=end.spread), end.turns)
-    y0 = run.states(np.zeros(1))[0]
-    moves, step = every_component(model.size), step_for(model, y0) / _FINER  # nothing ticks
-    return with_multipliers(found, model.system, y0, model.args, moves, until=run.end, step=step)
-
-
-def amplitude(orbit: Orbit) -> Array:
+def _amplitude(orbit: Orbit) -> Array:
     """Range of each state that moves, over the orbit."""
     ranges = orbit.start.max(0) - orbit.start.min(0)
     size = np.abs(orbit.start).max(0) + 1e-12
@@ -210,7 +146,7 @@ def amplitude(orbit: Orbit) -> Array:
 
 def check(model: Model, orbit: Orbit) -> None:
     """Raise LostError where an orbit is not in the regimes that its segments are taken to have."""
-    if not model.guards:
+    if not model.switches:
         return
     interval, theta = nodes_of(orbit)
     points = points_at(model, orbit, interval, theta)
@@ -226,49 +162,22 @@ def check(model: Model, orbit: Orbit) -> None:
             raise LostError("the cycle leaves the regimes that it was taken to have")
 
 
-def result_of(
-    net: Network | DelayEquation, model: Model, orbit: Orbit, error: float | None
-) -> Cycle:
+def result_of(subject: Subject, orbit: Orbit, error: float | None) -> Cycle:
     """What is reported of an orbit."""
-    found: Equations = equations(model, orbit)
-    floquet = multipliers(orbit, found)
+    floquet = multipliers(orbit, equations(subject.model, orbit))
     trivial = int(np.argmin(np.abs(floquet - 1.0))) if len(floquet) else 0
     others = np.delete(floquet, trivial) if len(floquet) else floquet
     floquet = np.append(floquet[trivial : trivial + 1], others)
     stable = bool(np.all(np.abs(others) < 1.0))
-    ends = [(float(a), float(b)) for a, b in extremes(orbit, reported(net))]
-    status = "nonsmooth" if orbit.events else "smooth"
-    parts: dict[str, Any] = {}
-    messages: list[str] = []
-    if isinstance(net, DelayEquation):
-        names = [f"state {k}" for k in range(len(ends))]
-        links, flows, parts["states"] = {}, {}, tuple(ends)
-    else:
-        links, flows = by_name(net, ends)
-        names = [f"{name}.{key}" + (f"[{k}]" if k else "") for _, name, key, k in labels(net)]
-        messages += told(net, orbit)
+    ends = [(float(low), float(high)) for low, high in extremes(orbit, subject.observe)]
+    messages = subject.switches(orbit)
     if not len(others):
         messages.append("superstable: perturbations are forgotten within a period")
     time = np.linspace(0.0, orbit.period, _POINTS)
-    values = reported(net)(orbit.at(time))
-    course = Course(time, dict(zip(names, values.T, strict=True)))
+    titles, values = [label.title for label in subject.labels], subject.observe(orbit.at(time))
     return Cycle(
-        orbit.period, links, flows, tuple(complex(mu) for mu in floquet), status,
-        "; ".join(messages), stable, error, course=course, model=model, orbit=orbit, **parts,
+        orbit.period, floquet=tuple(complex(mu) for mu in floquet),
+        status="nonsmooth" if orbit.events else "smooth", message="; ".join(messages),
+        stable=stable, error=error, course=Course(time, dict(zip(titles, values.T, strict=True))),
+        model=subject.model, orbit=orbit, **by_name(subject.labels, ends),
     )  # fmt: skip
-
-
-def by_name(
-    net: Network, ends: list[tuple[float, float]]
-) -> tuple[dict[str, LinkCycle], dict[str, FlowsCycle]]:
-    """Extremes by link and by group of flows."""
-    known: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for (_, name, key, _), pair in zip(labels(net), ends, strict=True):
-        known.setdefault((name, key), []).append(pair)
-    fluid = as_fluid(net)
-    links = {
-        name: LinkCycle(known[name, "queue"][0], known[name, "average"][0])
-        for name in fluid.link_names
-    }
-    flows = {name: FlowsCycle(tuple(known[name, "window"])) for name in fluid.flow_names}
-    return links, flows

@@ -1,10 +1,11 @@
-"""Floquet multipliers of a cycle that repeats in a located run, from states moved a little.
+"""Floquet multipliers: of collocation, and of a located run from states moved a little.
 
-The run is followed for some more periods, from its end and from states moved there, up and down.
-Half the difference is what the moves become, period after period: what lasts longest gives the
-leading multipliers. The moves end in breaking points of order 0, and events move with them, so
-that differences are as accurate as the run, across jumps of a signal, waits in queues on record
-and ticks.
+What a period makes of perturbations of an orbit and of its past is a linear map. In collocation it
+follows from the equations of the orbit. Of a run that repeats it follows from some more periods
+from its end and from states moved there, up and down: half the difference is what the moves become,
+period after period, and what lasts longest gives the leading multipliers. The moves end in breaking
+points of order 0, and events move with them, so that differences are as accurate as the run, across
+jumps of a signal, waits in queues on record and ticks.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
 from jax import lax
 
-from fluidcc.analysis.cycles.floquet import of_sequences
-from fluidcc.analysis.cycles.polynomials import Array
-from fluidcc.analysis.cycles.settled import Run, last_return, told_status
+from fluidcc.analysis.cycles.collocation import Equations
+from fluidcc.analysis.cycles.model import Array
+from fluidcc.analysis.cycles.orbit import Orbit
+from fluidcc.analysis.cycles.settled import Run, describe, last_return
 from fluidcc.dde import located
 from fluidcc.dde import track as tr
 from fluidcc.dde.integrate import power_of_two
@@ -28,12 +32,15 @@ from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.trial import Carry
 
+_DENSE = 800  # numbers that are remembered, up to which all multipliers are found
+_WANTED = 12
+_KEPT = 1e-6  # smaller multipliers are rounding: the perturbation is forgotten
 PERIODS = 6
 """How many periods moves are followed for."""
 _SAMPLES = 32  # over the longest lag: what is compared of a run and of its past
 _MOVE = 1e-5  # of the range of a component
 _RESTING = 1e-3  # of its size: what a component that rests counts as its range
-_NOTHING = 1e-12  # components as small are not there
+_TINY = 1e-12  # components as small are not there
 _AGREE = 0.01  # relative: how near the periods of two simulations of one cycle are
 _NEAR = 1e-3  # how near to itself a run comes back, and the trivial multiplier to 1
 _NOISE = 10.0  # times how far a run is from itself: what is not seen of moves
@@ -42,11 +49,73 @@ _CORNER = 0.02  # of the moves: what differs more up and down has no derivative
 _MOST_STEPS = 4e5  # of all runs
 _BREAKS = 4.0  # steps per step of the mesh at most, about: events end steps
 _LEAST_ROOM = 8  # steps
+_FINE = 8001  # points of the period that is read for its extremes
 _PHASES = 512  # at which the length of a period is told
 
 
+def multipliers(orbit: Orbit, found: Equations) -> Array:
+    """Floquet multipliers, largest first; those of nothing but rounding are left out.
+
+    Perturbations of this period follow from those of the earlier ones that are still read: the
+    eigenvalues of that map. In an orbit with events the ends of its segments are perturbed too.
+    """
+    size = len(found.residual) - (0 if orbit.events else len(orbit.ends))
+    parts = [part[:size, :size] for part in found.parts]
+    lu = scipy.sparse.linalg.splu(parts[0].tocsc())
+    earlier = parts[1:]
+    read = np.unique(np.concatenate([np.unique(part.nonzero()[1]) for part in earlier]))
+    if len(read) * len(earlier) > _DENSE:
+        every = _leading(lu, earlier, read)
+    else:
+        maps = [-lu.solve(part[:, read].toarray())[read] for part in earlier]
+        count = len(read)
+        whole = np.eye(count * len(maps), k=-count)
+        whole[:count] = np.hstack(maps)
+        every = np.asarray(scipy.linalg.eigvals(whole))
+    every = every[np.abs(every) > _KEPT]
+    return every[np.argsort(-np.abs(every))]
+
+
+def _leading(lu: Any, earlier: list[Any], read: Array) -> Array:
+    """The largest multipliers by Arnoldi's method, where there are many unknowns."""
+    count, parts = len(read), [part[:, read] for part in earlier]
+
+    def period(past: Array) -> Array:
+        pieces = past.reshape(len(parts), count)
+        late: Any = sum(part @ piece for part, piece in zip(parts, pieces, strict=True))
+        now = -lu.solve(late)
+        return np.concatenate([now[read], past[:-count]])
+
+    size = count * len(parts)
+    kind: Any = scipy.sparse.linalg.LinearOperator
+    operator = kind((size, size), matvec=period, dtype=float)
+    start = np.cos(np.arange(size))  # any vector, the same each time
+    found: Any = scipy.sparse.linalg.eigs(
+        operator, _WANTED, v0=start, ncv=4 * _WANTED, return_eigenvectors=False
+    )
+    return np.asarray(found)
+
+
+def of_sequences(found: Array, noise: float) -> tuple[Array, Array]:
+    """Leading eigenvalues (K,) of a linear map, largest first, and the residuals (K,) of their unit
+    vectors, from what the map makes of D vectors in J steps, (D, J, S).
+
+    The method of Rayleigh and Ritz on the Krylov space of all vectors but the last ones, in the
+    part of it whose singular values are above `noise` times the largest.
+    """
+    count = found.shape[-1]
+    before, after = (part.reshape(-1, count).T for part in (found[:, :-1], found[:, 1:]))
+    basis, sizes, rest = np.linalg.svd(before, full_matrices=False)
+    rank = int(np.sum(sizes > noise * sizes[0]))
+    basis, mapped = basis[:, :rank], after @ rest[:rank].T / sizes[:rank]
+    values, vectors = np.linalg.eig(basis.T @ mapped)
+    residuals = np.linalg.norm(mapped @ vectors - basis @ vectors * values, axis=0)
+    order = np.argsort(-np.abs(values))
+    return values[order], residuals[order]
+
+
 class NoMultipliersError(ValueError):
-    """A cycle whose multipliers are not told; the message says why."""
+    """A cycle without multipliers; the message says why."""
 
 
 class Moves(NamedTuple):
@@ -61,12 +130,14 @@ class Moves(NamedTuple):
 class Multipliers(NamedTuple):
     """Leading multipliers, the trivial one first, which differs from 1 by `error`; those below a
     thousandth are left out. Whether all others are inside the unit circle, None where some are not
-    resolved.
+    resolved. `period` [s] and `states` (Q, n) of one period are those of the located run.
     """
 
     floquet: tuple[complex, ...]
     error: float
     stable: bool | None
+    period: float
+    states: Array
 
     @property
     def note(self) -> str:
@@ -74,34 +145,15 @@ class Multipliers(NamedTuple):
         return f"multipliers from moved states, the trivial one is 1 to {self.error:.1g}"
 
 
-def every_component(size: int) -> Moves:
-    """The moves of an equation without ticks."""
-    return Moves(np.zeros(size, bool), np.eye(size))
-
-
 def multipliers_of_run(
     system: System, y0: Any, args: Args, moves: Moves, *, period: float, until: float, step: float
 ) -> Multipliers:
-    """The leading multipliers of the cycle that a run from `y0` settles in.
+    """The leading multipliers of the cycle that a run from `y0` settles in until a time [s].
 
-    Parameters
-    ----------
-    system, y0, args
-        A delay equation, its state at the start and its numbers.
-    moves
-        Its ticks, and how it is moved.
-    period
-        The period that another simulation has found [s].
-    until
-        When the run has settled [s].
-    step
-        Of the located mesh [s].
-
-    Raises
-    ------
-    NoMultipliersError
-        Where the run fails or does not repeat exactly, as of a cycle that ticks of a fixed period
-        do not fit in; where moves up and down differ; and where no multiplier is 1.
+    `period` is that which another simulation has found and `step` that of the located mesh [s].
+    Raises NoMultipliersError where the run fails or does not repeat exactly, as of a cycle that
+    ticks of a fixed period do not fit in; where moves up and down differ; and where no multiplier
+    is 1.
     """
     ahead = (PERIODS + 1) * period
     count = until + (2 * len(moves.along) + 1) * ahead
@@ -117,7 +169,7 @@ def multipliers_of_run(
         raise NoMultipliersError("a located run does not repeat with the same period")
     late = run.states(np.linspace(0.5 * until, until, _PHASES * 16))
     scale = np.maximum(np.ptp(late, axis=0), _RESTING * np.abs(late).max(axis=0))
-    lag = _longest_lag(system, args, step, carry)
+    lag = float(np.max(_lags(system, args, jnp.asarray(step), carry)))
     scale[moves.clock] = lag
     last = until + PERIODS * end.period * (1.0 + 1e-6) + step
 
@@ -128,7 +180,7 @@ def multipliers_of_run(
     exact = _period(still, scale, until, end.period, step)
     phases = lag * (np.arange(_SAMPLES) + 0.5) / _SAMPLES
     times = until + exact * np.arange(1, PERIODS + 1)[:, None] - phases
-    kept = scale > _NOTHING
+    kept = scale > _TINY
 
     def seen(run: Run) -> Array:
         return (run.states(times.ravel()) / np.where(kept, scale, 1.0)).reshape(*times.shape, -1)
@@ -147,10 +199,12 @@ def multipliers_of_run(
     found = np.array(odd).reshape(len(odd), PERIODS, -1)
     if np.max(np.abs(even)) > _CORNER * np.max(np.abs(found)):
         raise NoMultipliersError("moves up and down come to different ends: there is no derivative")
-    return _told(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
+    floquet, error, stable = _judged(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
+    one = settled.states(np.linspace(until - exact, until, _FINE))
+    return Multipliers(floquet, error, stable, exact, one)
 
 
-def _told(found: Array, residuals: Array) -> Multipliers:
+def _judged(found: Array, residuals: Array) -> tuple[tuple[complex, ...], float, bool | None]:
     """What is reported of eigenvalues; raises NoMultipliersError where none is 1."""
     known, rough = found[residuals < _NEAR], residuals >= _NEAR
     if not len(known):
@@ -164,8 +218,8 @@ def _told(found: Array, residuals: Array) -> Multipliers:
     stable: bool | None = bool(np.all(np.abs(others) < 1.0))
     if stable and np.any(np.abs(found[rough]) + residuals[rough] >= 1.0):
         stable = None
-    told = (known[trivial], *others[np.abs(others) > _NEAR])
-    return Multipliers(tuple(complex(mu) for mu in told), error, stable)
+    kept = (known[trivial], *others[np.abs(others) > _NEAR])
+    return tuple(complex(mu) for mu in kept), error, stable
 
 
 def returned(seen: Array, clock: Array) -> float:
@@ -191,7 +245,7 @@ def _followed(
     status = Status(int(found.status))
     if status is not Status.ok:
         raise NoMultipliersError(
-            f"a located run ends at {float(found.status_time):.4g} s: {told_status(status)}"
+            f"a located run ends at {float(found.status_time):.4g} s: {describe(status)}"
         )
     rows = np.asarray(found.track.steps)[: int(found.node)]
     return found, Run(rows, tr.width(found.track), size, until, np.zeros(0))
@@ -226,13 +280,9 @@ def _follow(
 
 @functools.partial(jax.jit, static_argnames=("system",))
 def _lags(system: System, args: Args, step: Any, carry: Carry) -> Any:
+    """The lags [s] at the end of a run."""
     machine = located.Machine(system, jnp.zeros_like(step), carry.t, step, args)
     return machine.delayed(carry, carry.t, carry.y)[1]
-
-
-def _longest_lag(system: System, args: Args, step: float, carry: Carry) -> float:
-    """The longest lag [s] at the end of a run."""
-    return float(np.max(np.asarray(_lags(system, args, jnp.asarray(step), carry))))
 
 
 def _period(run: Run, scale: Array, start: float, period: float, step: float) -> float:
@@ -240,7 +290,7 @@ def _period(run: Run, scale: Array, start: float, period: float, step: float) ->
 
     What jumps is left out where it does so.
     """
-    size = np.where(scale > _NOTHING, scale, np.inf)
+    size = np.where(scale > _TINY, scale, np.inf)
     times = start + step + (PERIODS - 1) * period * (np.arange(_PHASES) + 0.5) / _PHASES
     for _ in range(3):
         gap = (run.states(times + period) - run.states(times)) / size

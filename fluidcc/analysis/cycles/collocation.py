@@ -1,4 +1,4 @@
-"""The equations of an orbit and their derivatives, apart for each period that they reach back to.
+"""Collocation: the equations of a periodic orbit, Newton's iteration for them, and their meshes.
 
 A state that returns multiplied by a number mu after each period was 1/mu of it one period ago. So
 the derivatives by this period and by each earlier one are kept apart: their sum belongs to Newton's
@@ -8,15 +8,34 @@ unknowns like the states, so that what an event does to a perturbation follows b
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
+import scipy.sparse.linalg
 
-from fluidcc.analysis.cycles import polynomials as poly
-from fluidcc.analysis.cycles.model import Model
-from fluidcc.analysis.cycles.orbit import GUARD, Orbit, Points, nodes_of, points_at
-from fluidcc.analysis.cycles.polynomials import POINTS, WEIGHTS, Array
+from fluidcc.analysis.cycles.model import Array, Model
+from fluidcc.analysis.cycles.orbit import (
+    GUARD,
+    POINTS,
+    WEIGHTS,
+    Orbit,
+    Points,
+    fit,
+    integral_weights,
+    nodes_of,
+    points_at,
+    steepness,
+    value_weights,
+)
+
+_STEPS = 25
+_MET = 1e-10  # of the sizes of the unknowns: last step of an iteration
+_ROUNDED = 1e-6  # a step as small as this that gets no smaller is rounding
+_LONGEST = 0.3  # of the sizes of the unknowns, and of segments: longest step
+_EVEN = 0.1  # of the mean steepness that every part of the mesh is taken to have
 
 
 class Equations(NamedTuple):
@@ -80,7 +99,7 @@ class _Entries:
         own = by_y - np.einsum("qrp,qpn->qrn", moved, points.lag_slopes[:, lag_of])
         interval, theta = points.interval, points.theta
         self.add(rows[:, :, None], self.start(interval)[:, None, :], own)
-        weights = poly.integrals(theta)
+        weights = integral_weights(theta)
         self.add(
             rows[:, :, None, None],
             self.rise(interval)[:, None],
@@ -94,10 +113,10 @@ class _Entries:
         if model.direct:
             self.add(each, self.start(points.of)[:, None, np.arange(len(place)), place], by_z, wrap)
             columns = self.rise(points.of)[:, np.arange(len(place)), :, place]  # (P, Q, M)
-            weights = poly.integrals(points.at)
+            weights = integral_weights(points.at)
         else:
             columns = self.wire(points.of)[:, np.arange(len(place)), :, place]
-            weights = poly.values(points.at)
+            weights = value_weights(points.at)
         columns = np.moveaxis(columns, 0, 1)[:, None]  # (Q, 1, P, M)
         self.add(each[..., None], columns, by_z[..., None] * weights[:, None], wrap[..., None])
 
@@ -120,7 +139,7 @@ def equations(model: Model, orbit: Orbit) -> Equations:
     points = points_at(model, orbit, interval, theta)
     mode = orbit.modes[orbit.segment[interval]]
     value, by_y, by_z = model.present(points.y, points.z, mode)
-    slope, told = value[:, :n], value[:, n:]
+    slope, outputs = value[:, :n], value[:, n:]
     still = (slope == 0).all(0) & (by_y[:, :n] == 0).all((0, 2)) & (by_z[:, :n] == 0).all((0, 2))
 
     length = orbit.lengths[interval][:, None]
@@ -135,8 +154,8 @@ def equations(model: Model, orbit: Orbit) -> Equations:
 
     if w:
         rows = entries.wire(np.arange(count)).reshape(-1, w)
-        residual[rows] = orbit.wire.reshape(-1, w) - told
-        entries.add(rows, rows, np.ones_like(told))
+        residual[rows] = orbit.wire.reshape(-1, w) - outputs
+        entries.add(rows, rows, np.ones_like(outputs))
         entries.add_function(model, points, rows, -by_y[:, n:], -by_z[:, n:])
 
     _continuity(entries, orbit, residual, still)
@@ -163,7 +182,7 @@ def _continuity(entries: _Entries, orbit: Orbit, residual: Array, still: Array) 
     )
 
 
-def condition_size(by_y: Array, by_z: Array) -> float:
+def _condition_size(by_y: Array, by_z: Array) -> float:
     """Size of a condition's derivatives, by which it is divided."""
     return float(np.max(np.abs(by_y)) + np.max(np.abs(by_z), initial=0.0))
 
@@ -177,7 +196,7 @@ def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> Non
         here = Points(*(v[k : k + 1] for v in points))
         if event.kind == GUARD:
             pick = (slice(k, k + 1), slice(event.index, event.index + 1))
-            size = condition_size(by_y[pick], by_z[pick])
+            size = _condition_size(by_y[pick], by_z[pick])
             residual[row[0, 0]] = value[k, event.index] / size
             entries.add_function(model, here, row, by_y[pick] / size, by_z[pick] / size)
             continue
@@ -188,3 +207,152 @@ def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> Non
         entries.add_function(model, here, row, -slope[:, None], nothing)
         entries.add(row, row, np.ones((1, 1)))
         entries.add(row, np.array([[entries.first_end + event.target]]), -1.0, event.wrap)
+
+
+class LostError(ValueError):
+    """Newton's iteration does not lead to a periodic orbit."""
+
+
+def _sizes(orbit: Orbit) -> tuple[Array, Array]:
+    """Sizes of the changes of each state (n,) and of each wire (w,)."""
+    reached = np.concatenate([orbit.start, orbit.after()])
+    low, high = reached.min(0), reached.max(0)
+    floor = 1e-9 * (1.0 + np.abs(high))
+    return np.maximum(high - low, floor), np.abs(orbit.wire).max((0, 1), initial=0.0) + 1e-9
+
+
+def move(orbit: Orbit, step: Array) -> Orbit:
+    """The orbit with a step (N,) added to its unknowns."""
+    count, segments, n, w = orbit.shape
+    blocks = step[: len(step) - segments].reshape(count, -1)
+    rise = blocks[:, n : n + POINTS * n].reshape(count, POINTS, n)
+    wire = blocks[:, n + POINTS * n :].reshape(count, POINTS, w)
+    return dataclasses.replace(
+        orbit,
+        start=orbit.start + blocks[:, :n],
+        rise=orbit.rise + rise,
+        wire=orbit.wire + wire,
+        ends=orbit.ends + step[len(step) - segments :],
+    )
+
+
+def _relative(orbit: Orbit, step: Array) -> Array:
+    """A step in the sizes of its unknowns; that of ends in the length of the shortest segment."""
+    count, segments, _, _ = orbit.shape
+    state, wire = _sizes(orbit)
+    block = np.concatenate([state, np.tile(state, POINTS), np.tile(wire, POINTS)])
+    shortest = np.min(np.diff(orbit.ends, prepend=0.0))
+    size = np.concatenate([np.tile(block, count), np.full(segments, shortest)])
+    return step / size
+
+
+def _phase_condition(orbit: Orbit, reference: Orbit) -> tuple[Array, float]:
+    """The row (N,) of the phase condition of a smooth orbit beside another, and its residual."""
+    count, segments, n, w = orbit.shape
+    state, _ = _sizes(reference)
+    weights = reference.rise.sum(1) / state**2  # (L, n)
+    row = np.zeros((count, n + POINTS * (n + w)))
+    row[:, :n] = weights
+    residual = float(np.sum(weights * (orbit.start - reference.start)))
+    return np.concatenate([row.ravel(), np.zeros(segments)]), residual
+
+
+def newton_system(
+    orbit: Orbit, found: Equations, reference: Orbit
+) -> tuple[sparse.csc_matrix, Array]:
+    """Matrix and right-hand side (N + 1,) for a step of the unknowns and of the period."""
+    size, segments = len(found.residual), len(orbit.ends)
+    total = sum(found.parts[1:], found.parts[0])
+    ends, by_period = np.zeros(size), np.zeros(size)
+    ends[size - segments :] = 1.0
+    for k, part in enumerate(found.parts):
+        by_period -= k * (part @ ends)
+    residual = found.residual.copy()
+    if not orbit.events:
+        row, value = _phase_condition(orbit, reference)
+        residual[-1] = value
+        pick = sparse.csc_matrix(([1.0], ([size - 1], [0])), (size, 1))
+        total = total + pick @ sparse.csc_matrix(row)
+    last = np.zeros(size)
+    last[-1] = 1.0
+    whole = sparse.bmat([[total, by_period[:, None]], [last[None], [[-1.0]]]], format="csc")
+    return sparse.csc_matrix(whole), np.append(residual, 0.0)
+
+
+def solve_linear(matrix: Any, residual: Array, what: str) -> Array:
+    """The Newton step (N,); raises LostError where the matrix is singular."""
+    try:
+        step = -scipy.sparse.linalg.splu(matrix).solve(residual)
+    except RuntimeError:
+        step = np.full(1, np.nan)
+    if not np.all(np.isfinite(step)):
+        raise LostError(f"the equations of the {what} are singular")
+    return step
+
+
+def solve(model: Model, orbit: Orbit) -> Orbit:
+    """The periodic orbit near another; raises LostError where none is found."""
+    reference, before = orbit, np.inf
+    for _ in range(_STEPS):
+        matrix, residual = newton_system(orbit, equations(model, orbit), reference)
+        if not np.all(np.isfinite(residual)):
+            raise LostError("the equations have no value along the way")
+        step = solve_linear(matrix, residual, "cycle")[:-1]
+        length = float(np.max(np.abs(_relative(orbit, step))))
+        orbit = move(orbit, step * min(1.0, _LONGEST / max(length, 1e-300)))
+        if length < _MET or (before < _ROUNDED and length > 0.5 * before):
+            return orbit
+        before = length
+    raise LostError(f"Newton's iteration ends with a step of {before:.1e} of the cycle")
+
+
+def parameter_slope(models: Callable[[float], Model], orbit: Orbit, step: float) -> Array:
+    """Derivative (N + 1,) of the equations by a parameter, the orbit held; `models` has the model
+    at each distance from the parameter's own value, and `step` is that of a central difference.
+    """
+    ahead, behind = (equations(models(way), orbit).residual for way in (step, -step))
+    return np.append((ahead - behind) / (2.0 * step), 0.0)
+
+
+def remesh(orbit: Orbit, count: int) -> Orbit:
+    """The orbit on about `count` intervals that are short where it is steep."""
+    state, _ = _sizes(orbit)
+    steep = (steepness(orbit.rise) / state).max(1)
+    density = (steep / orbit.lengths**POINTS) ** (1.0 / POINTS)
+    load = density * orbit.lengths
+    load = load + _EVEN * np.sum(load) * orbit.lengths / orbit.period + 1e-12
+    segments = len(orbit.ends)
+    parts = [_spread(orbit, load, k, count) for k in range(segments)]
+    segment = np.repeat(np.arange(segments), [len(p) - 1 for p in parts])
+    left = np.concatenate([p[:-1] for p in parts])
+    width = np.concatenate([np.diff(p) for p in parts])
+    new = dataclasses.replace(orbit, segment=segment, left=left, width=width)
+    return interpolate(orbit, new)
+
+
+def _spread(orbit: Orbit, load: Array, k: int, count: int) -> Array:
+    """Shares of segment k at which its new intervals begin and end."""
+    own = np.flatnonzero(orbit.segment == k)
+    total = np.concatenate([[0.0], np.cumsum(load[own])])
+    number = max(1, round(count * total[-1] / np.sum(load)))
+    edges = np.append(orbit.left[own], 1.0)
+    return np.interp(np.linspace(0.0, total[-1], number + 1), total, edges)
+
+
+def interpolate(old: Orbit, new: Orbit) -> Orbit:
+    """The values of an orbit on the mesh of another with the same segments."""
+    count, (_, _, n, w) = len(new.segment), old.shape
+    interval, theta = nodes_of(new)
+
+    def within(interval: Array, theta: Array) -> tuple[Array, Array]:
+        share = new.left[interval] + new.width[interval] * theta
+        key = old.segment + np.minimum(old.left, 1.0 - 1e-15)
+        of = np.searchsorted(key, new.segment[interval] + np.clip(share, 0, 1 - 1e-12), "right") - 1
+        return of, (share - old.left[of]) / old.width[of]
+
+    of, at = within(interval, theta)
+    begin, there = within(np.arange(count), np.zeros(count))
+    start = old.states(begin, there)
+    nodes = old.states(of, at).reshape(count, POINTS, n)
+    wire = np.einsum("qj,qjw->qw", value_weights(at), old.wire[of]).reshape(count, POINTS, w)
+    return dataclasses.replace(new, start=start, rise=fit(start, nodes), wire=wire)

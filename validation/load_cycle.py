@@ -1,5 +1,8 @@
 """Switching cycles under a sampled load factor, from the laws' own rules for packets and time.
 
+The oracle of `fc.cycle` for one class of BMCC flows on one link (Qazi et al., 2010, eqs 1 to 6),
+compared in tests/analysis/test_load_cycle.py.
+
 Senders that increase below full load and decrease at it, at instants of their own, never rest: the
 load is sampled, held, and heard one age later. Between two such events one class of flows on one
 link is moved by the rules as they stand (what happens in `elapsed` seconds), not by their slopes.
@@ -16,14 +19,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from fluidcc.model.mean_traffic import as_fluid
+from fluidcc.model.service import with_mean_calls
 from jax import Array
 
+import fluidcc as fc
 from fluidcc.laws.law import Ack, Arrival, Signal
 from fluidcc.model.delays import explicit_way, round_trip
 from fluidcc.model.rates import heard
 from fluidcc.model.senders import Sender, marks_heard, sending_rate, summed
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network
+from fluidcc.scenario.network import Network, numeric
 from fluidcc.scenario.ways import first_hop
 
 _BELOW = math.nextafter(1.0, 0.0)
@@ -272,12 +278,13 @@ class _Model:
 
 
 @jax.jit
-def _begun(net: Network, window: Num) -> _Loop:
+def begin(net: Network, window: Num) -> _Loop:
+    """Steady windows just below full load."""
     return _Model(net).start(window)
 
 
 @jax.jit
-def _turn(net: Network, loop: _Loop) -> tuple[_Loop, _Turn]:
+def next_turn(net: Network, loop: _Loop) -> tuple[_Loop, _Turn]:
     """Move to the next first decrease."""
     model = _Model(net)
     now, count = model.seen(loop), jnp.zeros((), int)
@@ -312,29 +319,35 @@ def _phase(model: _Model, loop: _Loop, start: float) -> np.ndarray:
     return np.array([float(loop.window) / start, float(loop.queue) / each, *memory, *dues])
 
 
-def load_cycle(net: Network, window: float) -> LoadCycle:
+def as_one_class(net: Network) -> Network:
+    """The network with its calls at their mean rate and a scalar in each place."""
+    net = with_mean_calls(numeric(as_fluid(net)))
+    return jax.tree.map(lambda v: jnp.reshape(jnp.asarray(v, float), ()), net)
+
+
+def load_cycle(net: Network) -> LoadCycle:
     """The cycle of one class of flows on one link that samples its load.
 
     Parameters
     ----------
     net
         The network; its senders act on the load factor, grow with time, decrease at ticks and
-        remember nothing but their window. The buffer is taken as endless.
-    window
-        Where to start from [packet]: the rest in the mean.
+        remember nothing but their window. The buffer is taken as endless. It starts from the rest
+        in the mean.
 
     Raises
     ------
     NoCycleError
         If there is no cycle, or the senders act on more than the load factor.
     """
-    net = jax.tree.map(lambda v: jnp.reshape(jnp.asarray(v, float), ()), net)
-    model, loop = _Model(net), _begun(net, jnp.asarray(window))
-    loop, _ = _turn(net, loop)  # ends at the first decrease: no turn
+    window = float(np.ravel(fc.equilibrium(net).rest.windows[0])[0])
+    net = as_one_class(net)
+    model, loop = _Model(net), begin(net, jnp.asarray(window))
+    loop, _ = next_turn(net, loop)  # ends at the first decrease: no turn
     turns, ends = [], [_phase(model, loop, window)]
     times = [float(loop.time)]
     while len(turns) < _TURNS and int(loop.steps) < _STEPS:
-        loop, turn = _turn(net, loop)
+        loop, turn = next_turn(net, loop)
         if bool(loop.outside):
             raise NoCycleError("signals beside the load factor move the windows")
         if not bool(turn.done):
