@@ -19,7 +19,7 @@ from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
 from fluidcc.analysis.normal_form import normal_form
-from fluidcc.analysis.scan import Place, Sample, Scale, Scan, nearby_root, scale_of
+from fluidcc.analysis.scan import Place, Plane, Sample, Scale, Scan, nearby_root, scale_of
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def crossings(
     0.0001048512513          1.3415397      4.6836  unstable  supercritical
     """
     ends = ends_of(net, path, low, high, "crossings")
-    scan = Scan(family(net, [path], "crossings"), scale_of(*ends))
-    scale = scan.scale
+    plane = Plane(family(net, [path], "crossings"), (scale_of(*ends),))
+    scan, scale = Scan(plane, np.zeros(1), np.ones(1)), plane.scales[0]
     places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
     pieces = _pieces(scan, places)
     sampled = [(piece, _samples(scan, piece)) for piece in pieces]
@@ -174,13 +174,13 @@ def crossings(
             found += _jump(scale, piece[0].t, sampled[k - 1][1][-1], samples[0])
         for a, b in itertools.pairwise(samples):
             inside, followed = cell(scan, a, b)
-            found += inside
+            found += [dataclasses.replace(c, value=scale.value(c.value)) for c in inside]
             sound &= followed and a.certified and b.certified
     first = sampled[0][1]
     changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
     further = tuple(c for c in found if c not in changes)
     if criticality:
-        changes = tuple(_judged(c, scan.family) for c in changes)
+        changes = tuple(_judged(c, plane.family) for c in changes)
     return Crossings(
         path, unit_of(net, path), *ends, changes,
         further, _gaps(scale, pieces),
@@ -211,16 +211,21 @@ def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
     """Roots at the places of a piece; none where it is not smooth or has no extent."""
     middle = (piece[0].t + piece[-1].t) / 2
     distinct = [p for p, q in itertools.pairwise(piece) if q.t > p.t] + [piece[-1]]
-    if not piece[0].smooth or len(distinct) < 2:
+    if not piece[0].spot.smooth or len(distinct) < 2:
         return []
     towards = [middle if p.t != middle else piece[-1].t for p in distinct]
     return [scan.sample(p, t) for p, t in zip(distinct, towards, strict=True)]
 
 
+def _status(piece: list[Place]) -> tuple[bool, str]:
+    """Whether there is a linearisation, and the status of the equilibrium."""
+    return piece[0].spot.smooth, piece[0].spot.rest.status
+
+
 def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
     """The parts without a smooth equilibrium, neighbours of one status joined."""
     out: list[Gap] = []
-    for smooth, group in itertools.groupby(pieces, lambda p: (p[0].smooth, p[0].rest.status)):
+    for smooth, group in itertools.groupby(pieces, _status):
         parts = list(group)
         if not smooth[0]:
             ends = scale.value(parts[0][0].t), scale.value(parts[-1][-1].t)
@@ -242,7 +247,8 @@ def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossin
 
 
 def cell(scan: Scan, a: Sample, b: Sample, depth: int = _DEEPEST) -> tuple[list[Crossing], bool]:
-    """The crossings between two samples of one regime, and whether they account for the counts.
+    """The crossings between two samples of one regime, at shares of the line, and whether they
+    account for the counts.
 
     Cells are split until every root near the axis is followed from one end to the other.
     """
@@ -265,7 +271,7 @@ def cell(scan: Scan, a: Sample, b: Sample, depth: int = _DEEPEST) -> tuple[list[
     out, below = [], a.unstable
     for t, frequency, step in found:
         becomes = "unstable" if step > 0 else "stable"
-        out.append(Crossing(scan.scale.value(t), frequency, becomes, below, below + step))
+        out.append(Crossing(t, frequency, becomes, below, below + step))
         below += step
     return out, followed
 
@@ -336,7 +342,7 @@ def _solved(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, fl
 
     def real_part(t: float) -> float:
         guess = _hermite((t - a.t) / width, *ends)
-        last[0] = nearby_root(Characteristic(scan.system(t)), guess)
+        last[0] = nearby_root(Characteristic(scan.place(t).spot.linear), guess)
         if not np.isfinite(last[0]):
             raise ArithmeticError("a root was lost")
         return last[0].real

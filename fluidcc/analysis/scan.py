@@ -1,14 +1,17 @@
-"""A model along one parameter: equilibria, linear systems and roots, and where they break off.
+"""A model over its parameters: equilibria, linear systems and roots, and where they break off.
 
-Along a smooth piece the law's regime (status, side of every kink, windows at their cap) is the
-same everywhere, so that roots move continuously; pieces end where the regime changes.
+Every parameter is a number in [0, 1]. Along a smooth piece of a line the law's regime (status, side
+of every kink, windows at their cap) is the same everywhere, so that roots move continuously; pieces
+end where the regime changes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +19,14 @@ from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.model import AtRest, Model, linear_at, regime_at, rest_of
 from fluidcc.analysis.roots import first_approximations, located, polish, without_conserved
-from fluidcc.analysis.winding import count_roots
+from fluidcc.analysis.winding import Count, count_roots
 
 _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60
 _MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
 _ORDERS = (12, 24, 48)
 _DECADE = 10.0  # ratio of the ends beyond which a scale is logarithmic
+_KEEP = 6  # complex roots followed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,22 +58,76 @@ def scale_of(low: float, high: float) -> Scale:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """The model at one value of the parameter, so far as it is cheap to know."""
+class Spot:
+    """The model at one point t (d,); what costs time is found when it is asked for."""
 
-    t: float
-    regime: Hashable
+    t: Array
     rest: AtRest
+
+    @functools.cached_property
+    def regime(self) -> Hashable:
+        """What stays the same as long as the linearisation is smooth."""
+        return regime_at(self.rest)
 
     @property
     def smooth(self) -> bool:
         """Whether there is a linearisation."""
         return self.rest.smooth
 
+    @functools.cached_property
+    def linear(self) -> Linear:
+        """The linear system."""
+        return linear_at(self.rest)
+
+    @functools.cached_property
+    def counted(self) -> Count:
+        """Number of unstable roots by the argument principle."""
+        return count_roots(Characteristic(self.linear))
+
+    @functools.cached_property
+    def roots(self) -> Array:
+        """The rightmost roots of the upper half plane [1/s], conserved ones left out."""
+        return self.approximated(_ORDERS[0])
+
+    def approximated(self, order: int) -> Array:
+        """Those roots that collocation of this order leads to."""
+        characteristic = Characteristic(self.linear)
+        seeds = first_approximations(characteristic, order, _KEEP)
+        return without_conserved(polish(characteristic, seeds), self.linear.conserved)
+
+    @property
+    def unstable(self) -> int:
+        """Number of unstable roots; of those located where the count is not known."""
+        number = self.counted.number
+        return located(self.roots) if number is None else number
+
+
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """A family of models over one or two parameters, each as a number in [0, 1]."""
+
+    family: Callable[..., Model]
+    scales: tuple[Scale, ...]
+
+    def values(self, t: Array) -> tuple[float, ...]:
+        """The parameters at t."""
+        return tuple(s.value(float(a)) for s, a in zip(self.scales, t, strict=True))
+
+    def spot(self, t: Array) -> Spot:
+        """The model at t."""
+        return Spot(np.asarray(t, float), rest_of(self.family(*self.values(t))))
+
+
+class Place(NamedTuple):
+    """The model at a share t of a line."""
+
+    t: float
+    spot: Spot
+
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Roots at one value of the parameter.
+    """Roots at a share t of a line.
 
     `roots` (upper half plane, the complex and the real ones nearest to the imaginary axis) have
     velocities ds/dt; `unstable` is the number of roots with positive real part, `certified` if the
@@ -83,38 +141,31 @@ class Sample:
     certified: bool
 
 
+@dataclasses.dataclass(frozen=True)
 class Scan:
-    """Evaluates a family of models along t in [0, 1]."""
+    """The models on the straight line from a to b."""
 
-    keep = 6  # complex roots followed
-
-    def __init__(self, family: Callable[[float], Model], scale: Scale):
-        self.family, self.scale = family, scale
+    plane: Plane
+    a: Array
+    b: Array
 
     def place(self, t: float) -> Place:
-        """Equilibrium and regime at t."""
-        rest = rest_of(self.family(self.scale.value(t)))
-        return Place(t, regime_at(rest), rest)
-
-    def system(self, t: float) -> Linear:
-        """The linear system at t."""
-        return linear_at(rest_of(self.family(self.scale.value(t))))
+        """The model at a share of the line."""
+        return Place(t, self.plane.spot((1 - t) * self.a + t * self.b))
 
     def sample(self, place: Place, towards: float) -> Sample:
         """Roots at a place; velocities come from a step towards another t of the same regime."""
-        system = linear_at(place.rest)
-        characteristic = Characteristic(system)
-        count = count_roots(characteristic).number
+        spot = place.spot
+        system, count = spot.linear, spot.counted.number
         for order in _ORDERS:
-            seeds = first_approximations(characteristic, order, self.keep)
-            found = without_conserved(polish(characteristic, seeds), system.conserved)
+            found = spot.roots if order == _ORDERS[0] else spot.approximated(order)
             if count is None or (count == located(found) and _resolved(found, system, order)):
                 break
         near = found[np.argsort(np.abs(np.real(found)))]
-        waves, real = near[np.imag(near) > 0][: self.keep], near[np.imag(near) == 0][:2]
+        waves, real = near[np.imag(near) > 0][:_KEEP], near[np.imag(near) == 0][:2]
         roots = np.concatenate([waves, real])
         step = math.copysign(min(_NEARBY, abs(towards - place.t) / 2), towards - place.t)
-        ahead = Characteristic(self.system(place.t + step))
+        ahead = Characteristic(self.place(place.t + step).spot.linear)
         moved = np.array([nearby_root(ahead, s) for s in roots], complex)
         unstable = located(found) if count is None else count
         return Sample(place.t, roots, (moved - roots) / step, unstable, count is not None)
@@ -122,14 +173,15 @@ class Scan:
     def breaks(self, a: Place, b: Place) -> list[tuple[Place, Place]]:
         """Changes of regime between two places, each as the two places on its sides."""
         out: list[tuple[Place, Place]] = []
-        while a.regime != b.regime and len(out) < _MOST_BREAKS:
+        while a.spot.regime != b.spot.regime and len(out) < _MOST_BREAKS:
             before, after = a, b
             for _ in range(_HALVINGS):
                 middle = (before.t + after.t) / 2
                 if not before.t < middle < after.t or after.t - before.t < 1e-12:
                     break
                 here = self.place(middle)
-                before, after = (here, after) if here.regime == a.regime else (before, here)
+                same = here.spot.regime == a.spot.regime
+                before, after = (here, after) if same else (before, here)
             out.append((before, after))
             a = after
         return out

@@ -1,8 +1,9 @@
-"""Roots on the imaginary axis as the zeros of a smooth function of frequency and two parameters.
+"""Roots on the imaginary axis over two parameters, and their curves by pseudo-arclength.
 
-Where the characteristic matrix M(i w) is nearly singular, bordering it by approximate null vectors
-gives a scalar that vanishes exactly where M is singular and is smooth around there; its derivatives
-follow from the solutions of the bordered systems (Govaerts, 2000, 3.2).
+They are zeros of a smooth function of frequency and both parameters: where the characteristic
+matrix M(i w) is nearly singular, bordering it by approximate null vectors gives a scalar that
+vanishes exactly where M is singular and is smooth around there; its derivatives follow from the
+solutions of the bordered systems (Govaerts, 2000, 3.2).
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from fluidcc.analysis.boundary.plane import Plane, Spot
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.scan import Plane, Spot
 
 _STEP = 1e-6  # of the range: differences along the parameters
 _FREQUENCY = 0.25  # weight of an angle of frequency times lag beside parameters in [0, 1]
 _ITERATIONS = 12
 _DONE = 1e-11
 _NEARLY = 1e-8  # good enough where rounding stops the iteration
+_FIRST, _LONGEST, _SHORTEST = 0.01, 0.04, 1e-7  # steps along a curve
+_BEND = 0.97  # least cosine between neighbouring tangents
+_MOST = 2000  # points of a curve
 
 
 class Lost(Exception):
@@ -195,3 +199,145 @@ def _null_vectors(matrix: Array) -> tuple[Array, Array]:
     """Right and left vectors that a nearly singular matrix takes to almost nothing."""
     u, _, v = np.linalg.svd(matrix)
     return v[-1].conj(), u[:, -1].conj()
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A curve of critical roots, in order, and why it ends at either side.
+
+    Ends are `edge` of the range, `regime` (a kink of a marking function, a cap, an equilibrium of
+    another status), `zero frequency`, `lost`; both are `closed` where the curve is.
+    """
+
+    points: tuple[Critical, ...]
+    ends: tuple[str, str]
+    equation: Equation
+
+    @property
+    def closed(self) -> bool:
+        """Whether the curve comes back to its start."""
+        return self.ends[0] == "closed"
+
+    @property
+    def places(self) -> Array:
+        """Points in the plane (k, 2), the first again at the end of a closed curve."""
+        return np.array([p.t for p in self.points])
+
+    @property
+    def weight(self) -> int:
+        """By how much the number of unstable roots changes across the curve."""
+        return 1 if self.equation.zero else 2
+
+    def solve(
+        self, a: Critical, b: Critical, share: float, axis: int | None = None, value: float = 0.0
+    ) -> Critical | None:
+        """The critical root a share of the way from a to b: on the line across their chord, or
+        where parameter `axis` has a value.
+        """
+        x = (1 - share) * a.x + share * b.x
+        if axis is None:
+            row = (b.x - a.x) / np.linalg.norm(b.x - a.x)
+            value = float(row @ x)
+        else:
+            x[axis - 2] = value
+            row = np.eye(len(x))[axis - 2]
+        try:
+            return self.equation.solve(x, a.jacobian, row, value)
+        except Lost:
+            return None
+
+
+def trace(equation: Equation, start: Critical) -> Curve:
+    """The whole curve through a critical root."""
+    ahead, end = _one_way(equation, start, start.tangent())
+    if end == "closed":
+        return Curve((start, *ahead), ("closed", "closed"), equation)
+    back, other = _one_way(equation, start, -start.tangent())
+    return Curve((*reversed(back), start, *ahead), (other, end), equation)
+
+
+def _one_way(equation: Equation, start: Critical, tangent: Array) -> tuple[list[Critical], str]:
+    """The points after a start in one sense, and why they end."""
+    found: list[Critical] = []
+    if _leaves(start.t, tangent[-2:]):
+        return found, "edge"
+    here, step, closing, end = start, _FIRST, False, ""
+    while len(found) < _MOST:
+        if len(found) > 2 and _closes(start, here, tangent, step):
+            return [*found, start], "closed"
+        try:
+            new = _next(equation, here, tangent, step)
+        except Lost as lost:
+            at_edge = _at_edge(equation, here, tangent, step) if lost.why == "range" else None
+            if at_edge is not None:
+                return [*found, at_edge], "edge"
+            if lost.why in ("regime", "zero"):
+                end, closing = lost.why, True
+            step /= 2
+            if step < _SHORTEST:
+                return found, _END.get(end, "edge" if lost.why == "range" else "lost")
+            continue
+        way = new.tangent(tangent)
+        bend = float(way @ tangent)
+        if bend < _BEND and step > 1e3 * _SHORTEST:
+            step /= 2
+            continue
+        found.append(new)
+        here, tangent = new, way
+        step = step / 2 if closing else min(_LONGEST, step * (1.6 if bend > 0.99 else 1.0))
+        if closing and step < _SHORTEST:
+            return found, _END[end]
+    return found, "lost"
+
+
+_END = {"regime": "regime", "zero": "zero frequency"}
+
+
+def _leaves(t: Array, way: Array) -> bool:
+    """Whether a point on the edge of the range is left outwards."""
+    return bool(np.any(((t == 0) & (way < 0)) | ((t == 1) & (way > 0))))
+
+
+def _closes(start: Critical, here: Critical, tangent: Array, step: float) -> bool:
+    """Whether the start of the curve lies a step ahead."""
+    first = start.x - here.x
+    size = float(np.linalg.norm(first))
+    if size > 1.5 * step:
+        return False
+    straight = size == 0 or first @ tangent > 0.9 * size
+    return bool(straight and abs(start.tangent() @ tangent) > 0.9)
+
+
+def _next(equation: Equation, here: Critical, tangent: Array, step: float) -> Critical:
+    ahead = here.x + step * tangent
+    if np.any(ahead[-2:] < 0) or np.any(ahead[-2:] > 1):
+        raise Lost("range")
+    if not equation.zero and ahead[0] <= 0:
+        raise Lost("zero")
+    new = equation.solve(ahead, here.jacobian, tangent, float(tangent @ ahead))
+    if np.linalg.norm(new.x - ahead) > 0.5 * step:
+        raise Lost("search")
+    return new
+
+
+def _at_edge(equation: Equation, here: Critical, tangent: Array, step: float) -> Critical | None:
+    """The point where the curve meets the edge of the range that lies ahead."""
+    count = len(tangent)
+    ways = []
+    for k in (count - 2, count - 1):
+        if tangent[k]:
+            bound = 1.0 if tangent[k] > 0 else 0.0
+            ways.append(((bound - here.x[k]) / tangent[k], k, bound))
+    for distance, k, bound in sorted(ways):
+        if distance > 2 * step:
+            continue
+        ahead = here.x + distance * tangent
+        ahead[-2:] = np.clip(ahead[-2:], 0.0, 1.0)
+        ahead[k] = bound
+        try:
+            found = equation.solve(ahead, here.jacobian, np.eye(count)[k], bound)
+        except Lost:
+            continue
+        if np.linalg.norm(found.x - here.x) < 3 * step:
+            return found
+    return None

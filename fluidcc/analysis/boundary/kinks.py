@@ -7,9 +7,9 @@ import itertools
 
 import numpy as np
 
-from fluidcc.analysis.boundary.grid import Break
-from fluidcc.analysis.boundary.plane import Plane, Spot
+from fluidcc.analysis.boundary.search import Break
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.scan import Plane, Spot
 
 _STEP, _SHORTEST = 0.06, 2e-3
 _WIDTH = 1e-6  # in the plane: how closely both sides of a kink are known

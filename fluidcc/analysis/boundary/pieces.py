@@ -9,12 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import scipy.optimize
 
-from fluidcc.analysis.boundary.critical import Critical, Lost
-from fluidcc.analysis.boundary.plane import Plane, Spot
-from fluidcc.analysis.boundary.trace import Traced
+from fluidcc.analysis.boundary.critical import Critical, Curve
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.scan import nearby_root
+from fluidcc.analysis.scan import Plane, Spot, nearby_root
 
 _ASIDE = (3e-3, 3e-4, 3e-5)  # in the plane: where sides are counted
 _CHECKS = (0.5, 0.15, 0.85)  # of a piece: where its sides are counted
@@ -33,7 +31,7 @@ class Piece:
     ends: tuple[str, str]
 
 
-def pieces(plane: Plane, curve: Traced, others: list[Traced]) -> list[Piece]:
+def pieces(plane: Plane, curve: Curve, others: list[Curve]) -> list[Piece]:
     """A curve cut where other roots become critical, each piece with its counts."""
     places = sorted(_meetings(curve, others))
     if not places:
@@ -56,7 +54,7 @@ def pieces(plane: Plane, curve: Traced, others: list[Traced]) -> list[Piece]:
 
 
 def between(
-    curve: Traced, place: float, points: tuple[Critical, ...] | None = None
+    curve: Curve, place: float, points: tuple[Critical, ...] | None = None
 ) -> Critical | None:
     """The critical root at a place, point number plus share, along a curve or part of one."""
     points = points or curve.points
@@ -64,15 +62,10 @@ def between(
     a, b, share = points[i], points[i + 1], place - i
     if share in (0.0, 1.0):
         return b if share else a
-    x = (1 - share) * a.x + share * b.x
-    way = (b.x - a.x) / np.linalg.norm(b.x - a.x)
-    try:
-        return curve.equation.solve(x, a.jacobian, way, float(way @ x))
-    except Lost:
-        return None
+    return curve.solve(a, b, share)
 
 
-def _meetings(curve: Traced, others: list[Traced]) -> list[float]:
+def _meetings(curve: Curve, others: list[Curve]) -> list[float]:
     """Places at which another root becomes critical."""
     found = []
     for other in others:
@@ -88,7 +81,7 @@ def _meetings(curve: Traced, others: list[Traced]) -> list[float]:
     return found
 
 
-def _crossed(curve: Traced, other: Traced) -> list[tuple[float, float]]:
+def _crossed(curve: Curve, other: Curve) -> list[tuple[float, float]]:
     """Where a curve crosses another in the plane, and the other's frequency there."""
     out = []
     p, q = curve.places, other.places
@@ -123,7 +116,7 @@ def _real_part(frequency: float) -> Callable[[Critical], float]:
     return function
 
 
-def _settled(curve: Traced, place: float, function: Callable[[Critical], float]) -> float:
+def _settled(curve: Curve, place: float, function: Callable[[Critical], float]) -> float:
     """The zero of a function along a curve near a place; the place where it has none nearby."""
 
     def value(at: float) -> float:
@@ -145,7 +138,7 @@ def _settled(curve: Traced, place: float, function: Callable[[Critical], float])
 
 
 def _judged(
-    plane: Plane, curve: Traced, points: tuple[Critical, ...], ends: tuple[str, str]
+    plane: Plane, curve: Curve, points: tuple[Critical, ...], ends: tuple[str, str]
 ) -> Piece:
     """Count both sides of a piece."""
     weight, seen = curve.weight, []
@@ -168,7 +161,7 @@ def _judged(
 
 
 def _sides(
-    plane: Plane, point: Critical, curve: Traced, expected: tuple[int, int] | None
+    plane: Plane, point: Critical, curve: Curve, expected: tuple[int, int] | None
 ) -> tuple[Spot, Spot] | None:
     """Spots on the less and the more unstable side of a curve, as near as they must be."""
     way = point.growth / np.linalg.norm(point.growth)

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.optimize
 
-from fluidcc.analysis.boundary.critical import Equation, Lost
-from fluidcc.analysis.boundary.grid import Grid, Part, explained, on_line
-from fluidcc.analysis.boundary.plane import Plane, Spot
-from fluidcc.analysis.boundary.trace import Traced, trace
+from fluidcc.analysis.boundary.critical import Curve, Equation, Lost, trace
 from fluidcc.analysis.crossings import cell
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.scan import Scan
+from fluidcc.analysis.scan import Place, Plane, Scan, Spot
 
+_ASIDE = 0.05  # of a cell
+_CLEAR = 1e-5  # of a line between nodes: from a change of regime
+_CLOSE = 0.15  # of a part: how near its ends a crossing is solved for
 _SAME = 1e-6  # in the plane: critical roots of one curve
 _NEAR = 0.02  # in the plane: how far off a chord may be
 _MOST_CURVES = 200
@@ -29,17 +29,146 @@ _CLIMB = 40  # evaluations spent on one possible island
 _PROMISING = 1.0  # of the change to the next nodes: how near zero an extremum is looked at closely
 
 
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a grid line within one regime: both ends, parameter `axis` varies."""
+
+    first: Spot
+    last: Spot
+    axis: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends along the axis."""
+        return float(self.first.t[self.axis]), float(self.last.t[self.axis])
+
+    @property
+    def at(self) -> float:
+        """The other parameter."""
+        return float(self.first.t[1 - self.axis])
+
+    @property
+    def change(self) -> int:
+        """Change in the number of unstable roots from the first end to the last."""
+        return self.last.unstable - self.first.unstable
+
+
+@dataclasses.dataclass(frozen=True)
+class Break:
+    """A change of regime on a grid line: the spots just before and after it."""
+
+    before: Spot
+    after: Spot
+    axis: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Spots at the nodes (k, k), parts of all lines between them, and changes of regime."""
+
+    nodes: tuple[tuple[Spot, ...], ...]
+    parts: tuple[Part, ...]
+    breaks: tuple[Break, ...]
+
+    @property
+    def certified(self) -> bool:
+        """Whether every count was proven."""
+        spots = [s for p in self.parts for s in (p.first, p.last)]
+        return all(s.counted.number is not None for s in spots)
+
+    def all_nodes(self) -> list[Spot]:
+        """The spots at the nodes."""
+        return list(itertools.chain.from_iterable(self.nodes))
+
+
+def lines(points: int) -> Array:
+    """Where the lines are: nearly even, but not on round values, where roots may be critical."""
+    inner = np.arange(1, points - 1)
+    aside = _ASIDE * np.sin(2.4 * inner)
+    return np.array([0.0, *((inner + aside) / (points - 1)), 1.0])
+
+
+def grid(plane: Plane, points: int) -> Grid:
+    """The grid with `points` lines each way."""
+    t = lines(points)
+    nodes = [[plane.spot(np.array([x, y])) for y in t] for x in t]
+    parts: list[Part] = []
+    breaks: list[Break] = []
+    for i, j in itertools.product(range(points), range(points)):
+        for axis, (k, m) in enumerate(((i + 1, j), (i, j + 1))):
+            if k < points and m < points:
+                pieces = _split(plane, nodes[i][j], nodes[k][m], axis)
+                parts += [Part(a, b, axis) for a, b in pieces if a.smooth and _apart(a, b)]
+                pairs = [(b, c) for (_, b), (c, _) in itertools.pairwise(pieces)]
+                breaks += [Break(b, c, axis) for b, c in pairs]
+    return Grid(tuple(map(tuple, nodes)), tuple(parts), tuple(breaks))
+
+
+def _apart(a: Spot, b: Spot) -> bool:
+    return float(np.linalg.norm(b.t - a.t)) > 1e-9
+
+
+def _split(plane: Plane, a: Spot, b: Spot, axis: int) -> list[tuple[Spot, Spot]]:
+    """The way from a to b cut where the regime changes."""
+    if a.regime == b.regime:
+        return [(a, b)]
+    scan = Scan(plane, a.t, b.t)
+    out, start = [], a
+    for before, after in scan.breaks(Place(0.0, a), Place(1.0, b)):
+        ends = [_clear(plane, a, b, before, -_CLEAR), _clear(plane, a, b, after, _CLEAR)]
+        out.append((start, ends[0]))
+        start = ends[1]
+    return [*out, (start, b)]
+
+
+def _clear(plane: Plane, a: Spot, b: Spot, place: Place, step: float) -> Spot:
+    """A place beside a change of regime, moved so far that derivatives are those of one side."""
+    moved = plane.spot(a.t + (place.t + step) * (b.t - a.t)) if 0 < place.t + step < 1 else None
+    near = moved is not None and moved.regime == place.spot.regime
+    return moved if moved is not None and near else place.spot
+
+
+def explained(part: Part, curves: list[Curve]) -> int:
+    """The change that the curves found make along a part of a line."""
+    return sum(change for curve in curves for change in _changes(part, curve))
+
+
+def _changes(part: Part, curve: Curve) -> list[int]:
+    """What a curve changes at each of its crossings of a part."""
+    places, other = curve.places, 1 - part.axis
+    if len(places) < 2 or curve.equation.regime != part.first.regime:
+        return []
+    beyond = places[:, other] > part.at if part.at == 0.0 else places[:, other] >= part.at
+    out = []
+    low, high = part.ends
+    near = _CLOSE * (high - low)
+    for i in np.flatnonzero(beyond[1:] != beyond[:-1]):
+        a, b = curve.points[i], curve.points[i + 1]
+        share = (part.at - a.t[other]) / (b.t[other] - a.t[other])
+        place = float((1 - share) * a.t[part.axis] + share * b.t[part.axis])
+        if place < low - near or place > high + near:
+            continue
+        slope = (1 - share) * a.growth[part.axis] + share * b.growth[part.axis]
+        if min(abs(place - low), abs(place - high)) < near:
+            exact = curve.solve(a, b, share, other, part.at)
+            if exact is not None:
+                place, slope = float(exact.t[part.axis]), exact.growth[part.axis]
+        if low <= place < high or (place == high == 1.0):
+            out.append(curve.weight * int(np.sign(slope)))
+    return out
+
+
 @dataclasses.dataclass
 class Found:
     """Curves of critical roots, and the parts of grid lines whose counts they do not explain."""
 
-    curves: list[Traced]
+    curves: list[Curve]
     unexplained: list[Part]
 
 
 def search(plane: Plane, grid: Grid) -> Found:
     """All curves that the counts on a grid and its extrema lead to."""
-    curves: list[Traced] = []
+    curves: list[Curve] = []
     for part in grid.parts:  # along the edge in any case: tips of curves may enter between nodes
         if part.at in (0.0, 1.0) or explained(part, curves) != part.change:
             curves += _from_part(plane, part, curves)
@@ -51,11 +180,10 @@ def search(plane: Plane, grid: Grid) -> Found:
     return Found(curves, [p for p in left if explained(p, curves) != p.change])
 
 
-def _from_part(plane: Plane, part: Part, known: list[Traced]) -> list[Traced]:
+def _from_part(plane: Plane, part: Part, known: list[Curve]) -> list[Curve]:
     """New curves through the critical roots between two spots of one regime."""
-    a, b = part.first.t, part.last.t
-    scan, out = plane.along(a, b), []
-    for frequency, share in _crossings(scan):
+    a, b, out = part.first.t, part.last.t, []
+    for frequency, share in _crossings(Scan(plane, a, b), part):
         if len(known) + len(out) >= _MOST_CURVES:
             break
         t = (1 - share) * a + share * b
@@ -72,16 +200,16 @@ def _from_part(plane: Plane, part: Part, known: list[Traced]) -> list[Traced]:
     return out
 
 
-def _crossings(scan: Scan) -> list[tuple[float, float]]:
+def _crossings(scan: Scan, part: Part) -> list[tuple[float, float]]:
     """Frequency and place, from 0 to 1, of the critical roots along a line."""
-    ends = scan.place(0.0), scan.place(1.0)
-    if not (ends[0].smooth and ends[1].smooth):
+    first, last = Place(0.0, part.first), Place(1.0, part.last)
+    if not (part.first.smooth and part.last.smooth):
         return []
-    found, _ = cell(scan, scan.sample(ends[0], 1.0), scan.sample(ends[1], 0.0))
+    found, _ = cell(scan, scan.sample(first, 1.0), scan.sample(last, 0.0))
     return [(c.frequency or 0.0, c.value) for c in found]
 
 
-def _passes(curve: Traced, frequency: float, t: Array) -> bool:
+def _passes(curve: Curve, frequency: float, t: Array) -> bool:
     """Whether a critical root lies on a curve."""
     equation = curve.equation
     if equation.zero != (frequency == 0.0):
@@ -96,9 +224,8 @@ def _passes(curve: Traced, frequency: float, t: Array) -> bool:
         share = float(np.clip((x - places[i]) @ way / (way @ way), 0.0, 1.0))
         if np.linalg.norm(places[i] + share * way - x) < _NEAR:
             axis = int(np.argmax(np.abs(way[-2:])))
-            exact = on_line(
-                curve, curve.points[i], curve.points[i + 1], share, axis, float(t[axis])
-            )
+            a, b = curve.points[i], curve.points[i + 1]
+            exact = curve.solve(a, b, share, axis, float(t[axis]))
             if exact is not None and np.linalg.norm(exact.x - x) < _SAME:
                 return True
     return False

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluidcc.analysis.boundary.grid import Grid, grid, lines
 from fluidcc.analysis.boundary.kinks import Kink, kink_lines
 from fluidcc.analysis.boundary.pieces import Piece, pieces
-from fluidcc.analysis.boundary.plane import Plane
 from fluidcc.analysis.boundary.result import Boundary, BoundaryCurve
-from fluidcc.analysis.boundary.search import search
+from fluidcc.analysis.boundary.search import Grid, grid, lines, search
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, number_of, unit_of, within_of
-from fluidcc.analysis.scan import scale_of
+from fluidcc.analysis.scan import Plane, scale_of
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path

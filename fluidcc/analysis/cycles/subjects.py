@@ -19,7 +19,7 @@ from fluidcc.analysis.cycles.result import Cycle, Label, not_known
 from fluidcc.analysis.cycles.simulated import FEW_CLASSES, from_network, labels_of, observed
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.gradients.directions import directions
+from fluidcc.analysis.gradients.implicit import directions
 from fluidcc.analysis.rest import state_at_rest
 from fluidcc.dde import equation as general
 from fluidcc.dde.system import shapes_of, unraveler

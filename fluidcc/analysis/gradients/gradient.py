@@ -16,15 +16,14 @@ from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.contacts import NoDerivative
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, equilibrium, without
-from fluidcc.analysis.gradients import loop
-from fluidcc.analysis.gradients.branches import Branches, branches
-from fluidcc.analysis.gradients.directions import directions
-from fluidcc.analysis.gradients.quantities import Quantity, mean_over_flows, quantity
-from fluidcc.analysis.gradients.rest import Moving, Seen, moving
+from fluidcc.analysis.gradients.equilibrium import Branch, Motion, Observed, branches, motions
+from fluidcc.analysis.gradients.implicit import directions
+from fluidcc.analysis.gradients.loop import Matrices, crossover_slopes, matrix_slopes, root_slopes
+from fluidcc.analysis.gradients.quantities import Quantity, quantity
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
-from fluidcc.analysis.margins import GainCrossover, PhaseCrossover, link_margins, scale_of
+from fluidcc.analysis.margins import PhaseCrossover, link_margins, scale_of
 from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
@@ -40,7 +39,7 @@ _BRIEF = 3000  # evaluations spent on one line
 _ROOT = {"rightmost": np.real, "decay_rate": lambda s: -np.real(s), "frequency": np.imag}
 
 
-class _Found(Exception):
+class _NoSlopes(Exception):
     """A value whose derivatives do not exist, with status and message."""
 
     def __init__(self, value: float, status: str, message: str) -> None:
@@ -124,21 +123,21 @@ class _Point:
 
     @functools.cached_property
     def kink(self) -> bool:
-        """Whether the rest is at a kink of a marking function."""
+        """Whether the equilibrium is at a kink of a marking function."""
         return at_kink(self.eq.net, self.eq)
 
     @functools.cached_property
-    def branches(self) -> Branches | str:
-        """How the rest moves to either side, or why that is not known."""
+    def branches(self) -> tuple[list[Branch], str] | NoDerivative:
+        """How the equilibrium moves to either side, or why that is not known."""
         try:
             return branches(self.eq, self.along)
         except NoDerivative as reason:
-            return str(reason)
+            return reason
 
     @functools.cached_property
-    def smooth(self) -> Moving:
-        """How the rest moves away from kinks."""
-        return moving(self.eq, self.along)[0]
+    def smooth(self) -> Motion:
+        """How the equilibrium moves away from kinks."""
+        return motions(self.eq, self.along)[0]
 
     @functools.cached_property
     def system(self) -> Linear:
@@ -146,9 +145,9 @@ class _Point:
         return linearize(self.eq.net, self.eq)
 
     @functools.cached_property
-    def motion(self) -> loop.Motion:
+    def slopes(self) -> Matrices:
         """How the linearisation moves."""
-        return loop.motion(self.eq, self.along, self.smooth.state, self.smooth.wire)
+        return matrix_slopes(self.eq, self.along, self.smooth.state, self.smooth.wire)
 
     @functools.cached_property
     def roots(self) -> Roots:
@@ -163,25 +162,23 @@ class _Point:
     def gradient(self, of: Quantity | Callable[[Equilibrium], Any]) -> Gradient:
         """The gradient of one quantity."""
         units = {path: unit_of(self.net, path) for path in self.paths}
-        named = isinstance(of, Quantity)
-        name = of.name if named else getattr(of, "__name__", "function")
-        unit = of.unit if named else "1"
-        unknown = dict.fromkeys(self.paths, math.nan)
         sides: dict[str, tuple[float, float]] = {}
-        status, message = "ok", ""
+        status, message, name, unit = "ok", "", getattr(of, "__name__", "function"), "1"
+        if isinstance(of, Quantity):
+            name, unit = of.name, of.unit
         try:
-            if named and of.kind == "loop":
+            if isinstance(of, Quantity) and of.kind == "loop":
                 value, slopes = self._of_loop(of.key)
             else:
-                value, slopes, sides, edge = self._of_rest(of)
+                read = of.read if isinstance(of, Quantity) else of
+                value, slopes, sides, edge = self._of_equilibrium(read)
                 if np.any(np.isnan(slopes)):
                     status, message = "kink", f"{edge}: one-sided derivatives"
                 sides = sides if edge else {}
-            derivatives = dict(zip(self.paths, map(float, slopes), strict=True))
-        except _Found as found:
-            value, derivatives, status, message = (
-                found.value, unknown, found.status, found.message
-            )  # fmt: skip
+        except _NoSlopes as found:
+            value, status, message = found.value, found.status, found.message
+            slopes = np.full(len(self.paths), math.nan)
+        derivatives = dict(zip(self.paths, map(float, slopes), strict=True))
         return Gradient(name, value, derivatives, status, message, unit, units, sides)
 
     def _without(self, reason: str) -> tuple[str, str]:
@@ -190,101 +187,69 @@ class _Point:
         status = eq.status if eq.status not in ("interior", "empty") else "sliding"
         return status, "; ".join(filter(None, [eq.message, f"no derivatives: {reason}"]))
 
-    def _value(self, of: Quantity | Callable[[Equilibrium], Any]) -> float:
-        """A quantity of the rest."""
-        if not isinstance(of, Quantity):
-            return float(of(self.eq))
-        if of.kind == "links":
-            value = getattr(list(self.eq.links.values())[of.index], of.key)
-            return math.nan if value is None else float(value)
-        key = "signal" if of.key == "heard" else of.key
-        each = getattr(list(self.eq.flows.values())[of.index], key)
-        return float(mean_over_flows(self.eq.net.flows[of.index].n, each))
-
-    def _slopes(self, of: Quantity | Callable[[Equilibrium], Any], moved: Moving) -> Array:
-        """Derivatives (K,) of a quantity of the rest."""
-        if isinstance(of, Quantity):
-            if of.kind == "links":
-                return moved.slopes.links[of.key][:, of.index]
-            n = self.eq.net.flows[of.index].n
-            return mean_over_flows(n, moved.slopes.flows[of.key][of.index])
-        shell = functools.partial(_shell, self.eq)
-        seen = jax.tree.map(jnp.asarray, moved.seen)
-
-        def along(slopes: Seen) -> Any:
-            return jax.jvp(lambda seen: jnp.asarray(of(shell(seen)), float), (seen,), (slopes,))[1]
-
-        return np.asarray(jax.vmap(along)(jax.tree.map(jnp.asarray, moved.slopes)))
-
-    def _of_rest(
-        self, of: Quantity | Callable[[Equilibrium], Any]
+    def _of_equilibrium(
+        self, read: Callable[[Equilibrium], Any]
     ) -> tuple[float, Array, dict[str, tuple[float, float]], str]:
         """The value, its derivatives, those towards smaller and larger values of each parameter,
-        and what edge of a regime the rest is at, if any.
+        and what edge of a regime the equilibrium is at, if any.
         """
-        value, found = self._value(of), self.branches
-        if isinstance(found, str):
-            raise _Found(value, *self._without(found))
-        faults = [branch.moving.message for branch in found.each]
-        if all(faults):
-            raise _Found(value, "singular", faults[0])
-        each = [(self._slopes(of, branch.moving), branch) for branch in found.each]
-        pace = np.max([branch.moving.pace for branch in found.each], axis=0)
+        value, found = float(read(self.eq)), self.branches
+        if isinstance(found, NoDerivative):
+            raise _NoSlopes(value, *self._without(str(found)))
+        each, edge = found
+        if all(branch.motion.message for branch in each):
+            raise _NoSlopes(value, "singular", each[0].motion.message)
+        slopes = [_slopes(self.eq, read, branch.motion) for branch in each]
+        pace = np.max([branch.motion.pace for branch in each], axis=0)
         rounding = _ROUNDING * pace * (1 + abs(value))
         sides = {}
         for k, path in enumerate(self.paths):
-            below = [float(slopes[k]) for slopes, branch in each if branch.below[k]]
-            above = [float(slopes[k]) for slopes, branch in each if branch.above[k]]
+            below = [float(s[k]) for s, branch in zip(slopes, each, strict=True) if branch.below[k]]
+            above = [float(s[k]) for s, branch in zip(slopes, each, strict=True) if branch.above[k]]
             sides[path] = (_agreed(below, rounding[k]), _agreed(above, rounding[k]))
         both = [_agreed(pair, up_to) for pair, up_to in zip(sides.values(), rounding, strict=True)]
-        return value, np.array(both), sides, found.edge
+        return value, np.array(both), sides, edge
 
     def _of_loop(self, key: str) -> tuple[float, Array]:
         """A root or a margin."""
         if not self.eq.smooth:
-            raise _Found(math.nan, *self._without(f"no linearisation, as {without(self.eq)}"))
+            raise _NoSlopes(math.nan, *self._without(f"no linearisation, as {without(self.eq)}"))
         if self.kink:
-            found = stability(self.net)
-            raise _Found(
-                _of_stability(found, key), "kink", "at a kink of the marking the linearisation "
-                "jumps, and this quantity with it; the value is that of the worse side",
+            raise _NoSlopes(
+                _of_stability(stability(self.net), key), "kink", "at a kink of the marking the "
+                "linearisation jumps, and this quantity with it; the value is that of the worse "
+                "side",
             )  # fmt: skip
-        if key in _ROOT:
-            return self._of_root(key)
-        return self._of_crossover(key)
+        return self._of_root(key) if key in _ROOT else self._of_crossover(key)
 
-    def _moved(self, value: float) -> loop.Motion:
+    def _moved(self, value: float) -> Matrices:
         if self.smooth.message:
-            raise _Found(value, "singular", self.smooth.message)
-        return self.motion
+            raise _NoSlopes(value, "singular", self.smooth.message)
+        return self.slopes
 
     def _of_root(self, key: str) -> tuple[float, Array]:
         roots = self.roots
         if roots.rightmost is None:
-            raise _Found(math.nan, "none", roots.reason or "there is no characteristic root")
+            raise _NoSlopes(math.nan, "none", roots.reason or "there is no characteristic root")
         first = roots.rightmost
-        if not roots.proven and self._hidden(first):
-            told = "a root right of those located is counted: two that nearly meet"
-            raise _Found(math.nan, "grazing", told)
+        line = first.real + _NEAR * abs(first)
+        if not roots.proven and count_roots(Characteristic(self.system), line, nodes=_BRIEF).number:
+            message = "a root right of those located is counted: two that nearly meet"
+            raise _NoSlopes(math.nan, "grazing", message)
         take = _ROOT[key]
         value = float(take(first))
         others = [s for s in roots.values[1:] if abs(s - first.conjugate()) > _SAME * abs(first)]
         if any(abs(s.real - first.real) <= _SAME * abs(first) for s in others):
-            raise _Found(value, "tie", "two characteristic roots are equally far to the right")
-        slopes = loop.root_slopes(self.system, first, self._moved(value))
+            raise _NoSlopes(value, "tie", "two characteristic roots are equally far to the right")
+        slopes = root_slopes(self.system, first, self._moved(value))
         if slopes is None:
-            raise _Found(value, "grazing", "the rightmost root is double")
+            raise _NoSlopes(value, "grazing", "the rightmost root is double")
         return value, take(slopes)
-
-    def _hidden(self, first: complex) -> bool:
-        """Whether a root lies right of the one that is taken for the rightmost."""
-        line = first.real + _NEAR * abs(first)
-        return bool(count_roots(Characteristic(self.system), line, nodes=_BRIEF).number)
 
     def _of_crossover(self, key: str) -> tuple[float, Array]:
         """The crossover nearest to critical: by angle or gain, for the delay margin by delay."""
-        at_gain = key in ("phase_margin", "gain_crossover", "delay_margin")
-        far = {
+        gain = key in ("phase_margin", "gain_crossover", "delay_margin")
+        far: Callable[[Any], float] = {
             "delay_margin": lambda c: abs(c.delay_margin),
             "phase_margin": lambda c: abs(c.phase_margin),
             "gain_crossover": lambda c: abs(c.phase_margin),
@@ -292,32 +257,41 @@ class _Point:
         every = [
             (k, c)
             for k, found in self.margins
-            for c in (found.gain_crossovers if at_gain else found.phase_crossovers)
+            for c in (found.gain_crossovers if gain else found.phase_crossovers)
         ]
         if not every:
             value = math.nan if key.endswith("crossover") else math.inf
-            raise _Found(value, "no_crossover", "the loop has no such crossover")
+            raise _NoSlopes(value, "no_crossover", "the loop has no such crossover")
         every.sort(key=lambda pair: far(pair[1]))
         link, first = every[0]
         value = float(getattr(first, "frequency" if key.endswith("crossover") else key))
         if len(every) > 1 and far(every[1][1]) - far(first) <= _SAME * far(first):
-            raise _Found(value, "tie", "two crossovers are equally near to critical")
-        find = loop.gain_crossover_slopes if at_gain else loop.phase_crossover_slopes
-        slopes = find(self.system, link, first.frequency, self._moved(value))
+            raise _NoSlopes(value, "tie", "two crossovers are equally near to critical")
+        moved = self._moved(value)
+        slopes = crossover_slopes(self.system, link, first.frequency, moved, gain=gain)
         if slopes is None:
-            raise _Found(value, "grazing", "the loop only touches its crossover")
-        return value, _of_margin(key, first, slopes)
+            raise _NoSlopes(value, "grazing", "the loop only touches its crossover")
+        by_frequency, level = slopes
+        if key.endswith("crossover"):
+            return value, by_frequency
+        if isinstance(first, PhaseCrossover):
+            return value, -first.gain_margin * level
+        if key == "phase_margin":
+            return value, np.degrees(level)
+        return value, (level - first.delay_margin * by_frequency) / first.frequency
 
 
-def _of_margin(key: str, at: GainCrossover | PhaseCrossover, slopes: loop.CrossoverSlopes) -> Array:
-    """Derivatives (K,) of a margin from those of its crossover."""
-    if key.endswith("crossover"):
-        return slopes.frequency
-    if isinstance(at, PhaseCrossover):
-        return -at.gain_margin * slopes.level
-    if key == "phase_margin":
-        return np.degrees(slopes.level)
-    return (slopes.level - at.delay_margin * slopes.frequency) / at.frequency
+def _slopes(eq: Equilibrium, read: Callable[[Equilibrium], Any], motion: Motion) -> Array:
+    """Derivatives (K,) of what is read off the equilibrium."""
+    seen, slopes = (
+        {kind: jax.tree.map(jnp.asarray, each[kind]) for kind in ("links", "flows")}
+        for each in (motion.seen, motion.slopes)
+    )
+
+    def along(direction: Observed) -> Any:
+        return jax.jvp(lambda s: jnp.asarray(read(_shell(eq, s)), float), (seen,), (direction,))[1]
+
+    return np.asarray(jax.vmap(along)(slopes))
 
 
 def _of_stability(found: Any, key: str) -> float:
@@ -339,22 +313,21 @@ def _agreed(each: Sequence[float], rounding: float) -> float:
     return each[-1] if most - least <= apart else math.nan
 
 
-def _shell(eq: Equilibrium, seen: Seen) -> Equilibrium:
+def _shell(eq: Equilibrium, seen: Observed) -> Equilibrium:
     """The equilibrium with its numbers as JAX arrays."""
-    one, many = seen
+    one, many = seen["links"], seen["flows"]
     links = {
         name: LinkRest(
-            queue=one["queue"][k], average=one["average"][k], signal=one["signal"][k],
-            utilization=one["utilization"][k], quench_ratio=rest.quench_ratio,
+            **{key: one[key][k] for key in ("queue", "average", "signal", "utilization")},
             load=None if rest.load is None else one["load"][k],
+            quench_ratio=rest.quench_ratio,
         )
         for k, (name, rest) in enumerate(eq.links.items())
-    }  # fmt: skip
+    }
     flows = {
         name: FlowsRest(
-            window=many["window"][i], rtt=many["rtt"][i], rate=many["rate"][i],
-            signal=many["heard"][i], active=rest.active,
+            *(many[key][i] for key in ("window", "rtt", "rate", "heard")), active=rest.active
         )
         for i, (name, rest) in enumerate(eq.flows.items())
-    }  # fmt: skip
+    }
     return dataclasses.replace(eq, links=links, flows=flows)

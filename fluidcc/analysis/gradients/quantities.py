@@ -6,7 +6,7 @@ One link's or group's quantities go without its name where there is only one.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.quantities import units
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.equilibrium import Equilibrium
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +32,19 @@ class Quantity:
     key: str
     unit: str
 
+    def read(self, eq: Equilibrium) -> Any:
+        """The number of an equilibrium."""
+        if self.kind == "links":
+            return getattr(list(eq.links.values())[self.index], self.key)
+        each = list(eq.flows.values())[self.index]
+        value = getattr(each, "signal" if self.key == "heard" else self.key)
+        return mean_over_flows(eq.net.flows[self.index].n, value)
+
 
 def mean_over_flows(n: Any, each: Any) -> Any:
     """Mean over the flows of a group of `n` (m,) of values (..., m), one for each round trip."""
     count = np.asarray(n, float)
-    return np.asarray(each) @ (count / count.sum())
+    return each @ (count / count.sum())
 
 
 def quantity(net: Network, name: str, *, where: str = "gradient") -> Quantity:

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fluidcc.analysis.gradients.directions import directions
+from fluidcc.analysis.gradients.equilibrium import pinned
+from fluidcc.analysis.gradients.implicit import directions
 from fluidcc.analysis.gradients.quantities import mean_over_flows
-from fluidcc.analysis.gradients.rest import pinned
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import unit_of
