@@ -6,6 +6,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 
 def bundled(name: str) -> Traversable:
@@ -20,6 +23,11 @@ __path__ = [str(bundled("."))]  # so that `fluidcc.bundled.validation` and the l
 def module(place: str) -> ModuleType:
     """A module beside what it speaks of, such as ``validation.lab.ledger``."""
     return importlib.import_module(f"{__name__}.{place}")
+
+
+def declared(place: str, kind: type[_T]) -> list[_T]:
+    """What such a module declares of a kind, in its order."""
+    return [value for value in vars(module(place)).values() if isinstance(value, kind)]
 
 
 def modules(folder: str) -> list[str]:

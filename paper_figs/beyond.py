@@ -7,8 +7,7 @@ from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.bmcc import BMCC
 
-from ..validation.bounds.mark_front.networks import FRONT, TAIL
-from ..validation.bounds.mark_front.slow_start import published
+from ..validation.bounds.one_connection import FRONT, TAIL, published
 from .drawing.figure import FORMULA, Curve, Field, Panel, figure, measured, modelled
 
 _TAIL, _FRONT = "mark-tail", "mark-front"

@@ -6,8 +6,7 @@ import numpy as np
 
 import fluidcc as fc
 
-from ..validation.bounds.mark_front.networks import FRONT, TAIL
-from ..validation.bounds.mark_front.slow_start import published
+from ..validation.bounds.one_connection import FRONT, TAIL, published
 from ..validation.lab.measures import flow_unfairness, link_efficiency, pipe_of, unfair
 from ..validation.lab.samples import Courses
 from .drawing.figure import FORMULA, Curve, Panel, figure, measured, modelled

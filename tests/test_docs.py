@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import fluidcc
 from fluidcc.bundled.paper_figs.drawing.figure import wanted
 from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.judging import VERDICTS
 from fluidcc.bundled.validation.lab.ledger import claims
-
-import fluidcc
 from fluidcc.laws.registry import LAWS
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -34,7 +34,7 @@ ALLOWED = {
     ("sweep/processes.py", "pickle.loads"): "a job that the parent process sent over a pipe",
     ("sweep/cluster.py", "pickle.loads"): "a job that the client sent to its own Dask workers",
     ("packets/cache.py", "exec_module"): "a module whose text was generated from the laws",
-    ("bounds/bound.py", "sympify"): "expressions that the bound's own code makes",
+    ("lab/bound.py", "sympify"): "expressions that the bound's own code makes",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",
     ("laws/symbolic.py", "sympify"): "what a law gave for symbols",
     ("ops.py", "sympify"): "what a law gave for symbols",

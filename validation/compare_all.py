@@ -28,10 +28,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from fluidcc.bundled.validation.lab.beside import BETWEEN, LEAST, Beside, short_queues
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
+from fluidcc.bundled.validation.lab.beside import BETWEEN, LEAST, Beside, short_queues
 
 SEEDS = (1, 2, 3)
 TRIPS = 200  # round trips that are measured

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from fluidcc.model.mean_traffic import as_fluid
-from fluidcc.model.service import with_mean_calls
+from fluidcc.model.fluid import steady
 from jax import Array
 
 import fluidcc as fc
@@ -321,7 +320,7 @@ def _phase(model: _Model, loop: _Loop, start: float) -> np.ndarray:
 
 def as_one_class(net: Network) -> Network:
     """The network with its calls at their mean rate and a scalar in each place."""
-    net = with_mean_calls(numeric(as_fluid(net)))
+    net = steady(net)
     return jax.tree.map(lambda v: jnp.reshape(jnp.asarray(v, float), ()), net)
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fluidcc.bundled import bundled, scenarios, titles
 from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.judging import VERDICTS
 from fluidcc.bundled.validation.lab.ledger import Claim, claims, tallies, tally
 from fluidcc.bundled.validation.lab.readings import DEFAULT, Reading, meaning, questions
-
-from fluidcc.bundled import bundled, scenarios, titles
 
 _KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
 _JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict

@@ -15,8 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fluidcc.bundled.validation.lab.ledger import tallies, tally
 from PIL import Image
+
+from fluidcc.bundled.validation.lab.ledger import tallies, tally
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "_ext"))

@@ -37,7 +37,7 @@ class Example:
 
             shown, text = tables(subject), dumps(subject)
         else:
-            shown = subject._asdict()
+            shown = subject
         return cls(shown, text, *case.judged)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.bundled import module, modules
+from fluidcc.bundled import declared, module, modules
 from fluidcc.errors import Fault, ScenarioError, nearest
 
 from ...validation.lab.samples import interval
@@ -129,27 +129,31 @@ class Recipe:
 
     Parameters
     ----------
-    paper, number, title
-        ``becn``, ``4`` and what it shows.
+    number, title
+        ``4``, and what it shows.
     draw
         Function of a `Lab` that returns the panels.
     needs
         Names of the experiments that it asks for.
     panels
         Letters of the panels, where the paper has such.
-    labels
-        Labels that have the same colour in all figures of the module: its `LABELS`.
-    about
-        One sentence on what is drawn and how it was obtained; the docstring of `draw`.
     """
 
-    paper: str
     number: str
     title: str
     draw: Callable[["Lab"], Sequence[Panel]]
     needs: tuple[str, ...] = ()
     panels: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
+
+    @property
+    def paper(self) -> str:
+        """``becn``: the module that declares it."""
+        return self.draw.__module__.rpartition(".")[2]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels that have the same colour in all figures of the module: its `LABELS`."""
+        return tuple(getattr(module(f"paper_figs.{self.paper}"), "LABELS", ()))
 
     @property
     def name(self) -> str:
@@ -158,20 +162,15 @@ class Recipe:
 
     @property
     def about(self) -> str:
-        """What is drawn, in a sentence."""
+        """One sentence on what is drawn and how it was obtained; the docstring of `draw`."""
         return " ".join((self.draw.__doc__ or "").split())
 
 
 def figure(
     number: str, title: str, *, needs: Sequence[str] = (), panels: Sequence[str] = ()
-) -> Callable[[Callable], Callable]:
+) -> Callable[[Callable], Recipe]:
     """Declare a function of ``paper_figs`` as that of a figure; arguments as in `Recipe`."""
-
-    def mark(draw: Callable) -> Callable:
-        draw.__dict__["recipe"] = (number, title, tuple(needs), tuple(panels))
-        return draw
-
-    return mark
+    return lambda draw: Recipe(number, title, draw, tuple(needs), tuple(panels))
 
 
 def papers() -> list[str]:
@@ -182,13 +181,7 @@ def papers() -> list[str]:
 @cache
 def recipes(paper: str) -> Mapping[str, Recipe]:
     """The figures of a paper by number, in the order of the module."""
-    drawn, found = module(f"paper_figs.{paper}"), {}
-    for value in vars(drawn).values():
-        if "recipe" in getattr(value, "__dict__", {}):
-            number, title, needs, panels = value.recipe
-            labels = tuple(getattr(drawn, "LABELS", ()))
-            found[number] = Recipe(paper, number, title, value, needs, panels, labels)
-    return MappingProxyType(found)
+    return MappingProxyType({r.number: r for r in declared(f"paper_figs.{paper}", Recipe)})
 
 
 def wanted(which: Sequence[str]) -> list[Recipe]:

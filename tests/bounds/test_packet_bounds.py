@@ -3,11 +3,11 @@
 import dataclasses
 
 import pytest
-from fluidcc.bundled.validation.bounds.bmcc.starving import ANY, ANY_LOWER, LOWER, PAPER
-from fluidcc.bundled.validation.lab.packet_runs import packet_means
-from fluidcc.bundled.validation.lab.registry import BOUNDS
 
 import fluidcc as fc
+from fluidcc.bundled.validation.bounds.bmcc import ANY_LOWER, ANY_SET, LOWER, PAPER
+from fluidcc.bundled.validation.lab.bound import packet_means
+from fluidcc.bundled.validation.lab.check import BOUNDS
 
 # -- BMCC and SACK ----------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ def _alone(net):
     [
         (fc.load("qazi2010/mix_bmcc_router"), PAPER),
         (fc.replace(fc.load("qazi2010/mix_bmcc_router"), {GAMMA: 0.9}), LOWER),
-        (_alone(fc.load("qazi2010/mix_bmcc_router")), ANY),
+        (_alone(fc.load("qazi2010/mix_bmcc_router")), ANY_SET),
         (fc.replace(_alone(fc.load("qazi2010/mix_bmcc_router")), {GAMMA: 0.9}), ANY_LOWER),
     ],
     ids=["the paper's", "lower", "alone", "alone and lower"],
@@ -167,6 +167,6 @@ def test_a_network_is_run_once(monkeypatch):
         runs.append(net.flows[0].feedback.name)
         return packet_means(net, **options)
 
-    monkeypatch.setattr("fluidcc.bundled.validation.bounds.ecn_mod.dropping.packet_means", counted)
+    monkeypatch.setattr("fluidcc.bundled.validation.bounds.ecn_mod.packet_means", counted)
     fc.check_bound("ecn_mod.drops_do_harm", fc.load("akujobi2002/homogeneous_tcp"))
     assert runs == ["loss", "mark_tail"]

@@ -9,10 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from fluidcc.bundled.validation.lab.store import Store
 from full_disk import small_files
 
 from fluidcc.bundled import scenarios
+from fluidcc.bundled.validation.lab.store import Store
 from fluidcc.cli import doctor
 from fluidcc.folders import own_folder
 from fluidcc.seals import sealed

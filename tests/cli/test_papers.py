@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from fluidcc.bundled.validation.lab.experiments import experiments
 from fluidcc.bundled.validation.lab.judging import VERDICTS
 from fluidcc.bundled.validation.lab.lab import Lab

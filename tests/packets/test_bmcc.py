@@ -1,8 +1,6 @@
 """BMCC senders in packet runs against the closed forms of Qazi, Znati and Andrew, section 3.3."""
 
 import dataclasses
-import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from load_cases import KnownLoad, Stepwise, known_load, measured_load
 from packet_cases import RandomMarks, flows
 
 from fluidcc.analysis.fairness import gain_and_loss
+from fluidcc.bundled.validation.lab.experiments import experiments
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
@@ -204,13 +203,11 @@ def test_other_laws_are_not_touched():
     assert found[0] == found[1]
 
 
-def test_gain_of_figure_11(monkeypatch):
+def test_gain_of_figure_11():
     """Beside a SACK flow of 20 ms a SACK flow of 10 ms gains, and BMCC does not: section 5.2."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "validation"))
-    figure = importlib.import_module("gain_and_loss")
     times = {"until": 60.0, "warmup": 20.0, "seeds": range(1, 5)}
     runs = {
-        name: simulate_packets(figure.network(name, 0.02), **times)
+        name: simulate_packets(experiments("bmcc")[f"gain_{name}"].net(0), **times)
         for name in ("baseline", "bmcc", "short")
     }
     bmcc, short = (

@@ -4,10 +4,10 @@ import importlib
 from pathlib import Path
 
 import pytest
-from fluidcc.bundled.validation.lab.beside import causes, medians, table
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
+from fluidcc.bundled.validation.lab.beside import causes, medians, table
 
 
 def test_every_scenario_is_in_it_with_every_link():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fluidcc.bundled.validation.lab.experiments import Experiment
 from fluidcc.bundled.validation.lab.lab import Lab
 from fluidcc.bundled.validation.lab.loads import estimates, load_factors

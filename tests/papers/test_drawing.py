@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+
 from fluidcc.bundled.paper_figs.drawing.draw import draw, rows
 from fluidcc.bundled.paper_figs.drawing.figure import Panel, modelled, recipes
 

@@ -3,14 +3,14 @@
 import json
 
 import pytest
+
+import fluidcc as fc
+from fluidcc.bundled import bundled
 from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes, wanted
 from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.lab import Lab
 from fluidcc.bundled.validation.lab.ledger import claims, rules
 from fluidcc.bundled.validation.lab.store import Store
-
-import fluidcc as fc
-from fluidcc.bundled import bundled
 
 PUBLISHED = {
     "becn": range(2, 24), "bmcc": range(1, 13), "ecn_mod": range(2, 10), "rwm": range(6, 25),

@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from fluidcc.bundled.validation.lab.lab import Lab
-from fluidcc.bundled.validation.lab.store import NotKept, Store
 from full_disk import small_files
 
 import fluidcc as fc
+from fluidcc.bundled.validation.lab.lab import Lab
+from fluidcc.bundled.validation.lab.store import NotKept, Store
 from fluidcc.folders import UNFINISHED
 
 NAME = "becn/competing_ecn"

@@ -1,6 +1,7 @@
 """What the papers leave open, and the joint reading of each."""
 
 import pytest
+
 from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.lab import Lab
 from fluidcc.bundled.validation.lab.ledger import rules, tally

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fluidcc.bundled.paper_figs.drawing.figure import Panel, measured, modelled
 from fluidcc.bundled.validation.lab.judging import (
     RANK,

@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+
+from fluidcc.bundled.validation.lab.check import BOUNDS
 from fluidcc.bundled.validation.lab.judging import least, most
 from fluidcc.bundled.validation.lab.lab import Lab
 from fluidcc.bundled.validation.lab.ledger import verdict
 from fluidcc.bundled.validation.lab.readings import DEFAULT
-from fluidcc.bundled.validation.lab.registry import BOUNDS
 from fluidcc.bundled.validation.lab.store import Store
 
 TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encoding="utf-8")

@@ -1,8 +1,6 @@
 """What Akujobi et al. (2002) state about backward notification."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -16,139 +14,91 @@ from fluidcc.laws.symbolic import zero_drift
 from fluidcc.laws.window.becn import BECN
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
-from ..lab.bound import (
-    AbstractBound,
-    Definitions,
-    Identity,
-    Judged,
-    Point,
-    Range,
-    at_least,
-    at_most,
-    every,
-)
-from ..lab.packet_runs import packet_means
+from ..lab.bound import Identity, Range, at_least, at_most, bound, packet_means
 
-_BECN: Any = BECN
 HALF, SOONER = "ECN waits more than half a round trip", "quenches are heard before marks"
 EARLY, ANYWHERE = "in the first half of the way there", "anywhere"
+_REACTIONS: dict[str, Any] = {
+    "enhanced": Pause(), "without the pause": Refractory(), "every quench": PerMark()
+}  # fmt: skip
 
 
-class Place(NamedTuple):
-    """A router: shares of the propagation there and back, and the queueing in it."""
-
-    before: float
-    queueing: float
-
-
-class Sooner(AbstractBound):
-    """Ages of quenches and marks."""
-
-    id: ClassVar[str] = "becn.sooner"
-    source: ClassVar[str] = "akujobi2002, sections II.B and VI.A"
-    claims: ClassVar[tuple[str, ...]] = ("BECN-08",)
-    statement: ClassVar[str] = "BECN notifies faster; ECN waits more than half a round trip"
-    engine: ClassVar[str] = "rules"
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"router": (ANYWHERE, EARLY), "compared": (HALF, SOONER)}
-    )
-    networks: ClassVar[tuple[str, ...]] = ("router",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
-    quick: ClassVar[int] = 90
-
-    def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
-        """Routers on the way there, in shares of the propagation both ways."""
-        most = 0.5 if definitions["router"] == EARLY else 0.99
-        return {"before": Range(0.01, most, 0.25), "queueing": Range(0.0, 2.0, 0.0)}
-
-    def subject(self, point: Point, definitions: Definitions) -> Place:
-        """A router."""
-        return Place(**point)
-
-    def judge(self, subject: Place, measured: None, definitions: Definitions) -> Judged:
-        """Ages in round trips of propagation."""
-        way = Trip(1 + subject.queueing, subject.before, subject.queueing, subject.before)
-        mark = MarkTail().age(way)
-        if definitions["compared"] == HALF:
-            return at_least(mark, way.round_trip / 2)
-        return at_most(Backward().age(way), mark)
-
-    def derivation(self) -> tuple[Identity, ...]:
-        """A mark is younger than a quench where the way there is longer than what follows."""
-        there, back, queueing = sp.symbols("f b w", positive=True)
-        way = Trip(there + back + queueing, there, queueing, there)
-        gained = MarkTail().age(way) - Backward().age(way)
-        return (Identity("age of marks less that of quenches", gained, back + queueing - there),)
+def _age_difference():
+    """A mark is younger than a quench where the way there is longer than what follows."""
+    there, back, queueing = sp.symbols("f b w", positive=True)
+    way = Trip(there + back + queueing, there, queueing, there)
+    gained = MarkTail().age(way) - Backward().age(way)
+    return (Identity("age of marks less that of quenches", gained, back + queueing - there),)
 
 
-class Counted(NamedTuple):
-    """Reactions of one flow, and its round trips in the same time."""
+@bound(
+    "becn.sooner", "akujobi2002, sections II.B and VI.A",
+    "BECN notifies faster; ECN waits more than half a round trip", claims=("BECN-08",),
+    axes={"router": (ANYWHERE, EARLY), "compared": (HALF, SOONER)}, judged=("compared",), quick=90,
+    ranges=lambda definitions: {
+        "before": Range(0.01, 0.5 if definitions["router"] == EARLY else 0.99, 0.25),
+        "queueing": Range(0.0, 2.0, 0.0),
+    },
+    derivation=_age_difference,
+)  # fmt: skip
+def sooner(router, measured, definitions):
+    """Ages in round trips of propagation, at a router by its share of the way, and its queueing."""
+    before, queueing = router["before"], router["queueing"]
+    way = Trip(1 + queueing, before, queueing, before)
+    mark = MarkTail().age(way)
+    if definitions["compared"] == HALF:
+        return at_least(mark, way.round_trip / 2)
+    return at_most(Backward().age(way), mark)
 
-    reactions: float
-    trips: float
+
+def _becn_flows(point, definitions):
+    flows = Flows(
+        BECN(), n=np.array([point["n"]]), rtt=np.array([point["rtt"]]),
+        reaction=_REACTIONS[definitions["reaction"]], feedback=Backward(),
+        access_delay=point["rtt"] / 8, start=Start(0.0, 5.0),
+    )  # fmt: skip
+    law = RED(min_th=30.0, max_th=90.0, p_max=point["p_max"], w_q=0.002)
+    link = Link(law, capacity=1250.0, delay=point["rtt"] / 8, buffer=180.0)
+    return Network((link,), (flows,), source="akujobi2002")
 
 
-class Reactions(AbstractBound):
-    """How often a BECN sender reacts."""
+def _reactions_and_trips(net):
+    """Reactions of one flow after the first 10 s, and its round trips in the same time."""
+    seen = packet_means(net, until=100.0, warmup=10.0)["flows"][net.flow_names[0]]
+    return seen["reactions"] / float(np.sum(net.flows[0].n)), 90.0 / seen["rtt_mean"]
 
-    id: ClassVar[str] = "becn.reactions"
-    source: ClassVar[str] = "akujobi2002, sections II.A and IV.B"
-    claims: ClassVar[tuple[str, ...]] = ("BECN-06",)
-    statement: ClassVar[str] = "a sender reacts at most once per round trip"
-    hypotheses: ClassVar[tuple[str, ...]] = ("BECN flows over RED, 100 s",)
-    engine: ClassVar[str] = "packets"
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"reaction": ("enhanced", "without the pause", "every quench")}
-    )
-    networks: ClassVar[tuple[str, ...]] = ("reaction",)
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = every(axes)
-    quick: ClassVar[int] = 24
 
-    def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
-        """Up to 45 flows."""
-        return {
-            "n": Range(1.0, 45.0, 15.0, "whole"),
-            "rtt": Range(0.03, 0.5, 0.088, "log"),
-            "p_max": Range(0.05, 1.0, 0.1, "log"),
-        }
+def _other_flows(net):
+    only = len(net.flows) == 1 and isinstance(net.flows[0].window, BECN)
+    return "" if only else "it speaks of one group of BECN flows"
 
-    def subject(self, point: Point, definitions: Definitions) -> Network:
-        """BECN flows over one queue."""
-        kinds: dict[str, Any] = {
-            "enhanced": Pause(), "without the pause": Refractory(), "every quench": PerMark()
-        }  # fmt: skip
-        flows = Flows(
-            _BECN(), n=np.array([point["n"]]), rtt=np.array([point["rtt"]]),
-            reaction=kinds[definitions["reaction"]], feedback=Backward(),
-            access_delay=point["rtt"] / 8, start=Start(0.0, 5.0),
-        )  # fmt: skip
-        law = RED(min_th=30.0, max_th=90.0, p_max=point["p_max"], w_q=0.002)
-        link = Link(law, capacity=1250.0, delay=point["rtt"] / 8, buffer=180.0)
-        return Network((link,), (flows,), source="akujobi2002")
 
-    def measure(self, subject: Network) -> Counted:
-        """Reactions and round trips after the first 10 s."""
-        flows = packet_means(subject, until=100.0, warmup=10.0)["flows"]
-        seen = flows[subject.flow_names[0]]
-        count = float(np.sum(subject.flows[0].n))
-        return Counted(seen["reactions"] / count, 90.0 / seen["rtt_mean"])
+def _reaction(net):
+    kinds = {"pause": "enhanced", "refractory": "without the pause"}
+    return {"reaction": kinds.get(net.flows[0].reaction.name, "every quench")}
 
-    def judge(self, subject: Network, measured: Counted, definitions: Definitions) -> Judged:
-        """Reactions per round trip."""
-        return at_most(measured.reactions / measured.trips, 1.0)
 
-    def obstacle(self, net: Network) -> str:
-        """It speaks of one group of BECN flows."""
-        only = len(net.flows) == 1 and isinstance(net.flows[0].window, BECN)
-        return "" if only else "it speaks of one group of BECN flows"
+def _window_with_pause():
+    """The pause changes no window at rest."""
+    (paused,) = zero_drift(BECN(), Pause())
+    window = sp.sqrt(2 / sp.Symbol("p", positive=True))
+    return (Identity("window at rest with the pause", paused, window),)
 
-    def found_in(self, net: Network) -> Definitions:
-        """Its reaction."""
-        kinds = {"pause": "enhanced", "refractory": "without the pause"}
-        return {"reaction": kinds.get(net.flows[0].reaction.name, "every quench")}
 
-    def derivation(self) -> tuple[Identity, ...]:
-        """The pause changes no window at rest."""
-        p = sp.Symbol("p", positive=True)
-        (paused,) = zero_drift(_BECN(), Pause())
-        return (Identity("window at rest with the pause", paused, sp.sqrt(2 / p)),)
+@bound(
+    "becn.reactions", "akujobi2002, sections II.A and IV.B",
+    "a sender reacts at most once per round trip", claims=("BECN-06",),
+    hypotheses=("BECN flows over RED, 100 s",), engine="packets",
+    axes={"reaction": tuple(_REACTIONS)}, quick=24,
+    ranges={
+        "n": Range(1.0, 45.0, 15.0, "whole"),
+        "rtt": Range(0.03, 0.5, 0.088, "log"),
+        "p_max": Range(0.05, 1.0, 0.1, "log"),
+    },
+    subject=_becn_flows, measure=_reactions_and_trips, obstacle=_other_flows, found_in=_reaction,
+    derivation=_window_with_pause,
+)  # fmt: skip
+def reactions(net, measured, definitions):
+    """Reactions per round trip."""
+    count, trips = measured
+    return at_most(count / trips, 1.0)

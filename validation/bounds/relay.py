@@ -1,16 +1,14 @@
 """Closed forms of the cycles under step marking against the laws' own cycle."""
 
 import math
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sympy as sp
 
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack
+from fluidcc.laws.law import Ack
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
@@ -18,14 +16,12 @@ from fluidcc.laws.window.reno import Reno
 from fluidcc.ops import Num, exp, log, sqrt
 from fluidcc.scenario.network import Flows, Link, Network
 
-from ..lab.bound import AbstractBound, Definitions, Identity, Judged, Point, Range, within
-from .mark_front.networks import FRONT, RATE, TAIL, feedback
+from ..lab.bound import Identity, Range, bound, within
+from .one_connection import FRONT, RATE, TAIL, feedback
 
 LINEAR, TCP, ONCE = "ECN-mod", "TCP, a halving per mark", "TCP, one halving"
 _AGREE = 1e-8
-_LAWS: Mapping[str, tuple[AbstractWindowLaw, AbstractReaction]] = MappingProxyType(
-    {LINEAR: (ECNMod(), PerMark()), TCP: (Reno(), PerMark()), ONCE: (Reno(), OncePerRTT())}
-)
+_LAWS = {LINEAR: (ECNMod(), PerMark()), TCP: (Reno(), PerMark()), ONCE: (Reno(), OncePerRTT())}
 
 
 class Cycle(NamedTuple):
@@ -36,7 +32,7 @@ class Cycle(NamedTuple):
     period: Num
 
 
-def closed(law: str, crossing: Num, delay: Num, pace: Num, c1: Num, c2: Num) -> Cycle:
+def _closed(law, crossing, delay, pace, c1, c2):
     """The cycle of a law whose windows cross the step at `crossing`; `pace` is C/N.
 
     c1 and c2 are those of ECN-mod.
@@ -53,7 +49,7 @@ def closed(law: str, crossing: Num, delay: Num, pace: Num, c1: Num, c2: Num) -> 
     return Cycle(top, low, 2 * delay + falling + rising)
 
 
-def _law_of(flows: Flows) -> str:
+def _law_of(flows):
     """The closed form for these flows; empty where there is none."""
     for words, (law, reaction) in _LAWS.items():
         if type(flows.window) is type(law) and type(flows.reaction) is type(reaction):
@@ -61,99 +57,84 @@ def _law_of(flows: Flows) -> str:
     return ""
 
 
-class StepMarking(AbstractBound):
-    """Windows and period under step marking."""
+def _over_step(point, definitions):
+    law, reaction = _LAWS[definitions["law"]]
+    pipe = point["count"] * point["each"]
+    flows = Flows(law, n=np.array([point["count"]]), rtt=np.array([pipe / RATE]),
+                  reaction=reaction, feedback=feedback(definitions["marks"]))  # fmt: skip
+    link = Link(Threshold(at=point["share"] * pipe), capacity=RATE)
+    return Network((link,), (flows,), rates="self_clocked", delay="fifo", source="durresi2001")
 
-    id: ClassVar[str] = "relay.step_marking"
-    source: ClassVar[str] = "durresi2001, section 4; misra2003, eq. 3"
-    statement: ClassVar[str] = "windows and period of the cycle are those of the closed forms"
-    hypotheses: ClassVar[tuple[str, ...]] = (
-        "one class, self-clocked fluid, sources at their link", "the queue never runs empty",
+
+def _cycle_of_laws(net):
+    """The cycle by the laws' own rates."""
+    from fluidcc.analysis.relay import relay_cycle
+
+    found = relay_cycle(net, one_reaction=isinstance(net.flows[0].reaction, OncePerRTT))
+    if found.queue[0] <= 0:
+        return Cycle(math.nan, math.nan, math.nan)
+    return Cycle(found.window[1], found.window[0], found.period)
+
+
+def _other_networks(net):
+    if (len(net.links), len(net.flows)) != (1, 1) or net.rates != "self_clocked":
+        return "it speaks of one link and one class of self-clocked flows"
+    (link,), (flows,) = net.links, net.flows
+    if not isinstance(link.queue, Threshold) or float(link.queue.width) > 0:
+        return "it speaks of marks above a queue"
+    if not isinstance(flows.feedback, MarkTail | MarkFront) or flows.access_delay:
+        return "it speaks of marks on ACKs, and of sources at their link"
+    return "" if _law_of(flows) else "it speaks of ECN-mod and TCP"
+
+
+def _law_and_marks(net):
+    marks = TAIL if isinstance(net.flows[0].feedback, MarkTail) else FRONT
+    return {"law": _law_of(net.flows[0]), "marks": marks}
+
+
+def _delays_to_ends():
+    """The rules take one delay from the crossing to either end."""
+    crossing, delay, pace, w = sp.symbols("W tau k w", positive=True)
+    c1, c2 = sp.symbols("c_1 c_2", positive=True)
+    out = []
+    for words, law in ((LINEAR, ECNMod(c1=c1, c2=c2)), (TCP, Reno())):
+        ends = _closed(words, crossing, delay, pace, c1, c2)
+        up = sp.integrate(1 / (pace * law.on_ack(w, Ack(1, 0, 1))), (w, crossing, ends.top))
+        down = sp.integrate(1 / (pace * sp.nsimplify(law.on_mark(w, Ack(1, 0, 1)))), w)
+        fallen = down.subs(w, ends.low) - down.subs(w, crossing)
+        out.append(Identity(f"{words}: time up from the step", up, delay))
+        out.append(Identity(f"{words}: time down from it", sp.expand_log(fallen), delay))
+    return tuple(out)
+
+
+@bound(
+    "relay.step_marking", "durresi2001, section 4; misra2003, eq. 3",
+    "windows and period of the cycle are those of the closed forms",
+    hypotheses=("one class, self-clocked fluid, sources at their link",
+                "the queue never runs empty"),
+    engine="fluid", axes={"law": (LINEAR, TCP, ONCE), "marks": (TAIL, FRONT)},
+    readings=(
+        {"law": LINEAR, "marks": TAIL}, {"law": TCP, "marks": FRONT}, {"law": ONCE, "marks": TAIL},
+    ),
+    quick=9, reached=_AGREE,
+    ranges={  # flows, the pipe of one of them, and thresholds as shares of the pipe
+        "count": Range(5.0, 100.0, 10.0, "whole"),
+        "each": Range(0.5, 2.0, 1.0),
+        "share": Range(1.0, 4.0, 2.0),
+    },
+    subject=_over_step, measure=_cycle_of_laws, obstacle=_other_networks, found_in=_law_and_marks,
+    derivation=_delays_to_ends,
+)  # fmt: skip
+def step_marking(net, cycle, definitions):
+    """The largest relative difference."""
+    link, flows = net.links[0], net.flows[0]
+    rate, at, count = float(link.capacity), float(link.queue.at), float(flows.n[0])
+    trip = float(flows.rtt[0])
+    delay = trip + (at / rate if definitions["marks"] == TAIL else 0.0)
+    mod = flows.window if definitions["law"] == LINEAR else ECNMod()
+    target = _closed(
+        definitions["law"], (rate * trip + at) / count, delay, rate / count, float(mod.c1),
+        float(mod.c2),
     )  # fmt: skip
-    engine: ClassVar[str] = "fluid"
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"law": (LINEAR, TCP, ONCE), "marks": (TAIL, FRONT)}
-    )
-    networks: ClassVar[tuple[str, ...]] = ("law", "marks")
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = (
-        {"law": LINEAR, "marks": TAIL},
-        {"law": TCP, "marks": FRONT},
-        {"law": ONCE, "marks": TAIL},
-    )
-    quick: ClassVar[int] = 9
-    reached: ClassVar[float] = _AGREE
-
-    def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
-        """Flows, the pipe of one of them, and thresholds as shares of the pipe."""
-        return {
-            "count": Range(5.0, 100.0, 10.0, "whole"),
-            "each": Range(0.5, 2.0, 1.0),
-            "share": Range(1.0, 4.0, 2.0),
-        }
-
-    def subject(self, point: Point, definitions: Definitions) -> Network:
-        """One class over a step."""
-        law, reaction = _LAWS[definitions["law"]]
-        pipe = point["count"] * point["each"]
-        flows = Flows(
-            law, n=np.array([point["count"]]), rtt=np.array([pipe / RATE]),
-            reaction=reaction, feedback=feedback(definitions["marks"]),
-        )  # fmt: skip
-        link = Link(Threshold(at=point["share"] * pipe), capacity=RATE)
-        return Network((link,), (flows,), rates="self_clocked", delay="fifo", source="durresi2001")
-
-    def measure(self, subject: Network) -> Cycle:
-        """The cycle by the laws' own rates."""
-        from fluidcc.analysis.relay import relay_cycle
-
-        once = isinstance(subject.flows[0].reaction, OncePerRTT)
-        found = relay_cycle(subject, one_reaction=once)
-        if found.queue[0] <= 0:
-            return Cycle(math.nan, math.nan, math.nan)
-        return Cycle(found.window[1], found.window[0], found.period)
-
-    def judge(self, subject: Network, measured: Cycle, definitions: Definitions) -> Judged:
-        """The largest relative difference."""
-        link, flows = subject.links[0], subject.flows[0]
-        rate, at, count = float(link.capacity), float(link.queue.at), float(flows.n[0])  # type: ignore[attr-defined]
-        trip = float(flows.rtt[0])
-        delay = trip + (at / rate if definitions["marks"] == TAIL else 0.0)
-        mod: Any = flows.window if definitions["law"] == LINEAR else ECNMod()
-        target = closed(
-            definitions["law"], (rate * trip + at) / count, delay, rate / count,
-            float(mod.c1), float(mod.c2),
-        )  # fmt: skip
-        apart = [abs(a / b - 1) for a, b in zip(measured, target, strict=True)]
-        return within(max(apart) if not math.isnan(sum(apart)) else math.nan, 0.0, _AGREE)
-
-    def obstacle(self, net: Network) -> str:
-        """One class of one of its laws, over a step, self-clocked."""
-        if (len(net.links), len(net.flows)) != (1, 1) or net.rates != "self_clocked":
-            return "it speaks of one link and one class of self-clocked flows"
-        (link,), (flows,) = net.links, net.flows
-        if not isinstance(link.queue, Threshold) or float(link.queue.width) > 0:
-            return "it speaks of marks above a queue"
-        if not isinstance(flows.feedback, MarkTail | MarkFront) or flows.access_delay:
-            return "it speaks of marks on ACKs, and of sources at their link"
-        return "" if _law_of(flows) else "it speaks of ECN-mod and TCP"
-
-    def found_in(self, net: Network) -> Definitions:
-        """Its law, and where marks are set."""
-        flows = net.flows[0]
-        marks = TAIL if isinstance(flows.feedback, MarkTail) else FRONT
-        return {"law": _law_of(flows), "marks": marks}
-
-    def derivation(self) -> tuple[Identity, ...]:
-        """The rules take one delay from the crossing to either end."""
-        crossing, delay, pace, w = sp.symbols("W tau k w", positive=True)
-        c1, c2 = sp.symbols("c_1 c_2", positive=True)
-        out = []
-        for words, law in ((LINEAR, ECNMod(c1=c1, c2=c2)), (TCP, Reno())):
-            ends = closed(words, crossing, delay, pace, c1, c2)
-            up = sp.integrate(1 / (pace * law.on_ack(w, Ack(1, 0, 1))), (w, crossing, ends.top))
-            change = sp.nsimplify(law.on_mark(w, Ack(1, 0, 1)))
-            down = sp.integrate(1 / (pace * change), w)
-            fallen = down.subs(w, ends.low) - down.subs(w, crossing)
-            out.append(Identity(f"{words}: time up from the step", up, delay))
-            out.append(Identity(f"{words}: time down from it", sp.expand_log(fallen), delay))
-        return tuple(out)
+    apart = [abs(a / b - 1) for a, b in zip(cycle, target, strict=True)]
+    return within(max(apart) if not math.isnan(sum(apart)) else math.nan, 0.0, _AGREE)

@@ -1,10 +1,9 @@
-"""What a bound is: a statement, the definitions that it depends on, and how to attack it."""
+"""What declares a published bound: a statement, the definitions it depends on, how to attack it."""
 
-import abc
+import dataclasses
 import itertools
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import sympy as sp
 
@@ -17,6 +16,7 @@ Point = Mapping[str, float]
 """A value for each range of a search."""
 
 ROUNDING = 1e-9
+_RULES = "it speaks of rules alone, whatever the network"
 
 
 class Range(NamedTuple):
@@ -70,73 +70,115 @@ def within(value: float, target: float, tolerance: float) -> Judged:
     return Judged(float(target), float(value), abs(float(value) - float(target)) - tolerance)
 
 
-def every(axes: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], ...]:
+def every(axes: Mapping[str, Iterable[str]]) -> tuple[dict[str, str], ...]:
     """All combinations of values of axes, those of the last axis side by side."""
     return tuple(
         dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
     )
 
 
-class AbstractBound(abc.ABC):
-    """A published statement about networks, or about rules of a law.
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """A published statement about networks, or about the rules of a law.
 
-    A `subject` is what is judged: a network, or a record of numbers where rules alone matter.
+    Parameters
+    ----------
+    id, source, statement, hypotheses, claims
+        Its name; the key of the bibliography with section or equation; what is stated, and under
+        which conditions; the numbers of the claims that it decides.
+    judge
+        Compares a subject, and what was measured of it, with the bound under some definitions.
+    ranges
+        The parameters of a search under some definitions.
+    engine
+        What measures: ``packets``, ``fluid`` or ``rules``.
+    axes, judged
+        The definitions that the words leave open, with their values; those in `judged` change only
+        how a subject is judged, the others which network is searched too.
+    readings
+        The definitions that are searched, first those of the words.
+    subject
+        What is judged at a point of a search: a network, or the numbers of the point themselves.
+    measure
+        Runs what has to be run: judging a subject by several definitions needs it once.
+    obstacle, of_network, found_in
+        Of a network: why the statement says nothing about it, empty where it does; the subject that
+        it is; the definitions that it settles.
+    silent, settled
+        Of what was measured: why the statement says nothing about it; the definitions it settles.
+    derivation
+        The steps that follow from the laws by algebra.
+    quick
+        Networks searched for each reading unless given otherwise.
+    reached, clear
+        A bound missed by less is met; least excess of the counterexample shown, if there is one.
+    asked
+        Whether it is searched only if it is named, as it takes long.
     """
 
-    id: ClassVar[str]
-    source: ClassVar[str]  # key of the bibliography, section or equation
-    claims: ClassVar[tuple[str, ...]] = ()  # numbers in the ledger of claims
-    statement: ClassVar[str]
-    hypotheses: ClassVar[tuple[str, ...]] = ()
-    engine: ClassVar[str]  # what measures: packets, fluid or rules
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    networks: ClassVar[tuple[str, ...]] = ()  # axes that change the network, not only the judging
-    readings: ClassVar[tuple[Mapping[str, str], ...]] = (MappingProxyType({}),)
-    quick: ClassVar[int] = 40  # networks searched for each reading unless told otherwise
-    reached: ClassVar[float] = ROUNDING  # a bound missed by less is met
-    clear: ClassVar[float] = ROUNDING  # least excess of the counterexample shown, if there is one
-    asked: ClassVar[bool] = False  # searched only where it is named, as it takes long
+    id: str
+    source: str
+    statement: str
+    judge: Callable[[Any, Any, Definitions], Judged]
+    ranges: Callable[[Definitions], Mapping[str, Range]]
+    readings: tuple[Definitions, ...]
+    claims: tuple[str, ...] = ()
+    hypotheses: tuple[str, ...] = ()
+    engine: str = "rules"
+    axes: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    judged: tuple[str, ...] = ()
+    quick: int = 40
+    reached: float = ROUNDING
+    clear: float = ROUNDING
+    asked: bool = False
+    subject: Callable[[Point, Definitions], Any] = lambda point, definitions: point
+    measure: Callable[[Any], Any] = lambda subject: None
+    obstacle: Callable[[Network], str] = lambda net: _RULES
+    of_network: Callable[[Network], Any] = lambda net: net
+    found_in: Callable[[Network], Definitions] = lambda net: {}
+    silent: Callable[[Any], str] = lambda measured: ""
+    settled: Callable[[Any], Definitions] = lambda measured: {}
+    derivation: Callable[[], tuple[Identity, ...]] = lambda: ()
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The axes that change the network, not only the judging."""
+        return tuple(axis for axis in self.axes if axis not in self.judged)
 
     def defined(self, given: Definitions) -> dict[str, str]:
         """All axes: those given, the first value of the others."""
         return {name: given.get(name, values[0]) for name, values in self.axes.items()}
 
-    @abc.abstractmethod
-    def ranges(self, definitions: Definitions) -> Mapping[str, Range]:
-        """The parameters of a search."""
 
-    @abc.abstractmethod
-    def subject(self, point: Point, definitions: Definitions) -> Any:
-        """What is judged at a point of the search."""
+def bound(
+    id: str,
+    source: str,
+    statement: str,
+    *,
+    ranges: Mapping[str, Range] | Callable[[Definitions], Mapping[str, Range]],
+    axes: Mapping[str, tuple[str, ...]] | None = None,
+    readings: Iterable[Definitions] | None = None,
+    **parts: Any,
+) -> Callable[[Callable], Bound]:
+    """Declare a function of ``validation/bounds`` as that which judges a bound.
 
-    def measure(self, subject: Any) -> Any:
-        """Run what has to be run; judging a subject by several definitions needs it once."""
-        return None
+    Arguments as in `Bound`: `ranges` may be the same under all definitions, and `readings` are all
+    combinations of the axes by default.
+    """
+    axes = axes or {}
+    read = every(axes) if readings is None else tuple(readings)
+    ranged = ranges if callable(ranges) else lambda definitions: ranges
+    return lambda judge: Bound(id, source, statement, judge, ranged, read, axes=axes, **parts)
 
-    @abc.abstractmethod
-    def judge(self, subject: Any, measured: Any, definitions: Definitions) -> Judged:
-        """Compare with the bound."""
 
-    def obstacle(self, net: Network) -> str:
-        """Why the statement says nothing about a network; empty where it does."""
-        return "it speaks of rules alone, whatever the network"
+def packet_means(
+    net: Network, *, until: float, warmup: float = 0.0, seeds: Iterable[int] = (1,)
+) -> dict[str, Any]:
+    """Means over runs that end at `until`, counted from `warmup` on [s]: links and flows by name.
 
-    def of_network(self, net: Network) -> Any:
-        """The subject that a network is."""
-        return net
+    Searches run many short ones, so one after the other.
+    """
+    from fluidcc.packets.run import simulate_packets
 
-    def found_in(self, net: Network) -> Definitions:
-        """The definitions that a network settles."""
-        return {}
-
-    def silent(self, measured: Any) -> str:
-        """Why the statement says nothing about what was measured; empty where it does."""
-        return ""
-
-    def settled(self, measured: Any) -> Definitions:
-        """The definitions that only what was measured settles."""
-        return {}
-
-    def derivation(self) -> tuple[Identity, ...]:
-        """The steps that follow from the laws by algebra."""
-        return ()
+    found = simulate_packets(net, until=until, warmup=warmup, seeds=seeds, threads=1)
+    return found.complete().mean

@@ -1,25 +1,29 @@
 """Judges bounds: by a search over parameters, or on one network."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from fluidcc.bounds.reports import HOLDS, UNKNOWN, VIOLATED, BoundReport, Example, Reading
+from fluidcc.bundled import declared
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.scenario.network import Network
 
-from .bound import ROUNDING, AbstractBound, Definitions, every
-from .registry import BOUNDS
+from .bound import ROUNDING, Bound, Definitions, every
 from .search import Attack, Case, attack
+
+_PAPERS = ("mark_front", "bmcc", "ecn_mod", "rwm", "becn", "relay")
+BOUNDS: Mapping[str, Bound] = MappingProxyType({
+    own.id: own for paper in _PAPERS for own in declared(f"validation.bounds.{paper}", Bound)
+})  # fmt: skip
+"""Every bound by name, in the order of the papers."""
 
 _NO_VALUE = "what is bounded is not a number on this network"
 _NO_CASE = "what is bounded was a number in no case of the search"
 
 
 def check(
-    name: str,
-    net: Network | None,
-    definitions: Definitions | None,
-    budget: int | None,
-    seed: int,
+    name: str, net: Network | None, definitions: Definitions | None, budget: int | None, seed: int
 ) -> BoundReport:
     """Judge a bound, as `fluidcc.check_bound` says."""
     bound = named(name)
@@ -32,7 +36,7 @@ def check(
     return BoundReport.of(bound, tuple(_reading(bound, one) for one in found))
 
 
-def named(name: str) -> AbstractBound:
+def named(name: str) -> Bound:
     """A bound by its name; raises ScenarioError if there is none."""
     if name not in BOUNDS:
         close = nearest(name, list(BOUNDS), least=0.4)
@@ -40,7 +44,7 @@ def named(name: str) -> AbstractBound:
     return BOUNDS[name]
 
 
-def _readings(bound: AbstractBound, given: Definitions | None) -> list[Definitions]:
+def _readings(bound: Bound, given: Definitions | None) -> list[Definitions]:
     """The readings to judge; raises ScenarioError for axes and values that a bound lacks."""
     if given is None:
         return list(bound.readings)
@@ -58,7 +62,7 @@ def _readings(bound: AbstractBound, given: Definitions | None) -> list[Definitio
     return [given]
 
 
-def _on_network(bound: AbstractBound, net: Network, given: Definitions) -> BoundReport:
+def _on_network(bound: Bound, net: Network, given: Definitions) -> BoundReport:
     """The verdict on one network, for each way to judge that it leaves open."""
     why = bound.obstacle(net)
     if why:
@@ -81,7 +85,7 @@ def _on_network(bound: AbstractBound, net: Network, given: Definitions) -> Bound
     return BoundReport.of(bound, tuple(readings))
 
 
-def _combinations(bound: AbstractBound, given: Definitions) -> tuple[dict[str, str], ...]:
+def _combinations(bound: Bound, given: Definitions) -> tuple[dict[str, str], ...]:
     """All values of the axes that a network does not settle, the first ones first."""
     return every(
         {
@@ -92,7 +96,7 @@ def _combinations(bound: AbstractBound, given: Definitions) -> tuple[dict[str, s
     )
 
 
-def _reading(bound: AbstractBound, found: Attack) -> Reading:
+def _reading(bound: Bound, found: Attack) -> Reading:
     largest = None if found.largest is None else Example.of(found.largest)
     if found.smallest is not None:
         worst = Example.of(found.smallest)

@@ -25,11 +25,16 @@ judged under the joint reading of its paper (`readings`).
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .readings import DEFAULT, joint
 from .samples import interval
+
+if TYPE_CHECKING:
+    from .lab import Lab
+    from .ledger import Claim
 
 _TIGHT = 0.25  # of the mean: a wider interval says nothing for a range
 _ROUNDING = 1e-9  # relative: what differs by less is the same
@@ -121,9 +126,47 @@ class Judgement:
         return self.noting(*remarks, engine=engine)
 
 
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How claims are judged: their ids, the function, the experiments that it asks for, and the
+    readings that bear on them; whether they are definitions or arithmetic.
+    """
+
+    ids: tuple[str, ...]
+    rule: Callable[["Lab", "Claim"], Judgement]
+    needs: tuple[str, ...]
+    readings: tuple[str, ...]
+    definition: bool
+
+    def judge(self, lab: "Lab", claim: "Claim") -> Judgement:
+        """The judgement of a claim; one that is a definition is no result if it holds."""
+        found = self.rule(lab, claim)
+        if self.definition and found.verdict == "reproduced":
+            return dataclasses.replace(found, verdict="by_definition")
+        return found
+
+    def labs(self, lab: "Lab") -> dict[str, "Lab"]:
+        """Experiments by reading: the default, those that bear on its claims, the joint one."""
+        names = dict.fromkeys([DEFAULT, *self.readings, self.joint(lab)])
+        return {name: lab if name == DEFAULT else lab.under(name) for name in names}
+
+    def joint(self, lab: "Lab") -> str:
+        """What the joint reading of the paper says of its claims, in one name."""
+        own = [
+            reading for reading in joint(lab.paper)
+            if reading in self.readings or any(lab.under(reading).changes(n) for n in self.needs)
+        ]  # fmt: skip
+        return "+".join(own) or DEFAULT
+
+    def experiments(self, lab: "Lab") -> list[str]:
+        """What it needs under all of its readings, as full names."""
+        labs = self.labs(lab).values()
+        return list(dict.fromkeys(each.experiment(n).name for each in labs for n in self.needs))
+
+
 def judge(
     *ids: str, needs: Sequence[str] = (), readings: Sequence[str] = (), definition: bool = False
-) -> Callable[[Callable], Callable]:
+) -> Callable[[Callable], Rule]:
     """Declare a function of ``validation/claims`` as the rule of some claims.
 
     Parameters
@@ -138,12 +181,7 @@ def judge(
     definition
         Whether the claims are definitions or arithmetic, which hold or are misprinted.
     """
-
-    def mark(rule: Callable) -> Callable:
-        rule.__dict__["judges"] = (ids, tuple(needs), tuple(readings), definition)
-        return rule
-
-    return mark
+    return lambda rule: Rule(ids, rule, tuple(needs), tuple(readings), definition)
 
 
 def _sure(half: np.ndarray, engine: str) -> np.ndarray:

@@ -47,12 +47,11 @@ class Lab:
     ) -> None:
         self.store, self.paper, self.quick, self.reading = store, paper, quick, reading
         self.failures: dict[str, str] = {}
-        self.bounds: dict[str, None] = {}  # those asked for, in order
 
     def under(self, reading: str | None) -> "Lab":
-        """The same experiments under a reading; failures, and bounds, are noted in both."""
+        """The same experiments under a reading; failures are noted in both."""
         other = Lab(self.store, self.paper, quick=self.quick, reading=reading)
-        other.failures, other.bounds = self.failures, self.bounds
+        other.failures = self.failures
         return other
 
     def experiment(self, name: str) -> Experiment:
@@ -150,7 +149,6 @@ class Lab:
 
     def bound(self, name: str) -> Any:
         """What `check_bound` says of a published bound, in its quick form."""
-        self.bounds[name] = None
         return self.store.keep("bounds", {"bound": name}, lambda: check_bound(name).to_dict())
 
     def rests(self, name: str) -> Rests:

@@ -3,17 +3,18 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fluidcc.bundled import bundled, module, modules
+from fluidcc.bundled import bundled, declared, modules
 from fluidcc.errors import Fault, ScenarioError, nearest
 
+from .check import BOUNDS
 from .experiments import PAPERS
-from .judging import VERDICTS, Judgement, least, most
+from .judging import VERDICTS, Judgement, Rule, least, most
 from .lab import Lab
-from .readings import DEFAULT, joint, meaning
+from .readings import DEFAULT, meaning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,41 +35,6 @@ class Claim:
     def numbers(self) -> tuple[str, ...]:
         """The numbers of its figures, without the letters of panels."""
         return tuple(dict.fromkeys(named.rstrip("abcd") for named in self.figures))
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """How a claim is judged: the function, what it needs, and the readings it is asked under."""
-
-    rule: Callable[[Lab, Claim], Judgement]
-    needs: tuple[str, ...]
-    readings: tuple[str, ...]
-    definition: bool
-
-    def judge(self, lab: Lab, claim: Claim) -> Judgement:
-        """The judgement of a claim; one that is a definition is no result if it holds."""
-        found = self.rule(lab, claim)
-        if self.definition and found.verdict == "reproduced":
-            return dataclasses.replace(found, verdict="by_definition")
-        return found
-
-    def labs(self, lab: Lab) -> dict[str, Lab]:
-        """Experiments by reading: the default, those that bear on its claims, the joint one."""
-        names = dict.fromkeys([DEFAULT, *self.readings, self.joint(lab)])
-        return {name: lab if name == DEFAULT else lab.under(name) for name in names}
-
-    def joint(self, lab: Lab) -> str:
-        """What the joint reading of the paper says of its claims, in one name."""
-        own = [
-            reading for reading in joint(lab.paper)
-            if reading in self.readings or any(lab.under(reading).changes(n) for n in self.needs)
-        ]  # fmt: skip
-        return "+".join(own) or DEFAULT
-
-    def experiments(self, lab: Lab) -> list[str]:
-        """What it needs under all of its readings, as full names."""
-        labs = self.labs(lab).values()
-        return list(dict.fromkeys(each.experiment(n).name for each in labs for n in self.needs))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,27 +133,23 @@ def claims(paper: str) -> Mapping[str, Claim]:
 @functools.cache
 def rules(paper: str) -> Mapping[str, Rule]:
     """The rules of a paper's claims, by the claims' ids."""
-    found = {}
-    for place in modules(f"validation.claims.{paper}"):
-        for value in vars(module(place)).values():
-            if "judges" in getattr(value, "__dict__", {}):
-                ids, *asked = value.judges
-                found |= {name: Rule(value, *asked) for name in ids}
-    return MappingProxyType(found)
+    places = modules(f"validation.claims.{paper}")
+    found = (rule for place in places for rule in declared(place, Rule))
+    return MappingProxyType({name: rule for rule in found for name in rule.ids})
 
 
 def verdict(lab: Lab, name: str) -> Verdict:
     """Judge one claim: by default, and under each of its readings."""
     claim, rule = claims(lab.paper)[name], rules(lab.paper)[name]
     labs = rule.labs(lab)
-    lab.bounds.clear()
     found = {reading: rule.judge(own, claim) for reading, own in labs.items()}
     reading = rule.joint(lab)
     used = [labs[reading].experiment(n) for n in rule.needs]
+    bounds = tuple(own.id for own in BOUNDS.values() if name in own.claims)
     return Verdict(
         claim, reading, found,
         tuple(dict.fromkeys(e.name for e in used)), tuple(dict.fromkeys(e.scenario for e in used)),
-        tuple(sorted({e.seeds for e in used})), tuple(lab.bounds),
+        tuple(sorted({e.seeds for e in used})), bounds,
     )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ def _numbers(value: Any) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class Runs:
-    """Packet runs: one entry for each point of the experiment, None where they failed."""
+class Points:
+    """What came out at the points of an experiment: one entry for each, None where it failed."""
 
     experiment: Experiment
     points: Sequence[Mapping[str, Any] | None]
@@ -35,6 +35,10 @@ class Runs:
     def x(self) -> np.ndarray:
         """Labels of the points, shape (points,)."""
         return np.array(self.experiment.x)
+
+
+class Runs(Points):
+    """Packet runs."""
 
     def values(self, path: str) -> np.ndarray:
         """A metric such as ``links.bottleneck.queue_mean``, shape (points, seeds).
@@ -87,17 +91,8 @@ class Runs:
         return times, values
 
 
-@dataclasses.dataclass(frozen=True)
-class Rests:
-    """Equilibria of the fluid model: one entry for each point, None where it failed."""
-
-    experiment: Experiment
-    points: Sequence[Mapping[str, Any] | None]
-
-    @property
-    def x(self) -> np.ndarray:
-        """Labels of the points, shape (points,)."""
-        return np.array(self.experiment.x)
+class Rests(Points):
+    """Equilibria of the fluid model."""
 
     @property
     def status(self) -> list[str]:
@@ -116,12 +111,8 @@ class Rests:
         return float(self.values(path)[self.experiment.x.index(x)])
 
 
-@dataclasses.dataclass(frozen=True)
-class Courses:
-    """Trajectories of the fluid model: one entry for each point, None where it failed."""
-
-    experiment: Experiment
-    points: Sequence[Mapping[str, Any] | None]
+class Courses(Points):
+    """Trajectories of the fluid model."""
 
     def series(self, k: int, path: str) -> tuple[np.ndarray, np.ndarray]:
         """Times [s] and a quantity such as ``links.bottleneck.queue`` at point k.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .bound import ROUNDING, AbstractBound, Definitions, Judged, Point, Range
+from .bound import ROUNDING, Bound, Definitions, Judged, Point, Range
 
 _NEAR_SIMPLE = 3  # every third draw
 _CUBE = 3.0
@@ -37,7 +37,7 @@ class Attack(NamedTuple):
 class _Judge:
     """Judges points under one network definition, each network run once."""
 
-    def __init__(self, bound: AbstractBound, definitions: Definitions) -> None:
+    def __init__(self, bound: Bound, definitions: Definitions) -> None:
         self._bound, self._definitions = bound, definitions
         self._known: dict[tuple, tuple[Any, Any] | None] = {}
         self._judged: set[tuple[tuple, tuple]] = set()
@@ -71,7 +71,7 @@ class _Judge:
 
 
 def attack(
-    bound: AbstractBound, readings: Iterable[Definitions], *, budget: int, seed: int
+    bound: Bound, readings: Iterable[Definitions], *, budget: int, seed: int
 ) -> list[Attack]:
     """Search a bound under each reading; readings of the same networks share their runs.
 
@@ -90,7 +90,7 @@ def attack(
 
 
 def _attack(
-    bound: AbstractBound, group: Sequence[Definitions], budget: int, rng: np.random.Generator
+    bound: Bound, group: Sequence[Definitions], budget: int, rng: np.random.Generator
 ) -> list[Attack]:
     ranges, judge = bound.ranges(group[0]), _Judge(bound, group[0])
     points = _small(ranges, max(1, budget // 2), rng)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
-from fluidcc.results.export import plain, to_json
+from fluidcc.result import plain
+from fluidcc.results.export import to_json
 from fluidcc.seals import is_sound, seal, sealed_name
 
 _ABOVE = (*SHOWING, "optimize/", "sweep/")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...bounds.bmcc.starving import DROPS, ECN, PAPER
+from ...bounds.bmcc import DROPS, ECN, PAPER
 from ...lab.judging import all_of, judge, searched
 from .common import by_bound, much, rest, starved
 

@@ -7,8 +7,7 @@ import numpy as np
 from fluidcc.laws.law import Trip
 from fluidcc.scenario.ways import forward_delays, link_delays, reverse_delays
 
-from ...bounds.mark_front.full_use import optimal
-from ...bounds.mark_front.networks import FRONT, TAIL, feedback
+from ...bounds.one_connection import FRONT, TAIL, feedback, optimal
 from ...lab.judging import judge, searched, shown
 from ...lab.measures import pipe_of
 

@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from ...bounds.mark_front.full_use import exact
-from ...bounds.mark_front.networks import FRONT, TAIL
+from ...bounds.one_connection import FRONT, TAIL, exact
 from ...lab.judging import alike, all_of, judge, ordered, searched, shown, told
 from ...lab.measures import link_efficiency, pipe_of
 from ...lab.samples import interval

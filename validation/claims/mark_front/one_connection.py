@@ -2,8 +2,19 @@
 
 import numpy as np
 
-from ...bounds.mark_front.full_use import ENOUGH, NEEDED, exact, optimal
-from ...bounds.mark_front.networks import END, ENDLESS, FAST, FRONT, ONE, PATH, TAIL, WHOLE
+from ...bounds.mark_front import ENOUGH, NEEDED
+from ...bounds.one_connection import (
+    END,
+    ENDLESS,
+    FAST,
+    FRONT,
+    ONE,
+    PATH,
+    TAIL,
+    WHOLE,
+    exact,
+    optimal,
+)
 from ...lab.judging import all_of, judge, near, searched, shown, told
 from ...lab.measures import pipe_of
 from .common import LINK, SIDES, largest, sides

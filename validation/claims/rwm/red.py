@@ -1,17 +1,7 @@
 """Section 4.1: RED."""
 
 from ...lab.judging import SIZE, alike, all_of, judge, near, ordered
-from .common import (
-    OPEN,
-    ROUTERS,
-    below,
-    delay,
-    drops,
-    in_words,
-    sources,
-    sweeps,
-    throughput,
-)
+from .common import OPEN, ROUTERS, below, delay, drops, in_words, sources, sweeps, throughput
 
 
 @judge("RWM-16", needs=sweeps("red"), readings=OPEN)

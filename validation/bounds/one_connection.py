@@ -1,4 +1,6 @@
-"""One connection over a link that marks all packets beyond a threshold, and its numbers."""
+"""Connections over a link that marks all packets beyond a threshold: their numbers, and what
+section 4 of Durresi et al. (2001) says of them in formulas.
+"""
 
 import math
 from collections.abc import Mapping
@@ -15,10 +17,11 @@ from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.polynomial import AbstractTCP
 from fluidcc.laws.window.reno import Reno
-from fluidcc.ops import Num
-from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.ops import Num, sqrt
+from fluidcc.scenario.sender_options import sender_options
+from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
 
-from ...lab.bound import Definitions, Point, Range
+from ..lab.bound import Definitions, Point, Range, packet_means
 
 RATE = 100.0  # packet/s; nothing but the senders' timers depends on it
 TAIL, FRONT, END = "tail", "front", "front, as the transmission ends"
@@ -47,6 +50,31 @@ THRESHOLD: Mapping[str, tuple[str, ...]] = MappingProxyType(
 ROUND_TRIPS = (PATH, PROPAGATION, WHOLE)
 QUEUES = ("system", "waiting")
 
+# -- results 1 to 3 ---------------------------------------------------------------------------
+
+
+def published(marks: str, threshold: Num, pipe: Num) -> Num:
+    """Results 1 and 2: the longest queue of slow start [packet]."""
+    return 2 * threshold + pipe - 1 if marks == TAIL else threshold + pipe
+
+
+def optimal(pipe: Num) -> Num:
+    """Result 3: the least threshold of full use [packet]."""
+    return pipe - 1
+
+
+def exact(marks: str, pipe: Num, count: Num) -> Num:
+    """The least threshold of full use in the fluid, `count` flows that halve together [packet].
+
+    W* = (C T + Th)/N grows to W_max with W_max^2 = W*^2 + 2 (C/N) tau, and half of it fills C T.
+    """
+    if marks == TAIL:
+        return -count + sqrt(count**2 + 4 * pipe**2) - pipe
+    return sqrt(4 * pipe**2 - 2 * count * pipe) - pipe
+
+
+# -- networks ---------------------------------------------------------------------------------
+
 
 class Numbers(NamedTuple):
     """A network in packets: threshold T, and r d by what r contains."""
@@ -68,17 +96,13 @@ def feedback(marks: str) -> AbstractFeedback:
     return MarkFront(when="end" if marks == END else "start")  # type: ignore[call-arg]
 
 
-def link_of(threshold: float, definitions: Definitions, *, buffer: float, pipe: float) -> Link:
-    """The link; `pipe` is that of the propagation [packet]."""
-    law = Threshold(at=threshold, when=definitions["when"], counts=definitions["counts"])
-    return Link(law, capacity=RATE, packet_size=1000.0, delay=pipe / RATE / 4, buffer=buffer)
-
-
 def connection(
     threshold: float, pipe: float, access: float, definitions: Definitions,
     *, buffer: float = math.inf,
 ) -> Network:  # fmt: skip
-    """One connection; `access` is the rate of its access link in that of the link."""
+    """One connection over a pipe of propagation [packet]; `access` is the rate of its access link
+    in that of the link.
+    """
     sender = definitions["sender"]
     flows = Flows(
         Reno(), n=np.ones(1), rtt=np.array([pipe / RATE]), reaction=OncePerRTT(),
@@ -90,8 +114,19 @@ def connection(
             ("grow_on_echo", sender == GROWS),
         ),
     )  # fmt: skip
-    link = link_of(threshold, definitions, buffer=buffer, pipe=pipe)
+    law = Threshold(at=threshold, when=definitions["when"], counts=definitions["counts"])
+    link = Link(law, capacity=RATE, packet_size=1000.0, delay=pipe / RATE / 4, buffer=buffer)
     return Network((link,), (flows,), source="durresi2001")
+
+
+def fluid(marks: str, threshold: float, pipe: float, count: float = 1.0) -> Network:
+    """`count` connections as self-clocked fluid, in slow start."""
+    flows = Flows(
+        Reno(), n=np.array([count]), rtt=np.array([pipe / RATE]), reaction=OncePerRTT(),
+        feedback=feedback(marks), initial=FlowsInitial(window=1.0, slow_start=True),
+    )  # fmt: skip
+    link = Link(Threshold(at=threshold), capacity=RATE, packet_size=1000.0)
+    return Network((link,), (flows,), rates="self_clocked", delay="fifo", source="durresi2001")
 
 
 def access_ranges(definitions: Definitions) -> dict[str, Range]:
@@ -103,9 +138,10 @@ def access_ranges(definitions: Definitions) -> dict[str, Range]:
     return {"access": Range(low, 2 * low + 1, 2.0 if low == 2.0 else 1.5, "log", small=small)}
 
 
-def access_at(point: Point) -> float:
-    """The speed of the access link at a point of a search."""
-    return point.get("access", math.inf)
+def connection_at(point: Point, definitions: Definitions) -> Network:
+    """One connection at a point of a search."""
+    access = point.get("access", math.inf)
+    return connection(point.get("threshold", 1.0), point["pipe"], access, definitions)
 
 
 def numbers(net: Network) -> Numbers:
@@ -119,12 +155,10 @@ def numbers(net: Network) -> Numbers:
 
 def found_in(net: Network) -> dict[str, str]:
     """The definitions that a network of one connection settles."""
-    from fluidcc.scenario.sender_options import sender_options
-
     link, flows = net.links[0], net.flows[0]
-    law, told = link.queue, flows.feedback
+    law, signal = link.queue, flows.feedback
     rules, speed = sender_options(flows.sender), float(flows.access_capacity / link.capacity)
-    marks = TAIL if isinstance(told, MarkTail) else END if told.when == "end" else FRONT  # type: ignore[attr-defined]
+    marks = TAIL if isinstance(signal, MarkTail) else END if signal.when == "end" else FRONT  # type: ignore[attr-defined]
     access = ENDLESS if math.isinf(speed) else FAST if speed >= 2 else ANY
     sender = GROWS if rules.grow_on_echo else ONE if rules.initial_window < 2 else TWO
     return {
@@ -161,11 +195,41 @@ def obstacle(net: Network, *, many: bool = False, lossless: bool = True) -> str:
     return ""
 
 
-def rounds(threshold: float, pipe: float) -> float:
+# -- packet runs ------------------------------------------------------------------------------
+
+
+class Peak(NamedTuple):
+    """Longest queues of a run [packet]."""
+
+    system: float
+    waiting: float
+
+
+def rounds(net: Network) -> float:
     """Packet times after which slow start and its longest queue are long over."""
-    return (math.log2(threshold + pipe + 2) + 6) * (pipe + threshold + 2) + RATE
+    at, pipe = numbers(net).threshold, numbers(net).whole
+    return (math.log2(at + pipe + 2) + 6) * (pipe + at + 2) + RATE
 
 
-def cycle(threshold: float, pipe: float) -> float:
-    """Packet times of half a window of growth in congestion avoidance."""
-    return (threshold + pipe + 2) ** 2 / 2
+def latest(net: Network) -> float:
+    """When the last flows have started [s]."""
+    return max(float(flows.start.high) for flows in net.flows)
+
+
+def peak(net: Network) -> Peak:
+    """Longest queues of a network from the start until slow start is long over."""
+    until = latest(net) + rounds(net) / float(net.links[0].capacity)
+    seen = packet_means(net, until=until)["links"][net.link_names[0]]
+    return Peak(seen["system_max"], seen["queue_max"])
+
+
+def utilization(net: Network) -> float:
+    """Share of the time that the link is busy, after four cycles of congestion avoidance, each of
+    half a window of growth, at least.
+    """
+    known, rate = numbers(net), float(net.links[0].capacity)
+    turn = (known.threshold + known.whole + 2) ** 2 / 2 / rate
+    start, rest = latest(net), 1000.0 / rate
+    until, warmup = start + 8 * turn + rest, start + 4 * turn + rest / 2
+    seen = packet_means(net, until=until, warmup=warmup)["links"]
+    return float(seen[net.link_names[0]]["utilization"])
