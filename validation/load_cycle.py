@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from fluidcc.model.fluid import steady
 from jax import Array
 
 import fluidcc as fc
 from fluidcc.laws.law import Ack, Arrival, Signal
 from fluidcc.model.delays import explicit_way, round_trip
+from fluidcc.model.fluid import steady
 from fluidcc.model.rates import heard
 from fluidcc.model.senders import Sender, marks_heard, sending_rate, summed
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network
 from fluidcc.scenario.ways import first_hop
 
 _BELOW = math.nextafter(1.0, 0.0)

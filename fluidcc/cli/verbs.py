@@ -322,8 +322,7 @@ def _check_names(
     """Note quantities, by option, and constraints that the network does not have."""
     if task.net is None:
         return
-    from fluidcc.optimize.constraints import constraint
-    from fluidcc.optimize.measures import measure
+    from fluidcc.optimize.measures import constraint, measure
 
     for option, name in quantities.items():
         if name is not None:

@@ -1,27 +1,121 @@
-"""What is to be optimised, and its numbers at a point of the search in every scenario."""
+"""What is to be optimised: parameters as coordinates of the unit cube, and the numbers there."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import qmc
 
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.constraints import Constraint
-from fluidcc.optimize.measures import PACKETS, REST, RUN, Measure, measure
-from fluidcc.optimize.ranges import Range
+from fluidcc.analysis.model import unit_of
+from fluidcc.analysis.scan import Scale
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.optimize.measures import PACKETS, REST, RUN, Constraint, Measure
 from fluidcc.optimize.runs import Runs, of_packets, of_trajectory
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import replace
+from fluidcc.scenario.paths import check_paths, full_path, number_at, replace, value_at
 
-_ASIDE = 1e-6  # of a range: step of a one-sided difference, far above the rounding of a rest
-_WHOLE = 1e-9  # relative distance from a whole number that is rounding: of shares and logarithms
-_STABLE = "decay_rate"
+ENOUGH = 1e3
+"""Scaled slack up to which it counts, on either side: solvers take no infinite margins, and what
+lies so far from its bound plays no part."""
+
+_DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm, as even
+# steps would hardly see its low end
+_WHOLE = 1e-9  # relative distance from a whole number that is rounding: of coordinates and logs
+_END = 1e-12  # distance from the end of a range that is rounding
+_ASIDE = 1e-6  # of a range: step of a one-sided difference, far above an equilibrium's rounding
+
+
+def halton(size: int, count: int) -> Array:
+    """Points (count, size) of Halton's sequence in the unit cube, always the same."""
+    sampler = qmc.Halton(size, scramble=False)
+    sampler.fast_forward(1)  # the first is a corner
+    return sampler.random(count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """A parameter between two numbers; `whole` if only whole numbers count."""
+
+    path: str
+    low: float
+    high: float
+    unit: str
+    whole: bool
+
+    @property
+    def log(self) -> bool:
+        """Whether equal steps are equal ratios: positive ranges of a decade or more."""
+        return self.low > 0 and self.high >= _DECADE * self.low
+
+    @property
+    def _scale(self) -> Scale:
+        return Scale(self.low, self.high, self.log)
+
+    def value(self, u: float) -> float:
+        """The value at a coordinate, 0 to 1; whole ones are not rounded but for rounding errors."""
+        value = self._scale.value(min(max(float(u), 0.0), 1.0))
+        near = float(round(value))
+        return near if self.whole and abs(value - near) <= _WHOLE * max(1.0, near) else value
+
+    def coordinate(self, value: float) -> float:
+        """Where a value lies in the range, 0 at its low end and 1 at its high end."""
+        return self._scale.share(value)
+
+    def slope(self, u: float) -> float:
+        """Derivative of the value by the coordinate."""
+        if not self.log:
+            return self.high - self.low
+        return self.value(u) * math.log(self.high / self.low)
+
+
+def ranges(
+    net: Network, over: Mapping[str, Iterable[Any]], whole: Iterable[str] = (), *, where: str
+) -> tuple[Range, ...]:
+    """The ranges of ``{path: (low, high)}``; numbers of flows and paths of `whole` are whole.
+
+    Ends are numbers in the parameter's unit or text with one; `where` is what messages call their
+    place. Raises ScenarioError for paths that lead to no number or come twice, and ends that are no
+    range.
+    """
+    check_paths(net, over, where=where)
+    full = [full_path(net, path) for path in over]
+    again = [path for k, path in enumerate(over) if full[k] in full[:k]]
+    faults = [Fault(where, path, "each path once", path) for path in again]
+    counted = {full_path(net, path) for path in whole}
+    varied = f"a path that is varied, {' or '.join(over)}"
+    faults += [Fault("whole", path, varied, path) for path in counted - set(full)]
+    if faults:
+        raise ScenarioError(faults)
+    out = []
+    for name, (path, ends) in zip(full, over.items(), strict=True):
+        number_at(net, path)
+        low, high = _ends(net, path, ends, where)
+        is_count = name in counted or name.endswith(".n")
+        if is_count:
+            low, high = math.ceil(low), math.floor(high)
+            if low >= high:
+                raise ScenarioError([Fault(where, path, "two whole numbers", f"{tuple(ends)!r}")])
+        out.append(Range(path, float(low), float(high), unit_of(net, path), is_count))
+    return tuple(out)
+
+
+def _ends(net: Network, path: str, ends: Iterable[Any], where: str) -> tuple[float, float]:
+    try:
+        low, high = (float(value_at(net, path, end, where=where)) for end in ends)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        raise ScenarioError([Fault(where, path, "two numbers (low, high)", f"{ends!r}")]) from None
+    if not -math.inf < low < high < math.inf:
+        raise ScenarioError([Fault(where, path, "low < high, both finite", f"{ends!r}")])
+    return low, high
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,20 +149,61 @@ class Problem:
         each = enumerate(self.constraints, start=1)
         return all(c.met(float(value)) for j, c in each for value in values[:, j])
 
-    def values(self, shares: Array) -> dict[str, Any]:
-        """The parameters at a point of the unit box; whole ones are not rounded."""
-        pairs = zip(self.ranges, shares, strict=True)
-        return {r.path: _exact(r, r.value(float(share))) for r, share in pairs}
+    def values(self, x: Array) -> dict[str, float]:
+        """The parameters at a point of the unit cube."""
+        return {r.path: r.value(u) for r, u in zip(self.ranges, x, strict=True)}
 
-    def network(self, shares: Array, scenario: Mapping[str, float] | None = None) -> Network:
+    def network(self, x: Array, scenario: Mapping[str, float] | None = None) -> Network:
         """The network at a point."""
-        return replace(self.net, {**self.values(shares), **(scenario or {})}, where="optimize")
+        return replace(self.net, {**self.values(x), **(scenario or {})}, where="optimize")
+
+    def own(self) -> Array | None:
+        """The point (K,) of the network as it is; None where it lies outside the ranges."""
+        values = [number_at(self.net, r.path) for r in self.ranges]
+        pairs = list(zip(self.ranges, values, strict=True))
+        inside = all(r.low <= value <= r.high for r, value in pairs)
+        return np.array([r.coordinate(value) for r, value in pairs]) if inside else None
+
+    def numbers(self, x: Array, scenario: Mapping[str, float]) -> tuple[Array, Array, str]:
+        """Values (M,), slopes (M, K) by the coordinates, and why something has no number."""
+        wanted = self.measures
+        values, slopes = np.full(len(wanted), np.nan), np.full((len(wanted), len(x)), np.nan)
+        try:
+            found, reasons = self._found(self.network(x, scenario))
+        except Exception as error:  # whatever goes wrong at one point must not end the search
+            return values, slopes, str(error) or type(error).__name__
+        scale = np.array([r.slope(u) for r, u in zip(self.ranges, x, strict=True)])
+        for j, each in enumerate(wanted):
+            got = found.get(each.name, math.nan)
+            if isinstance(got, Gradient):
+                by = np.array([_slope(got, r.path) for r in self.ranges])
+                slopes[j] = by * scale if math.isfinite(got.value) else 0.0
+                got = got.value
+            values[j] = got
+        return values, slopes, "; ".join(dict.fromkeys(reasons))
+
+    def _found(self, net: Network) -> tuple[dict[str, Any], list[str]]:
+        """Everything wanted of a network by name, and why something is missing or infinite."""
+        found: dict[str, Any] = {}
+        reasons: list[str] = []
+        for engine, take in ((REST, self._at_rest), (RUN, of_trajectory), (PACKETS, of_packets)):
+            wanted = [m for m in dict.fromkeys(self.measures) if m.engine == engine]
+            if wanted:
+                numbers, why = take(net, wanted, self.runs)
+                found |= numbers
+                reasons += why
+        return found, reasons
+
+    def _at_rest(self, net: Network, wanted: Sequence[Measure], _: Runs) -> tuple[dict, list[str]]:
+        each = gradients(net, [m.name for m in wanted], [r.path for r in self.ranges])
+        why = [f"{g.of}: {g.message or g.status}" for g in each if math.isnan(g.value)]
+        return {m.name: g for m, g in zip(wanted, each, strict=True)}, why
 
 
-def _exact(where: Range, value: float) -> float:
-    """The value, without the rounding errors of one that is meant to be whole."""
-    near = float(round(value))
-    return near if where.whole and abs(value - near) <= _WHOLE * max(1.0, near) else value
+def _slope(found: Gradient, path: str) -> float:
+    """A derivative; at a kink that towards larger values."""
+    slope = found.derivatives[path]
+    return found.sides[path][1] if math.isnan(slope) and path in found.sides else slope
 
 
 def worst_at(sign: int, values: Array) -> int:
@@ -81,24 +216,13 @@ def worst(sign: int, values: Array) -> float:
     return float(values[worst_at(sign, values)])
 
 
-def with_stability(net: Network, goal: Measure, asked: tuple[Constraint, ...]) -> tuple:
-    """The constraints with that of a stable rest, where anything is taken from the rest.
-
-    A decay rate that is asked for says it already.
-    """
-    rest = any(each.engine == REST for each in (goal, *(c.measure for c in asked)))
-    stable = Constraint(measure(net, _STABLE), 1, 0.0)
-    told = any(c.measure == stable.measure and c.sign > 0 and c.bound >= 0 for c in asked)
-    return (*asked, stable) if rest and not told else asked
-
-
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """A point in S scenarios: values (S, M) of the measures, and their slopes (S, M, K) by shares.
-
-    NaN stands for what has no number; `reasons` (S,) says why that is, or why one is infinite.
+class Point:
+    """What is known of a point in S scenarios: values (S, M) of the measures, their slopes (S, M,
+    K), and why one has no number, which is NaN, or is infinite.
     """
 
+    x: Array
     values: Array
     slopes: Array
     reasons: tuple[str, ...]
@@ -110,85 +234,75 @@ class Seen:
 
 
 class Evaluator:
-    """Looks at points of the unit box and remembers what it saw."""
+    """Looks at points of the unit cube, remembers them, and scales their numbers to order one.
+
+    Scaled numbers (S, M) are the cost, which is to be small: the goal, negative if maximised, over
+    its spread in a sample of the cube; and the slack of each constraint, which is to be positive,
+    over the spread of its quantity, or over the constraint's scale where it does not vary.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.seen: dict[bytes, tuple[Array, Seen]] = {}
+        self.points: dict[bytes, Point] = {}
+        self.scales = np.ones(len(problem.measures))
+        self._signs = np.array([-problem.sign, *(c.sign for c in problem.constraints)], float)
+        self._bounds = np.array([0.0, *(c.bound for c in problem.constraints)])
 
-    def __call__(self, shares: Array) -> Seen:
+    def __call__(self, x: Array) -> Point:
         """The numbers at a point."""
-        point = np.clip(np.asarray(shares, float), 0.0, 1.0)
-        key = point.tobytes()
-        if key not in self.seen:
-            self.seen[key] = (point, self._look(point))
-        return self.seen[key][1]
+        x = np.clip(np.asarray(x, float), 0.0, 1.0)
+        x = np.where(np.abs(x - np.round(x)) < _END, np.round(x), x)
+        if x.tobytes() not in self.points:
+            each = [self.problem.numbers(x, scenario) for scenario in self.problem.scenarios]
+            values, slopes, reasons = zip(*each, strict=True)
+            self.points[x.tobytes()] = Point(x, np.array(values), np.array(slopes), reasons)
+        return self.points[x.tobytes()]
 
-    def _look(self, point: Array) -> Seen:
-        each = [self._in(point, scenario) for scenario in self.problem.scenarios]
-        values, slopes, reasons = zip(*each, strict=True)
-        return Seen(np.array(values), np.array(slopes), reasons)
+    def measure_scales(self, sample: Iterable[Array]) -> None:
+        """Take the scales from points all over the cube."""
+        values = np.array([self(x).values for x in sample])
+        least = [1.0, *(c.scale for c in self.problem.constraints)]
+        self.scales = np.array([_spread(values[:, :, j]) or s for j, s in enumerate(least)])
 
-    def _in(self, point: Array, scenario: Mapping[str, float]) -> tuple[Array, Array, str]:
-        """Values, slopes and what is missing in one scenario."""
-        wanted, size = self.problem.measures, len(point)
-        values, slopes = np.full(len(wanted), np.nan), np.full((len(wanted), size), np.nan)
-        try:
-            net = self.problem.network(point, scenario)
-            found, reasons = self._found(net)
-        except Exception as error:  # whatever goes wrong at one point must not end the search
-            return values, slopes, str(error) or type(error).__name__
-        scale = np.array([r.slope(u) for r, u in zip(self.problem.ranges, point, strict=True)])
-        for j, each in enumerate(wanted):
-            got = found.get(each.name)
-            if isinstance(got, Gradient):
-                values[j] = got.value
-                by = [_either(got, r.path) for r in self.problem.ranges]
-                slopes[j] = np.array(by) * scale if math.isfinite(got.value) else 0.0
-            elif got is not None:
-                values[j] = got
-        return values, slopes, "; ".join(dict.fromkeys(reasons))
-
-    def _found(self, net: Network) -> tuple[dict[str, Any], list[str]]:
-        """Everything wanted of a network by name, and why something is missing."""
-        wanted = dict.fromkeys(self.problem.measures)
-        by = {engine: [m for m in wanted if m.engine == engine] for engine in (REST, RUN, PACKETS)}
-        found: dict[str, Any] = {}
-        reasons = []
-        if by[REST]:
-            paths = [r.path for r in self.problem.ranges]
-            each = gradients(net, [m.name for m in by[REST]], paths)
-            found |= {m.name: g for m, g in zip(by[REST], each, strict=True)}
-            reasons += [f"{g.of}: {g.message or g.status}" for g in each if math.isnan(g.value)]
-        if by[RUN]:
-            numbers, told = of_trajectory(net, by[RUN], self.problem.runs)
-            found |= numbers
-            reasons += told
-        if by[PACKETS]:
-            numbers = of_packets(net, by[PACKETS], self.problem.runs)
-            found |= numbers
-            missing = [m.name for m in by[PACKETS] if m.name not in numbers]
-            reasons += [f"{name}: the packet runs have no number for it" for name in missing]
-        return found, reasons
-
-    def slopes(self, shares: Array) -> Array:
-        """Slopes (S, M, K) at a point; differences to one side stand in at kinks and ties."""
-        point, seen = np.clip(np.asarray(shares, float), 0.0, 1.0), self(shares)
-        missing = np.any(np.isnan(seen.slopes), axis=(0, 1))
-        if not np.any(missing):
-            return seen.slopes
-        out = np.array(seen.slopes)
-        for k in np.flatnonzero(missing):
-            step = np.zeros(len(point))
-            step[k] = _ASIDE if point[k] < 0.5 else -_ASIDE
-            with np.errstate(invalid="ignore"):
-                aside = (self(point + step).values - seen.values) / step[k]
-            lacking = np.isnan(out[:, :, k])
-            out[:, :, k][lacking] = np.nan_to_num(aside, nan=0.0, posinf=0.0, neginf=0.0)[lacking]
+    def scaled(self, x: Array) -> Array:
+        """Scaled numbers (S, M) at a point."""
+        out = self._signs * (self(x).values - self._bounds) / self.scales
+        out[:, 1:] = np.clip(out[:, 1:], -ENOUGH, ENOUGH)
         return out
 
+    def scaled_slopes(self, x: Array) -> Array:
+        """Slopes (S, M, K) of those; differences to one side stand in at kinks and ties."""
+        point = self(x)
+        slopes = np.array(point.slopes)
+        for k in np.flatnonzero(np.any(np.isnan(slopes), axis=(0, 1))):
+            step = np.zeros(len(x))
+            step[k] = _ASIDE if point.x[k] < 0.5 else -_ASIDE
+            with np.errstate(invalid="ignore"):
+                aside = (self(point.x + step).values - point.values) / step[k]
+            aside = np.nan_to_num(aside, nan=0.0, posinf=0.0, neginf=0.0)
+            slopes[:, :, k] = np.where(np.isnan(slopes[:, :, k]), aside, slopes[:, :, k])
+        slopes *= (self._signs / self.scales)[:, None]
+        slopes[:, 1:][np.abs(self.scaled(x)[:, 1:]) >= ENOUGH] = 0.0
+        return slopes
 
-def _either(found: Gradient, path: str) -> float:
-    """A derivative; at a kink that towards larger values."""
-    slope = found.derivatives[path]
-    return found.sides[path][1] if math.isnan(slope) and path in found.sides else slope
+    def merit(self, x: Array) -> tuple[int, float]:
+        """What a smaller pair of is better: met before missed before unknown, then by how much."""
+        point, scaled = self(x), self.scaled(x)
+        if not point.known:
+            return 2, math.inf
+        if self.problem.met(point.values):
+            return 0, float(scaled[:, 0].max())
+        return 1, float(-scaled[:, 1:].min())
+
+    def best(self) -> Array:
+        """The best point looked at."""
+        return min((point.x for point in self.points.values()), key=self.merit)
+
+
+def _spread(values: Array) -> float:
+    """Middle half of what is known of some values; 0 where they do not vary."""
+    known = values[np.isfinite(values)]
+    if known.size < 2:
+        return 0.0
+    low, high = np.percentile(known, (25, 75))
+    return float(high - low) or float(np.ptp(known))

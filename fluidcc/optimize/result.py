@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.optimize.stationary import Active
+from fluidcc.optimize.search import Active
 from fluidcc.optimize.tradeoff import Tradeoff, tradeoff
 from fluidcc.optimize.verify import Verification
 from fluidcc.result import Result, plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fluidcc.dde.status import Status
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.runs import Trajectory
 from fluidcc.model.simulate import simulate
-from fluidcc.optimize.measures import PACKETS, Measure
+from fluidcc.optimize.measures import Measure
 from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
 from fluidcc.scenario.network import Network
@@ -61,14 +61,14 @@ def trajectory(net: Network, until: float) -> Trajectory:
 
 
 def of_trajectory(
-    net: Network, wanted: Iterable[Measure], runs: Runs
+    net: Network, wanted: Sequence[Measure], runs: Runs
 ) -> tuple[dict[str, float], list[str]]:
     """Quantities of one trajectory by name, and why some are missing or infinite."""
     run = trajectory(net, runs.until)
     if run.status is not Status.ok:
         return {}, [f"the trajectory ended at {run.status_time:.4g} s: {run.status.advice}"]
     rest = equilibrium(net)
-    found, told = {}, []
+    found, why = {}, []
     for each in wanted:
         queue = run.links[each.owner].queue
         if each.key == "queue_variation":
@@ -76,19 +76,21 @@ def of_trajectory(
             continue
         found[each.name] = settling_time(run.time, queue, rest.links[each.owner].queue)
         if math.isnan(found[each.name]):
-            told.append(f"{each.name}: no rest to settle at, {rest.message or rest.status}")
+            why.append(f"{each.name}: no rest to settle at, {rest.message or rest.status}")
         elif math.isinf(found[each.name]):
-            told.append(f"{each.name}: the queue does not settle within {runs.until:g} s")
-    return found, told
+            why.append(f"{each.name}: the queue does not settle within {runs.until:g} s")
+    return found, why
 
 
-def of_packets(net: Network, wanted: Iterable[Measure], runs: Runs) -> dict[str, float]:
-    """Means over the seeds of metrics of packets, by name; those without a number are left out."""
+def of_packets(
+    net: Network, wanted: Sequence[Measure], runs: Runs
+) -> tuple[dict[str, float], list[str]]:
+    """Means over the seeds of metrics of packets by name, and which have no number."""
     found = simulate_packets(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
     mean = found.complete().mean
-    means = {
-        each.name: mean[each.kind][each.owner].get(each.key, math.nan)
-        for each in wanted
-        if each.engine == PACKETS
-    }
-    return {name: float(value) for name, value in means.items() if math.isfinite(value)}
+    means = {m.name: float(mean[m.kind][m.owner].get(m.key, math.nan)) for m in wanted}
+    none = [name for name, value in means.items() if not math.isfinite(value)]
+    return (
+        {name: value for name, value in means.items() if name not in none},
+        [f"{name}: the packet runs have no number for it" for name in none],
+    )

@@ -1,4 +1,10 @@
-"""The best point of a box by gradients: a sample, several starts, and the ends made exact."""
+"""The best point of the unit cube by gradients: a sample, several starts, and what holds the end.
+
+Sequential quadratic programming of SciPy with our derivatives leads from each start onto the active
+constraints. Where it ends at a kink (two roots or crossovers tie, the marking has a corner) slopes
+mislead, and a simplex of Nelder and Mead goes on from there: in problems of few parameters it comes
+as near to a kink as 1e-4 of the ranges.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +12,51 @@ import collections
 import dataclasses
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy.optimize import Bounds, minimize, nnls
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.descent import Descent, Unbounded, descend, finish
 from fluidcc.optimize.measures import REST
-from fluidcc.optimize.points import halton
-from fluidcc.optimize.problem import Evaluator, Problem
-from fluidcc.optimize.ridge import down_a_ridge
-from fluidcc.optimize.scaled import Scaled
-from fluidcc.optimize.stationary import STATIONARY, forces
-from fluidcc.scenario.paths import number_at
+from fluidcc.optimize.problem import ENOUGH, Evaluator, Point, Problem, halton
 
 Progress = Callable[[float], None]
 
+STATIONARY = 1e-3
+"""Residual up to which a point is taken for stationary: by a step across a whole range the goal
+would gain a thousandth of its spread."""
+
 _SAMPLE = 5  # points for each parameter, and as many again: about what one start costs
-_APART = 0.15  # least distance of starts, in shares: nearer ones would end at the same place
-_CLOSE = 1e-4  # of the end of a range: taken for the end, which interior points never reach
-_ROUNDS = 4  # of ends made exact and ridges followed, while that helps
-_SAMPLED, _TRIED = 0.3, 0.9  # shares of the progress when sample and starts are done
+_APART = 0.15  # least distance of starts, in coordinates: nearer ones would end at the same place
+_SAMPLED, _TRIED = 0.3, 0.9  # of the progress when sample and starts are done
+
+# Costs and slacks are of order one over a cube of width one, so that these hold for all problems.
+_STEPS = 25  # of one quadratic programme after the other
+_NEAR, _EXACT = 1e-6, 1e-12  # change of cost at which a start, and the best of all, has ended
+_ROUNDS = 2  # of both methods at a kink, while that helps
+_EDGE = 0.03  # of the simplex at first: of each range
+_PENALTY = 10.0  # cost of a violation of 1: above the multipliers of most constraints, in scales
+_TOUCHED = 1e-4  # slack, or difference of costs, up to which a row is active
+_HEAVY = 1e3  # weight of the sum of the scenarios' weights, which is to be 1; slopes are of order 1
+
+
+class Unbounded(Exception):
+    """The goal is infinitely good at the point x, where all constraints are met."""
+
+    def __init__(self, x: Array) -> None:
+        super().__init__()
+        self.x = x
+
+
+@dataclasses.dataclass(frozen=True)
+class Descent:
+    """Where a start ended, and after how many points."""
+
+    begin: Array
+    end: Array
+    points: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +66,11 @@ class Found:
     `status` is `ok`, `infeasible`, `unbounded` or `unknown` (no point has numbers).
     """
 
-    shares: Array | None
+    x: Array | None
     status: str
     message: str
     starts: tuple[Descent, ...]
-    scaled: Scaled | None
+    look: Evaluator
     points: int
 
 
@@ -51,184 +81,287 @@ def search(
     given: Sequence[Array] = (),
     progress: Progress | None = None,
 ) -> Found:
-    """Search with gradients.
+    """Search with gradients, which everything in the problem needs.
 
-    Parameters
-    ----------
-    problem
-        What is wanted; everything in it needs derivatives.
-    starts
-        How many points of the sample to start from.
-    given
-        Starts, shares (K,) of the ranges, in place of those.
-    progress
-        Called with the finished share.
+    `starts` of the best points of a sample are started from, or the `given` points (K,) in place of
+    those; `progress` is called with the finished share.
     """
+    show = progress or (lambda _: None)
     look = Evaluator(problem)
-    sample = _sample(problem, look, given, progress)
-    known = [p for p in sample if look(p).known]
+    sample = _sample(problem, given)
+    for k, x in enumerate(sample):
+        look(x)
+        show(_SAMPLED * (k + 1) / len(sample))
+    known = [x for x in sample if look(x).known]
     if not known:
-        return Found(None, "unknown", reason(look), (), None, len(look.seen))
-    scaled = Scaled(look, sample)
-    chosen = list(given) or _chosen(scaled, known, starts)
+        return Found(None, "unknown", missing(look), (), look, len(look.points))
+    look.measure_scales(sample)
+    chosen = list(given) or _chosen(look, known, starts)
     tried: list[Descent] = []
-    told = ""
+    note = ""
     try:
-        _best(scaled)
         for k, begin in enumerate(chosen):
-            tried.append(descend(scaled, begin))
-            if progress is not None:
-                progress(_SAMPLED + (_TRIED - _SAMPLED) * (k + 1) / len(chosen))
-        best = _refined(scaled, _feasible(scaled, _best(scaled), starts))
+            tried.append(_descend(look, begin))
+            show(_SAMPLED + (_TRIED - _SAMPLED) * (k + 1) / len(chosen))
+        best = _polish(look)
         if any(r.whole for r in problem.ranges):
-            best, told = _whole(scaled, best)
+            best, note = _whole(look, best)
     except Unbounded as at:
-        best = at.shares
-    status, message = judged(scaled, best)
-    if status == "ok" and not told and forces(scaled, best).residual > STATIONARY:
-        told = (
+        best = at.x
+    status, message = judge(look, best)
+    if status == "ok" and not note and multipliers(look, best).residual > STATIONARY:
+        note = (
             "the optimum is no smooth one, and there are no multipliers: a kink, roots or "
             "crossovers that tie, the edge of points without numbers, or a search that ended early"
         )
-    message = "; ".join(filter(None, [told, message]))
-    return Found(best, status, message, tuple(tried), scaled, len(look.seen))
+    message = "; ".join(filter(None, [note, message]))
+    return Found(best, status, message, tuple(tried), look, len(look.points))
 
 
-def present(problem: Problem) -> Array | None:
-    """The scenario's own values as shares (K,); None where they lie outside the ranges."""
-    values = [number_at(problem.net, r.path) for r in problem.ranges]
-    pairs = list(zip(problem.ranges, values, strict=True))
-    if all(r.low <= value <= r.high for r, value in pairs):
-        return np.array([r.share(value) for r, value in pairs])
-    return None
-
-
-def _sample(
-    problem: Problem, look: Evaluator, given: Sequence[Array], progress: Progress | None
-) -> list[Array]:
-    """Points all over the box, the scenario's own among them; a few where starts are given."""
+def _sample(problem: Problem, given: Sequence[Array]) -> list[Array]:
+    """Points all over the cube, the network's own among them; a few where starts are given."""
     size = len(problem.ranges)
     if given:
         return [*given, *halton(size, size + 2)]
-    points = [np.full(size, 0.5), *halton(size, _SAMPLE * (size + 1))]
-    own = present(problem)
-    points = points if own is None else [own, *points]
-    for k, point in enumerate(points):
-        look(point)
-        if progress is not None:
-            progress(_SAMPLED * (k + 1) / len(points))
-    return points
+    own = problem.own()
+    first = [] if own is None else [own]
+    return [*first, np.full(size, 0.5), *halton(size, _SAMPLE * (size + 1))]
 
 
-def _chosen(scaled: Scaled, known: Sequence[Array], starts: int) -> list[Array]:
+def _chosen(look: Evaluator, known: Sequence[Array], starts: int) -> list[Array]:
     """The best points of the sample that are not next to each other."""
     chosen: list[Array] = []
-    for point in sorted(known, key=scaled.merit):
-        if all(np.linalg.norm(point - other) >= _APART for other in chosen):
-            chosen.append(point)
-        if len(chosen) == starts:
-            break
-    return chosen
+    for x in sorted(known, key=look.merit):
+        if all(np.linalg.norm(x - other) >= _APART for other in chosen):
+            chosen.append(x)
+    return chosen[:starts]
 
 
-def _best(scaled: Scaled) -> Array:
-    """The best point seen, at the ends of ranges that it is next to.
+def _descend(look: Evaluator, begin: Array) -> Descent:
+    """Downhill from a start, first to where the constraints are met."""
+    end, passed = begin, [begin]
+    for near in (True, False):
+        if look.merit(end)[0] == int(near):
+            passed += _follow(look, end, near=near)
+            end = min(passed, key=look.merit)
+    return Descent(begin, end, len({x.tobytes() for x in passed}))
 
-    Raises Unbounded where the goal is infinitely good there.
+
+def _follow(
+    look: Evaluator,
+    begin: Array,
+    *,
+    free: Array | None = None,
+    near: bool = False,
+    end: float = _NEAR,
+) -> list[Array]:
+    """The points by which quadratic programmes lead downhill from a point.
+
+    The last number t of what is moved is minimised above the costs of all scenarios, or to come
+    `near` above the violations of all constraints and zero. A scenario in which the goal is
+    infinitely good bounds nothing. A point without numbers costs infinitely much, so that no step
+    ends there. `free` parameters (K,) move, all by default.
+
+    Raises Unbounded where the goal is infinitely good and all constraints are met.
     """
-    best = min((point for point, _ in scaled.look.seen.values()), key=scaled.merit)
-    near = np.round(best)
-    snapped = np.where(np.abs(best - near) <= _CLOSE, near, best)
-    best = min(snapped, best, key=lambda p: _rounded(scaled.merit(p)))
-    if scaled.merit(best) == (0, -math.inf):
-        raise Unbounded(best)
-    return best
+    move = np.ones(len(begin), bool) if free is None else free
+    passed, last = [], [begin]  # the last with numbers
+
+    def full(z: Array) -> Array:
+        x = np.array(begin)
+        x[move] = z[:-1]
+        return x
+
+    def at(z: Array) -> tuple[Array, bool]:
+        """Scaled numbers at a point or, where it has none, of the last point that had."""
+        x = look(full(z)).x
+        passed.append(x)
+        if not near and look.merit(x) == (0, -math.inf):
+            raise Unbounded(x)
+        good = look(x).known and (near or look.scaled(x)[:, 0].max() < math.inf)
+        last[0] = x if good else last[0]
+        return look.scaled(last[0]), good
+
+    def below(scaled: Array) -> Array:
+        return -scaled[:, 1:].ravel() if near else scaled[:, 0]
+
+    def slacks(z: Array) -> Array:
+        scaled, _ = at(z)
+        above = np.minimum(z[-1] - below(scaled), ENOUGH)
+        return above if near else np.append(above, scaled[:, 1:])
+
+    def slopes(z: Array) -> Array:
+        at(z)
+        by = look.scaled_slopes(last[0])[:, :, move]
+        rules = by[:, 1:].reshape(-1, len(z) - 1)
+        above = np.insert(rules if near else -by[:, 0], len(z) - 1, 1.0, axis=1)
+        return above if near else np.vstack([above, np.insert(rules, len(z) - 1, 0.0, axis=1)])
+
+    scaled, good = at(np.append(begin[move], 0.0))
+    if not good:
+        return passed
+    start = np.append(begin[move], below(scaled).max())
+    low, high = np.zeros(len(start)), np.ones(len(start))
+    low[-1], high[-1] = 0.0 if near else -np.inf, np.inf
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # of steps out of the box
+        warnings.simplefilter("ignore", RuntimeWarning)
+        minimize(
+            lambda z: float(z[-1]) if at(z)[1] else math.inf, start, method="SLSQP",
+            jac=lambda z: np.eye(len(z))[-1], bounds=Bounds(low, high),  # pyright: ignore
+            constraints=[{"type": "ineq", "fun": slacks, "jac": slopes}],
+            options={"maxiter": _STEPS, "ftol": end},
+        )  # fmt: skip
+    return passed
 
 
-def _rounded(merit: tuple[int, float]) -> tuple[int, float]:
-    """A merit without the digits that say nothing."""
-    level, value = merit
-    return level, round(value, 6) if math.isfinite(value) else value
-
-
-def _feasible(scaled: Scaled, best: Array, starts: int) -> Array:
-    """The point, or a better one that meets all constraints, if one can be reached."""
-    if not scaled.merit(best)[0]:
-        return best
-    seen = [point for point, found in scaled.look.seen.values() if found.known]
-    for begin in _chosen(scaled, seen, starts):
-        finish(scaled, descend(scaled, begin, near=True).end, near=True)
-    best = _best(scaled)
-    if not scaled.merit(best)[0]:
-        descend(scaled, best)
-    return _best(scaled)
-
-
-def _refined(scaled: Scaled, best: Array) -> Array:
-    """The point, with nothing better around it."""
-    if scaled.merit(best)[0]:
-        return best
+def _polish(look: Evaluator) -> Array:
+    """The best point looked at, with nothing better around it."""
+    best = look.best()
     for _ in range(_ROUNDS):
-        before = scaled.merit(best)
-        finish(scaled, best)
-        best = _best(scaled)
-        if forces(scaled, best).residual <= STATIONARY:
+        level, cost = look.merit(best)
+        if level:
+            _follow(look, best, near=True, end=_EXACT)
+            return look.best()
+        _follow(look, best, end=_EXACT)
+        best = look.best()
+        if multipliers(look, best).residual <= STATIONARY:
             return best
-        down_a_ridge(scaled, best)
-        best = _best(scaled)
-        if _rounded(scaled.merit(best)) >= _rounded(before):
+        _contract(look, best)
+        best = look.best()
+        if look.merit(best)[1] >= cost - 1e-6 * max(1.0, abs(cost)):
             return best
     return best
 
 
-def _whole(scaled: Scaled, best: Array) -> tuple[Array, str]:
+def _contract(look: Evaluator, begin: Array) -> None:
+    """Look at the points of a simplex that contracts about the least cost with its penalties."""
+
+    def cost(x: Array) -> float:
+        if look.merit(x) == (0, -math.inf):
+            raise Unbounded(look(x).x)
+        scaled = look.scaled(x)
+        missed = max(0.0, -float(scaled[:, 1:].min(initial=0.0)))
+        return float(scaled[:, 0].max()) + _PENALTY * missed if look(x).known else math.inf
+
+    size = len(begin)
+    steps = np.where(begin < 0.5, _EDGE, -_EDGE) * np.eye(size)
+    minimize(
+        cost, begin, method="Nelder-Mead", bounds=Bounds(0.0, 1.0),  # pyright: ignore
+        options={
+            "initial_simplex": np.vstack([begin, begin + steps]), "maxfev": 100 * size,
+            "xatol": 1e-4, "fatol": 1e-7,
+        },
+    )  # fmt: skip
+
+
+def _whole(look: Evaluator, best: Array) -> tuple[Array, str]:
     """The best point at which whole parameters are whole, next to one at which they are not."""
-    ranges = scaled.problem.ranges
+    ranges = look.problem.ranges
     counted = [k for k, r in enumerate(ranges) if r.whole]
-    values = [scaled.problem.values(best)[ranges[k].path] for k in counted]
-    choices = [sorted({math.floor(value), math.ceil(value)}) for value in values]
+    values = [ranges[k].value(best[k]) for k in counted]
     free = np.array([not r.whole for r in ranges])
     ends = []
-    for combination in itertools.product(*choices):
-        point = np.array(best)
-        point[counted] = [ranges[k].share(v) for k, v in zip(counted, combination, strict=True)]
-        ends.append(point)
-        if free.any() and scaled.look(point).known:
-            finish(scaled, point, free=free)
-            ends += [
-                p for p, _ in scaled.look.seen.values() if np.all(p[counted] == point[counted])
-            ]
+    for corner in itertools.product(*(sorted({math.floor(v), math.ceil(v)}) for v in values)):
+        x = np.array(best)
+        x[counted] = [ranges[k].coordinate(v) for k, v in zip(counted, corner, strict=True)]
+        x = look(x).x
+        if free.any() and look(x).known:
+            _follow(look, x, free=free, end=_EXACT)
+        ends += [p.x for p in look.points.values() if np.all(p.x[counted] == x[counted])]
     pairs = zip(counted, values, strict=True)
-    told = ", ".join(f"{ranges[k].path} was {value:.6g}" for k, value in pairs)
-    return min(ends, key=scaled.merit), f"whole numbers next to the optimum without them: {told}"
+    note = ", ".join(f"{ranges[k].path} was {value:.6g}" for k, value in pairs)
+    return min(ends, key=look.merit), f"whole numbers next to the optimum without them: {note}"
 
 
-def reason(look: Evaluator) -> str:
+@dataclasses.dataclass(frozen=True)
+class Active:
+    """A constraint or the end of a range that holds the optimum.
+
+    `multiplier` is by how much the goal gains per unit by which it is relaxed, None where it is not
+    known; `scenario` is that in which it holds.
+    """
+
+    text: str
+    multiplier: float | None
+    scenario: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Multipliers:
+    """Active constraints, the weights (S,) of the scenarios, and what is left of the slope.
+
+    The residual is in units of the goal's spread per range; it vanishes at a smooth optimum. There
+    are no multipliers where it does not.
+    """
+
+    active: tuple[Active, ...]
+    weights: Array
+    residual: float
+
+
+def multipliers(look: Evaluator, x: Array) -> Multipliers:
+    """The multipliers of Karush, Kuhn and Tucker at a point x (K,), by least squares without signs
+    wrong; the active constraints alone where there are no derivatives.
+    """
+    problem, scaled, size = look.problem, look.scaled(x), len(x)
+    worst = np.flatnonzero(scaled[:, 0] >= scaled[:, 0].max() - _TOUCHED)
+    tight = np.argwhere(scaled[:, 1:].T <= _TOUCHED)  # (constraint, scenario)
+    ends = [(k, side) for side in (0, 1) for k in np.flatnonzero(np.abs(x - side) <= _TOUCHED)]
+    weights = np.zeros(len(scaled))
+    weights[worst] = 1.0 / len(worst)
+    by, residual = np.full(len(tight) + len(ends), np.nan), math.nan
+    if problem.smooth:
+        slopes = look.scaled_slopes(x)
+        columns = [*slopes[worst, 0], *(-slopes[s, j + 1] for j, s in tight)]
+        columns += [(2 * side - 1) * np.eye(size)[k] for k, side in ends]
+        matrix = np.array(columns).T
+        shares = np.where(np.arange(len(columns)) < len(worst), _HEAVY, 0.0)
+        found, _ = nnls(np.vstack([matrix, shares]), np.append(np.zeros(size), _HEAVY))
+        residual = float(np.linalg.norm(matrix @ found))
+        weights[worst] = found[: len(worst)]
+        by = found[len(worst) :] if residual <= STATIONARY else by
+    texts = [(problem.constraints[j].text, dict(problem.scenarios[s])) for j, s in tight]
+    units = [float(look.scales[j + 1]) for j, _ in tight]
+    for k, side in ends:
+        where = problem.ranges[k]
+        end, value = ("low", where.low) if side == 0 else ("high", where.high)
+        texts.append((f"{where.path} at the {end} end of its range, {value:g}", {}))
+        units.append(where.slope(x[k]))
+    prices = [float(b * look.scales[0] / unit) for b, unit in zip(by, units, strict=True)]
+    active = [
+        Active(text, price if math.isfinite(price) else None, scenario)
+        for (text, scenario), price in zip(texts, prices, strict=True)
+    ]
+    return Multipliers(tuple(active), weights, residual)
+
+
+def missing(look: Evaluator) -> str:
     """What most points without numbers say."""
-    told = collections.Counter(
+    reasons = collections.Counter(
         reason
-        for _, seen in look.seen.values()
-        for row, reason in zip(seen.values, seen.reasons, strict=True)
+        for point in look.points.values()
+        for row, reason in zip(point.values, point.reasons, strict=True)
         if reason and np.any(np.isnan(row))
     )
-    first = told.most_common(1)
+    first = reasons.most_common(1)
     why = f": {first[0][0]} ({first[0][1]} times)" if first else ""
-    return f"none of {len(look.seen)} points of the ranges has all numbers{why}"
+    return f"none of {len(look.points)} points of the ranges has all numbers{why}"
 
 
-def judged(scaled: Scaled, best: Array) -> tuple[str, str]:
+def judge(look: Evaluator, best: Array) -> tuple[str, str]:
     """Status of the best point of a search, and what is to be said of it."""
-    level, cost = scaled.merit(best)
-    problem, place = scaled.problem, _place(scaled.problem, best)
+    level, cost = look.merit(best)
+    problem, point = look.problem, look(best)
+    place = ", ".join(f"{path} = {value:.6g}" for path, value in problem.values(best).items())
+    why = "; ".join(filter(None, point.reasons))
     if level:
-        return "infeasible", missed(scaled, best)
+        return "infeasible", _missed(look, point, place) if point.known else why
     if cost == -math.inf and problem.goal.engine == REST:
         return "unbounded", (
             f"{problem.goal.name} is infinite at {place}, where all constraints are met: the loop "
             "has no such crossover there; bound it by a constraint, or take another goal such as "
             "decay_rate"
         )
-    why = "; ".join(filter(None, scaled.look(best).reasons))
     if cost == -math.inf:
         return "unbounded", f"{problem.goal.name} is infinite at {place}: {why}"
     if cost == math.inf:
@@ -239,25 +372,18 @@ def judged(scaled: Scaled, best: Array) -> tuple[str, str]:
     return "ok", ""
 
 
-def _place(problem: Problem, shares: Array) -> str:
-    return ", ".join(f"{path} = {value:.6g}" for path, value in problem.values(shares).items())
-
-
-def missed(scaled: Scaled, best: Array) -> str:
+def _missed(look: Evaluator, point: Point, place: str) -> str:
     """The constraints that cannot be met together, and how near the search came."""
-    problem, seen = scaled.problem, scaled.look(best)
-    if not seen.known:
-        return "; ".join(filter(None, seen.reasons))
-    slacks = scaled.slacks(seen).reshape(-1, len(problem.scenarios))
+    problem, slacks = look.problem, look.scaled(point.x)[:, 1:]
     parts = []
-    for j in np.argsort(slacks.min(axis=1)):
-        rule, s = problem.constraints[j], int(np.argmin(slacks[j]))
-        value = float(seen.values[s, j + 1])
+    for j in np.argsort(slacks.min(axis=0)):
+        rule, s = problem.constraints[j], int(np.argmin(slacks[:, j]))
+        value = float(point.values[s, j + 1])
         if not rule.met(value):
             here = "".join(f" at {path} = {v:g}" for path, v in problem.scenarios[s].items())
-            why = f" ({seen.reasons[s]})" if math.isinf(value) and seen.reasons[s] else ""
+            why = f" ({point.reasons[s]})" if math.isinf(value) and point.reasons[s] else ""
             parts.append(f"{rule.text} came to {value:.6g}{here}{why}")
     return (
-        f"no point found meets every constraint; nearest to it, with {_place(problem, best)}: "
+        f"no point found meets every constraint; nearest to it, with {place}: "
         f"{'; '.join(parts)}; relax what is missed, or widen the ranges"
     )

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.points import halton
-from fluidcc.optimize.problem import Evaluator, Problem, worst_at
-from fluidcc.optimize.ranges import Range
+from fluidcc.optimize.problem import Evaluator, Problem, Range, halton, worst_at
 from fluidcc.optimize.search import Found, Progress, search
 from fluidcc.optimize.trials import trials
 
@@ -37,48 +35,31 @@ def solve(
     given: Sequence[Array] = (),
     progress: Progress | None = None,
 ) -> Found:
-    """The optimum of a problem.
-
-    Parameters
-    ----------
-    problem, effort
-        What is wanted, and how much is spent on it.
-    given
-        Starts, shares (K,) of the ranges, in place of those of a sample; for what has derivatives.
-    progress
-        Called with the finished share.
-
-    Raises
-    ------
-    MissingExtra
-        Where a search needs optuna.
-    """
+    """The optimum of a problem; where it has derivatives from the `given` points (K,), if any."""
     if problem.smooth:
         return search(problem, starts=effort.starts, given=given, progress=progress)
     return trials(problem, count=effort.trials, seed=effort.seed, progress=progress)
 
 
-def scenarios(box: Sequence[Range]) -> tuple[dict[str, Any], ...]:
+def corners(box: Sequence[Range]) -> tuple[dict[str, Any], ...]:
     """The corners of a box of scenarios, and its centre."""
     if not box:
         return ({},)
-    corners = [np.array(corner) for corner in itertools.product((0.0, 1.0), repeat=len(box))]
-    return _named(box, [*corners, np.full(len(box), 0.5)])
+    return _scenarios(box, [*itertools.product((0.0, 1.0), repeat=len(box)), [0.5] * len(box)])
 
 
-def _named(box: Sequence[Range], points: Sequence[Array]) -> tuple[dict[str, Any], ...]:
+def _scenarios(box: Sequence[Range], points: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     """Scenarios at points of the box, numbers of flows rounded, none of them twice."""
     out: list[dict[str, Any]] = []
-    for point in points:
-        values = {r.path: r.value(float(u)) for r, u in zip(box, point, strict=True)}
-        for r in box:
-            values[r.path] = float(round(values[r.path])) if r.whole else values[r.path]
+    for x in points:
+        values = {r.path: r.value(u) for r, u in zip(box, x, strict=True)}
+        values |= {r.path: float(round(values[r.path])) for r in box if r.whole}
         if values not in out:
             out.append(values)
     return tuple(out)
 
 
-def robust(
+def solve_worst_case(
     problem: Problem, box: Sequence[Range], effort: Effort, *, progress: Progress | None = None
 ) -> tuple[Problem, Found]:
     """The best worst case over a box of scenarios, and the problem with those that decide it.
@@ -86,50 +67,33 @@ def robust(
     The optimum over a finite set is put to scenarios of the box that are not in it; what is worse
     there joins the set, until nothing is (or a few rounds are over, which the message says). Starts
     and points are those of all rounds; what is left of the progress is halved by each.
-
-    Parameters
-    ----------
-    problem
-        The problem over the first scenarios.
-    box
-        The ranges of what is not chosen.
-    effort
-        Of each round.
-    progress
-        Called with the finished share.
     """
-    others = _named(box, list(halton(len(box), _CHECKED)))
+    show = progress or (lambda _: None)
+    others = _scenarios(box, list(halton(len(box), _CHECKED)))
     rounds: list[Found] = []
     given: tuple[Array, ...] = ()
+    note = ""
     while True:
-        part = _part(progress, len(rounds))
-        found = solve(problem, effort, given=given, progress=part)
+        left = 0.5 ** len(rounds)
+        found = solve(
+            problem, effort, given=given,
+            progress=lambda share, left=left: show(1.0 - left * (1.0 - share / 2)),
+        )  # fmt: skip
         rounds.append(found)
-        if found.status != "ok" or found.scaled is None or found.shares is None:
-            return problem, _summed(rounds, "")
+        if found.status != "ok" or found.x is None:
+            break
         worse = _worse(problem, found, others)
+        note = f"worst of {len(problem.scenarios)} scenarios, corners included; "
+        note += (
+            "others inside are still worse" if worse else f"none of {len(others)} others is worse"
+        )
         if not worse or len(rounds) == _ROUNDS:
             break
+        note, given = "", (found.x,) if problem.smooth else ()
         problem = dataclasses.replace(problem, scenarios=(*problem.scenarios, *worse))
-        given = (found.shares,) if problem.smooth else ()
-    told = f"worst of {len(problem.scenarios)} scenarios, corners included; "
-    told += "others inside are still worse" if worse else f"none of {len(others)} others is worse"
-    return problem, _summed(rounds, told)
-
-
-def _part(progress: Progress | None, done: int) -> Progress | None:
-    """The progress of a round after some that are `done`."""
-    if progress is None:
-        return None
-    return lambda share: progress(1.0 - 0.5**done * (1.0 - share / 2))
-
-
-def _summed(rounds: Sequence[Found], told: str) -> Found:
-    """The last round with the starts and points of all."""
-    last = rounds[-1]
-    return dataclasses.replace(
-        last,
-        message="; ".join(filter(None, [told, last.message])),
+    return problem, dataclasses.replace(
+        found,
+        message="; ".join(filter(None, [note, found.message])),
         starts=tuple(start for each in rounds for start in each.starts),
         points=sum(each.points for each in rounds),
     )
@@ -139,22 +103,16 @@ def _worse(
     problem: Problem, found: Found, others: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """The scenarios not looked at in which the optimum is worst, by goal and by constraints."""
-    scaled = found.scaled
-    assert scaled is not None and found.shares is not None
-    known = scaled.rows(found.shares, slopes=False)
     fresh = [s for s in others if s not in problem.scenarios]
-    look = Evaluator(dataclasses.replace(problem, scenarios=tuple(fresh)))
-    if not fresh:
+    if not fresh or found.x is None:
         return []
-    seen = look(found.shares)
-    if not seen.known:
-        bad = np.flatnonzero(np.any(np.isnan(seen.values), axis=1))
-        return [fresh[int(bad[0])]]
-    costs = scaled.costs(seen)
-    rounding = _SAME * max(1.0, abs(known.cost))
-    at = {int(np.argmax(costs))} if costs.max() > known.cost + rounding else set()
+    look = Evaluator(dataclasses.replace(problem, scenarios=tuple(fresh)))
+    look.scales, point = found.look.scales, look(found.x)
+    if not point.known:
+        return [fresh[int(np.flatnonzero(np.any(np.isnan(point.values), axis=1))[0])]]
+    costs, known = look.scaled(found.x)[:, 0], float(found.look.scaled(found.x)[:, 0].max())
+    at = {int(np.argmax(costs))} if costs.max() > known + _SAME * max(1.0, abs(known)) else set()
     for j, rule in enumerate(problem.constraints, start=1):
-        s = worst_at(rule.sign, seen.values[:, j])
-        if not rule.met(float(seen.values[s, j])):
-            at.add(s)
+        s = worst_at(rule.sign, point.values[:, j])
+        at |= set() if rule.met(float(point.values[s, j])) else {s}
     return [fresh[k] for k in sorted(at)]

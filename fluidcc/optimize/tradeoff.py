@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.constraints import Constraint
-from fluidcc.optimize.measures import Measure, measure
-from fluidcc.optimize.problem import Evaluator, Problem, worst
+from fluidcc.optimize.measures import Constraint, measure
+from fluidcc.optimize.problem import Evaluator, worst
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.solve import solve
 from fluidcc.result import Result, plain
@@ -79,58 +78,41 @@ def tradeoff(best: Optimum, quantity: str, points: int) -> Tradeoff:
         raise ValueError(f"tradeoff: expected an optimum, got one that is {best.status}")
     if points < 2:
         raise ValueError(f"tradeoff: expected at least 2 points, got {points!r}")
-    other = measure(best.problem.net, quantity, where="tradeoff")
-    here = _shares(best)
-    ends = [_extreme(best, other, sign, here) for sign in (-1, 1)]
-    own = _own(_with(best.problem, other, -1, math.inf), here)
+    problem, other = best.problem, measure(best.problem.net, quantity, where="tradeoff")
+    pairs = zip(problem.ranges, best.values.values(), strict=True)
+    here = np.array([r.coordinate(value) for r, value in pairs])
+    ends = []
+    for sign in (-1, 1):  # the least and the greatest that the constraints allow
+        end = _solve(best, here, goal=other, sign=sign)
+        if end.x is None or end.status != "ok":
+            raise ValueError(f"tradeoff: the range of {other.name} is not known: {end.message}")
+        ends.append(worst(sign, end.look(end.x).values[:, 0]))
+    own = worst(-1, Evaluator(dataclasses.replace(problem, goal=other))(here).values[:, 0])
     levels = np.linspace(ends[0], ends[1], points)
-    order = sorted(range(points), key=lambda k: abs(levels[k] - own))
     found: dict[int, Level] = {}
     starts = {-1: here, 1: here}  # the neighbour nearer to the optimum, on either side
-    for k in order:
+    for k in sorted(range(points), key=lambda k: abs(levels[k] - own)):
         sign = -1 if levels[k] <= own else 1
-        found[k], starts[sign] = _level(best, other, sign, float(levels[k]), starts[sign])
+        rule = Constraint(other, sign, float(levels[k]))
+        each = _solve(best, starts[sign], constraints=(*problem.constraints, rule))
+        starts[sign] = starts[sign] if each.x is None else each.x
+        found[k] = _level(best, rule, each)
     return Tradeoff(
         best.goal, best.unit, other.name, other.unit, tuple(found[k] for k in range(points))
     )
 
 
-def _shares(best: Optimum) -> Array:
-    pairs = zip(best.problem.ranges, best.values.values(), strict=True)
-    return np.array([r.share(value) for r, value in pairs])
+def _solve(best: Optimum, start: Array, **changes: Any) -> Found:
+    """The optimum of the same problem with changes, near a start."""
+    problem = dataclasses.replace(best.problem, **changes)
+    return solve(problem, best.effort, given=(start,) if problem.smooth else ())
 
 
-def _with(problem: Problem, other: Measure, sign: int, bound: float) -> Problem:
-    """The problem with one more constraint."""
-    extra = Constraint(other, sign, bound)
-    return dataclasses.replace(problem, constraints=(*problem.constraints, extra))
-
-
-def _extreme(best: Optimum, other: Measure, sign: int, here: Array) -> float:
-    """The least (sign -1) or greatest value of a quantity that the constraints allow."""
-    problem = dataclasses.replace(best.problem, goal=other, sign=sign)
-    found = solve(problem, best.effort, given=() if not problem.smooth else (here,))
-    if found.shares is None or found.status != "ok":
-        raise ValueError(f"tradeoff: the range of {other.name} is not known: {found.message}")
-    values = found.scaled.look(found.shares).values[:, 0] if found.scaled else np.zeros(0)
-    return worst(sign, values)
-
-
-def _own(problem: Problem, shares: Array) -> float:
-    """The last constraint's quantity in its worst scenario."""
-    return worst(problem.constraints[-1].sign, Evaluator(problem)(shares).values[:, -1])
-
-
-def _level(
-    best: Optimum, other: Measure, sign: int, level: float, start: Array
-) -> tuple[Level, Array]:
-    problem = _with(best.problem, other, sign, level)
-    found: Found = solve(problem, best.effort, given=(start,) if problem.smooth else ())
-    relation = ">=" if sign > 0 else "<="
-    if found.shares is None or found.scaled is None:
-        nothing = {path: math.nan for path in best.values}
-        return Level(level, relation, math.nan, math.nan, nothing, found.status), start
-    seen = found.scaled.look(found.shares)
-    goal, reached = worst(problem.sign, seen.values[:, 0]), worst(sign, seen.values[:, -1])
-    values = problem.values(found.shares)
-    return Level(level, relation, goal, reached, values, found.status), found.shares
+def _level(best: Optimum, rule: Constraint, found: Found) -> Level:
+    relation = ">=" if rule.sign > 0 else "<="
+    if found.x is None:
+        nothing = dict.fromkeys(best.values, math.nan)
+        return Level(rule.bound, relation, math.nan, math.nan, nothing, found.status)
+    problem, values = best.problem, found.look(found.x).values
+    goal, reached = worst(problem.sign, values[:, 0]), worst(rule.sign, values[:, -1])
+    return Level(rule.bound, relation, goal, reached, problem.values(found.x), found.status)

@@ -11,16 +11,12 @@ import numpy as np
 
 from fluidcc.analysis.linear import Array
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.optimize.constraints import Constraint, constraint
-from fluidcc.optimize.descent import Descent
-from fluidcc.optimize.measures import measure
-from fluidcc.optimize.problem import Evaluator, Problem, with_stability, worst, worst_at
-from fluidcc.optimize.ranges import ranges
+from fluidcc.optimize.measures import REST, Constraint, constraint, measure
+from fluidcc.optimize.problem import Problem, Range, ranges, worst, worst_at
 from fluidcc.optimize.result import Kept, Optimum, Start
 from fluidcc.optimize.runs import Runs
-from fluidcc.optimize.search import Found, Progress, present
-from fluidcc.optimize.solve import Effort, robust, scenarios, solve
-from fluidcc.optimize.stationary import Forces, forces
+from fluidcc.optimize.search import Descent, Found, Multipliers, Progress, multipliers
+from fluidcc.optimize.solve import Effort, corners, solve, solve_worst_case
 from fluidcc.optimize.verify import Verification, verify
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
@@ -49,7 +45,7 @@ def optimize(
     """The best parameters of a network: of its rest, its margins, its trajectory or its packets.
 
     Quantities at rest, roots and margins (the names of `gradient`) have derivatives: SciPy's
-    trust-region interior point method starts from the best of a fixed sample of the ranges.
+    sequential quadratic programming starts from the best of a fixed sample of the ranges.
     ``settling_time``, ``queue_variation`` and ``packets.`` metrics have none: every point is tried
     where the parameters are few whole numbers, else optuna samples (``pip install
     'fluidcc[opt]'``). Where anything is taken from the rest, this has to be stable. Positive ranges
@@ -109,10 +105,10 @@ def optimize(
     )  # fmt: skip
     effort = Effort(_count("starts", starts), _count("trials", trials), seed)
     if box:
-        problem, found = robust(problem, box, effort, progress=progress)
+        problem, found = solve_worst_case(problem, box, effort, progress=progress)
     else:
         found = solve(problem, effort, progress=progress)
-    return _told(problem, found, effort, verification)
+    return _optimum(problem, found, effort, verification)
 
 
 def _problem(
@@ -124,7 +120,7 @@ def _problem(
     over_scenarios: Mapping[str, Iterable[Any]],
     whole: Sequence[str],
     runs: Runs,
-) -> tuple[Problem, tuple]:
+) -> tuple[Problem, tuple[Range, ...]]:
     """The problem as it is asked for, and the box of scenarios."""
     if (maximize is None) == (minimize is None):
         both = "both" if maximize is not None else "neither"
@@ -134,22 +130,25 @@ def _problem(
     varied = ranges(net, over, whole, where="over")
     box = ranges(net, over_scenarios, where="over_scenarios")
     chosen = {full_path(net, r.path) for r in varied}
-    twice = [r.path for r in box if full_path(net, r.path) in chosen]
-    if twice:
-        raise ScenarioError(
-            [Fault("over_scenarios", path, "a path that is not in over", path) for path in twice]
-        )
+    faults = [
+        Fault("over_scenarios", r.path, "a path that is not in over", r.path)
+        for r in box if full_path(net, r.path) in chosen
+    ]  # fmt: skip
     if len(box) > _BOX:
-        raise ScenarioError(
-            [Fault("over_scenarios", "", f"at most {_BOX} parameters", f"{len(box)}")]
-        )
+        most = f"at most {_BOX} parameters"
+        faults.append(Fault("over_scenarios", "", most, f"{len(box)}"))
+    if isinstance(subject_to, str):
+        faults.append(Fault("subject_to", "", "a list of texts", f"{subject_to!r} alone"))
+    if faults:
+        raise ScenarioError(faults)
     sign = 1 if maximize is not None else -1
     goal = measure(net, str(maximize or minimize), where="maximize" if sign > 0 else "minimize")
-    if isinstance(subject_to, str):
-        raise ScenarioError([Fault("subject_to", "", "a list of texts", f"{subject_to!r} alone")])
-    asked = tuple(constraint(net, text) for text in subject_to)
-    rules = with_stability(net, goal, asked)
-    return Problem(net, varied, goal, sign, rules, scenarios(box), runs), box
+    rules = [constraint(net, text) for text in subject_to]
+    stable = Constraint(measure(net, "decay_rate"), 1, 0.0)
+    asked = any(c.measure == stable.measure and c.sign > 0 and c.bound >= 0 for c in rules)
+    if not asked and REST in (goal.engine, *(c.measure.engine for c in rules)):
+        rules.append(stable)
+    return Problem(net, varied, goal, sign, tuple(rules), corners(box), runs), box
 
 
 def _runs(until: float, warmup: float | None, seeds: Sequence[int]) -> Runs:
@@ -167,51 +166,47 @@ def _count(name: str, number: int) -> int:
     return number
 
 
-def _told(problem: Problem, found: Found, effort: Effort, verification: bool) -> Optimum:
+def _optimum(problem: Problem, found: Found, effort: Effort, verification: bool) -> Optimum:
     """The result of a search."""
     units = {r.path: r.unit for r in problem.ranges}
-    told = {
+    known = {
         "status": found.status, "message": found.message, "goal": problem.goal.name,
         "sense": "maximize" if problem.sign > 0 else "minimize", "unit": problem.goal.unit,
         "units": units, "points": found.points, "problem": problem, "effort": effort,
     }  # fmt: skip
-    if found.shares is None or found.scaled is None:
-        blank = dict.fromkeys(units, math.nan)
+    if found.x is None:
         return Optimum(
-            **told, objective=math.nan, given=None, given_meets=None, values=blank, constraints=(),
-            active=(), worst=(), residual=None, starts=(), net=problem.net, verification=(),
+            **known, objective=math.nan, given=None, given_meets=None,
+            values=dict.fromkeys(units, math.nan), constraints=(), active=(), worst=(),
+            residual=None, starts=(), net=problem.net, verification=(),
         )  # fmt: skip
-    look, shares = found.scaled.look, found.shares
-    seen = look(shares)
-    held = Forces((), np.zeros(0), math.nan)
+    look, x = found.look, found.x
+    values = look(x).values
+    held = Multipliers((), np.zeros(0), math.nan)
     if found.status == "ok":
-        held = forces(found.scaled, shares, smooth=problem.smooth)
-    deciding = tuple(
-        dict(scenario)
-        for scenario, weight in zip(problem.scenarios, held.weights, strict=False)
-        if weight > 0 and scenario
-    )
-    own = present(problem)
+        held = multipliers(look, x)
+    pairs = zip(problem.scenarios, held.weights, strict=False)
+    deciding = tuple(dict(s) for s, weight in pairs if weight > 0 and s)
+    own = problem.own()
     before = None if own is None else look(own).values
-    given = None if before is None else worst(problem.sign, before[:, 0])
-    given = None if given is None or math.isnan(given) else given
+    given = math.nan if before is None else worst(problem.sign, before[:, 0])
+    meets = None if before is None or math.isnan(given) else problem.met(before)
     return Optimum(
-        **told,
-        objective=worst(problem.sign, seen.values[:, 0]),
-        given=given,
-        given_meets=None if given is None or before is None else problem.met(before),
-        values=problem.values(shares),
+        **known,
+        objective=worst(problem.sign, values[:, 0]),
+        given=None if math.isnan(given) else given,
+        given_meets=meets,
+        values=problem.values(x),
         constraints=tuple(
-            _kept(problem, rule, seen.values[:, j])
-            for j, rule in enumerate(problem.constraints, start=1)
+            _kept(problem, rule, values[:, j]) for j, rule in enumerate(problem.constraints, 1)
         ),
         active=held.active,
         worst=deciding,
         residual=held.residual if math.isfinite(held.residual) else None,
-        starts=tuple(_start(problem, look, each) for each in found.starts),
-        net=problem.network(shares),
-        verification=_verified(problem, shares, held, deciding) if verification else (),
-    )  # fmt: skip
+        starts=tuple(_start(found, each) for each in found.starts),
+        net=problem.network(x),
+        verification=_verified(problem, x, held, deciding) if verification else (),
+    )
 
 
 def _kept(problem: Problem, rule: Constraint, values: Array) -> Kept:
@@ -221,15 +216,14 @@ def _kept(problem: Problem, rule: Constraint, values: Array) -> Kept:
     return Kept(rule.text, rule.measure.name, value, rule.met(value), dict(problem.scenarios[s]))
 
 
-def _start(problem: Problem, look: Evaluator, each: Descent) -> Start:
-    seen = look(each.end)
-    goal = worst(problem.sign, seen.values[:, 0])
+def _start(found: Found, each: Descent) -> Start:
+    problem, values = found.look.problem, found.look(each.end).values
     ends = problem.values(each.begin), problem.values(each.end)
-    return Start(*ends, goal, problem.met(seen.values), each.points)
+    return Start(*ends, worst(problem.sign, values[:, 0]), problem.met(values), each.points)
 
 
 def _verified(
-    problem: Problem, shares: Array, held: Forces, deciding: Sequence[Mapping[str, float]]
+    problem: Problem, x: Array, held: Multipliers, deciding: Sequence[Mapping[str, float]]
 ) -> tuple[Verification, ...]:
     """The optimum in the worst scenarios of its goal and of each active constraint.
 
@@ -237,17 +231,17 @@ def _verified(
     """
     if not held.weights.size:
         return ()
-    runs = problem.runs
-    first = max(runs.seeds) + 1
-    fresh = dataclasses.replace(runs, seeds=tuple(range(first, first + len(runs.seeds))))
-    pairs = [(scenario, problem.goal.name) for scenario in deciding]
-    pairs += [(each.scenario, each.text) for each in held.active if each.scenario]
+    first, count = max(problem.runs.seeds) + 1, len(problem.runs.seeds)
+    fresh = dataclasses.replace(problem.runs, seeds=tuple(range(first, first + count)))
     worst_for: dict[tuple, list[str]] = {}
-    for scenario, name in pairs:
+    for scenario, name in [
+        *((scenario, problem.goal.name) for scenario in deciding),
+        *((each.scenario, each.text) for each in held.active if each.scenario),
+    ]:
         worst_for.setdefault(tuple(scenario.items()), []).append(name)
     return tuple(
         verify(
-            problem.network(shares, dict(place)), problem.goal, problem.constraints, fresh,
+            problem.network(x, dict(place)), problem.goal, problem.constraints, fresh,
             scenario=dict(place), worst_for=names,
         )
         for place, names in (worst_for or {(): []}).items()

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluidcc.analysis.gradients.quantities import mean_over_flows
-from fluidcc.optimize.constraints import Constraint
-from fluidcc.optimize.measures import Measure, measure
+from fluidcc.optimize.measures import Constraint, Measure, measure
 from fluidcc.optimize.runs import Runs, settling_time, variation
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.results.compare import Comparison, compare
@@ -126,8 +125,9 @@ def verify(
         message = both.fluid.message if both.fluid.status.value else ""
     if both is not None:
         wanted = [(goal, None), *((c.measure, c) for c in constraints)]
-        told = {m.name for m, _ in wanted}
-        wanted += [(measure(net, n), None) for n in _always(net) if n not in told]
+        known = {m.name for m, _ in wanted}
+        always = [f"links.{n}.{key}" for n in net.link_names for key in ("queue", "utilization")]
+        wanted += [(measure(net, name), None) for name in always if name not in known]
         checks = [c for c in (_check(net, both, m, bound) for m, bound in wanted) if c is not None]
     return Verification(
         dict(scenario or {}), tuple(worst_for), tuple(settling), tuple(checks), both, runs.until,
@@ -135,22 +135,13 @@ def verify(
     )  # fmt: skip
 
 
-def _always(net: Network) -> list[str]:
-    """What packets tell of every link."""
-    return [f"links.{name}.{key}" for name in net.link_names for key in ("queue", "utilization")]
-
-
 def _at_rest(both: Comparison, each: Measure) -> float | None:
     """What the fluid model says at rest, of a group the mean over its flows."""
     rest = both.equilibrium
-    if each.kind == "links":
-        found = getattr(rest.links[each.owner], each.key, None)
-    elif each.owner in rest.flows:
-        n = rest.net.flows[rest.net.flow_names.index(each.owner)].n
-        found = getattr(rest.flows[each.owner], each.key, None)
-        found = None if found is None else mean_over_flows(n, found)
-    else:
-        found = None
+    owner = getattr(rest, each.kind).get(each.owner)
+    found = getattr(owner, each.key, None)
+    if each.kind == "flows" and found is not None:
+        found = mean_over_flows(rest.net.flows[rest.net.flow_names.index(each.owner)].n, found)
     return None if found is None or not math.isfinite(found) else float(found)
 
 
@@ -158,9 +149,10 @@ def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | No
     metric = each.in_packets(net)
     if metric is None:
         return None
-    runs = both.packets
-    value = float(runs.mean[metric.kind][metric.owner].get(metric.key, math.nan))
-    half = float(runs.ci95[metric.kind][metric.owner].get(metric.key, math.nan))
+    value, half = (
+        float(seen[metric.kind][metric.owner].get(metric.key, math.nan))
+        for seen in (both.packets.mean, both.packets.ci95)
+    )
     holds = None
     if bound is not None and math.isfinite(value):
         wide = bound.sign * (half if math.isfinite(half) else math.inf)

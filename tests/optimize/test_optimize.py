@@ -12,9 +12,8 @@ from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.errors import ScenarioError
 from fluidcc.extras import MissingExtra
 from fluidcc.optimize import trials as by_trials
-from fluidcc.optimize.constraints import constraint
-from fluidcc.optimize.measures import measure
-from fluidcc.optimize.ranges import ranges
+from fluidcc.optimize.measures import constraint, measure
+from fluidcc.optimize.problem import ranges
 from fluidcc.optimize.runs import settling_time, variation
 from fluidcc.quantities import in_packets
 
@@ -207,7 +206,7 @@ def test_ranges_stand_for_a_unit_interval():
     for each in (weight, trip, flows):
         aside = (each.value(0.3 + 1e-6) - each.value(0.3 - 1e-6)) / 2e-6
         assert each.slope(0.3) == pytest.approx(aside, rel=1e-6)
-        assert each.share(each.value(0.3)) == pytest.approx(0.3)
+        assert each.coordinate(each.value(0.3)) == pytest.approx(0.3)
 
 
 FEW = {"until": 20.0, "warmup": 5.0, "seeds": (1,), "verification": False}

@@ -19,7 +19,7 @@ from optimize_cases import (
 from scipy.optimize import brentq
 
 import fluidcc as fc
-from fluidcc.optimize.stationary import STATIONARY
+from fluidcc.optimize.search import STATIONARY
 
 sys.path.append(str(Path(__file__).parents[2] / "validation" / "studies"))
 
