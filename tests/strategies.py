@@ -1,6 +1,5 @@
 """Hypothesis strategies from the metadata of parameters."""
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -12,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fluidcc.check.cases import variants
-from fluidcc.check.draws import Among, Decades, Even, Range, Ranges, Whole
+from fluidcc.check.strategies import accepted, inside, logarithmic, numeric
 from fluidcc.laws.law import Law
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, infos
@@ -21,48 +20,6 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
-
-_WIDEST = 1e3  # stands for an infinite end
-
-
-def logarithmic(low: float, high: float) -> st.SearchStrategy[float]:
-    """Numbers of [low, high], all decades alike, at least 2 % apart or equal."""
-    exponents = st.integers(math.ceil(100 * math.log10(low)), math.floor(100 * math.log10(high)))
-    return exponents.map(lambda k: min(max(10 ** (k / 100), low), high))
-
-
-def of_ranges(ranges: Ranges) -> st.SearchStrategy[float]:
-    """Numbers of one of several ranges."""
-    return st.one_of(*map(_of_range, ranges))
-
-
-@functools.cache
-def _of_range(chosen: Range) -> st.SearchStrategy[float]:
-    match chosen:
-        case Among(values):
-            return st.sampled_from(values)
-        case Whole(low, high):
-            return st.integers(low, high).map(float)
-        case Decades(low, high):
-            return logarithmic(low, high)
-        case Even(low, high):
-            return st.floats(low, high)
-
-
-@functools.cache
-def inside(info: Info) -> st.SearchStrategy[float]:
-    """Numbers of a parameter's range, its closed ends among them."""
-    assert info.within is not None
-    low, high = (max(-_WIDEST, min(end, _WIDEST)) for end in info.within.ends)
-    ends = [end for end in info.within.ends if end in info.within and math.isfinite(end)]
-    if low < 0:
-        values = st.integers(-100, 100).map(lambda k: (low + high) / 2 + k * (high - low) / 200)
-    elif high == _WIDEST:
-        values = logarithmic(1e-3, _WIDEST)
-    else:
-        values = logarithmic(1e-6 * high, high * (1 - 1e-6))
-    values = values.filter(lambda v: v in info.within)
-    return st.one_of(values, st.sampled_from(ends)) if ends else values
 
 
 def anywhere(info: Info, own: Any) -> st.SearchStrategy[float]:
@@ -90,16 +47,10 @@ Of = Callable[[Info, Any], st.SearchStrategy[float]]
 """From which numbers a parameter is drawn, by what it is and by its number now."""
 
 
-@st.composite
-def parameters_of(draw: st.DrawFn, law: Any, of: Of = anywhere) -> dict[str, float]:
+def parameters_of(law: Any, of: Of = anywhere) -> st.SearchStrategy[dict[str, float]]:
     """Values of a law's numeric parameters that it accepts together; its own if few fit."""
-    described = {name: info for name, info in infos(law).items() if info.within is not None}
-    for _ in range(6):  # few of the draws may fit together
-        values = {name: draw(of(info, getattr(law, name))) for name, info in described.items()}
-        with contextlib.suppress(ValueError):
-            dataclasses.replace(law, **values)
-            return values
-    return {name: getattr(law, name) for name in described}
+    each = {name: of(info, getattr(law, name)) for name, info in numeric(law).items()}
+    return accepted(law, each)
 
 
 KINDS = ("window", "reaction", "loss", "feedback", "marking", "estimator", "traffic")

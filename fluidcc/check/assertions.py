@@ -1,15 +1,30 @@
-"""What a rule must be at given numbers: each judge says what is wrong, or None.
+"""What a rule must be: each assertion says what is wrong with it, or None.
 
-They serve the report on one law and the tests of all, whatever draws the numbers.
+The first ones call a rule at moderate numbers, the others at any that are given. They serve the
+report on one law and the tests of all.
 """
 
+import inspect
 import math
+import sys
+from collections.abc import Iterator
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.check.cases import Case
-from fluidcc.laws.law import AbstractWindowLaw
+from fluidcc.check.locations import describe, line_of_error, line_of_rule
+from fluidcc.laws import symbolic
+from fluidcc.laws.law import (
+    AbstractQueueLaw,
+    AbstractReaction,
+    AbstractWindowLaw,
+    Law,
+    Shares,
+    Signal,
+)
 
 Why = str | None
 Numbers = list[float]
@@ -23,10 +38,172 @@ REGULAR = ("on_ack", "observe", "on_arrival")
 PROBABILITIES = ("signal", "chance", "shares", "ready", "growing", "rate", "probability")
 """Rules whose results are probabilities, or 1 and 0."""
 
+KEEPERS = ("on_tick", "observe", "on_mark", "on_loss")
+"""Rules that may not take a probability or a share of a state out of [0, 1]."""
+
+_USUAL = {
+    "W": 8.0, "n": 1.0, "e": 0.0, "R": 0.1, "v": 30.0, "q": 40.0, "C": 1250.0, "s": 1.0,
+    "j": 2.0, "f": 0.9, "x": 80.0, r"p_{\max}": 0.1,
+}  # fmt: skip
+_TIMES = 3  # that a rule is asked the same
+_PLAIN = (bool, int, float, str, list, dict, set, tuple, np.ndarray)
 _ENGINES = ("SymPy", "numba", "plain Python")
 
 
-def told(case: Case, numbers: Numbers) -> str:
+def usual_numbers(case: Case, p: float = 0.3) -> Numbers:
+    """The law's own parameters, probability `p` and moderate numbers elsewhere."""
+    event = [
+        p if s.name in ("p", "l") else _USUAL.get(s.name, 0.0)
+        for s in (*case.asked.state, *case.asked.event)
+    ]
+    return [*event, *(min(v, 1e6) for v in symbolic.parameter_values(case.owner))]
+
+
+def _at(case: Case, why: str, error: Exception | None = None) -> str:
+    line = line_of_error(error) if error is not None else ""
+    line = line or line_of_rule(case.law, case.method)
+    return f"{case}{f' ({line})' if line else ''}: {why}"
+
+
+# -- how a rule behaves -----------------------------------------------------------------------
+
+
+def returns_what_it_should(case: Case) -> Why:
+    """A rule returns numbers of the right shape, the same each time, and touches nothing."""
+    try:
+        numbers, before = usual_numbers(case), _globals_of(case.law)
+        found = [case.answer(*numbers) for _ in range(_TIMES)]
+    except Exception as error:
+        return _at(case, describe(error), error)
+    if why := _shape(case, found[0]):
+        return _at(case, why)
+    if any(other != found[0] for other in found[1:]):
+        return _at(
+            case,
+            f"gives {found[0]}, then {found[1]} for the same numbers: a rule follows from its "
+            "arguments alone; chance belongs to the engine",
+        )
+    changed = [name for name, text in _globals_of(case.law).items() if before.get(name) != text]
+    if changed:
+        return _at(case, f"changes {', '.join(changed)} outside of its state")
+    if foreign := list(_foreign(case.law, case.method)):
+        return _at(
+            case,
+            f"reads {', '.join(foreign)}, another law's object, whose parameters no scenario sets: "
+            "make them parameters of this law",
+        )
+    return None
+
+
+def _shape(case: Case, found: Any) -> Why:
+    """What is wrong with the shape of a result."""
+    law, method = case.law, case.method
+    like, expected = None, ""
+    if found is None:
+        return "returns nothing: is `return` missing?"
+    if isinstance(law, AbstractQueueLaw) and method == "signal":
+        like, expected = Signal(), "a Signal(mark=..., drop=..., load=...)"
+    elif isinstance(law, AbstractReaction) and method == "shares":
+        like, expected = Shares(0.0, 0.0), "Shares(growing, heard)"
+    elif isinstance(law, AbstractWindowLaw | AbstractQueueLaw) and method != "chance":
+        like = law.start(1.0)
+        word = type(like).__name__ if isinstance(like, tuple) and like else "one number"
+        expected = f"a change of the state that start() makes: {word}"
+    several = not isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
+    if like is None and not (several and isinstance(found, tuple)):
+        return _number(found)
+    if isinstance(like, tuple) and (type(found) is not type(like) or len(found) != len(like)):
+        return f"returns {found!r}, expected {expected}"
+    if like is not None and not isinstance(like, tuple):
+        return _number(found) and f"returns {found!r}, expected {expected}"
+    return next(filter(None, map(_number, found)), None)
+
+
+def _number(found: Any) -> Why:
+    if isinstance(found, bool | int | float) and found == found:
+        return None
+    if isinstance(found, float):
+        return "is not a number (nan) at usual parameters"
+    if isinstance(found, jax.Array | np.generic | np.ndarray):
+        return (
+            f"returns {type(found).__name__} for plain floats: take functions from `ops`, which "
+            "serve all engines, not from NumPy or jax.numpy"
+        )
+    return f"returns {found!r}, expected one real number"
+
+
+def _globals_of(law: Law) -> dict[str, str]:
+    """What a law's module and classes keep, as text."""
+    ours = ("fluidcc", "equinox", "builtins", "abc", "typing")
+    classes = (c for c in type(law).__mro__ if c.__module__.split(".")[0] not in ours)
+    spaces: dict[str, Any] = {f"{c.__name__}.": vars(c) for c in classes}
+    module = sys.modules.get(type(law).__module__)
+    if module is not None and not module.__name__.startswith("fluidcc."):
+        spaces[""] = vars(module)
+    return {
+        f"{prefix}{name}": repr(value)
+        for prefix, space in spaces.items()
+        for name, value in space.items()
+        if isinstance(value, _PLAIN) and not name.startswith("_")
+    }
+
+
+def _foreign(law: Law, method: str) -> Iterator[str]:
+    """Objects of other laws that a rule's text names."""
+    function: Any = inspect.unwrap(getattr(type(law), method))
+    if not hasattr(function, "__code__") or function.__module__.startswith("fluidcc."):
+        return
+    known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    names = (*function.__code__.co_names, *function.__code__.co_freevars)
+    yield from (name for name in names if isinstance(known.get(name), Law))
+
+
+def decides_by_ops(case: Case) -> Why:
+    """A rule decides in Python on no number that an engine traces, and computes with what every
+    engine can trace.
+    """
+    branch = (
+        "branches in Python on a traced number: an engine asks about all numbers at once; write "
+        "ops.where(condition, yes, no), ops.minimum or ops.maximum"
+    )
+    try:
+        jax.eval_shape(lambda x: [jnp.asarray(r) for r in case(*x)], np.ones(len(case.symbols)))
+        case.rule  # noqa: B018
+    except (jax.errors.TracerBoolConversionError, jax.errors.ConcretizationTypeError) as error:
+        return _at(case, branch, error)
+    except TypeError as error:
+        if "truth value" in str(error):
+            return _at(case, branch, error)
+        why = (
+            "computes with a function that takes floats alone "
+            f"({str(error).splitlines()[0]}): take it from `ops` (where, minimum, maximum, clip, "
+            "exp, log, sqrt, expm1)"
+        )
+        return _at(case, why, error)
+    except Exception as error:
+        return _at(case, describe(error), error)
+    return None
+
+
+def batches(case: Case) -> Why:
+    """A rule compiled and batched gives its own numbers, with finite slopes where a signal is 0 or
+    1, to 1e-13.
+    """
+    rows = [usual_numbers(case, p) for p in (0.0, 1e-9, 0.3, 1.0)]
+    slopes, batched = case.batched(np.array(rows))
+    for row, slope, result in zip(rows, slopes, batched, strict=True):
+        if not np.isfinite(slope).all():
+            return f"{case} at {_numbers(case, row)}: a slope is not finite"
+        own = _floats(case(*row))
+        if not (np.abs(result - own) <= 1e-13 * np.abs(own) + 1e-15).all():
+            return f"{case} at {_numbers(case, row)}: {result} in a batch, {own} alone"
+    return None
+
+
+# -- what a rule is at given numbers ----------------------------------------------------------
+
+
+def _numbers(case: Case, numbers: Numbers) -> str:
     """The numbers that a rule's results depend on, as ``W = 8, b = 0.125``."""
     pairs = zip(case.symbols, numbers, strict=True)
     return ", ".join(f"{s.name} = {v:.6g}" for s, v in pairs if s in case.used) or "any numbers"
@@ -41,11 +218,11 @@ def _list(values: np.ndarray) -> str:
 
 
 def engines_agree(case: Case, numbers: Numbers) -> Why:
-    """JAX, SymPy, numba and the law on plain floats give the same numbers."""
-    by_jax, _ = case.jax(numbers)
+    """JAX, SymPy, numba and the law on plain floats give the same numbers, to 1e-12."""
+    (by_jax, _), at = case.jax(numbers), f"{case} at {_numbers(case, numbers)}"
     if not np.isfinite(by_jax).all():
         return (
-            f"{case} at {told(case, numbers)} is {_list(by_jax)}, not finite: guard the "
+            f"{at} is {_list(by_jax)}, not finite: guard the "
             "arithmetic, or narrow the range of a parameter"
         )
     floor = 1e-12 * case.scale(numbers, by_jax)
@@ -53,30 +230,30 @@ def engines_agree(case: Case, numbers: Numbers) -> Why:
         try:
             other = _floats(engine(*numbers))
         except (ArithmeticError, ValueError) as error:
-            return f"{case} at {told(case, numbers)}: {name} says {error}, JAX {_list(by_jax)}"
+            return f"{at}: {name} says {error}, JAX {_list(by_jax)}"
         if not (np.abs(other - by_jax) <= 1e-12 * np.abs(by_jax) + floor).all():
-            return (
-                f"{case} at {told(case, numbers)}: {name} gives {_list(other)}, JAX {_list(by_jax)}"
-            )
+            return f"{at}: {name} gives {_list(other)}, JAX {_list(by_jax)}"
     return None
 
 
 def derivatives_agree(case: Case, numbers: Numbers) -> Why:
-    """JAX and SymPy give the same slopes; at a corner JAX lies between the slopes of both sides."""
-    by_jax = case.jax(numbers)[1].ravel()
-    pairs = [(r, s) for r in range(len(case.rule.results)) for s in case.symbols]
+    """JAX and SymPy give the same slopes, to 1e-10; at a corner JAX lies between the slopes of both
+    sides.
+    """
+    by_jax, at = case.jax(numbers)[1].ravel(), f"{case} at {_numbers(case, numbers)}"
+    symbols = [s for _ in case.rule.results for s in case.symbols]
     if not np.isfinite(by_jax).all():
-        lost = [pairs[k][1] for k in (~np.isfinite(by_jax)).nonzero()[0]]
+        lost = [symbols[k] for k in (~np.isfinite(by_jax)).nonzero()[0]]
         symbol = next((s for s in lost if s in case.used), lost[0])
         return (
-            f"{case} at {told(case, numbers)}: the slope in {symbol.name} is not finite, as of "
+            f"{at}: the slope in {symbol.name} is not finite, as of "
             "sqrt(x), log(x) or 1/x at x = 0; where() takes slopes of both branches: guard the "
             "argument, as in sqrt(maximum(x, 1e-12))"
         )
     try:
         by_sympy = np.array([case.sympy_slopes(tie, *numbers) for tie in (0.0, 0.5, 1.0)])
     except (ArithmeticError, ValueError, TypeError, NameError) as error:
-        return f"{case} at {told(case, numbers)}: no slope by SymPy ({error})"
+        return f"{at}: no slope by SymPy ({error})"
     size = max(case.scale(numbers, np.zeros(1)).max(), np.abs(by_sympy).max(initial=0.0))
     margin = 1e-10 * (np.abs(by_sympy) + size)
     below = by_jax < (by_sympy - margin).min(axis=0)
@@ -85,69 +262,88 @@ def derivatives_agree(case: Case, numbers: Numbers) -> Why:
         return None
     k = int(np.argmax(wrong))
     return (
-        f"{case} at {told(case, numbers)}: the slope in {pairs[k][1].name} is "
+        f"{at}: the slope in {symbols[k].name} is "
         f"{by_jax[k] + 0.0:.10g} by JAX, {by_sympy[1, k]:.10g} by SymPy"
     )
 
 
-def with_event(case: Case, numbers: Numbers, **event: float) -> Numbers:
+def _with_event(case: Case, numbers: Numbers, **event: float) -> Numbers:
     """The numbers with some of those that the event tells replaced, by symbol."""
     return [event.get(s.name, v) for s, v in zip(case.symbols, numbers, strict=True)]
 
 
 def still_without_events(case: Case, numbers: Numbers) -> Why:
     """Nothing changes without packets and time."""
-    numbers = with_event(case, numbers, n=0.0, e=0.0)
+    numbers = _with_event(case, numbers, n=0.0, e=0.0)
     found = _floats(case(*numbers))
     if (found == 0.0).all():
         return None
-    state = numbers[: len(case.asked.state)]
     event = "ack" if isinstance(case.law, AbstractWindowLaw) else "seen"
-    whole = any(math.isclose(f, s, rel_tol=1e-9) and s for f, s in zip(found, state, strict=True))
-    hint = (
-        "it seems to return the new state; a rule returns the change" if whole
-        else f"a change per packet is `{event}.count * ...`, one over time `{event}.elapsed * ...`"
-    )  # fmt: skip
-    return f"{case} at {told(case, numbers)}: {_list(found)} without packets or time; {hint}"
+    hint = f"a change per packet is `{event}.count * ...`, one over time `{event}.elapsed * ...`"
+    size = len(case.asked.state)
+    twice = [*(2 * v for v in numbers[:size]), *numbers[size:]]  # 1/W is W at W = 1
+    if all(_is_new_state(case, each) for each in (numbers, twice)):
+        hint = "it seems to return the new state; a rule returns the change"
+    return f"{case} at {_numbers(case, numbers)}: {_list(found)} without packets or time; {hint}"
 
 
-def adds_up(case: Case, numbers: Numbers, first: tuple[float, float], then: tuple) -> Why:
-    """Some arrivals and then others change a memory as all of them at once."""
-    (n, e), (m, f), size = first, then, len(case.asked.state)
-    one = _floats(case(*with_event(case, numbers, n=n, e=e)))
+def _is_new_state(case: Case, numbers: Numbers) -> bool:
+    pairs = zip(_floats(case(*numbers)), numbers[: len(case.asked.state)], strict=True)
+    return any(math.isclose(f, s, rel_tol=1e-9) and s != 0 for f, s in pairs)
+
+
+def adds_up(case: Case, drawn: tuple[Numbers, tuple, tuple]) -> Why:
+    """Some arrivals and then others change a memory as all of them at once, to 1e-12.
+
+    What is drawn are numbers of the case, and twice a count of packets and the time [s] they take.
+    """
+    numbers, (n, e), (m, f) = drawn
+    size = len(case.asked.state)
+    one = _floats(case(*_with_event(case, numbers, n=n, e=e)))
     between = [*(numbers[:size] + one), *numbers[size:]]
-    two = _floats(case(*with_event(case, between, n=m, e=f)))
-    both = _floats(case(*with_event(case, numbers, n=n + m, e=e + f)))
+    two = _floats(case(*_with_event(case, between, n=m, e=f)))
+    both = _floats(case(*_with_event(case, numbers, n=n + m, e=e + f)))
     scale = case.scale(numbers, both) + np.abs(one) + np.abs(two)
     if (np.abs(one + two - both) < 1e-12 * scale + 1e-300).all():
         return None
     return (
-        f"{case} at {told(case, numbers)}: {n:.6g} packets in {e:.6g} s and then {m:.6g} in "
+        f"{case} at {_numbers(case, numbers)}: {n:.6g} packets in {e:.6g} s and then {m:.6g} in "
         f"{f:.6g} s change the memory by {_list(one + two)}, all at once by {_list(both)}; state "
         "the rule for any count, as an average does by (1 - (1 - w) ** seen.count) * (queue - v)"
     )
 
 
-def keeps_shares(case: Case, numbers: Numbers) -> Why:
-    """Probabilities and shares of a state stay such after one event."""
-    numbers = with_event(case, numbers, n=1.0)
+def has_probability(case: Case) -> bool:
+    """Whether a rule has a probability or a share, as its result or in its state."""
+    shares = any(s.name in SHARES for s in case.asked.state)
+    return case.method in PROBABILITIES or (case.method in KEEPERS and shares)
+
+
+def is_probability(case: Case, numbers: Numbers) -> Why:
+    """What is a probability, yes or no or a share lies in [0, 1]: results, or a state after one
+    event.
+    """
+    if case.method in KEEPERS:
+        return _keeps_shares(case, numbers)
+    if case.method == "shares" and numbers[1] < 1:  # a block has at least one ACK
+        return None
+    results = _floats(case.sympy(*numbers))[:2]  # not the load factor of a signal
+    if ((results >= 0) & (results <= 1 + 1e-12)).all():
+        return None
+    return f"{case} at {_numbers(case, numbers)} is {_list(results)}, no probability"
+
+
+def _keeps_shares(case: Case, numbers: Numbers) -> Why:
+    numbers = _with_event(case, numbers, n=1.0)
     changes = _floats(case(*numbers))
     for k, symbol in enumerate(case.asked.state):
         after = numbers[k] + changes[k]
         if symbol.name in SHARES and not -1e-15 <= after <= 1 + 1e-15:
             return (
-                f"{case} at {told(case, numbers)} takes {symbol.name} to {after:.6g}; a share "
+                f"{case} at {_numbers(case, numbers)} takes {symbol.name} to {after:.6g}; a share "
                 "stays in [0, 1]: ops.clip(new, 0.0, 1.0) - old"
             )
     return None
-
-
-def in_unit_interval(case: Case, numbers: Numbers) -> Why:
-    """Probabilities, and answers yes or no, lie between 0 and 1."""
-    results = _floats(case.sympy(*numbers))[:2]  # not the load factor of a signal
-    if ((results >= 0) & (results <= 1 + 1e-12)).all():
-        return None
-    return f"{case} at {told(case, numbers)} is {_list(results)}, no probability"
 
 
 def never_raises_the_window(case: Case, numbers: Numbers) -> Why:
@@ -156,12 +352,11 @@ def never_raises_the_window(case: Case, numbers: Numbers) -> Why:
     raised = float(case.law.window(change))
     if raised <= 0:
         return None
-    size = len(case.asked.state)
-    record: Any = type(change)
+    size, record = len(case.asked.state), type(change)
     state = record(*numbers[:size]) if isinstance(change, tuple) else numbers[0]
     window = float(case.law.window(state))
     return (
-        f"{case} at {told(case, numbers)} raises the window by {raised:.6g}, so that windows grow "
-        "without bound: a decrease is negative, and a rule that computes the new window returns "
-        f"the change, here {raised - window:.6g}"
+        f"{case} at {_numbers(case, numbers)} raises the window by {raised:.6g}, so that windows "
+        "grow without bound: a decrease is negative, and a rule that computes the new window "
+        f"returns the change, here {raised - window:.6g}"
     )

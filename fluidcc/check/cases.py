@@ -220,7 +220,7 @@ def variants(law: Any) -> list[Any]:
     return [default, *single, every]
 
 
-def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
+def cases_of(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
     """Each rule of a law with each of its choices made otherwise; nothing is called.
 
     A rule whose code is in `known`, to which all are added, comes with the usual choices alone.
@@ -244,7 +244,7 @@ def asked_cases(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
                 yield from (Case(variant, method, recovery=way) for way in RECOVERIES)
 
 
-def told_apart(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Case]:
+def distinct(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Case]:
     """Cases by which something happens, without those of the same code and the same formulas."""
     seen = set() if seen is None else seen
     for case in cases:

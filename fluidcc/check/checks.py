@@ -1,45 +1,46 @@
-"""The checks of rules, each of which judges all rules of a law that it applies to."""
+"""The checks of the rules of one law: each takes all rules that it applies to."""
 
 import contextlib
+import dataclasses
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+from hypothesis import strategies as st
 
-from fluidcc.check import judges, means
-from fluidcc.check.cases import Case, asked_cases, told_apart
-from fluidcc.check.conduct import decides_in_python, returns_what_it_should, usual_numbers
-from fluidcc.check.draws import draws
-from fluidcc.check.judges import Why
+from fluidcc.check import assertions, means
+from fluidcc.check.assertions import Why
+from fluidcc.check.cases import Case, cases_of, distinct
+from fluidcc.check.strategies import DRAWS, SEED, falsify, numbers_of, numeric
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     AbstractQueueLaw,
     AbstractReaction,
     AbstractWindowLaw,
     Arrival,
+    Law,
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.reno import Reno
 
-SEED = 2026
-"""Of the numbers that rules are tried with."""
+Answer = tuple[Sequence[Why] | None, str]
+"""What is wrong, one text for each fault, and a word on what was checked; None: nothing to check.
+"""
 
-KEEPERS = ("on_tick", "observe", "on_mark", "on_loss")
-"""Rules that may not take a probability or a share of a state out of [0, 1]."""
-
-_DRAWS = 25
+_FAILED = "a rule failed above"
 
 
 class Subject:
-    """A law under examination, and what earlier checks have found of its rules."""
+    """A law under examination, and which of its methods no engine can work with."""
 
     def __init__(self, law: Any) -> None:
         self.law, self.default = law, law()
-        self.asked = list(asked_cases(law))
-        self.faulty: set[str] = set()  # methods that no engine can work with
+        self.asked = list(cases_of(law))
+        self.faulty: set[str] = set()
 
     @property
     def callable(self) -> list[Case]:
@@ -48,119 +49,97 @@ class Subject:
 
     def cases(self, *methods: str) -> list[Case]:
         """Sound rules by which something happens: all, or those of these names."""
-        found = [case for case in self.callable if not methods or case.method in methods]
-        return list(told_apart(iter(found)))
+        found = (case for case in self.callable if not methods or case.method in methods)
+        return list(distinct(found))
+
+    def judge_methods(self, why: Callable[[Case], Why]) -> list[Why]:
+        """Faults of methods, each looked at until one is found, and left out from then on."""
+        faults: list[Why] = []
+        for case in self.asked:
+            if case.method not in self.faulty and (fault := why(case)):
+                self.faulty.add(case.method)
+                faults.append(fault)
+        return faults
 
 
-Answer = tuple[Iterable[Why] | None, str]
-"""What is wrong, one text for each fault, and a word on what was judged; None: nothing to judge."""
+def _in_parts(case: Case) -> st.SearchStrategy[Any]:
+    one = st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 1.0))
+    return st.tuples(numbers_of(case), one, one)
 
 
-def _once(subject: Subject, judge: Callable[[Case], Why]) -> Iterator[str]:
-    """Faults of a judge who looks at each method once, and remembers it."""
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """An assertion at numbers drawn from the ranges: the simplest fault of each method.
+
+    It is about `methods`, all by default, of laws of a kind, where it applies to the rule, and
+    takes what `drawn` gives.
+    """
+
+    why: Callable[..., Why]
+    methods: tuple[str, ...] = ()
+    of: type[Law] = Law
+    drawn: Callable[[Case], st.SearchStrategy[Any]] = numbers_of
+    applies: Callable[[Case], bool] = lambda case: True
+
+    def __call__(self, subject: Subject) -> Answer:
+        """What is wrong with a law."""
+        if not issubclass(subject.law, self.of):
+            return None, "it is no window law"
+        cases = filter(self.applies, subject.cases(*self.methods))
+        faults: dict[str, Why] = {}
+        for case in cases:
+            if not faults.get(case.method):
+                faults[case.method] = falsify(self.drawn(case), functools.partial(self.why, case))
+        if not faults:
+            return None, "no rule of the law is concerned, or it failed above"
+        return list(faults.values()), f"{', '.join(faults)}; {DRAWS} draws each from seed {SEED}"
+
+
+def ranges(subject: Subject) -> Answer:
+    """A parameter out of its range is refused, with its name."""
+    law, faults, described = subject.law, [], numeric(subject.law)
+    for name, info in described.items():
+        within: Any = info.within
+        bad = [math.nan, *(end for end in within.ends if end not in within)]
+        for end, side in zip(within.ends, (-1, 1), strict=True):
+            bad += [math.nextafter(end, side * math.inf)] if math.isfinite(end) else []
+        for value in bad:
+            with contextlib.suppress(ValueError):
+                law(**{name: value})
+                faults.append(f"{name} = {value!r} is accepted, out of {within}")
+    return faults[:3], f"{', '.join(described)}: refused out of range"
+
+
+def symbols(subject: Subject) -> Answer:
+    """No two numbers of a rule have one symbol."""
+    faults = []
     for case in subject.asked:
-        if case.method not in subject.faulty and (why := judge(case)):
-            subject.faulty.add(case.method)
-            yield why
+        names = [s.name for s in case.symbols]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            faults.append(f"{case}: {', '.join(twice)} stands for two numbers: another symbol")
+    return faults[:1], "every number of a rule has a symbol of its own"
 
 
 def results(subject: Subject) -> Answer:
     """Rules return what they should, the same each time, and touch nothing."""
-    told = "rules return changes of the state, the same each time, and touch nothing else"
-    return list(_once(subject, returns_what_it_should)), told
+    summary = "rules return changes of the state, the same each time, and touch nothing else"
+    return subject.judge_methods(assertions.returns_what_it_should), summary
 
 
 def branches(subject: Subject) -> Answer:
     """No rule decides in Python on a number."""
     if not subject.callable:
         return None, "no rule can be called"
-    found = list(_once(subject, decides_in_python))
-    return found, "no rule decides in Python on a number"
-
-
-def _tried(cases: list[Case], judge: Callable[[Case, list[float]], Why]) -> Answer:
-    """The first fault of each method at numbers drawn from the ranges."""
-    if not cases:
-        return None, "no rule of the law is concerned, or it failed above"
-    faults: dict[str, str] = {}
-    for case in cases:
-        for numbers in draws(case, _DRAWS, SEED) if case.method not in faults else ():
-            if why := judge(case, numbers):
-                faults[case.method] = why
-                break
-    rules = ", ".join(dict.fromkeys(case.method for case in cases))
-    return list(faults.values()), f"{rules}; {_DRAWS} draws each from seed {SEED}"
-
-
-def engines(subject: Subject) -> Answer:
-    """JAX, SymPy, numba and plain Python agree."""
-    return _tried(subject.cases(), judges.engines_agree)
-
-
-def derivatives(subject: Subject) -> Answer:
-    """Slopes by JAX and SymPy agree and are finite, also at corners."""
-    return _tried(subject.cases(), judges.derivatives_agree)
+    faults = subject.judge_methods(assertions.decides_by_ops)
+    return faults, "no rule decides in Python on a number"
 
 
 def batches(subject: Subject) -> Answer:
     """Rules compile, batch, and have finite slopes also where a signal is 0 or 1."""
-    if not subject.cases():
+    cases = subject.cases()
+    if not cases:
         return None, "no rule is left"
-    return [batch(case) for case in subject.cases()], "jit and vmap give the law's own numbers"
-
-
-def batch(case: Case) -> Why:
-    """One rule compiled and batched gives its own numbers, with finite slopes."""
-    rows = [usual_numbers(case, p) for p in (0.0, 1e-9, 0.3, 1.0)]
-    slopes, batched = case.batched(np.array(rows))
-    for row, slope, result in zip(rows, slopes, batched, strict=True):
-        if not np.isfinite(slope).all():
-            return f"{case} at {judges.told(case, row)}: a slope is not finite"
-        own = np.array([float(r) for r in case(*row)])
-        if not (np.abs(result - own) <= 1e-13 * np.abs(own) + 1e-15).all():
-            return f"{case} at {judges.told(case, row)}: {result} in a batch, {own} alone"
-    return None
-
-
-def still(subject: Subject) -> Answer:
-    """Nothing changes without packets and time."""
-    return _tried(subject.cases(*judges.REGULAR), judges.still_without_events)
-
-
-def parts(subject: Subject) -> Answer:
-    """Arrivals in parts change a memory as all at once."""
-    rng = np.random.default_rng(SEED)
-
-    def judge(case: Case, numbers: list[float]) -> Why:
-        first = (float(rng.uniform(0, 50)), float(rng.uniform(0, 1)))
-        return judges.adds_up(case, numbers, first, (rng.uniform(0, 50), rng.uniform(0, 1)))
-
-    return _tried(subject.cases("on_arrival"), judge)
-
-
-def direction(subject: Subject) -> Answer:
-    """Marks and losses do not raise the window."""
-    if not issubclass(subject.law, AbstractWindowLaw):
-        return None, "it is no window law"
-    return _tried(subject.cases("on_mark", "on_loss"), judges.never_raises_the_window)
-
-
-def probabilities(subject: Subject) -> Answer:
-    """What is a probability lies in [0, 1], and stays there."""
-    said = subject.cases(*judges.PROBABILITIES)
-    kept = [
-        case for case in subject.cases(*KEEPERS)
-        if any(s.name in judges.SHARES for s in case.asked.state)
-    ]  # fmt: skip
-
-    def judge(case: Case, numbers: list[float]) -> Why:
-        if case.method in KEEPERS:
-            return judges.keeps_shares(case, numbers)
-        if case.method == "shares" and numbers[1] < 1:  # a block has at least one ACK
-            return None
-        return judges.in_unit_interval(case, numbers)
-
-    return _tried([*said, *kept], judge)
+    return [assertions.batches(case) for case in cases], "jit and vmap give the law's own numbers"
 
 
 def declarations(subject: Subject) -> Answer:
@@ -168,17 +147,17 @@ def declarations(subject: Subject) -> Answer:
     if not issubclass(subject.law, AbstractQueueLaw):
         return None, "it is no queue law"
     if subject.faulty:
-        return None, "a rule failed above"
-    told = "period, held, loads, symbols and kinks are as the rules are"
-    return list(declared(subject.default)), told
+        return None, _FAILED
+    summary = "period, held, loads, symbols and kinks are as the rules are"
+    return list(declared(subject.default)), summary
 
 
 def declared(law: Any) -> Iterator[str]:
     """Faults of what a queue law declares of its rules."""
     said, arrival = symbolic.rule(law, "signal"), symbolic.rule(law, "on_arrival")
-    told = set().union(*(r.free_symbols for r in said.results))
+    read = set().union(*(r.free_symbols for r in said.results))
     still = {s for s, change in zip(arrival.state, arrival.results, strict=True) if change.is_zero}
-    held = bool(told) and told <= still | set(said.parameters) and law.period is not None
+    held = bool(read) and read <= still | set(said.parameters) and law.period is not None
     if law.held != held:
         why = "ticks alone change the signal" if held else "the signal changes between ticks"
         yield f"held = {law.held}, but {why}: write `held = {held}`"
@@ -223,35 +202,21 @@ def corners(law: Any) -> Iterator[str]:
         yield f"the slope of the marking at the corner {at[k]:g} is not between those beside it"
 
 
-def ranges(subject: Subject) -> Answer:
-    """A parameter out of its range is refused, with its name."""
-    law = subject.law
-    described = {name: i.within for name, i in infos(law).items() if i.within is not None}
-    faults: list[Why] = []
-    for name, within in described.items():
-        for end, side in zip(within.ends, (-1, 1), strict=True):
-            beyond = [math.nextafter(end, side * math.inf)] if math.isfinite(end) else []
-            for bad in [*beyond, math.nan] + ([] if end in within else [end]):
-                faults.append(_accepts(law, name, bad, within))
-    return [f for f in faults if f][:3], f"{', '.join(described)}: refused out of range"
-
-
-def _accepts(law: Any, name: str, bad: float, within: Any) -> Why:
-    with contextlib.suppress(ValueError):
-        law(**{name: bad})
-        return f"{name} = {bad!r} is accepted, out of {within}"
-    return None
-
-
-def symbols(subject: Subject) -> Answer:
-    """No two numbers of a rule have one symbol."""
-    faults = []
-    for case in subject.asked:
-        names = [s.name for s in case.symbols]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            faults.append(f"{case}: {', '.join(twice)} stands for two numbers: another symbol")
-    return faults[:1], "every number of a rule has a symbol of its own"
+def packets_mean(subject: Subject) -> Answer:
+    """The mean of many packets is the fluid's drift, within its interval."""
+    law, made = subject.law, subject.default
+    if subject.faulty:
+        return None, _FAILED
+    if issubclass(law, AbstractWindowLaw | AbstractReaction):
+        # a window law under its own reaction, a reaction under TCP
+        known: Any = LAWS["reaction"]
+        by_window = issubclass(law, AbstractWindowLaw)
+        window, reaction = (made, known[made.reaction]()) if by_window else (Reno(), made)
+        return list(means.sender(window, reaction)), f"4000 blocks of ACKs, seed {means.SEED}"
+    if issubclass(law, AbstractQueueLaw):
+        summary = "64 packets at a constant queue, and chances of a signal beside its rate"
+        return list(means.queue(made)), summary
+    return None, "nothing is drawn at random in its rules, or the packets below show their means"
 
 
 def latex(subject: Subject) -> Answer:
@@ -259,8 +224,8 @@ def latex(subject: Subject) -> Answer:
     from latex2mathml.converter import convert
 
     if subject.faulty:
-        return None, "a rule failed above"
-    lines = [line for told in symbolic.equations([subject.default]).values() for line in told]
+        return None, _FAILED
+    lines = [line for each in symbolic.equations([subject.default]).values() for line in each]
     lines += [info.symbol for info in infos(subject.law).values() if info.symbol]
     faults = []
     for line in lines:
@@ -271,30 +236,26 @@ def latex(subject: Subject) -> Answer:
     return faults, f"{len(lines)} equations and symbols"
 
 
-def packets_mean(subject: Subject) -> Answer:
-    """The mean of many packets is the fluid's drift, within its interval."""
-    law = subject.law
-    if subject.faulty:
-        return None, "a rule failed above"
-    if issubclass(law, AbstractWindowLaw | AbstractReaction):
-        return list(_sender_means(subject.default)), f"4000 blocks of ACKs, seed {means.SEED}"
-    if issubclass(law, AbstractQueueLaw):
-        made = subject.default
-        faults = [means.memory_follows_its_drift(made)]
-        for queue in (5.0, 30.0, 60.0, 120.0):
-            seen = Arrival(1.0, 0.001, queue, 1250.0)
-            faults += [means.chances_meet_the_rate(made, x, seen) for x in made.starts(queue)]
-        return faults, "64 packets at a constant queue, and chances of a signal beside its rate"
-    return None, "nothing is drawn at random in its rules, or the packets below show their means"
-
-
-def _sender_means(law: Any) -> Iterator[Why]:
-    """Means of a window law under its own reaction, or of a reaction under TCP."""
-    window, reaction = Reno(), law
-    if isinstance(law, AbstractWindowLaw):
-        known: Any = LAWS["reaction"]
-        window, reaction = law, known[law.reaction]()
-    for p, w in means.POINTS:
-        counts = means.counts_per_block(reaction, p, w)
-        yield means.shares_are_means(reaction, p, w, counts)
-        yield means.drift_is_mean(window, reaction, p, w, counts)
+RULES: dict[str, Callable[[Subject], Answer]] = {
+    "ranges": ranges,
+    "symbols": symbols,
+    "results": results,
+    "branches": branches,
+    "engines": Drawn(assertions.engines_agree),
+    "derivatives": Drawn(assertions.derivatives_agree),
+    "batches": batches,
+    "no event": Drawn(assertions.still_without_events, assertions.REGULAR),
+    "parts": Drawn(assertions.adds_up, ("on_arrival",), drawn=_in_parts),
+    "direction": Drawn(
+        assertions.never_raises_the_window, ("on_mark", "on_loss"), AbstractWindowLaw
+    ),
+    "probabilities": Drawn(
+        assertions.is_probability,
+        assertions.PROBABILITIES + assertions.KEEPERS,
+        applies=assertions.has_probability,
+    ),
+    "declarations": declarations,
+    "means": packets_mean,
+    "latex": latex,
+}
+"""The checks of the rules of a law, in the order in which they are made."""

@@ -28,7 +28,7 @@ def own_frame(error: BaseException) -> traceback.FrameSummary | None:
     return frames[-1] if frames else None
 
 
-def place(error: BaseException) -> str:
+def line_of_error(error: BaseException) -> str:
     """The line that an error comes from, with its text; empty where that is not the user's."""
     frame = own_frame(error)
     if frame is None:
@@ -46,7 +46,7 @@ def line_of_rule(law: Any, method: str) -> str:
     return f"line {code.co_firstlineno}"
 
 
-def in_words(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """What an error in a rule means to the one who wrote it."""
     if isinstance(error, dataclasses.FrozenInstanceError):
         return (

@@ -5,6 +5,7 @@ a fixed seed (a right rule fails one seed in two million). Spreading and averagi
 means are computed as such.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc import ops
+from fluidcc.check.assertions import Why
 from fluidcc.check.cases import Case
-from fluidcc.check.judges import Why
 from fluidcc.laws.law import (
     AbstractQueueLaw,
     AbstractReaction,
@@ -36,6 +37,22 @@ SEED = 20261
 _ERRORS = 5
 _PACE = 40.0  # ACKs per second, of all the flows' rates
 _FARTHEST = 100_000  # packets from one signal to the next
+
+
+def sender(window: AbstractWindowLaw, reaction: AbstractReaction) -> Iterator[Why]:
+    """What is wrong with the means of a window law and of a reaction."""
+    for p, w in POINTS:
+        counts = counts_per_block(reaction, p, w)
+        yield shares_are_means(reaction, p, w, counts)
+        yield drift_is_mean(window, reaction, p, w, counts)
+
+
+def queue(law: AbstractQueueLaw) -> Iterator[Why]:
+    """What is wrong with the memory of a queue law, and with the chances of its signals."""
+    yield memory_follows_its_drift(law)
+    for length in (5.0, 30.0, 60.0, 120.0):
+        seen = Arrival(1.0, 0.001, length, 1250.0)
+        yield from (chances_meet_the_rate(law, x, seen) for x in law.starts(length))
 
 
 def counts_per_block(reaction: AbstractReaction, p: float, w: int) -> np.ndarray:

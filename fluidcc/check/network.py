@@ -1,6 +1,6 @@
-"""A law in a network: where it rests, whether that is stable, and what flows and packets do there.
+"""The network test: equilibrium, stability, trajectory and packets of a network with the law.
 
-What each step finds is told; steps that need an earlier one are left out where that has no answer.
+Steps that need an earlier one are left out where that has no answer.
 """
 
 import functools
@@ -66,7 +66,7 @@ def network_with(law: type[Law], kind: str) -> Network:
     return replace(net, changes, where="the network of the battery")
 
 
-class Whole:
+class NetworkTest:
     """A law in a network, examined step by step; each step is done once."""
 
     def __init__(self, law: type[Law], kind: str, net: Network | None) -> None:
@@ -78,8 +78,8 @@ class Whole:
         return network_with(self.law, self.kind) if self.given is None else self.given
 
     @functools.cached_property
-    def rest(self) -> Equilibrium:
-        """Where it rests."""
+    def equilibrium(self) -> Equilibrium:
+        """Its equilibrium."""
         return equilibrium(self.net)
 
     @functools.cached_property
@@ -88,7 +88,7 @@ class Whole:
         return stability(self.net)
 
     @functools.cached_property
-    def beside(self) -> Comparison:
+    def comparison(self) -> Comparison:
         """Packets beside the rest, once the slowest root has died out."""
         root = self.roots.rightmost
         slow = 0.0 if root is None or root.real >= 0 else _FOLDS / -root.real
@@ -109,20 +109,22 @@ class Whole:
 
     def settles(self) -> Answer:
         """The network has an equilibrium."""
-        rest = self.rest
-        link, told = next(iter(rest.links.values())), f"equilibrium {rest.status}"
+        rest = self.equilibrium
+        link, summary = next(iter(rest.links.values())), f"equilibrium {rest.status}"
         if rest.status == "none":
-            return [f"{told}: {rest.message}"], ""
+            return [f"{summary}: {rest.message}"], ""
         if rest.status in ("continuum", "undetermined"):
             return None, rest.message
         flows = next(iter(rest.flows.values()))
         window = float(np.mean(np.asarray(flows.window)))
         numbers = (float(link.queue), float(link.utilization), window)
         if not all(map(math.isfinite, numbers)):
-            return [f"{told}, but its numbers are not finite: {numbers}"], ""
+            return [f"{summary}, but its numbers are not finite: {numbers}"], ""
         queue, use, window = numbers
-        told = f"{told}: queue {queue:.4g} packets, utilization {use:.3g}, window {window:.4g}"
-        return [], f"{told} packets{f' ({rest.message})' if rest.message else ''}"
+        summary = (
+            f"{summary}: queue {queue:.4g} packets, utilization {use:.3g}, window {window:.4g}"
+        )
+        return [], f"{summary} packets{f' ({rest.message})' if rest.message else ''}"
 
     def stable(self) -> Answer:
         """The count of unstable roots is certain."""
@@ -133,8 +135,8 @@ class Whole:
         if root is None:
             return [f"no root is known: {found.message}"], ""
         verdict = "stable" if found.stable else f"unstable, {found.unstable} roots to the right"
-        told = f"{verdict}; rightmost root {_complex(root)} 1/s"
-        return [] if found.certified else [f"{told}: the count is not certain"], told
+        summary = f"{verdict}; rightmost root {_complex(root)} 1/s"
+        return [] if found.certified else [f"{summary}: the count is not certain"], summary
 
     def course(self) -> Answer:
         """A trajectory that begins on the mode of the rightmost root stays on it."""
@@ -145,31 +147,31 @@ class Whole:
             return None, "the rightmost root is 0"
         if ticks_matter(self.net, root):
             return None, "ticks are rare beside the rightmost root, or laws count between them"
-        run = follow_mode(self.rest, self.roots.linear, root)
+        run = follow_mode(self.equilibrium, self.roots.linear, root)
         if run.status is not Status.ok:
             return None, f"the trajectory ended early: {run.status.advice}"
-        told = (
+        summary = (
             f"a trajectory that begins on the mode of {_complex(root)} 1/s is off by "
             f"{run.error:.1e} of it after {run.times[-1]:.3g} s"
         )
-        return [] if run.error <= _OFF else [told], told
+        return [] if run.error <= _OFF else [summary], summary
 
     def packets(self) -> Answer:
         """Packets come near the rest where the model says that they should."""
-        rows = {row.name.rpartition(".")[2]: row for row in self.beside.rows}
-        told, faults = [], []
+        rows = {row.name.rpartition(".")[2]: row for row in self.comparison.rows}
+        summary, faults = [], []
         for name, limit in (("goodput", _GOODPUT), ("queue", _QUEUE)):
             row = rows[name]
             if row.equilibrium is None or row.packets is None:
                 continue
             half = row.ci95 or 0.0
             text = f"{name} {row.packets:.4g} +- {half:.2g}, at rest {row.equilibrium:.4g}"
-            told.append(f"{text} {row.unit}")
+            summary.append(f"{text} {row.unit}")
             size = max(abs(row.packets), abs(row.equilibrium))
             if abs(row.packets - row.equilibrium) > limit / (1 + limit) * size + half:
-                faults.append(f"packets are far from the rest: {told[-1]}")
-        line = "; ".join(told)
-        reasons = list(self.beside.outside)
+                faults.append(f"packets are far from the rest: {summary[-1]}")
+        line = "; ".join(summary)
+        reasons = list(self.comparison.outside)
         if self.roots.stable is not True:
             reasons.append("the rest is not stable")
         if faults and reasons:

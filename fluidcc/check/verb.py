@@ -1,41 +1,30 @@
-"""One law through the whole battery."""
+"""`check_law`: one law through the battery of checks."""
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from fluidcc.check import checks
-from fluidcc.check.checks import Answer, Subject
-from fluidcc.check.places import in_words, place
+from hypothesis.configuration import set_hypothesis_home_dir
+
+from fluidcc.check.checks import RULES, Answer, Subject
+from fluidcc.check.locations import describe, line_of_error
+from fluidcc.check.network import NetworkTest
 from fluidcc.check.report import FAILED, NOT_APPLICABLE, OK, Finding, LawReport
-from fluidcc.check.whole import Whole
 from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS, own_laws, register, restore
 from fluidcc.scenario.network import Network
 
-RULES: dict[str, Callable[[Subject], Answer]] = {
-    "ranges": checks.ranges,
-    "symbols": checks.symbols,
-    "results": checks.results,
-    "branches": checks.branches,
-    "engines": checks.engines,
-    "derivatives": checks.derivatives,
-    "batches": checks.batches,
-    "no event": checks.still,
-    "parts": checks.parts,
-    "direction": checks.direction,
-    "probabilities": checks.probabilities,
-    "declarations": checks.declarations,
-    "means": checks.packets_mean,
-    "latex": checks.latex,
+_NETWORK: dict[str, Callable[[NetworkTest], Answer]] = {
+    "scenario": NetworkTest.scenario,
+    "equilibrium": NetworkTest.settles,
+    "stability": NetworkTest.stable,
+    "trajectory": NetworkTest.course,
+    "packets": NetworkTest.packets,
 }
-_NETWORK: dict[str, Callable[[Whole], Answer]] = {
-    "scenario": Whole.scenario,
-    "equilibrium": Whole.settles,
-    "stability": Whole.stable,
-    "trajectory": Whole.course,
-    "packets": Whole.packets,
-}
+_DECISIVE = ("results", "branches", "scenario", "equilibrium")
+"""Checks without which those that follow in a network say nothing."""
 
 
 def check_law(
@@ -77,6 +66,7 @@ def check_law(
     ((), True)
     """
     before = own_laws()
+    set_hypothesis_home_dir(Path(tempfile.gettempdir(), "fluidcc-hypothesis"))
     try:
         if not any(law in laws.values() for laws in LAWS.values()):
             register(law)
@@ -84,38 +74,34 @@ def check_law(
         return LawReport(law.name, kind, tuple(_findings(law, kind, scenario, progress)))
     finally:
         restore(before)
+        set_hypothesis_home_dir(None)
 
 
 def _findings(law: type[Law], kind: str, scenario: Any, progress: Any) -> list[Finding]:
-    found, total = [], len(RULES) + len(_NETWORK)
-
-    def take(name: str, judge: Callable[[Any], Answer], thing: Any) -> None:
-        found.append(finding(name, judge, thing))
+    subject, network = Subject(law), NetworkTest(law, kind, scenario)
+    listed = [(name, check, subject) for name, check in RULES.items()]
+    listed += [(name, check, network) for name, check in _NETWORK.items()]
+    found: dict[str, Finding] = {}
+    for name, check, thing in listed:
+        bad = [n for n in _DECISIVE if n in found and found[n].verdict == FAILED]
+        if thing is network and bad:
+            why = "it needs a check above that failed"
+            found[name] = Finding(name, NOT_APPLICABLE, why)
+            continue
+        found[name] = finding(name, check, thing)
         if progress is not None:
-            progress(len(found) / total)
-
-    subject = Subject(law)
-    for name, judge in RULES.items():
-        take(name, judge, subject)
-    sound = not any(f.verdict == FAILED for f in found if f.check in ("results", "branches"))
-    if sound:
-        whole = Whole(law, kind, scenario)
-        for name, judge in _NETWORK.items():
-            take(name, judge, whole)
-            if found[-1].verdict == FAILED and name in ("scenario", "equilibrium"):
-                break
-    left, why = list(_NETWORK)[len(found) - len(RULES) :], "it needs a check above that failed"
-    return found + [Finding(name, NOT_APPLICABLE, why) for name in left]
+            progress(len(found) / len(listed))
+    return list(found.values())
 
 
-def finding(name: str, judge: Callable[[Any], Answer], thing: Any) -> Finding:
+def finding(name: str, check: Callable[[Any], Answer], thing: Any) -> Finding:
     """What one check finds; an error in a rule is a fault of the law."""
     try:
-        faults, told = judge(thing)
-        if faults is None:
-            return Finding(name, NOT_APPLICABLE, told)
-        lines = [fault for fault in faults if fault]
+        faults, summary = check(thing)
     except Exception as error:
-        where, why = place(error), in_words(error)
+        where, why = line_of_error(error), describe(error)
         return Finding(name, FAILED, f"{where}: {why}" if where else why)
-    return Finding(name, FAILED, "\n".join(lines)) if lines else Finding(name, OK, told)
+    if faults is None:
+        return Finding(name, NOT_APPLICABLE, summary)
+    lines = [fault for fault in faults if fault]
+    return Finding(name, FAILED, "\n".join(lines)) if lines else Finding(name, OK, summary)

@@ -5,12 +5,8 @@ import inspect
 import pkgutil
 from collections.abc import Iterator
 
-from hypothesis import strategies as st
-from strategies import of_ranges, parameters_of
-
 import fluidcc.laws
-from fluidcc.check.cases import RULES, Case, asked_cases, told_apart
-from fluidcc.check.draws import event_ranges
+from fluidcc.check.cases import RULES, Case, cases_of, distinct
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS
 
@@ -50,15 +46,7 @@ def _found() -> Iterator[Case]:
     known, seen = set(), set()
     for kind in RULES:
         for law in (law for law in registered_laws() + packet_forms() if issubclass(law, kind)):
-            yield from told_apart(asked_cases(law, known), seen)
+            yield from distinct(cases_of(law, known), seen)
 
 
 CASES = list(_found())
-
-
-@st.composite
-def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
-    """Numbers in the order of the case's symbols."""
-    parameters = draw(parameters_of(case.owner))
-    ranges = event_ranges(case, parameters)
-    return [*(draw(of_ranges(r)) for r in ranges), *parameters.values()]

@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from law_cases import CASES, RULES, Case, concrete_laws, numbers_of, packet_forms, registered_laws
+from law_cases import CASES, RULES, Case, concrete_laws, packet_forms, registered_laws
 
 from fluidcc import ops
-from fluidcc.check import checks, conduct, judges
+from fluidcc.check import assertions, checks
 from fluidcc.check.checks import Subject
+from fluidcc.check.strategies import numbers_of
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.registry import LAWS
@@ -56,14 +57,14 @@ def test_names_are_unique_within_a_kind():
 @some_draws
 @given(data=st.data())
 def test_jax_sympy_and_numba_agree(case: Case, data: st.DataObject):
-    assert judges.engines_agree(case, data.draw(numbers_of(case))) is None
+    assert assertions.engines_agree(case, data.draw(numbers_of(case))) is None
 
 
 @each_rule
 @some_draws
 @given(data=st.data())
 def test_derivatives_by_jax_and_sympy_agree(case: Case, data: st.DataObject):
-    assert judges.derivatives_agree(case, data.draw(numbers_of(case))) is None
+    assert assertions.derivatives_agree(case, data.draw(numbers_of(case))) is None
 
 
 CORNERED = [Threshold(width=8.0)] + [
@@ -80,7 +81,7 @@ def test_corners_of_marking_are_those_that_the_law_names(law):
 
 @each_rule
 def test_rules_batch_and_have_finite_gradients(case: Case):
-    assert checks.batch(case) is None
+    assert assertions.batches(case) is None
 
 
 # -- what a rule must be ----------------------------------------------------------------------
@@ -88,12 +89,12 @@ def test_rules_batch_and_have_finite_gradients(case: Case):
 
 @each_rule
 def test_rules_return_what_they_should(case: Case):
-    assert conduct.returns_what_it_should(case) is None
+    assert assertions.returns_what_it_should(case) is None
 
 
 @each_rule
 def test_no_python_branch_on_numbers(case: Case):
-    assert conduct.decides_in_python(case) is None
+    assert assertions.decides_by_ops(case) is None
 
 
 class Branching(Reno):
@@ -104,17 +105,17 @@ class Branching(Reno):
 
 
 def test_a_branching_rule_is_named():
-    fault = conduct.decides_in_python(Case(Branching(), "on_mark"))
+    fault = assertions.decides_by_ops(Case(Branching(), "on_mark"))
     assert fault is not None and fault.startswith("branching.on_mark")
     assert "`return -s / 2 if s > 2 else 0.0 * s`" in fault
-    assert conduct.decides_in_python(Case(Branching(), "on_ack")) is None
+    assert assertions.decides_by_ops(Case(Branching(), "on_ack")) is None
 
 
-@pytest.mark.parametrize("case", of(*judges.REGULAR), ids=str)
+@pytest.mark.parametrize("case", of(*assertions.REGULAR), ids=str)
 @few_draws
 @given(data=st.data())
 def test_nothing_changes_without_packets_and_time(case: Case, data: st.DataObject):
-    assert judges.still_without_events(case, data.draw(numbers_of(case))) is None
+    assert assertions.still_without_events(case, data.draw(numbers_of(case))) is None
 
 
 ARRIVALS = [c for c in of("on_arrival") if type(c.law) in registered_laws()]
@@ -125,30 +126,16 @@ ARRIVALS = [c for c in of("on_arrival") if type(c.law) in registered_laws()]
 @few_draws
 @given(data=st.data())
 def test_arrivals_add_up(case: Case, data: st.DataObject):
-    numbers = data.draw(numbers_of(case))
-    first, then = (
-        (data.draw(st.floats(0.0, 50.0)), data.draw(st.floats(0.0, 1.0))) for _ in range(2)
-    )
-    assert judges.adds_up(case, numbers, first, then) is None
+    one = st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 1.0))
+    drawn = data.draw(st.tuples(numbers_of(case), one, one))
+    assert assertions.adds_up(case, drawn) is None
 
 
 @pytest.mark.parametrize("case", of("on_mark", "on_loss"), ids=str)
 @few_draws
 @given(data=st.data())
 def test_no_signal_raises_a_window(case: Case, data: st.DataObject):
-    assert judges.never_raises_the_window(case, data.draw(numbers_of(case))) is None
-
-
-SHARE_KEEPERS = [
-    c for c in of(*checks.KEEPERS) if any(s.name in judges.SHARES for s in c.rule.state)
-]
-
-
-@pytest.mark.parametrize("case", SHARE_KEEPERS, ids=str)
-@few_draws
-@given(data=st.data())
-def test_probabilities_and_shares_of_a_state_stay_such(case: Case, data: st.DataObject):
-    assert judges.keeps_shares(case, data.draw(numbers_of(case))) is None
+    assert assertions.never_raises_the_window(case, data.draw(numbers_of(case))) is None
 
 
 @pytest.mark.parametrize("kind", LAWS["queue"].values(), ids=lambda k: k.name)
@@ -156,13 +143,11 @@ def test_what_queue_laws_declare_is_so(kind):
     assert list(checks.declared(kind())) == []
 
 
-@pytest.mark.parametrize("case", of(*judges.PROBABILITIES), ids=str)
+@pytest.mark.parametrize("case", list(filter(assertions.has_probability, CASES)), ids=str)
 @some_draws
 @given(data=st.data())
-def test_probabilities_lie_in_the_unit_interval(case: Case, data: st.DataObject):
-    numbers = data.draw(numbers_of(case))
-    assume(case.method != "shares" or numbers[1] >= 1)  # a block has at least one ACK
-    assert judges.in_unit_interval(case, numbers) is None
+def test_probabilities_and_shares_lie_in_the_unit_interval(case: Case, data: st.DataObject):
+    assert assertions.is_probability(case, data.draw(numbers_of(case))) is None
 
 
 @pytest.mark.parametrize("law", registered_laws(), ids=lambda law: law.name)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from law_cases import CASES, Case, numbers_of
+from law_cases import CASES, Case
 
+from fluidcc.check.strategies import numbers_of
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     AbstractEstimator,

@@ -7,15 +7,15 @@ from faulty_rules import FAULTS, BranchOnProbability
 
 import fluidcc as fc
 from fluidcc.check import verb
-from fluidcc.check.checks import Subject
-from fluidcc.check.places import own_frame
+from fluidcc.check.checks import RULES, Subject
+from fluidcc.check.locations import own_frame
 from fluidcc.check.report import FAILED
 
 
 def findings(law, *names):
     """What some checks find, after those that say which rules others can work with."""
     subject, wanted = Subject(law), {"results", "branches", *names}
-    judges = {name: judge for name, judge in verb.RULES.items() if name in wanted}
+    judges = {name: judge for name, judge in RULES.items() if name in wanted}
     return {name: verb.finding(name, judge, subject) for name, judge in judges.items()}
 
 
@@ -35,5 +35,5 @@ def test_text_beside_the_package_is_the_users_own():
 
 
 def test_a_rule_that_cannot_be_traced_fails_no_other_check():
-    found = findings(BranchOnProbability, *verb.RULES)
+    found = findings(BranchOnProbability, *RULES)
     assert [name for name, f in found.items() if f.verdict == FAILED] == ["branches"]
