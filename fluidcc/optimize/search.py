@@ -34,7 +34,7 @@ _SAMPLED, _TRIED = 0.3, 0.9  # of the progress when sample and starts are done
 
 # Costs and slacks are of order one over a cube of width one, so that these hold for all problems.
 _STEPS = 25  # of one quadratic programme after the other
-_NEAR, _EXACT = 1e-6, 1e-12  # change of cost at which a start, and the best of all, has ended
+_NEAR, _EXACT = 1e-9, 1e-12  # change of cost at which a start, and the best of all, has ended
 _ROUNDS = 2  # of both methods at a kink, while that helps
 _EDGE = 0.03  # of the simplex at first: of each range
 _PENALTY = 10.0  # cost of a violation of 1: above the multipliers of most constraints, in scales
