@@ -5,8 +5,8 @@ import json
 import pytest
 import xarray as xr
 
+from fluidcc import plot
 from fluidcc.analysis.batch.stability_map import MapPoint, StabilityMap
-from fluidcc.results.plot import plot
 
 SLOW = "hollot2001/slow"
 X, Y = "link.queue.w_q", "link.queue.p_max"

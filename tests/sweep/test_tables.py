@@ -1,6 +1,7 @@
 """Blocks cover a grid; tables join alike however they are cut, and come back from bytes."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from sweep_cases import NET, OVER, draw, same
 
 import fluidcc as fc
-from fluidcc.sweep import plan
 from fluidcc.sweep.grid import Blocks, Grid
 from fluidcc.sweep.job import Job, of_point
 from fluidcc.sweep.plan import Clock, Plan, Progress
@@ -111,13 +111,13 @@ class _Done:
 
 def test_chunks_grow_until_they_are_heavy_and_shrink_at_the_end(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(plan.time, "monotonic", lambda: now[0])
-    chunks = Plan(None, [(0, 100_000)], 2, lambda _: None)  # pyright: ignore[reportArgumentType]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    plan = Plan(None, [(0, 100_000)], 2, lambda _: None)  # pyright: ignore[reportArgumentType]
     sizes = []
-    while (task := chunks.next()) is not None:
+    while (task := plan.next()) is not None:
         sizes.append(task[1] - task[0])
         now[0] += 0.01 * sizes[-1]
-        chunks.done(_Done(task, 1000))  # pyright: ignore[reportArgumentType]
+        plan.done(_Done(task, 1000))  # pyright: ignore[reportArgumentType]
     assert sum(sizes) == 100_000
     assert sizes[:4] == [1, 8, 64, 512] and max(sizes) in (999, 1000)  # ten seconds
     assert sizes[-2] == 100  # a second is worth a file
@@ -145,7 +145,7 @@ def test_blocks_of_a_process_that_dies_are_halved_until_one_is_at_fault():
 
 def test_progress_tells_points_and_the_time_left(monkeypatch):
     now = [5.0]
-    monkeypatch.setattr(plan.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     clock = Clock(100, 50, 2)
     now[0] = 15.0
     share = clock.passed(10, 1)
