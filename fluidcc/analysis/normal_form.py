@@ -33,8 +33,7 @@ from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
-from fluidcc.model.delays import Past, State, ages, ages_on, kinks, picks
-from fluidcc.model.fifo import fifo_way
+from fluidcc.model.delays import Past, State, ages, ages_on, fifo_way, kinks, picks
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network

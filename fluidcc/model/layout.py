@@ -9,8 +9,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.laws.law import Ack, Signal
-from fluidcc.model.delays import Past, State, Wire, ages_on, picks, round_trip
-from fluidcc.model.fifo import fifo_way
+from fluidcc.model.delays import Past, State, Wire, ages_on, fifo_way, picks, round_trip
 from fluidcc.model.fluid import varies, with_service
 from fluidcc.model.rates import flux, heard
 from fluidcc.model.senders import known_load, sending_rate, start_sender

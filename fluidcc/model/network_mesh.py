@@ -114,23 +114,19 @@ def _slots(found: Reach, step: float) -> int | None:
     return None if math.isinf(full) else math.ceil(full / step) + 4
 
 
-def uniform_mesh(net: Network) -> Uniform:
-    """Uniform steps for a network: a small share of its round trips, below its shortest delay.
+def uniform_mesh(net: Network, mesh: Uniform | None = None) -> Uniform:
+    """Uniform steps for a network, of `mesh` if it has a step: a small share of its round trips,
+    below its shortest delay.
 
     Ticks of the laws fall on its nodes where one step can divide all their periods.
     """
+    mesh = Uniform() if mesh is None else mesh
+    if mesh.step is not None:
+        return mesh
     net = as_fluid(net)
     found = reach(net)
     step = _aligned(_longest(found), periods(net))
-    return Uniform(step, slots=_slots(found, step))
-
-
-def with_step(net: Network, mesh: Uniform) -> Uniform:
-    """The mesh with the network's own step where it has none."""
-    if mesh.step is not None:
-        return mesh
-    own = uniform_mesh(net)
-    return dataclasses.replace(mesh, step=own.step, slots=mesh.slots or own.slots)
+    return dataclasses.replace(mesh, step=step, slots=mesh.slots or _slots(found, step))
 
 
 def shared_meshes(nets: Sequence[Network], stacked: Network, mesh: Uniform) -> list[Uniform]:

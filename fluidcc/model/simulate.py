@@ -12,7 +12,7 @@ from fluidcc.dde.uniform import Uniform
 from fluidcc.model.delays import explicit_way
 from fluidcc.model.fluid import as_fluid, varies
 from fluidcc.model.layout import blank, starts_late
-from fluidcc.model.network_mesh import least_rate, with_step
+from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import network_system
 from fluidcc.model.runs import Floats, Trajectory, report
 from fluidcc.scenario.network import LONGEST, Network
@@ -113,7 +113,7 @@ def simulate(
         smooth = smooth and not any(k.queue.jumps() or k.queue.limits for k in net.links)
         mesh = Located(rtol=1e-6) if few and smooth else Uniform()
     if isinstance(mesh, Uniform):
-        mesh = with_step(net, mesh)
+        mesh = uniform_mesh(net, mesh)
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)
     reports = report(args.net, run.y, run.record)
     ended = (run.status, run.status_time)

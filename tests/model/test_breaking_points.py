@@ -8,7 +8,7 @@ import pytest
 from fluidcc.dde import located
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Events, System
-from fluidcc.model.fifo import entry_time
+from fluidcc.model.delays import entry_time
 
 
 def _run(system, y0, end, step, args=(), capacity=1024):
