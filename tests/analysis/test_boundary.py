@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from analysis_cases import ecn_mod, hollot
 
-from fluidcc.analysis.boundary import Boundary, boundary
-from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.stability import stability
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.paths import replace
+from fluidcc import (
+    Boundary,
+    DelayEquation,
+    ScenarioError,
+    boundary,
+    equilibrium,
+    replace,
+    stability,
+)
 
 
 def one(t, y, p):

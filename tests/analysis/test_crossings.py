@@ -10,20 +10,15 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, ecn_mod, hollot
 
-from fluidcc.analysis import crossings as module
+import fluidcc as fc
+from fluidcc import ScenarioError, equilibrium, linearize, load, replace, stability
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.crossings import Crossings, _jump
-from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import polish
 from fluidcc.analysis.scan import Sample, Scale, scale_of
-from fluidcc.analysis.stability import stability
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import load
-from fluidcc.scenario.paths import replace
 
-crossings = functools.partial(module.crossings, criticality=False)  # test_normal_form has it
+crossings = functools.partial(fc.crossings, criticality=False)  # test_normal_form has it
 
 
 def test_hopf_point_along_the_filter():

@@ -1,4 +1,6 @@
-"""Derivatives of equilibria, roots and margins against differences of solved neighbours."""
+"""Derivatives of equilibria, also on jumps and at full buffers, of roots and margins: closed forms,
+and differences of solved neighbours.
+"""
 
 import dataclasses
 import math
@@ -11,8 +13,18 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
+from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFeedback
+from fluidcc.laws.loss import HalveOnly
+from fluidcc.laws.queue.adaptive_red import AdaptiveRED
+from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.pi import PI
+from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.window.bmcc import BMCC
+from fluidcc.laws.window.reno import Reno
+from fluidcc.scenario.network import Flows, Link, Network
 
+C, T = cases.CAPACITY, cases.PROPAGATION
 LINK = ("queue", "average", "signal", "utilization")
 FLOW = ("window", "rtt", "rate", "heard")
 LOOP = (
@@ -62,7 +74,7 @@ def moved(net, path, value):
     return fc.replace(net, {path: value})
 
 
-def told(net, loops):
+def told(net, loops=False):
     """All quantities by name, in the words of the verbs themselves."""
     eq = fc.equilibrium(net)
     out = {f"links.{n}.{key}": getattr(v, key) for n, v in eq.links.items() for key in LINK}
@@ -164,3 +176,149 @@ def test_shown():
     data = found.to_dataset()
     assert data["derivative"].sel(parameter="flow.n") == found.derivatives["flow.n"]
     assert found.to_dict()["derivatives"] == found.derivatives
+
+
+def one_link(queue, window, *, n, **more):
+    """One group with a round trip of 0.1 s on a link of 1250 packet/s, 100 packets of buffer."""
+    flows = Flows(window, n=np.array([n]), rtt=np.array([0.1]), **more)
+    return Network((Link(queue, capacity=1250.0, buffer=100.0),), (flows,))
+
+
+def slopes(net, of, paths):
+    """Derivatives by quantity and path, all of them known."""
+    found = gradients(net, of, paths)
+    assert [g.failure for g in found] == [""] * len(of)
+    return {g.of.split(".")[-1]: g for g in found}
+
+
+def test_on_a_jump_of_the_marking():
+    """RED at max_th: the queue stays there, W = C R/N and p = 2/W^2 (mgt)."""
+    net = cases.hollot(n=600.0)
+    paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
+    found = slopes(net, ["queue", "window", "signal"], paths)
+    w = C * (T + 700 / C) / 600
+    by_window = np.array([-w / 600, C / 600, 1 / 600, 0.0])
+    wanted = {"queue": [0, 0, 1, 0], "window": by_window, "signal": -4 / w**3 * by_window}
+    for key, each in wanted.items():
+        assert found[key].status == "ok" and not found[key].sides
+        np.testing.assert_allclose(list(found[key].derivatives.values()), each, atol=1e-12)
+    margin = fc.gradient(net, "phase_margin", paths)
+    assert margin.status == "saturated" and math.isnan(margin.derivatives["flow.n"])
+    assert "no linearisation" in margin.message
+
+
+def test_where_the_jump_begins_there_are_two_derivatives():
+    """At p_max = 2/W^2 the rest comes to max_th. Below it the cubic of the queue holds."""
+    n = C * (T + 700 / C) / math.sqrt(20)
+    paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
+    queue, signal = gradients(cases.hollot(n=n), ["queue", "signal"], paths)
+    assert queue.status == signal.status == "kink" and "comes to a jump" in queue.message
+    # log of (q - 150) (C T + q)^2 = 2 n^2 (max_th - 150)/p_max
+    by_queue = 1 / 550 + 2 / (C * T + 700)
+    slope = 2 / n / by_queue
+    low, high = queue.sides["flow.n"]
+    assert (low, high) == (pytest.approx(slope, rel=1e-6), pytest.approx(0, abs=1e-9))
+    low, high = signal.sides["flow.n"]
+    assert (low, high) == (pytest.approx(0.1 / 550 * slope, rel=1e-6), pytest.approx(0.2 / n))
+    low, high = queue.sides["link.queue.p_max"]  # more marking frees the queue
+    assert (low, high) == (pytest.approx(0, abs=1e-9), pytest.approx(-10 / by_queue, rel=1e-6))
+
+
+def test_at_a_full_buffer():
+    """W (1 - (1-l)^W) = 2 and n W (1-l) = C R, differentiated by hand."""
+    net = one_link(Droptail(), Reno(), n=10.0, reaction=OncePerRTT(), loss=HalveOnly())
+    paths = ["flow.n", "flow.rtt", "link.buffer", "link.capacity"]
+    found = slopes(net, ["queue", "window", "signal", "rtt"], paths)
+    w, loss = found["window"].value, found["signal"].value
+    kept = (1 - loss) ** w
+    balance = [[1 - kept - w * kept * math.log(1 - loss), w * w * kept / (1 - loss)],
+               [10 * (1 - loss), -10 * w]]  # fmt: skip
+    moved = np.array([[0, 0, 0, 0], [-w * (1 - loss), 1250, 1, 0.1]])  # C R = C T + B
+    by = np.linalg.solve(balance, moved)
+    wanted = {"queue": [0, 0, 1, 0], "window": by[0], "signal": by[1],
+              "rtt": [0, 1, 1 / 1250, -100 / 1250**2]}  # fmt: skip
+    for key, each in wanted.items():
+        got = list(found[key].derivatives.values())
+        np.testing.assert_allclose(got, each, rtol=1e-8, atol=1e-12)
+
+
+def test_where_ticks_hold_the_average():
+    """Adaptive RED midway between its thresholds; its p_max is what p = 2/(2 + W^2) needs."""
+    red = AdaptiveRED(min_th=20.0, max_th=60.0)
+    net = one_link(red, Reno(), n=40.0, reaction=PerMark())
+    paths = ["flow.n", "link.queue.max_th", "link.queue.p_max"]
+    found = slopes(net, ["queue", "window", "signal"], paths)
+    w = (125 + 40) / 40
+    by_window = np.array([-w / 40, 0.5 / 40, 0])
+    wanted = {"queue": [0, 0.5, 0], "window": by_window,
+              "signal": -4 * w / (2 + w * w) ** 2 * by_window}  # fmt: skip
+    for key, each in wanted.items():
+        np.testing.assert_allclose(list(found[key].derivatives.values()), each, atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.9, 1.0])
+def test_at_full_load(gamma):
+    """W = gamma C T/n. A target of 1 has the queue at its end: only `gamma` tells the sides apart,
+    above 1 it would leave q = C t_p (gamma - 1)/kappa_1 in the queue.
+    """
+    net = one_link(LoadFactor(gamma=gamma), BMCC(), n=4.0, reaction=OncePerRTT(),
+                   feedback=LoadFeedback())  # fmt: skip
+    paths = ["flow.n", "flow.rtt", "link.queue.t_p", "link.queue.gamma"]
+    window, used, queue = gradients(net, ["window", "utilization", "queue"], paths)
+    w = gamma * 125 / 4
+    np.testing.assert_allclose(
+        list(window.derivatives.values())[:3], [-w / 4, gamma * 1250 / 4, 0], atol=1e-9
+    )
+    if gamma < 1:
+        assert window.derivatives["link.queue.gamma"] == pytest.approx(125 / 4)
+        assert used.derivatives["link.queue.gamma"] == pytest.approx(1)
+        assert queue.derivatives["link.queue.gamma"] == 0
+    else:
+        assert used.sides["link.queue.gamma"] == (pytest.approx(1), pytest.approx(0, abs=1e-12))
+        expected = (pytest.approx(0, abs=1e-9), pytest.approx(1250 * 0.2 / 0.75))
+        assert queue.sides["link.queue.gamma"] == expected and queue.status == "kink"
+
+
+def test_what_has_no_derivative_says_why():
+    nowhere = fc.gradient(cases.hollot(n=3000.0), "queue", ["flow.n"])
+    assert nowhere.status == "none" and "there is no equilibrium" in nowhere.message
+    step = dataclasses.replace(cases.two_links().links[0].queue, at=20.0, width=0.0)
+    net = one_link(step, Reno(), n=40.0, reaction=PerMark())
+    found = fc.gradient(net, "queue", ["link.queue.at", "link.queue.width"])
+    assert found.derivatives["link.queue.at"] == pytest.approx(1)
+    assert found.status == "kink" and math.isnan(found.derivatives["link.queue.width"])
+    assert "two thresholds meet" in found.message
+
+
+SCENARIOS = {
+    "akujobi2002/homogeneous_becn": ("flow.n", "flow.rtt", "link.queue.max_th"),
+    "akujobi2002/homogeneous_ecn": ("flow.n", "flow.rtt", "link.capacity"),
+    "alizadeh2010/dctcp": ("flow.n", "link.queue.at"),
+    "durresi2001/slow_start_tail": ("flow.rtt", "link.queue.at"),
+    "durresi2001/ten_different_tail_59ms": ("link.capacity", "link.queue.at"),
+    "govindaswamy2012/ared_ecn": ("flow.n", "links.ingress.queue.max_th"),
+    "qazi2010/fallback_droptail": ("flows.bmcc.n", "links.bottleneck.buffer"),
+    "qazi2010/mix_bmcc_router": ("flows.sack.n", "links.bottleneck.buffer"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenarios_against_solved_neighbours(name):
+    """To 1e-6 of the largest change by the same share of the parameter; 10 to 25 s each.
+
+    Differences of fourth order over steps so long that the 12 digits of a rest are enough.
+    """
+    net, paths = fc.load(name), SCENARIOS[name]
+    here = told(net)
+    found = {g.of: g for g in gradients(net, list(here), paths)}
+    for path in paths:
+        at = fc.number_at(net, path)
+        step = 1e-3 * at
+        up, down, most, least = (
+            told(fc.replace(net, {path: at + k * step})) for k in (1, -1, 2, -2)
+        )
+        for key, value in here.items():
+            wanted = (8 * (up[key] - down[key]) - (most[key] - least[key])) / (12 * step)
+            scale = abs(wanted) + 1e-3 * abs(value / at)
+            assert found[key].derivatives[path] == pytest.approx(wanted, abs=1e-6 * scale + 1e-9)
