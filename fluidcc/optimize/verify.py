@@ -11,8 +11,8 @@ from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.optimize.measures import Constraint, Measure, measure
 from fluidcc.optimize.runs import Runs, settling_time, variation
 from fluidcc.packets.layout.plan import PacketError
+from fluidcc.result import plain
 from fluidcc.results.compare import Comparison, compare
-from fluidcc.results.export import plain
 from fluidcc.scenario.network import Network
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
-from fluidcc.laws.feedback.load_factor import LoadFactor as LoadFeedback
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail

@@ -9,7 +9,8 @@ import xarray as xr
 from scenario_cases import BASE
 
 import fluidcc as fc
-from fluidcc.results.export import plain, scaled, to_json, write
+from fluidcc.result import plain
+from fluidcc.results.export import scaled, to_json, write
 
 NET = fc.loads(BASE)
 
