@@ -14,7 +14,6 @@ from fluidcc.analysis.delay_equation import DelayEquation as DelayEquation
 from fluidcc.analysis.delay_equation import EquationRest as EquationRest
 from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
 from fluidcc.analysis.equilibrium import equilibrium as equilibrium
-from fluidcc.analysis.fairness import gain_and_loss as gain_and_loss
 from fluidcc.analysis.gradients.gradient import gradient as gradient
 from fluidcc.analysis.gradients.result import Gradient as Gradient
 from fluidcc.analysis.gradients.trajectory import Sensitivity as Sensitivity
@@ -60,6 +59,7 @@ from fluidcc.packets.run import PacketRuns as PacketRuns
 from fluidcc.packets.run import simulate_packets as simulate_packets
 from fluidcc.results.compare import Comparison as Comparison
 from fluidcc.results.compare import compare as compare
+from fluidcc.results.fairness import gain_and_loss as gain_and_loss
 from fluidcc.results.latex import latex as latex
 from fluidcc.results.plot import plot as plot
 from fluidcc.results.plot import style as style

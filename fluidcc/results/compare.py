@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.fairness import throughputs
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.stationary import StationaryWindow
 from fluidcc.analysis.validity import outside
@@ -26,6 +25,7 @@ from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 from fluidcc.quantities import in_packets
 from fluidcc.result import Result, plain
+from fluidcc.results.fairness import throughputs
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ import pytest
 from scipy import stats
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.fairness import gain_and_loss, throughputs
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.accounts.results import PacketRuns
+from fluidcc.results.fairness import gain_and_loss, throughputs
 from fluidcc.scenario.network import Flows, Link, Network
 
 

@@ -7,7 +7,6 @@ import pytest
 from load_cases import KnownLoad, Stepwise, known_load, measured_load
 from packet_cases import RandomMarks, flows
 
-from fluidcc.analysis.fairness import gain_and_loss
 from fluidcc.bundled.validation.lab.experiments import experiments
 from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.queue.droptail import Droptail
@@ -15,6 +14,7 @@ from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.packets.run import simulate_packets
+from fluidcc.results.fairness import gain_and_loss
 from fluidcc.scenario.network import Start
 
 LAW = BMCC(max_window=1e4)

@@ -50,7 +50,6 @@ from fluidcc.model.fluid import steady
 from fluidcc.model.rates import HIGH, LOW, Modes, flux, heard, touched
 from fluidcc.model.senders import sending_rate
 from fluidcc.ops import Num
-from fluidcc.quantities import units
 from fluidcc.scenario.network import Network
 
 _OFF_BALANCE = 1e-6  # relative Newton step up to which a rest balances
@@ -137,20 +136,23 @@ def _observe(net: Network, y: State, u: Num, wire: Wire, modes: Modes) -> Observ
         link.queue.average(x, q) for link, x, q in zip(net.links, y.laws, y.queues, strict=True)
     ]
     empty = jnp.stack([mode == LOW for mode in modes.queues])
-    links = (
-        jnp.stack(y.queues), jnp.stack(average), jnp.stack([s.either for s in wire.signals]),
-        jnp.where(empty, 1 + excess, 1.0), jnp.stack([s.load for s in wire.signals]),
-    )  # fmt: skip
-    flows = [
-        (
-            group.window.window(y.senders[i].law), round_trip(net, group, y.queues), wire.rates[i],
-            touched(group, tuple(wire.signals[k] for k in group.route)) + 0.0 * group.rtt,
-        )
-        for i, group in enumerate(net.flows)
-    ]  # fmt: skip
+    groups = net.flows
     return {
-        "links": dict(zip(units("rest", "links"), links, strict=True)),
-        "flows": dict(zip(units("rest", "flows"), zip(*flows, strict=True), strict=True)),
+        "links": {
+            "queue": jnp.stack(y.queues),
+            "average": jnp.stack(average),
+            "signal": jnp.stack([s.either for s in wire.signals]),
+            "utilization": jnp.where(empty, 1 + excess, 1.0),
+            "load": jnp.stack([s.load for s in wire.signals]),
+        },
+        "flows": {
+            "window": tuple(f.window.window(y.senders[i].law) for i, f in enumerate(groups)),
+            "rtt": tuple(round_trip(net, f, y.queues) for f in groups),
+            "rate": tuple(wire.rates[i] for i in range(len(groups))),
+            "heard": tuple(
+                touched(f, tuple(wire.signals[k] for k in f.route)) + 0.0 * f.rtt for f in groups
+            ),
+        },
         "distances": kink_distances(net, y),
         "excess": excess,
         "room": jnp.stack([link.buffer for link in net.links]) - jnp.stack(y.queues),
