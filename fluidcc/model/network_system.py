@@ -69,6 +69,12 @@ class Numbers(NamedTuple):
         """
         return self.own.net if self.own.mean is None else self.own.mean
 
+    def along(self, direction: Network) -> "Numbers":
+        """A tangent: that of the network, zero for all else."""
+        zero = jax.tree.map(jnp.zeros_like, self.own)
+        mean = None if self.own.mean is None else direction
+        return Numbers(zero._replace(net=direction, mean=mean))
+
 
 def record_of(net: Network, y: State, wire: Wire) -> Array:
     """What is remembered (U,): the wire, and under `fifo` the queues that its delays are of."""

@@ -9,7 +9,11 @@ from tests.golden import answers
 from tests.golden.commands import commands
 
 KEPT = answers.kept()
-QUICK = [c for c in commands() if c.startswith(("show", "list")) or "hollot2001/slow" in c]
+QUICK = [
+    c
+    for c in commands()
+    if c.startswith(("show", "list")) or "hollot2001/slow" in c or "cycle.period" in c
+]
 
 
 def test_every_command_is_kept():
