@@ -30,8 +30,8 @@ def check_law(
     """Laws of one's own through every check; exit code 3 where one fails."""
     begin(fast_cpu)
     from fluidcc.check.verb import check_law as verb
-    from fluidcc.cli.report import tell
     from fluidcc.laws.own import load_laws, loaded
+    from fluidcc.results.text import show as print_tables
 
     with loaded([]):  # whatever is added ends with the command
         laws = load_laws(file)
@@ -42,7 +42,7 @@ def check_law(
             with progress(law.name) as show:
                 reports.append(verb(law, scenario=net, progress=show))
             if not json:
-                tell(reports[-1])
+                print_tables(reports[-1])
     _finish(reports, json)
 
 

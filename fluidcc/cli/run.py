@@ -141,9 +141,9 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
         whole = {"points": points} if task.axes or listed else result.to_dict()
         print_json(whole)
     else:
-        from fluidcc.cli import report
+        from fluidcc.results.text import show
 
-        report.tell(result)
+        show(result)
     if task.net is not None:
         advise(task.net, points)
     failures = _failures(task, result)

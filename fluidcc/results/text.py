@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fluidcc.result import Result
 from fluidcc.results import blocks
 from fluidcc.results.blocks import Block, Cell, Line, Table
 
@@ -38,6 +39,11 @@ def printed(shown: Iterable[Block], where: Console, *, bare: bool = False) -> No
     """Print lines and tables."""
     for block in shown:
         where.print(_line(block) if isinstance(block, Line) else _table(block, bare))
+
+
+def show(result: Result) -> None:
+    """Print all tables of a result where results are printed."""
+    printed(result.tables(), console())
 
 
 def text(shown: Iterable[Block]) -> str:

@@ -53,6 +53,12 @@ def got(value: Any) -> str:
     return "nothing" if value is None else repr(value)
 
 
+def failed_at(changes: Mapping[str, Any], message: str) -> str:
+    """Where a point of a grid failed and why, in one line."""
+    place = ", ".join(f"{path} = {got(value)}" for path, value in changes.items())
+    return f"failed at {place}: {'; '.join(message.splitlines())}"
+
+
 class Reader:
     """Reads values of one scenario and collects its faults, each with file and key."""
 

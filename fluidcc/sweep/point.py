@@ -7,7 +7,7 @@ from typing import Any
 from fluidcc.dde.status import Status
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
-from fluidcc.scenario.reader import got
+from fluidcc.scenario.reader import failed_at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +20,7 @@ class Point:
 
     def told(self) -> str:
         """Where the point failed and why, in one line."""
-        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
-        return f"failed at {place}: {'; '.join(self.message.splitlines())}"
+        return failed_at(self.set, self.message)
 
     def to_dict(self) -> dict[str, Any]:
         """The result's own dictionary with what was set."""

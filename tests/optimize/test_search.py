@@ -261,6 +261,6 @@ def test_rounds_of_a_box_count_together():
     assert added == [min(checked, key=lambda s: abs(s - 0.3))]
     np.testing.assert_allclose(at(found), (1.0, -0.5), atol=1e-5)
     # the corner is looked at once for each point of both rounds, what was added in the second only
-    assert found.points == looked.count(-1.0) > looked.count(added[0])
+    assert found.points == looked.count(-1.0) > looked.count(added[0]) + 10
     assert len(found.starts) == 2 + 1
     assert shown == sorted(shown) and 0.5 < shown[-1] < 1

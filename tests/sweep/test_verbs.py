@@ -20,8 +20,9 @@ def test_chunks_in_processes_give_what_the_caller_would_get():
     data = fc.sweep(SLOW, over, fc.equilibrium, workers=2).to_dataset()
     expected = alone.to_dataset()
     same(data.drop_attrs(deep=False), expected.drop_attrs(deep=False))
-    assert data["queue"].attrs == expected["queue"].attrs
-    assert data["queue"].attrs["units"] == "packet"
+    meaning = "packets at the link, with the one in service"
+    attributes = {"units": "packet", "long_name": meaning}
+    assert data["queue"].attrs == expected["queue"].attrs == attributes
     assert [p.told() for p in alone.failed] == [
         f"failed at flow.n = -1, link.queue.w_q = {w_q}: replace: flows.tcp.n: expected a value in "
         "(0, inf), got -1" for w_q in over["link.queue.w_q"]

@@ -19,7 +19,7 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import axes_of, replace
-from fluidcc.scenario.reader import got
+from fluidcc.scenario.reader import failed_at
 
 if TYPE_CHECKING:
     import xarray
@@ -45,8 +45,7 @@ class MapPoint:
 
     def told(self) -> str:
         """Where the point failed and why, in one line."""
-        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
-        return f"failed at {place}: {'; '.join(self.message.splitlines())}"
+        return failed_at(self.set, self.message)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, None for what is not known."""

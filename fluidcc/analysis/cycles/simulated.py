@@ -36,6 +36,7 @@ _FIRST, _SECOND, _LAST = 100.0, 400.0, 6400.0  # longest round trips of a run
 _MOST = 4e6  # steps times round trips of a run that is longer than the second: a minute
 _SETTLED = 0.5  # of a run: what comes after counts
 _STEPS_PER_TRIP = 16  # of the shortest round trip, of located runs
+_CLOCKED = 2  # steps of self-clocked rates in one of others
 _FINER = 4  # steps of located runs for multipliers, which are to repeat to 1e-6 of the range
 _POINTS = 32001  # of a simulation; one number of them, so that it is compiled once
 _AGAIN = 4  # periods that a run has to repeat
@@ -58,6 +59,8 @@ def from_network(net: Network, why: str) -> Cycle:
     one, place = alike_joined(net)
     trip = max(float(np.max(np.asarray(f.rtt))) for f in one.flows)
     mesh = uniform_mesh(one)
+    if one.rates == "self_clocked":  # errors in the packets in flight, which are conserved, add up
+        mesh = dataclasses.replace(mesh, step=mesh.step / _CLOCKED)
     paces = sum(np.size(f.rtt) for f in one.flows)
     most = min(max(_SECOND, _MOST * float(mesh.step) / (paces * trip)), _LAST) * trip
     settled, end = False, _FIRST * trip
