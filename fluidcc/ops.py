@@ -2,23 +2,13 @@
 
 The rules of the laws are written once with these functions and evaluated by every engine. Each
 function looks at its arguments: any SymPy expression makes a SymPy expression, plain numbers make
-a plain number, everything else goes to JAX. Importing this module switches JAX to double
-precision, without which delays and roots have no digits to spare.
+a plain number, everything else goes to JAX, which is imported then.
 """
 
-import logging
 import math
 import sys
 from collections.abc import Callable
 from typing import Any
-
-import jax
-import jax.numpy as jnp
-
-from fluidcc.machine import about_a_card
-
-jax.config.update("jax_enable_x64", True)
-logging.getLogger("jax._src.xla_bridge").addFilter(about_a_card)
 
 Num = Any
 """A float, a JAX array or a SymPy expression."""
@@ -34,6 +24,12 @@ def _plain(*args: Num) -> bool:
     return all(isinstance(a, bool | int | float) for a in args)
 
 
+def _jnp() -> Any:
+    from fluidcc.arrays import jnp
+
+    return jnp
+
+
 def where(condition: Num, yes: Num, no: Num) -> Num:
     """`yes` where the condition holds, else `no`; both are evaluated, so guard their arguments."""
     if _symbolic(condition, yes, no):
@@ -42,7 +38,7 @@ def where(condition: Num, yes: Num, no: Num) -> Num:
         return sp.Piecewise((yes, condition), (no, True))
     if _plain(condition, yes, no):
         return yes if condition else no
-    return jnp.where(condition, yes, no)
+    return _jnp().where(condition, yes, no)
 
 
 def maximum(a: Num, b: Num) -> Num:
@@ -51,7 +47,7 @@ def maximum(a: Num, b: Num) -> Num:
         import sympy as sp
 
         return sp.Max(a, b)
-    return max(a, b) if _plain(a, b) else jnp.maximum(a, b)
+    return max(a, b) if _plain(a, b) else _jnp().maximum(a, b)
 
 
 def minimum(a: Num, b: Num) -> Num:
@@ -60,7 +56,7 @@ def minimum(a: Num, b: Num) -> Num:
         import sympy as sp
 
         return sp.Min(a, b)
-    return min(a, b) if _plain(a, b) else jnp.minimum(a, b)
+    return min(a, b) if _plain(a, b) else _jnp().minimum(a, b)
 
 
 def clip(a: Num, low: Num, high: Num) -> Num:
@@ -69,14 +65,14 @@ def clip(a: Num, low: Num, high: Num) -> Num:
 
 
 def _unary(name: str) -> Callable[[Num], Num]:
-    plain, array = getattr(math, name), getattr(jnp, name)
+    plain = getattr(math, name)
 
     def function(a: Num) -> Num:
         if _symbolic(a):
             import sympy as sp
 
             return getattr(sp, name)(a)
-        return plain(a) if _plain(a) else array(a)
+        return plain(a) if _plain(a) else getattr(_jnp(), name)(a)
 
     function.__name__ = name
     function.__doc__ = f"The function `{name}` of one number."
@@ -94,7 +90,7 @@ def expm1(a: Num) -> Num:
         from sympy.codegen.cfunctions import expm1 as symbolic
 
         return symbolic(a)
-    return math.expm1(a) if _plain(a) else jnp.expm1(a)
+    return math.expm1(a) if _plain(a) else _jnp().expm1(a)
 
 
 def log1p(a: Num) -> Num:
@@ -103,7 +99,7 @@ def log1p(a: Num) -> Num:
         from sympy.codegen.cfunctions import log1p as symbolic
 
         return symbolic(a)
-    return math.log1p(a) if _plain(a) else jnp.log1p(a)
+    return math.log1p(a) if _plain(a) else _jnp().log1p(a)
 
 
 def slope(change: Callable[[Num], Any], *like: Any) -> Any:
@@ -116,6 +112,8 @@ def slope(change: Callable[[Num], Any], *like: Any) -> Any:
     like
         PyTrees that `change` closes over; one SymPy leaf among them makes the result symbolic.
     """
+    from fluidcc.arrays import jax
+
     if _symbolic(*jax.tree.leaves(like)):
         import sympy as sp
 

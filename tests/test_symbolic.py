@@ -69,7 +69,7 @@ def test_states_of_several_numbers():
     assert symbolic.state_symbols(Droptail()) == ()
     rule = symbolic.rule(AdaptiveRED(), "on_tick")
     assert rule.state == tuple(x) and rule.results[0].is_zero
-    assert x.p_max in rule.results[1].free_symbols
+    assert x.p in rule.results[1].free_symbols
 
 
 def test_losses_are_asked_by_recovery():

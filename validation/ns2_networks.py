@@ -14,12 +14,13 @@ from fluidcc import ops
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.law import Arrival
+from fluidcc.laws.law import Arrival, State
+from fluidcc.laws.parameters import state
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.rem import REM, Price
+from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.spreading import Uniform, Wait
 from fluidcc.laws.traffic import Files, Sessions
@@ -50,27 +51,22 @@ class AfterSignal(Uniform):
 
 
 class RateREM(REM):
-    """REM whose price moves by the packets that arrive, dropped ones too, beyond the link's rate.
+    """REM whose price moves by the packets that arrive beyond the link's rate."""
 
-    `before` counts the arrivals since the last sample.
-    """
+    before = state(0.0, "q_0", unit="packet", doc="arrivals since the last sample")
 
     name: ClassVar[str] = "rate_rem"
     source: ClassVar[str] = "athuraliya2001; ns2, rem.cc"
 
-    def start(self, average: Num) -> Price:
-        """Start from price 0."""
-        return Price(0.0, 0.0)
-
-    def on_arrival(self, x: Price, seen: Arrival) -> Price:
+    def on_arrival(self, x: State, seen: Arrival) -> State:
         """Count arrivals."""
-        return Price(0.0, seen.count)
+        return self.change(x, before=seen.count)
 
-    def on_tick(self, x: Price, seen: Arrival) -> Price:
+    def on_tick(self, x: State, seen: Arrival) -> State:
         """Move the price by backlog and excess of arrivals, not below 0."""
         excess = x.before - seen.capacity * self.interval
         price = x.price + self.gamma * (self.alpha * (seen.queue - self.q_ref) + excess)
-        return Price(ops.maximum(price, 0.0) - x.price, -x.before)
+        return self.change(x, price=ops.maximum(price, 0.0) - x.price, before=-x.before)
 
 
 @dataclasses.dataclass(frozen=True)

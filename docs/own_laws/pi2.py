@@ -1,15 +1,6 @@
 """PI2: a proportional-integral controller of the queueing delay whose output is squared."""
 
-from typing import NamedTuple
-
-from fluidcc.laws import AbstractQueueLaw, Signal, ops, param
-
-
-class Memory(NamedTuple):
-    """What the queue remembers from tick to tick."""
-
-    p: float  # before it is squared
-    delay: float  # at the last tick [s]
+from fluidcc.laws import AbstractQueueLaw, Signal, ops, param, state
 
 
 class PI2(AbstractQueueLaw):
@@ -17,7 +8,8 @@ class PI2(AbstractQueueLaw):
 
     name = "pi2"
     source = "De Schepper, Briscoe and White (2023), RFC 9332, appendix A"
-    symbols = ("p", r"\tau")  # of the memory's numbers, in LaTeX
+    p = state(0.0, "p", unit="1", doc="before it is squared", within="[0, 1]")
+    delay = state(0.0, r"\tau", unit="s", doc="at the last tick", within="[0, inf)")
     period = "interval"  # the parameter with the time between ticks
     held = True  # the signal changes at ticks alone
     target: float = param(0.015, r"\tau_0", unit="s", doc="delay aimed at", within="(0, inf)")
@@ -25,15 +17,11 @@ class PI2(AbstractQueueLaw):
     beta: float = param(3.2, r"\beta", unit="1/s", doc="gain of its growth", within="(0, inf)")
     interval: float = param(0.016, "D", unit="s", doc="time between ticks", within="(0, inf)")
 
-    def start(self, average):
-        """Memory at the start."""
-        return Memory(0.0, 0.0)
-
     def on_tick(self, x, seen):
         """Change of the memory x at a tick."""
         delay = seen.queue / seen.capacity
         moved = x.p + self.alpha * (delay - self.target) + self.beta * (delay - x.delay)
-        return Memory(ops.clip(moved, 0.0, 1.0) - x.p, delay - x.delay)
+        return self.change(x, p=ops.clip(moved, 0.0, 1.0) - x.p, delay=delay - x.delay)
 
     def signal(self, x, seen):
         """What the queue says to a packet."""

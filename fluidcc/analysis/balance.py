@@ -29,8 +29,16 @@ from fluidcc.analysis.operating_point import looked_up, operating_point
 from fluidcc.analysis.regimes import ADAPTED, END, LOADED
 from fluidcc.analysis.rest import JUMP, Rest
 from fluidcc.analysis.settle import beside, served, tick
-from fluidcc.laws.law import Signal
-from fluidcc.model.delays import State, Wire, kink_distances, picks
+from fluidcc.laws.law import SIGNALS, Signal
+from fluidcc.model.delays import (
+    State,
+    Wire,
+    fields_on_wire,
+    kink_distances,
+    make_wire,
+    picks,
+    wire_index,
+)
 from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
@@ -127,16 +135,18 @@ def _free(net: Network, y: State) -> State:
     """Ones, and zeros for memories at a limit of their law, beyond which they do not move."""
     laws = []
     for link, x in zip(net.links, y.laws, strict=True):
-        low, high = link.queue.limits or (-jnp.inf, jnp.inf)
-        laws.append(jax.tree.map(lambda v, a=low, b=high: ((v > a) & (v < b)).astype(float), x))
+        limits = link.queue.limits
+        inside = (lambda v, a, b: ((v > a) & (v < b)).astype(float)) if limits else jnp.ones_like
+        laws.append(jax.tree.map(inside, x, *(limits or ())))
     return jax.tree.map(jnp.ones_like, y)._replace(laws=tuple(laws))
 
 
 def _certain(net: Network) -> Wire:
     """A wire whose links mark and drop everything, beyond which they do not; no number else."""
     never = tuple(jnp.full(jnp.shape(flows.rtt), -1.0) for flows in net.flows)
-    sure = Signal(*(jnp.asarray(1.0 if field != "load" else -1.0) for field in Signal._fields))
-    return Wire(never, tuple(sure for _ in net.links), tuple(jnp.asarray(-1.0) for _ in net.links))
+    tops = (1.0 if field.within.bounded else -1.0 for field in SIGNALS.values())
+    sure, pace = Signal(*map(jnp.asarray, tops)), jnp.asarray(-1.0)
+    return make_wire(net, never, tuple(sure for _ in net.links), tuple(pace for _ in net.links))
 
 
 def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
@@ -252,7 +262,7 @@ def _unmoved(net: Network, rest: Rest, regimes: Num) -> Num:
 
 def _wires(net: Network) -> int:
     """Numbers on the wire."""
-    return sum(np.size(f.rtt) for f in net.flows) + len(net.links) * (len(Signal._fields) + 1)
+    return sum(map(np.size, jax.tree.leaves(wire_index(net))))
 
 
 def _names(net: Network, rest: Rest) -> list[str]:
@@ -264,5 +274,7 @@ def _names(net: Network, rest: Rest) -> list[str]:
     for name, x in zip(links, rest.laws, strict=True):
         out += [f"the memory of {name}.queue"] * len(jax.tree.leaves(x))
     out += [f"the rate of flows.{n}" for n, flows, _ in groups for _ in range(np.size(flows.rtt))]
-    out += [f"the {part} of {name}" for name in links for part in Signal._fields]
+    out += [
+        f"the {part} of {name}" for k, name in enumerate(links) for part in fields_on_wire(net, k)
+    ]
     return out + [f"the pace of {name}" for name in links]

@@ -23,9 +23,9 @@ from fluidcc.analysis.operating_point import NEAR
 from fluidcc.analysis.regimes import ADAPTED, LOADED, resolved
 from fluidcc.analysis.rest import JUMP, Rest, between, state_at_rest
 from fluidcc.analysis.settle import beside, served, signal_of, tick
-from fluidcc.laws.estimator import Exact
 from fluidcc.laws.law import Signal
-from fluidcc.model.delays import State
+from fluidcc.laws.load_code import Exact
+from fluidcc.model.delays import State, wire_index
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link, Network
 
@@ -126,14 +126,13 @@ def weighed(
 
     `values` (k,) are looked up at `index` (k,) on the flat wire, of which the load factors change.
     """
-    first = sum(int(np.size(f.rtt)) for f in net.flows)
+    signals = wire_index(net).signals
     weights = _weights(held, share, LOAD)
-    fields, here = len(Signal._fields), Signal._fields.index("load")
     out = []
     for above in itertools.product((False, True), repeat=len(weights)):
         wire, weight = values, jnp.ones(())
         for (k, part), high in zip(weights.items(), above, strict=True):
-            at, said = first + fields * k + here, rest.said[k]
+            at, said = signals[k].load, rest.said[k]
             load = said.other if high else said.signal.load
             wire = jnp.where(index == at, load + wire - jax.lax.stop_gradient(wire), wire)
             weight = weight * (part if high else 1 - part)

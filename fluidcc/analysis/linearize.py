@@ -19,8 +19,7 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.operating_point import NEAR, operating_point, present
 from fluidcc.analysis.rest import Rest, state_at_rest
-from fluidcc.laws.law import Signal
-from fluidcc.model.delays import ages, kinks, picks
+from fluidcc.model.delays import ages, kinks, picks, wire_index
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
@@ -49,8 +48,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     if fault := differ(arrays, eq.rest, side, (A, B, C, D)):
         raise ValueError(f"no linearisation: {fault}")
     state_owner, wire_owner = _owners(arrays, eq.rest)
-    first = int(sum(np.size(f.rtt) for f in net.flows))
-    fields = len(Signal._fields)
+    index = wire_index(net)
     return Linear(
         A=A[np.ix_(free, free)],
         B=B[free],
@@ -60,11 +58,8 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
         lag=lag,
         state_owner=state_owner[free],
         wire_owner=wire_owner,
-        signals=tuple(
-            tuple(range(first + fields * k, first + fields * (k + 1)))
-            for k in range(len(net.links))
-        ),
-        conserved=first if net.rates == "self_clocked" else 0,
+        signals=tuple(tuple(jax.tree.leaves(signal)) for signal in index.signals),
+        conserved=sum(map(np.size, index.rates)) if net.rates == "self_clocked" else 0,
     )
 
 
@@ -113,7 +108,7 @@ def _owners(net: Network, rest: Rest) -> tuple[np.ndarray, np.ndarray]:
     own = [np.arange(a, b) for a, b in itertools.pairwise(first)]
     senders = [o for o, s in zip(own, y.senders, strict=True) for _ in jax.tree.leaves(s)]
     others = len(jax.tree.leaves((y.queues, y.laws)))
-    links = len(net.links) * (len(Signal._fields) + 1)
+    links = len(jax.tree.leaves(wire_index(net)._replace(rates=())))
     state = np.concatenate([*senders, np.full(others, LINK)])
     return state, np.concatenate([*own, np.full(links, LINK)])
 

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.rest import FULL, Rest, state_at_rest
 from fluidcc.analysis.settle import served
-from fluidcc.model.delays import Past, State, Wire, picks
+from fluidcc.model.delays import Past, State, make_wire, picks
 from fluidcc.model.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
@@ -32,7 +32,7 @@ def looked_up(net: Network, u: Num) -> Past:
 def wire_at_rest(net: Network, rest: Rest) -> Num:
     """The flattened wire at rest: what the rest itself says is sent and signalled."""
     paces = tuple(jnp.ones(()) for _ in net.links)
-    return ravel_pytree(Wire(rest.rates, rest.signals, paces))[0]
+    return ravel_pytree(make_wire(net, rest.rates, rest.signals, paces))[0]
 
 
 def _modes(net: Network, rest: Rest, y: State, said: tuple, heard: Heard) -> Modes:

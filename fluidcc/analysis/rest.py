@@ -21,7 +21,7 @@ from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_wit
 from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled, signal_of
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
-from fluidcc.model.rates import heard
+from fluidcc.model.rates import heard, measured
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
@@ -171,7 +171,7 @@ def between(net: Network, k: int, least: Signal, above: Signal, over: Num, share
     mixes = net.links[k].queue.loads or deaf
     mark = jnp.where(over, least.mark, above.mark if mixes else 1.0)
     drop = jnp.where(over, 1.0, above.drop if mixes else least.drop)
-    most = Signal(mark, drop, least.load)
+    most = least._replace(mark=mark, drop=drop)
     held = jax.tree.map(lambda low, high: low + share * (high - low), least, most)
     return Said(held, jnp.where(over, least.load, above.load), share)
 
@@ -276,6 +276,10 @@ def find_rest(net: Network, first: Num, start: int = 0) -> Rest:
             loses = (places[k] >= 0) & (lost[k] > NOWHERE)
             low, high = (jnp.where(loses, load, v) for v in (said[k].signal.load, said[k].other))
             said[k] = said[k]._replace(signal=said[k].signal._replace(load=low), other=high)
+    said = [
+        s._replace(signal=measured(link, queue_at(z), s.signal))
+        for (link, z), s in zip(pairs, said, strict=True)
+    ]
     return Rest(
         codes=jnp.stack(codes),
         places=jnp.stack(places),

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc.analysis.bisection import bisect
-from fluidcc.laws.estimator import Exact
 from fluidcc.laws.law import Signal
+from fluidcc.laws.load_code import Exact
 from fluidcc.model.senders import (
     Sender,
     growing_rate,
@@ -118,7 +118,7 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
     window = jnp.where(floor > 1, jnp.maximum(window, floor), window)
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
         floor = jnp.log(jnp.full(jnp.shape(rtt), law.min_window))
-        unmarked = [Heard(c.share, like(Signal(load=c.signal.load), rtt)) for c in cases]
+        unmarked = [Heard(c.share, like(c.signal._replace(mark=0.0, drop=0.0), rtt)) for c in cases]
         falls = growth(floor, unmarked) <= 0
         window = jnp.where(falls, jnp.maximum(window, law.min_window), window)
     return sender(window)

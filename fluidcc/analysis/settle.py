@@ -13,12 +13,11 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.laws.law import Arrival, Signal
-from fluidcc.model.rates import arrival_rate
+from fluidcc.model.rates import arrival_rate, link_says
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link
 
 _LONG = 1e12  # s of arrivals after which averages are at rest
-_SOME_RATE = 1e-9  # packet/s; keeps the gap between arrivals finite
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
 _MOST_TICKS = 2.0**200
 _STEPS = 20
@@ -63,7 +62,7 @@ def served(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num = 0.0) -
     if law.limits is None:
         return new
     low, high = law.limits
-    return jax.tree.map(lambda v: jnp.clip(v, low, high), new)
+    return jax.tree.map(jnp.clip, new, low, high)
 
 
 def settled(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
@@ -129,9 +128,7 @@ def _ticked(change: Any, x: Any) -> Any:
 
 def signal_of(link: Link, x: Any, place: Num, lost: Num = 0.0) -> Signal:
     """What a link with this memory says to packets, shapes ()."""
-    gap = 1.0 / jnp.maximum(offered_at(link, place, lost), _SOME_RATE)
-    signal = link.queue.signal(x, Arrival(1.0, gap, queue_at(place), link.capacity))
-    return Signal(*(jnp.asarray(value, float) for value in signal))
+    return link_says(link, x, queue_at(place), offered_at(link, place, lost))
 
 
 def says(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Signal:

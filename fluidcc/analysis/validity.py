@@ -23,7 +23,7 @@ from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rat
 from fluidcc.analysis.settle import says
 from fluidcc.analysis.stationary import StationaryWindow, mark_at, stationary_window
 from fluidcc.analysis.windows import hears_marks, stands_still
-from fluidcc.laws.law import Signal, Since
+from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_way
 from fluidcc.model.rates import heard
 from fluidcc.scenario.network import Flows, Link, Network, numeric
@@ -266,7 +266,7 @@ def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float])
             continue
         n, rtt = np.asarray(flows.n), jnp.asarray(found.rtt)
         mark, drop = (min((1 + over[name]) * float(v), 1.0) for v in (own.mark, own.drop))
-        cases = [Heard(jnp.asarray(1.0), like(Signal(mark, drop, own.load), rtt))]
+        cases = [Heard(jnp.asarray(1.0), like(own._replace(mark=mark, drop=drop), rtt))]
         s = sender_at_rest(flows, cases, rtt, all_grow=eq.net.rates == "mgt")
         rates[name] = float(np.sum(found.rate * n))
         packets[name] = float(np.sum(np.asarray(source_rate(flows, s, cases, rtt)) * n))

@@ -18,9 +18,12 @@ from fluidcc.check.cases import Case
 from fluidcc.check.locations import describe, line_of_error, line_of_rule
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
+    SIGNALS,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractRemembering,
     AbstractWindowLaw,
+    Ack,
     Law,
     Shares,
     Signal,
@@ -28,9 +31,6 @@ from fluidcc.laws.law import (
 
 Why = str | None
 Numbers = list[float]
-
-SHARES = ("p", r"p_{\max}", "c", r"\alpha", r"\sigma")
-"""Symbols of the numbers of a state that are probabilities or shares."""
 
 REGULAR = ("on_ack", "observe", "on_arrival")
 """Rules stated for a number of packets and the time that these take."""
@@ -42,8 +42,9 @@ KEEPERS = ("on_tick", "observe", "on_mark", "on_loss")
 """Rules that may not take a probability or a share of a state out of [0, 1]."""
 
 _USUAL = {
+    **{SIGNALS[name].symbol: SIGNALS[name].usual for name in Ack._fields if name in SIGNALS},
     "W": 8.0, "n": 1.0, "e": 0.0, "R": 0.1, "v": 30.0, "q": 40.0, "C": 1250.0, "s": 1.0,
-    "j": 2.0, "f": 0.9, "x": 80.0, r"p_{\max}": 0.1,
+    "j": 2.0, "x": 80.0, r"p_{\max}": 0.1,
 }  # fmt: skip
 _TIMES = 3  # that a rule is asked the same
 _PLAIN = (bool, int, float, str, list, dict, set, tuple, np.ndarray)
@@ -98,17 +99,22 @@ def returns_what_it_should(case: Case) -> Why:
 def _shape(case: Case, found: Any) -> Why:
     """What is wrong with the shape of a result."""
     law, method = case.law, case.method
-    like, expected = None, ""
+    like: Any = None
+    expected = ""
     if found is None:
         return "returns nothing: is `return` missing?"
     if isinstance(law, AbstractQueueLaw) and method == "signal":
-        like, expected = Signal(), "a Signal(mark=..., drop=..., load=...)"
+        fields = ", ".join(f"{name}=..." for name in Signal._fields)
+        like, expected = Signal(), f"a Signal({fields})"
     elif isinstance(law, AbstractReaction) and method == "shares":
         like, expected = Shares(0.0, 0.0), "Shares(growing, heard)"
     elif isinstance(law, AbstractWindowLaw | AbstractQueueLaw) and method != "chance":
         like = law.start(1.0)
-        word = type(like).__name__ if isinstance(like, tuple) and like else "one number"
-        expected = f"a change of the state that start() makes: {word}"
+        word = "one number"
+        if isinstance(like, tuple) and like:
+            names = getattr(like, "_fields", ())
+            word = f"{', '.join(names)}, as self.change(state, ...) returns"
+        expected = f"a change of what the law remembers: {word}"
     several = not isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
     if like is None and not (several and isinstance(found, tuple)):
         return _number(found)
@@ -134,7 +140,7 @@ def _number(found: Any) -> Why:
 
 def _globals_of(law: Law) -> dict[str, str]:
     """What a law's module and classes keep, as text."""
-    ours = ("fluidcc", "equinox", "builtins", "abc", "typing")
+    ours = ("fluidcc", "builtins", "abc", "typing")
     classes = (c for c in type(law).__mro__ if c.__module__.split(".")[0] not in ours)
     spaces: dict[str, Any] = {f"{c.__name__}.": vars(c) for c in classes}
     module = sys.modules.get(type(law).__module__)
@@ -315,8 +321,15 @@ def adds_up(case: Case, drawn: tuple[Numbers, tuple, tuple]) -> Why:
 
 def has_probability(case: Case) -> bool:
     """Whether a rule has a probability or a share, as its result or in its state."""
-    shares = any(s.name in SHARES for s in case.asked.state)
-    return case.method in PROBABILITIES or (case.method in KEEPERS and shares)
+    return case.method in PROBABILITIES or (case.method in KEEPERS and any(_shares(case)))
+
+
+def _shares(case: Case) -> list[bool]:
+    """Which numbers of the state of a rule are probabilities or shares."""
+    if not isinstance(case.law, AbstractRemembering):
+        return []
+    declared = [field.is_share for field in case.law.states.values()]
+    return [False] * (len(case.asked.state) - len(declared)) + declared
 
 
 def is_probability(case: Case, numbers: Numbers) -> Why:
@@ -336,9 +349,9 @@ def is_probability(case: Case, numbers: Numbers) -> Why:
 def _keeps_shares(case: Case, numbers: Numbers) -> Why:
     numbers = _with_event(case, numbers, n=1.0)
     changes = _floats(case(*numbers))
-    for k, symbol in enumerate(case.asked.state):
+    for k, (symbol, share) in enumerate(zip(case.asked.state, _shares(case), strict=True)):
         after = numbers[k] + changes[k]
-        if symbol.name in SHARES and not -1e-15 <= after <= 1 + 1e-15:
+        if share and not -1e-15 <= after <= 1 + 1e-15:
             return (
                 f"{case} at {_numbers(case, numbers)} takes {symbol.name} to {after:.6g}; a share "
                 "stays in [0, 1]: ops.clip(new, 0.0, 1.0) - old"

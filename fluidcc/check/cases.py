@@ -185,12 +185,8 @@ def _records(law: Any, method: str, numbers: tuple) -> tuple:
     """Arguments of a rule from flat numbers: state first, then the event."""
     if isinstance(law, AbstractWindowLaw | AbstractQueueLaw):
         record = Ack if isinstance(law, AbstractWindowLaw) else Arrival
-        like, fields = law.start(1.0), len(record._fields)
-        size = len(like) if isinstance(like, tuple) else 1
-        state = numbers[0] if size else ()
-        if isinstance(like, tuple) and hasattr(like, "_fields"):
-            state = type(like)(*numbers[:size])
-        event = numbers[size:]
+        size, fields = len(law.fields), len(record._fields)
+        state, event = law.state_of(*numbers[:size]), numbers[size:]
         return state, record(*event[:fields]), *event[fields:]
     if isinstance(law, AbstractReaction) and method != "shares":
         fields = len(Since._fields)

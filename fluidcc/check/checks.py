@@ -17,11 +17,14 @@ from fluidcc.check.cases import Case, cases_of, distinct
 from fluidcc.check.strategies import DRAWS, SEED, falsify, numbers_of, numeric
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
+    SIGNALS,
     AbstractQueueLaw,
     AbstractReaction,
     AbstractWindowLaw,
+    Ack,
     Arrival,
     Law,
+    Signal,
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
@@ -144,12 +147,24 @@ def batches(subject: Subject) -> Answer:
 
 def declarations(subject: Subject) -> Answer:
     """What a law says of itself in class variables is so."""
-    if not issubclass(subject.law, AbstractQueueLaw):
-        return None, "it is no queue law"
+    if not issubclass(subject.law, AbstractQueueLaw | AbstractWindowLaw):
+        return None, "it is no window law and no queue law"
     if subject.faulty:
         return None, _FAILED
-    summary = "period, held, loads, symbols and kinks are as the rules are"
+    if issubclass(subject.law, AbstractWindowLaw):
+        return list(read(subject.default)), "hears is as the rules are"
+    summary = "period, held, says and kinks are as the rules are"
     return list(declared(subject.default)), summary
+
+
+def read(law: Any) -> Iterator[str]:
+    """What the rules of a window law read of the signals, and its `hears` leaves out."""
+    for method in ("on_ack", "on_mark", "on_loss", "observe", "on_tick"):
+        known = symbolic.rule(law, method)
+        used = set().union(*(result.free_symbols for result in known.results))
+        for name, symbol in Ack(*known.event)._asdict().items():
+            if symbol in used and name in SIGNALS and name not in law.hears:
+                yield f"hears = {law.hears}, but {method}() reads ack.{name}: add {name!r}"
 
 
 def declared(law: Any) -> Iterator[str]:
@@ -161,16 +176,15 @@ def declared(law: Any) -> Iterator[str]:
     if law.held != held:
         why = "ticks alone change the signal" if held else "the signal changes between ticks"
         yield f"held = {law.held}, but {why}: write `held = {held}`"
-    if law.loads == said.results[-1].is_zero:
-        yield f"loads = {law.loads}, but signal() has the load {said.results[-1]}"
+    for name, result in Signal(*said.results)._asdict().items():
+        if not result.is_zero and name not in law.says:
+            yield f"says = {law.says}, but signal() has the {name} {result}"
     moved = symbolic.rule(law, "on_tick").results
     if (law.period is None) != all(r.is_zero for r in moved):
         why = "on_tick changes something" if law.period is None else "on_tick changes nothing"
         yield f"period = {law.period!r}, but {why}"
     if law.period is not None and getattr(infos(law).get(law.period), "unit", "") != "s":
         yield f"period = {law.period!r}, but there is no parameter of this name in s"
-    if len(law.symbols) < len(said.state):
-        yield f"symbols has {len(law.symbols)} names for {len(said.state)} numbers of the memory"
     yield from corners(law)
 
 

@@ -104,7 +104,7 @@ def drift_is_mean(
     """The fluid drift of the window is the mean change by the packets' events."""
     shares, one = reaction.shares(p, float(w)), Ack(1.0, 0.0, RTT, 0.9, p)
     flows = Flows(law, n=jnp.ones(1), rtt=jnp.array([RTT]), reaction=reaction)
-    signal = Signal(jnp.array([p]), jnp.array([0.0]), jnp.array([0.9]))
+    signal = Signal(*(jnp.array([v]) for v in (p, 0.0, 0.9)))
     acks, window = jnp.array([_PACE]), jnp.array([float(w)])
     rate = sender_change(
         flows, start_sender(flows, window), growth=acks * shares.growing, acks=acks, carried=acks,
@@ -173,7 +173,7 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
         if not abs(float(packets) - float(drifted)) <= 1e-5 * size:
             return (
                 f"{law.name}.on_arrival: after {count} packets at a queue of {queue:g} the memory "
-                f"{law.symbols[k] if k < len(law.symbols) else k} is {float(packets):.6g}, "
+                f"{law.symbols[k]} is {float(packets):.6g}, "
                 f"by the fluid {float(drifted):.6g}"
             )
     return None

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from fluidcc.check.cases import Case
-from fluidcc.laws.law import AbstractFeedback, AbstractQueueLaw, AbstractWindowLaw
+from fluidcc.laws.law import (
+    AbstractFeedback,
+    AbstractQueueLaw,
+    AbstractRemembering,
+    AbstractWindowLaw,
+)
 from fluidcc.laws.parameters import Info, infos
 
 DRAWS, SEED = 25, 2026
@@ -69,8 +74,8 @@ EVENT: Mapping[str, Numbers] = MappingProxyType(
         "h": _or(0.0, 0.25, 0.5, other=st.floats(0.01, 0.99)),
         r"\lambda": _or(0.0, other=logarithmic(1e-2, 1e4)),
         r"\mu": _or(0.0, other=logarithmic(1e-3, 1e4)),
-        **dict.fromkeys(("p", "l", "c", r"p_{\max}", r"\alpha", r"\sigma"), SHARE),
-        **dict.fromkeys(("m", "y", "d", "o"), _FLAG),
+        **dict.fromkeys(("p", "l"), SHARE),
+        **dict.fromkeys(("m", "y", "d"), _FLAG),
     }
 )
 """What states and events tell, by symbol."""
@@ -128,5 +133,7 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
         known["m"] = SHARE  # of several packets
     if isinstance(case.law, AbstractFeedback):
         known["W"] = logarithmic(1.1, 1e4)  # below it a window is no flight of packets
+    if isinstance(case.law, AbstractRemembering):
+        known |= {f.info.symbol: SHARE for f in case.law.states.values() if f.is_share}
     symbols = (*case.asked.state, *case.asked.event)
     return [*(draw(known.get(s.name, _OTHER)) for s in symbols), *parameters.values()]

@@ -1,1 +1,3 @@
 """Delay differential equations: a system, meshes, history, events, and their solution."""
+
+from fluidcc import arrays as arrays

@@ -24,16 +24,17 @@ from fluidcc.laws.law import Trip as Trip
 from fluidcc.laws.parameters import check_order as check_order
 from fluidcc.laws.parameters import choice as choice
 from fluidcc.laws.parameters import param as param
+from fluidcc.laws.parameters import state as state
 
 if TYPE_CHECKING:
-    from fluidcc.laws.adpm import ADPM as ADPM
-    from fluidcc.laws.estimator import Exact as Exact
     from fluidcc.laws.feedback.backward import Backward as Backward
     from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFactorFeedback
     from fluidcc.laws.feedback.loss import Loss as Loss
     from fluidcc.laws.feedback.mark_front import MarkFront as MarkFront
     from fluidcc.laws.feedback.mark_tail import MarkTail as MarkTail
     from fluidcc.laws.feedback.receiver_window import ReceiverWindow as ReceiverWindow
+    from fluidcc.laws.load_code import ADPM as ADPM
+    from fluidcc.laws.load_code import Exact as Exact
     from fluidcc.laws.loss import PFTK as PFTK
     from fluidcc.laws.loss import HalveOnly as HalveOnly
     from fluidcc.laws.loss import Recovery as Recovery

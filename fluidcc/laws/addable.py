@@ -16,13 +16,14 @@ from fluidcc.laws.law import (
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractRemembering,
+    AbstractSource,
     AbstractSpreading,
     AbstractWindowLaw,
     Law,
 )
-from fluidcc.laws.parameters import infos
+from fluidcc.laws.parameters import StateField, infos, states
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.source import AbstractSource
 
 BASES: Mapping[str, type[Law]] = MappingProxyType(
     {
@@ -56,7 +57,16 @@ _KINDS = {**BASES, "loss": AbstractLossClosure, "traffic": AbstractSource}
 _TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
 _RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
-_WORDS = ("name", "source", "reaction", "recovery")  # that are no parameters
+_WORDS = ("name", "source", "reaction", "recovery", "moment")  # that are no parameters
+_NEEDED = {"window": _WORDS[:4], "feedback": (*_WORDS[:2], "moment")}
+
+SHAPES: Mapping[str, str] = MappingProxyType(
+    {
+        "param": "param(default, symbol, unit=..., doc=..., within=...)",
+        "state": "state(start, symbol, unit=..., within=...)",
+    }
+)
+"""How parameters and states are declared."""
 
 
 def kind_of(law: type[Law]) -> str:
@@ -79,7 +89,7 @@ def faults_of(law: Any) -> list[Fault]:
     if not issubclass(law, kinds):
         closed = (why for base, why in CLOSED.items() if issubclass(law, base))
         return [fault(law, "", f"a class below one of {bases}", next(closed, "another class"))]
-    found = [*_missing(law), *_words(law), *_fields(law)]
+    found = [*_missing(law), *_words(law), *_fields(law), *_states(law)]
     if not found:
         try:
             law()
@@ -95,7 +105,7 @@ def _missing(law: Any) -> Iterator[Fault]:
         arguments = ", ".join(inspect.signature(getattr(BASES[kind], name)).parameters)
         told = f"a method {name}({arguments}), which every {kind} law has"
         yield fault(law, name, told, "none")
-    for name in sorted(law.__abstractclassvars__):
+    for name in (n for n in _NEEDED.get(kind, _WORDS[:2]) if not hasattr(law, n)):
         yield fault(law, name, f'a line `{name} = "..."` in the class', "none")
 
 
@@ -104,7 +114,7 @@ def _words(law: Any) -> Iterator[Fault]:
     fields = {field.name for field in dataclasses.fields(law)}
     for name in fields.intersection(_WORDS):
         yield fault(law, name, f"a plain line `{name} = ...`", "a field, as it has a type")
-    given = [n for n in _WORDS if n not in fields | law.__abstractclassvars__ and hasattr(law, n)]
+    given = [n for n in _WORDS[:4] if n not in fields and hasattr(law, n)]
     for name in given:
         word = getattr(law, name)
         if not isinstance(word, str) or not word:
@@ -128,12 +138,41 @@ def _fields(law: Any) -> Iterator[Fault]:
         if field.name in described:
             yield from _described(law, field, described[field.name])
         else:
-            shape = "param(default, symbol, unit=..., doc=..., within=...)"
-            expected = f"{shape}, or choice(...) for a word or a yes/no"
+            expected = f"{SHAPES['param']}, or choice(...) for a word or a yes/no"
+            if isinstance(field.default, StateField):
+                expected = f"a plain line `{field.name} = state(...)`, without a type"
             yield fault(law, field.name, expected, "a field without unit and meaning")
         if field.name in _taken(kind):
             free = "a name that nothing else in a scenario's table has"
             yield fault(law, field.name, free, repr(field.name))
+
+
+def _states(law: Any) -> Iterator[Fault]:
+    """States: where they start, their range and symbol, and names that nothing else has."""
+    described, base = infos(law), BASES[kind_of(law)]
+    declared = states(law)
+    if declared and not issubclass(law, AbstractRemembering):
+        yield fault(law, next(iter(declared)), "a state of a window or a queue law",
+                    f"one of a {kind_of(law)} law, which remembers nothing")  # fmt: skip
+    for name, field in declared.items():
+        if hasattr(base, name) or name in (*described, "window") or name.startswith("_"):
+            yield fault(law, name, "a name that nothing else in the law has", repr(name))
+        if not field.info.symbol:
+            yield fault(law, name, "its symbol for formulas, in LaTeX", "none")
+        flags = [k for k, info in described.items() if info.words == ("true", "false")]
+        if field.when and field.when not in flags:
+            expected = f"when= a yes/no parameter, {' or '.join(flags) or 'which the law lacks'}"
+            yield fault(law, name, expected, repr(field.when), nearest(field.when, flags, 1))
+        known = [k for k, info in described.items() if info.within is not None]
+        known += ["average"] if issubclass(law, AbstractQueueLaw) else []
+        if isinstance(field.start, str):
+            if field.start not in known:
+                expected = f"a start that is a number, or one of {', '.join(known)}"
+                close = nearest(field.start, known, 1)
+                yield fault(law, name, expected, repr(field.start), close)
+        elif field.info.within is not None and field.start not in field.info.within:
+            expected = f"a start in its own range {field.info.within}"
+            yield fault(law, name, expected, repr(field.start))
 
 
 def _described(law: Any, field: dataclasses.Field, info: Any) -> Iterator[Fault]:

@@ -7,12 +7,15 @@ time since the last event, the fluid model takes its slope at zero in both.
 
 import abc
 import enum
+import functools
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
-import jax
-
-from fluidcc.laws.parameters import check_fields, param
+from fluidcc import ops
+from fluidcc.laws.parameters import Interval, StateField, check_fields, param, record_of, states
+from fluidcc.module import Module
 from fluidcc.ops import Num
 
 State = Any
@@ -20,19 +23,59 @@ State = Any
 
 
 class Signal(NamedTuple):
-    """What a link says to a packet.
+    """What a link says to a packet; `SIGNALS` describes each field."""
 
-    Over several links marks and drops combine as 1 - prod(1 - p), loads by the maximum.
-    """
-
-    mark: Num = 0.0  # probability to signal congestion
-    drop: Num = 0.0  # probability to be lost
-    load: Num = 0.0  # load factor; 0 from links that tell none
+    mark: Num = 0.0
+    drop: Num = 0.0
+    load: Num = 0.0
 
     @property
     def either(self) -> Num:
         """Probability to be marked or lost."""
         return self.mark + self.drop * (1 - self.mark)
+
+
+class SignalField(NamedTuple):
+    """One field of `Signal`: its name and unit, and how the links of a path combine.
+
+    `combine` takes what the links before say and what the next one says, from 0.0 on. `usual` is a
+    moderate number. With `measure`, of the queue [packet] and the capacity [packet/s], no law says
+    it: it is what the acknowledged packet met as it entered each queue, whatever the feedback.
+    """
+
+    name: str
+    symbol: str
+    unit: str
+    within: Interval
+    combine: Callable[[Num, Num], Num]
+    usual: float
+    measure: Callable[[Num, Num], Num] | None = None
+
+
+def _some(before: Num, here: Num) -> Num:
+    """Probability of at least one of two; 1 - (1 - p)(1 - q) leaves few digits of small ones."""
+    return before + here * (1 - before)
+
+
+SIGNALS: Mapping[str, SignalField] = MappingProxyType(
+    {
+        "mark": SignalField("mark probability", "p", "1", Interval("[0, 1]"), _some, 0.3),
+        "drop": SignalField("drop probability", "l", "1", Interval("[0, 1]"), _some, 0.3),
+        "load": SignalField("load factor", "f", "1", Interval("[0, inf)"), ops.maximum, 0.9),
+    }
+)
+"""The fields of `Signal` by name."""
+
+
+def combine(signals: tuple[Signal, ...]) -> Signal:
+    """What several links on a path say together; 0 for fields that are None on all of them."""
+    columns = zip(*signals, strict=True) if signals else ((),) * len(SIGNALS)
+    return Signal(
+        *(
+            functools.reduce(field.combine, (v for v in values if v is not None), 0.0)
+            for field, values in zip(SIGNALS.values(), columns, strict=True)
+        )
+    )
 
 
 class Arrival(NamedTuple):
@@ -46,12 +89,15 @@ class Arrival(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """What acknowledgements of `count` packets tell a sender, `elapsed` s after the ones before."""
+    """What acknowledgements of `count` packets tell a sender, `elapsed` s after the ones before.
+
+    Fields that `Signal` has too are what the sender knows of the links on its path.
+    """
 
     count: Num  # packets
     elapsed: Num  # s
     rtt: Num  # s, measured
-    load: Num = 0.0  # load factor that the sender knows of
+    load: Num = 0.0
     marked: Num = 0.0  # share of these packets that carried a mark
 
 
@@ -82,31 +128,72 @@ class Trip(NamedTuple):
 
 def unchanged(state: State) -> State:
     """The change of a state that does not change."""
-    return jax.tree.map(lambda v: 0.0 * v, state)
+    if isinstance(state, tuple):
+        return type(state)(*(0.0 * v for v in state)) if state else ()
+    return 0.0 * state
 
 
-class Law(eqx.Module):
+class Law(Module):
     """Common to all laws: a name for scenarios, a source, parameters with ranges."""
 
-    name: eqx.AbstractClassVar[str]
-    source: eqx.AbstractClassVar[str]  # key of the bibliography, equation or section
+    name: ClassVar[str]
+    source: ClassVar[str]  # key of the bibliography, equation or section
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError when a parameter is out of its range."""
         check_fields(self, self.name)
+
+
+class AbstractRemembering(Law):
+    """A law with a state: what `state` declares in the class."""
+
+    @property
+    def states(self) -> dict[str, StateField]:
+        """The declared numbers that this law remembers, by name."""
+        found = states(type(self)).items()
+        return {k: v for k, v in found if not v.when or getattr(self, v.when)}
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the state's numbers, in order."""
+        return tuple(self.states)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """LaTeX symbols of the state's numbers, in order."""
+        return tuple(field.info.symbol for field in self.states.values())
+
+    def state_of(self, *values: Num) -> State:
+        """The state with these numbers, in order."""
+        return record_of(self.fields)(*values) if len(values) > 1 else values[0] if values else ()
+
+    def change(self, s: State, **changes: Num) -> State:
+        """The change of a state `s` in which only the named numbers change."""
+        if unknown := [name for name in changes if name not in s._fields]:
+            known = " or ".join(s._fields)
+            raise ValueError(f"{self.name}.change: expected {known}, got {', '.join(unknown)}")
+        return unchanged(s)._replace(**changes)
+
+    def _start(self, field: StateField, average: Num) -> Num:
+        """What a declared number starts from."""
+        if not isinstance(field.start, str):
+            return field.start
+        return average if field.start == "average" else getattr(self, field.start)
 
 
 RECOVERIES = ("reno", "newreno", "sack")
 """How packet senders recover from losses."""
 
 
-class AbstractWindowLaw(Law):
-    """What acknowledgements and congestion signals do to a sender."""
+class AbstractWindowLaw(AbstractRemembering):
+    """What acknowledgements and congestion signals do to a sender.
 
-    symbols: ClassVar[tuple[str, ...]] = ("W",)  # LaTeX, of the state's numbers in order
-    reaction: eqx.AbstractClassVar[str]  # unless a scenario says otherwise
-    recovery: eqx.AbstractClassVar[str]  # what the packet sender does about losses
-    loads: ClassVar[bool] = False  # acts on the load factor
+    The state is the window, or a record of `window` and of what `state` declares.
+    """
+
+    reaction: ClassVar[str]  # unless a scenario says otherwise
+    recovery: ClassVar[str]  # what the packet sender does about losses
+    hears: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
     min_window: Num = param(
         1.0,
         r"W_{\min}",
@@ -118,21 +205,43 @@ class AbstractWindowLaw(Law):
         float("inf"), r"W_{\max}", unit="packet", doc="cap of the window", within="(0, inf]"
     )
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the state's numbers, in order."""
+        return ("window", *self.states)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """LaTeX symbols of the state's numbers, in order."""
+        return ("W", *super().symbols)
+
+    @property
+    def loads(self) -> bool:
+        """Whether the rules act on the load factor."""
+        return "load" in self.hears
+
     def start(self, w: Num) -> State:
         """State with window `w`."""
-        return w
+        others = (self._start(field, 0.0) + 0.0 * w for field in self.states.values())
+        return self.state_of(w, *others)
 
     def window(self, s: State) -> Num:
         """Congestion window [packet]."""
-        return s
+        return s.window if self.states else s
 
     def with_window(self, s: State, w: Num) -> State:
         """The state `s` with its window replaced by `w`."""
-        return w
+        return s._replace(window=w) if self.states else w
+
+    def change(self, s: State, **changes: Num) -> State:
+        """The change of a state `s` in which only the named numbers change."""
+        return super().change(s, **changes) if self.states else changes.get("window", 0.0 * s)
 
     def bounded(self, s: State) -> State:
         """The state with all but its window inside their ranges, which long steps may leave."""
-        return s
+        ranges = {name: f.info.within for name, f in self.states.items() if f.is_share}
+        inside = {k: ops.clip(getattr(s, k), *r.ends) for k, r in ranges.items() if r is not None}
+        return s._replace(**inside) if inside else s
 
     @abc.abstractmethod
     def on_ack(self, s: State, ack: Ack) -> State:
@@ -168,21 +277,45 @@ class AbstractWindowLaw(Law):
         return unchanged(s)
 
 
-class AbstractQueueLaw(Law):
-    """What arrivals and time do to a queue's memory, and what the queue says."""
+class AbstractQueueLaw(AbstractRemembering):
+    """What arrivals and time do to a queue's memory, and what the queue says.
 
-    symbols: ClassVar[tuple[str, ...]] = ("v",)  # LaTeX, of the memory's numbers in order
-    limits: ClassVar[tuple[float, float] | None] = None  # that arrivals keep the memory between
+    The memory is what `state` declares: `()`, a number, or a record of several.
+    """
+
+    says: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that `signal` gives
     period: ClassVar[str | None] = None  # name of the field with the time between ticks [s]
     held: ClassVar[bool] = False  # the signal changes at ticks alone
-    waits: ClassVar[bool] = (
-        False  # packets: a tick waits for a moment at which it changes something
-    )
-    loads: ClassVar[bool] = False  # the signal has a load factor
+    waits: ClassVar[bool] = False  # packets: ticks wait until they change something
+
+    @property
+    def loads(self) -> bool:
+        """Whether the signal has a load factor."""
+        return "load" in self.says
+
+    @property
+    def limits(self) -> tuple[State, State] | None:
+        """Lower and upper limits at which arrivals stop each number; None if they stop none."""
+        found = [f.info.within.ends if f.stops else None for f in self.states.values()]  # type: ignore[union-attr]
+        if not any(found):
+            return None
+        ends = [pair or (-math.inf, math.inf) for pair in found]
+        lows, highs = zip(*ends, strict=True)
+        return self.state_of(*lows), self.state_of(*highs)
+
+    @property
+    def by_bytes(self) -> bool:
+        """Packets: whether the queue is counted in bytes."""
+        return False
+
+    @property
+    def counts_service(self) -> bool:
+        """Packets: whether the packet in service belongs to the queue."""
+        return False
 
     def start(self, average: Num) -> State:
         """Memory of a queue whose average is `average` packets."""
-        return ()
+        return self.state_of(*(self._start(field, average) for field in self.states.values()))
 
     def starts(self, average: Num) -> tuple[State, ...]:
         """Memories from which the law may come to rest differently, `start` first."""
@@ -252,10 +385,19 @@ class Moment(enum.Enum):
 class AbstractFeedback(Law):
     """How a signal reaches the source: when it is decided, what carries it, what it means."""
 
-    moment: eqx.AbstractClassVar[Moment]
+    moment: ClassVar[Moment]
     quench: ClassVar[bool] = False  # the router itself tells the source
-    marks: ClassVar[bool] = True  # the window law hears the mark
-    loads: ClassVar[bool] = False  # the window law hears the load factor
+    carries: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that senders hear
+
+    @property
+    def marks(self) -> bool:
+        """Whether the window law hears marks."""
+        return "mark" in self.carries
+
+    @property
+    def loads(self) -> bool:
+        """Whether the window law hears the load factor."""
+        return "load" in self.carries
 
     @property
     def on_data(self) -> bool:
@@ -366,3 +508,71 @@ class AbstractSpreading(Law):
     @abc.abstractmethod
     def chance(self, p: Num, gap: Num) -> Num:
         """Probability for packet number `gap` after the last signal."""
+
+
+class AbstractSource(Law):
+    """What a flow has to send: when it is active, and what an activity begins with.
+
+    In packets a source brings sessions of pages of objects, by rules that turn a number `u`,
+    uniform on [0, 1), into a count, a size or a time. An object is one transfer on a connection of
+    its own. A source that is not open is a flow with one session.
+    """
+
+    starts: ClassVar[bool] = False  # activities begin and end
+    open: ClassVar[bool] = False  # sessions come by themselves, however many are under way
+
+    @abc.abstractmethod
+    def ending(self, rate: Num) -> Num:
+        """Activities of one active flow that end per second, at `rate` packets per second."""
+
+    @abc.abstractmethod
+    def beginning(self) -> Num:
+        """Activities that one idle flow begins per second."""
+
+    @abc.abstractmethod
+    def first_window(self) -> Num:
+        """Window that an activity begins with [packet]."""
+
+    def load(self) -> Num | None:
+        """Packets per second that come whatever the network does; None where that slows them."""
+        return None
+
+    def request(self) -> Num:
+        """Size of the request before an object [packet]; 0 for none."""
+        return 0.0
+
+    def sources(self) -> Num:
+        """Number of sources like `closed` that this one is in the fluid model."""
+        return 1.0
+
+    def in_all(self) -> float:
+        """Sessions that come in all."""
+        return math.inf
+
+    def closed(self) -> "AbstractSource":
+        """Source that is not open, of the same mean rate."""
+        return self
+
+    def arrival(self, u: Num) -> Num:
+        """Time from session to session of an open source [s]."""
+        return 0.0 * u
+
+    def pages(self, u: Num) -> Num:
+        """Pages of a session; 0 stands for no end."""
+        return 0.0 * u
+
+    def pause(self, u: Num) -> Num:
+        """Time from the end of a page to the next [s]."""
+        return 0.0 * u
+
+    def objects(self, u: Num) -> Num:
+        """Objects of a page; one."""
+        return 1.0 + 0.0 * u
+
+    def gap(self, u: Num) -> Num:
+        """Time from the beginning of an object to that of the next of its page [s]."""
+        return 0.0 * u
+
+    def size(self, u: Num) -> Num:
+        """Size of an object [packet]."""
+        return 1.0 + 0.0 * u

@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.block import any_of
 from fluidcc.laws.law import AbstractLossClosure, Lost
 from fluidcc.laws.parameters import param
+from fluidcc.laws.reaction import any_of
 from fluidcc.ops import Num
 
 _ALMOST_ONE = 1 - 1e-12  # where nothing arrives, a timeout never ends

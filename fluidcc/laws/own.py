@@ -14,12 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import jax
-
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.laws.addable import BASES, CLOSED, faults_of
+from fluidcc.laws.addable import BASES, CLOSED, SHAPES, faults_of
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import own_laws, register, restore
+from fluidcc.module import Module
 from fluidcc.texts import read_file
 
 _PREFIX = "law_file_"
@@ -125,10 +124,9 @@ def _stopped(file: LawFile, error: BaseException) -> ScenarioError:
         expected = "imports of installed packages alone (a law file stands by itself)"
         return _faulty(where, expected, f"{error}")
     told = f"{type(error).__name__}: {error}"
-    if isinstance(error, TypeError) and "param() missing" in str(error):
-        missing = str(error).partition(": ")[2]
-        return _faulty(where, "param(default, symbol, unit=..., doc=..., within=...)",
-                       f"it without {missing}")  # fmt: skip
+    function, given, missing = str(error).partition("() missing ")
+    if isinstance(error, TypeError) and given and function in SHAPES:
+        return _faulty(where, SHAPES[function], f"it without {missing.partition(': ')[2]}")
     return _faulty(where, "a file that can be run", told)
 
 
@@ -235,9 +233,10 @@ def origins(net: Any = None) -> list[Origin]:
 
 def laws_in(thing: Any) -> tuple[type[Law], ...]:
     """Classes of the laws in a network, each once, those within laws after those around them."""
-    leaves = jax.tree.leaves(thing, is_leaf=lambda v: v is not thing and isinstance(v, Law))
-    inside = [v for v in leaves if v is not thing and isinstance(v, Law)]
     own = [type(thing)] if isinstance(thing, Law) else []
+    inside = thing if isinstance(thing, tuple | list) else ()
+    if isinstance(thing, Module):
+        inside = tuple(getattr(thing, field.name) for field in dataclasses.fields(thing))  # type: ignore[arg-type]
     return tuple(dict.fromkeys(own + [law for v in inside for law in laws_in(v)]))
 
 

@@ -1,12 +1,13 @@
-"""Parameters of laws: default, symbol, unit, meaning and range as metadata of a field."""
+"""Parameters and states of laws: default, symbol, unit, meaning and range as they are declared."""
 
+import collections
 import dataclasses
+import functools
 import math
 import re
 from typing import Any
 
-import equinox as eqx
-
+from fluidcc.module import static
 from fluidcc.ops import Num
 
 _INTERVAL = re.compile(r"^([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])$")
@@ -28,6 +29,11 @@ class Interval:
         """Lower and upper end."""
         _, low, high, _ = _INTERVAL.match(self.text).groups()  # type: ignore[union-attr]
         return float(low), float(high)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both ends are finite."""
+        return all(map(math.isfinite, self.ends))
 
     def __contains__(self, value: float) -> bool:
         (low, high), above, below = self.ends, self.text[0] == "[", self.text[-1] == "]"
@@ -62,15 +68,79 @@ def param(
 ) -> Any:
     """Field of a law or a network with a number: its default, symbol, unit, meaning and range."""
     info = Info(symbol, unit, doc, Interval(within))
-    return eqx.field(default=default, metadata={"info": info})
+    return dataclasses.field(default=default, metadata={"info": info})
 
 
 def choice(default: str | bool, *options: str, doc: str) -> Any:
     """Field with one of a few words, or a yes/no where no options are given; part of the model's
     structure, so that changing it compiles anew.
     """
-    info = Info("", "", doc, None, options)
-    return eqx.field(default=default, static=True, metadata={"info": info})
+    return static(default, info=Info("", "", doc, None, options))
+
+
+@dataclasses.dataclass(frozen=True)
+class StateField:
+    """A number that a law remembers, as `state` declares it."""
+
+    start: float | str
+    info: Info
+    stops: bool
+    when: str
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a probability or a share."""
+        return self.info.within is not None and self.info.within.ends == (0.0, 1.0)
+
+
+def state(
+    start: float | str,
+    symbol: str,
+    *,
+    unit: str,
+    doc: str = "",
+    within: str = "(-inf, inf)",
+    stops: bool = False,
+    when: str = "",
+) -> Any:
+    """Declare a number that a law remembers, as a class attribute: ``p = state(0.0, "p", ...)``.
+
+    Parameters
+    ----------
+    start
+        Where it starts: a number, the name of a parameter of the law, or, of a queue law,
+        "average" for the average queue that a scenario starts from.
+    symbol, unit, doc, within
+        LaTeX symbol, unit, meaning, and the range that the rules keep it in.
+    stops
+        Arrivals move it up to the ends of its range and no further, whatever `on_arrival` says.
+    when
+        Name of a yes/no parameter; the law remembers the number only if that is true.
+    """
+    return StateField(start, Info(symbol, unit, doc, Interval(within)), stops, when)
+
+
+def states(law: type) -> dict[str, StateField]:
+    """The declared state fields of a class of laws by name, those of its bases first."""
+    found: dict[str, StateField] = {}
+    for base in reversed(law.__mro__):
+        found |= {k: v for k, v in vars(base).items() if isinstance(v, StateField)}
+    return found
+
+
+@functools.cache
+def record_of(names: tuple[str, ...]) -> Any:
+    """The NamedTuple of states with fields of these names."""
+
+    def reduce(self: Any) -> tuple:
+        return _restore, (names, tuple(self))
+
+    base = collections.namedtuple("State", names)
+    return type("State", (base,), {"__slots__": (), "__reduce__": reduce})
+
+
+def _restore(names: tuple[str, ...], values: tuple) -> Any:
+    return record_of(names)(*values)
 
 
 def infos(thing: Any) -> dict[str, Info]:

@@ -8,8 +8,6 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from fluidcc.errors import ScenarioError
-from fluidcc.laws.adpm import ADPM
-from fluidcc.laws.estimator import Exact
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback
 from fluidcc.laws.feedback.loss import Loss
@@ -17,6 +15,7 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Law
+from fluidcc.laws.load_code import ADPM, Exact
 from fluidcc.laws.loss import PFTK, HalveOnly, Recovery
 from fluidcc.laws.marking import EqualWindow, Plain
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED

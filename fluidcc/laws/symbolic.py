@@ -13,12 +13,14 @@ import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from fluidcc.laws.law import (
+    SIGNALS,
     AbstractEstimator,
     AbstractFeedback,
     AbstractLossClosure,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractSource,
     AbstractSpreading,
     AbstractWindowLaw,
     Ack,
@@ -28,7 +30,6 @@ from fluidcc.laws.law import (
     Since,
 )
 from fluidcc.laws.parameters import infos
-from fluidcc.laws.source import AbstractSource
 from fluidcc.ops import Num
 
 DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
@@ -102,25 +103,21 @@ def _flat(value: Any) -> tuple:
 
 def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
     """State of a law with a symbol for each of its numbers."""
-    like = law.start(_symbol(law.symbols[0], nonnegative=True))
-    fields = getattr(like, "_fields", ())
-    names = [*law.symbols, *(rf"\mathrm{{{f}}}" for f in fields[len(law.symbols) :])]
-    signs = [{"positive": True} if name == _WINDOW else {"nonnegative": True} for name in names]
-    symbols = [_symbol(name, **sign) for name, sign in zip(names, signs, strict=True)]
-    if not isinstance(like, tuple):
-        return symbols[0]
-    record: Any = type(like)
-    return record(*symbols[: len(like)]) if fields else ()
+    signs = ({"positive": True} if s == _WINDOW else {"nonnegative": True} for s in law.symbols)
+    symbols = (_symbol(name, **sign) for name, sign in zip(law.symbols, signs, strict=True))
+    return law.state_of(*symbols)
 
 
 def _event(law: Law, method: str) -> tuple:
     """What an event tells, as symbols: the arguments of a rule after the state."""
     window, gap = _symbol(_WINDOW, positive=True), _symbol("j", positive=True)
-    p, lost, marked, rate, load, known, hashed, rtt = (
+    p, lost, marked, rate, load, estimate, hashed, rtt = (
         _symbol(name, nonnegative=True) for name in ("p", "l", "m", "x", "f", r"\hat f", "h", "R")
     )
     since = _record(Since, time="t", round_trip="R", window="y", dropped="d")
-    ack = _record(Ack, count="n", elapsed="e", rtt="R", load="f", marked="m")
+    known = {k: v.symbol for k, v in SIGNALS.items()}
+    heard = {k: v for k, v in known.items() if k in Ack._fields}
+    ack = _record(Ack, count="n", elapsed="e", rtt="R", marked="m", **heard)
     arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
     if isinstance(law, AbstractWindowLaw):
         return (ack,)
@@ -130,11 +127,11 @@ def _event(law: Law, method: str) -> tuple:
         AbstractReaction: {"shares": (p, window), "ready": (since,), "growing": (since, marked)},
         AbstractSpreading: {"rate": (p,), "chance": (p, gap)},
         AbstractFeedback: {
-            "hears": (_record(Signal, mark="p", drop="l", load="f"),),
+            "hears": (_record(Signal, **known),),
             "permit": (window, marked),
             "sending": (window, p),
         },
-        AbstractEstimator: {"decode": (known, hashed, load), "mean": (known, load)},
+        AbstractEstimator: {"decode": (estimate, hashed, load), "mean": (estimate, load)},
         AbstractLossClosure: {"lost": (lost, window, rtt, rate), "window": (lost, rtt)},
         AbstractSource: {"ending": (rate,), "beginning": (), "first_window": ()}
         | dict.fromkeys(DRAWN, (_symbol("U", nonnegative=True),)),
@@ -274,9 +271,9 @@ def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
 
 def says(law: AbstractQueueLaw) -> list[str]:
     """What a queue law signals, as LaTeX equations, but for what it merely remembers."""
-    mark, drop, load = rule(law, "signal").results
-    lines = [f"p = {_latex(mark)}", f"l = {_latex(drop)}", f"f = {_latex(load)}"]
-    return [line for line in lines[: 3 if law.loads else 2] if line not in _TRIVIAL]
+    said = zip(SIGNALS.items(), rule(law, "signal").results, strict=True)
+    lines = [f"{field.symbol} = {_latex(r)}" for (k, field), r in said if k in law.says]
+    return [line for line in lines if line not in _TRIVIAL]
 
 
 def equations(laws: Sequence[Law]) -> dict[str, list[str]]:

@@ -1,12 +1,14 @@
-"""What flows have to send: everything at all times, or files with pauses in between."""
+"""What flows have to send: everything at all times, or files with pauses in between.
 
-from typing import ClassVar
+Distributions of sizes and times: Crovella and Bestavros (1997) for heavy tails; the second Pareto
+form is that of ns-2's Web traffic.
+"""
 
-import equinox as eqx
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fluidcc.laws.distributions import NAMES, quantile
+from fluidcc import ops
+from fluidcc.laws.law import AbstractSource
 from fluidcc.laws.parameters import choice, param
-from fluidcc.laws.source import AbstractSource
 from fluidcc.ops import Num
 
 _FIRST = {"unit": "packet", "doc": "fluid: window of a new connection", "within": "(0, inf)"}
@@ -14,6 +16,27 @@ _SHAPE = {"unit": "1", "within": "(1, inf)"}
 _SIZE = {"unit": "packet", "within": "(0, inf)"}
 _TIME = {"unit": "s", "within": "(0, inf)"}
 _CUT = {"unit": "1", "doc": "largest over smallest size of cut_pareto", "within": "(1, 1e12]"}
+
+
+NAMES = ("exponential", "constant", "pareto", "pareto2", "cut_pareto")
+"""Known distributions; `pareto` and `pareto2` have a shape, `cut_pareto` has a cut."""
+
+
+def quantile(name: str, u: Num, shape: Num, cut: Num) -> Num:
+    """The number of mean 1 that a share `u` of all draws lies below.
+
+    `pareto` starts at its smallest value, `pareto2` at 0 (Lomax), both fall as x^-shape;
+    `cut_pareto` has shape 1 and what exceeds `cut` times the smallest value becomes that.
+    """
+    if name == "exponential":
+        return -ops.log(1 - u)
+    if name == "pareto":
+        return (shape - 1) / shape * (1 - u) ** (-1 / shape)
+    if name == "pareto2":
+        return (shape - 1) * ops.expm1(-ops.log(1 - u) / shape)
+    if name == "cut_pareto":
+        return ops.minimum(1 / (1 - u), cut) / (1 + ops.log(cut))
+    return 1.0 + 0.0 * u
 
 
 class Bulk(AbstractSource):
@@ -69,10 +92,11 @@ class AbstractFiles(AbstractSource):
     """Files whose sizes are random."""
 
     starts: ClassVar[bool] = True
-    file: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
-    sizes: eqx.AbstractVar[str]  # pyright: ignore[reportGeneralTypeIssues]
-    shape: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
-    cut: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    if TYPE_CHECKING:  # fields of the sources below
+        file: Any
+        sizes: Any
+        shape: Any
+        cut: Any
 
     def ending(self, rate: Num) -> Num:
         """A file ends after its packets."""
@@ -87,7 +111,8 @@ class AbstractOpen(AbstractFiles):
     """Files of sessions that come by themselves, at exponential times."""
 
     open: ClassVar[bool] = True
-    arrivals: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    if TYPE_CHECKING:
+        arrivals: Any
 
     def arrival(self, u: Num) -> Num:
         """Time from session to session."""

@@ -1,53 +1,65 @@
 """Voice calls that share a link with the flows: their load, and what they leave of the link."""
 
+import functools
 import heapq
 import itertools
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fluidcc import ops
 from fluidcc.laws.parameters import Info, Interval, check_fields, choice, param
+from fluidcc.module import Module, static
 from fluidcc.ops import Num
 
 _BLOCK = 64  # talk spurts and pauses drawn at once for each call
 
 
-@jax.custom_jvp
-@jax.jit
 def erlang_blocking(offered: Num, most: Num) -> Num:
     """Share of calls that find `most` others and are refused (Erlang's formula B).
 
     `offered` is the load in calls (arrivals per second times mean duration), `most` a whole
     number; an infinite one refuses none.
     """
-    steps = jnp.where(jnp.isfinite(most), most, 0.0)
-
-    def another(k: Num, refused: Num) -> Num:
-        return offered * refused / (k.astype(float) + offered * refused)
-
-    refused = jax.lax.fori_loop(1, steps.astype(int) + 1, another, jnp.ones(()))
-    return jnp.where(jnp.isfinite(most), refused, 0.0)
-
-
-@erlang_blocking.defjvp
-def _erlang_slope(at: tuple[Num, Num], change: tuple[Num, Num]) -> tuple[Num, Num]:
-    """In the load alone: B' = B (n/a - 1 + B), which the recursion gives by induction."""
-    offered, most = at
-    refused = erlang_blocking(offered, most)
-    finite = jnp.isfinite(most) & (offered > 0)
-    odds = jnp.where(finite, most, 0.0) / jnp.where(finite, offered, 1.0)
-    return refused, refused * (odds - 1 + refused) * change[0]
+    if isinstance(offered, float | int) and isinstance(most, float | int):
+        steps = int(most) if math.isfinite(most) else -1
+        refused = 1.0 if steps >= 0 else 0.0
+        for k in range(1, steps + 1):
+            refused = offered * refused / (k + offered * refused)
+        return refused
+    return _blocking()(offered, most)
 
 
-def _seed(value: Any) -> int:
-    if value != int(value):
-        raise ValueError(f"voice needs a seed that is a whole number, got {value!r}")
-    return int(value)
+@functools.cache
+def _blocking() -> Any:
+    """Erlang's formula of arrays."""
+    from fluidcc.arrays import jax, jnp
+
+    @jax.custom_jvp
+    @jax.jit
+    def blocking(offered: Num, most: Num) -> Num:
+        steps = jnp.where(jnp.isfinite(most), most, 0.0)
+
+        def another(k: Num, refused: Num) -> Num:
+            return offered * refused / (k.astype(float) + offered * refused)
+
+        refused = jax.lax.fori_loop(1, steps.astype(int) + 1, another, jnp.ones(()))
+        return jnp.where(jnp.isfinite(most), refused, 0.0)
+
+    @blocking.defjvp
+    def slope(at: tuple[Num, Num], change: tuple[Num, Num]) -> tuple[Num, Num]:
+        """In the load alone: B' = B (n/a - 1 + B), which the recursion gives by induction."""
+        offered, most = at
+        refused = blocking(offered, most)
+        finite = jnp.isfinite(most) & (offered > 0)
+        odds = jnp.where(finite, most, 0.0) / jnp.where(finite, offered, 1.0)
+        return refused, refused * (odds - 1 + refused) * change[0]
+
+    def of_floats(offered: Num, most: Num) -> Num:
+        return blocking(jnp.asarray(offered, float), jnp.asarray(most, float))
+
+    return of_floats
 
 
 class Held(NamedTuple):
@@ -60,7 +72,7 @@ class Held(NamedTuple):
     rates: np.ndarray
 
 
-class Voice(eqx.Module):
+class Voice(Module):
     """Voice calls on a link: talkers on and off, calls that come and go. Misra and Ott (2003), 4.
 
     Calls arrive at random and last an exponential time; beyond `most` they are refused. Given
@@ -113,15 +125,13 @@ class Voice(eqx.Module):
     process: str = choice(
         "mean", "mean", "modulated", doc="fluid: the mean rate, or calls and talkers at random"
     )
-    seed: int = eqx.field(
-        default=1,
-        static=True,
-        converter=_seed,
-        metadata={"info": Info("", "1", "of the random process", Interval("[0, inf)"))},
-    )
+    seed: int = static(1, info=Info("", "1", "of the random process", Interval("[0, inf)")))
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError for values out of range or that contradict each other."""
+        if self.seed != int(self.seed):
+            raise ValueError(f"voice needs a seed that is a whole number, got {self.seed!r}")
+        object.__setattr__(self, "seed", int(self.seed))
         check_fields(self, "voice")
         if (self.calls is None) == (self.arrivals is None):
             given = "neither" if self.calls is None else "both"
@@ -140,8 +150,7 @@ class Voice(eqx.Module):
         """Mean number of calls in progress."""
         if self.arrivals is None:
             return self.calls
-        offered = jnp.asarray(self.offered(), float)
-        return offered * (1 - erlang_blocking(offered, jnp.asarray(self.most, float)))
+        return self.offered() * (1 - erlang_blocking(self.offered(), self.most))
 
     def silence(self) -> Num:
         """Mean time between talk spurts [s]."""

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fluidcc.laws.law import Signal, Trip
+from fluidcc.laws.law import SIGNALS, Signal, Trip
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.ways import first_hop, link_delays, reverse_delays
@@ -62,8 +62,41 @@ class Wire(NamedTuple):
     """Everything that travels, hence everything that is ever seen late."""
 
     rates: tuple  # of one flow, per group (m,) [packet/s]
-    signals: tuple  # Signal per link
+    signals: tuple  # Signal per link; None for fields that it does not have
     paces: tuple  # per link: C/(C + q'), packets acknowledged or missed per packet entered
+
+
+_ALWAYS = ("mark", "drop")  # fields of signals that every link has: a full buffer drops
+
+
+def fields_on_wire(net: Network, k: int) -> tuple[str, ...]:
+    """Fields of link k's signal: what its law says, and what is measured and heard by flows."""
+    heard = {name for flows in net.flows if k in flows.route for name in flows.window.hears}
+    said = {*_ALWAYS, *net.links[k].queue.says}
+    return tuple(
+        name for name, field in SIGNALS.items() if name in (heard if field.measure else said)
+    )
+
+
+def fields_heard(net: Network, flows: Flows, k: int) -> tuple[str, ...]:
+    """Those of them that a group of flows looks up."""
+    told, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.hears
+    return tuple(
+        name
+        for name in fields_on_wire(net, k)
+        if name in (measured if SIGNALS[name].measure else told)
+    )
+
+
+def only(signal: Signal, fields: tuple[str, ...]) -> Signal:
+    """The signal with None in all but some fields."""
+    return Signal(*(v if k in fields else None for k, v in signal._asdict().items()))
+
+
+def make_wire(net: Network, rates: tuple, signals: tuple[Signal, ...], paces: tuple) -> Wire:
+    """The wire of rates, whole signals and paces."""
+    kept = (only(signal, fields_on_wire(net, k)) for k, signal in enumerate(signals))
+    return Wire(rates, tuple(kept), paces)
 
 
 class Passed(NamedTuple):
@@ -204,11 +237,15 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
 
         return tuple(full(f, w) for f, w in zip(net.flows, ways, strict=True))
 
-    def signal_ages(age: Num) -> Signal:
-        return Signal(*(age for _ in Signal._fields))
+    def signal_ages(age: Num, fields: tuple[str, ...] = _ALWAYS, entered: Num = 0.0) -> Signal:
+        ages = (entered if field.measure else age for field in SIGNALS.values())
+        return only(Signal(*ages), fields)
 
     def heard(flows: Flows, way: Way) -> tuple[Signal, ...]:
-        return tuple(signal_ages(flows.feedback.age(t)) for t in way.trips)
+        return tuple(
+            signal_ages(flows.feedback.age(trip), fields_heard(net, flows, k), entered)
+            for k, trip, entered in zip(flows.route, way.trips, way.entered, strict=True)
+        )
 
     def passed(flows: Flows, way: Way) -> tuple[tuple[Passed, ...], ...]:
         return tuple(tuple(Passed(signal_ages(age), age) for age in ages) for ages in way.before)
@@ -228,30 +265,39 @@ def ages(net: Network, y: State) -> Past:
     return ages_on(net, [explicit_way(net, flows, y.queues) for flows in net.flows])
 
 
+def wire_index(net: Network) -> Wire:
+    """Index of every number in the flattened Wire."""
+    ends = np.cumsum([np.size(f.rtt) for f in net.flows])
+    rates = tuple(np.split(np.arange(ends[-1]), ends[:-1]))
+    count = itertools.count(int(ends[-1]))
+    signals = tuple(
+        Signal(*(next(count) if name in fields else None for name in SIGNALS))
+        for fields in (fields_on_wire(net, k) for k in range(len(net.links)))
+    )
+    return Wire(rates, signals, tuple(next(count) for _ in net.links))
+
+
 def picks(net: Network) -> Past:
     """Index of every looked-up number in the flattened Wire, in the shape of Past."""
-    sizes = [np.size(f.rtt) for f in net.flows]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    fields = len(Signal._fields)
-    first_signal = int(starts[-1])
-    first_pace = first_signal + fields * len(net.links)
-    own = [np.arange(a, b) for a, b in itertools.pairwise(starts)]
+    rates, signals, paces = wire_index(net)
 
-    def same(index: int, flows: Flows) -> np.ndarray:
-        return np.full(np.shape(flows.rtt), index)
+    def same(flows: Flows, index: Any) -> Any:
+        return jax.tree.map(lambda i: np.full(np.shape(flows.rtt), i), index)
 
-    def signal(k: int, flows: Flows) -> Signal:
-        return Signal(*(same(first_signal + fields * k + j, flows) for j in range(fields)))
+    def heard(flows: Flows) -> tuple[Signal, ...]:
+        known = ((k, fields_heard(net, flows, k)) for k in flows.route)
+        return tuple(same(flows, only(signals[k], fields)) for k, fields in known)
 
     def before(flows: Flows) -> tuple[tuple[Passed, ...], ...]:
-        met = [Passed(signal(k, flows), same(first_pace + k, flows)) for k in flows.route]
+        met = [same(flows, Passed(only(signals[k], _ALWAYS), paces[k])) for k in flows.route]
         return tuple(tuple(met[:j]) for j in range(len(met)))
 
+    by_link = tuple((own,) * len(f.route) for own, f in zip(rates, net.flows, strict=True))
     return Past(
-        acked=tuple(own),
-        carried=tuple(tuple(o for _ in f.route) for o, f in zip(own, net.flows, strict=True)),
-        heard=tuple(tuple(signal(k, f) for k in f.route) for f in net.flows),
-        arriving=tuple(tuple(o for _ in f.route) for o, f in zip(own, net.flows, strict=True)),
+        acked=rates,
+        carried=by_link,
+        heard=tuple(heard(f) for f in net.flows),
+        arriving=by_link,
         passed=tuple(before(f) for f in net.flows),
-        paces=tuple(tuple(same(first_pace + k, f) for k in f.route) for f in net.flows),
+        paces=tuple(tuple(same(f, paces[k]) for k in f.route) for f in net.flows),
     )

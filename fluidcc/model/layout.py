@@ -8,11 +8,21 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.laws.law import Ack, Signal
-from fluidcc.model.delays import Past, State, Wire, ages_on, fifo_way, picks, round_trip
+from fluidcc.laws.law import SIGNALS, Signal
+from fluidcc.model.delays import (
+    Past,
+    State,
+    Wire,
+    ages_on,
+    fifo_way,
+    make_wire,
+    picks,
+    round_trip,
+    wire_index,
+)
 from fluidcc.model.fluid import varies, with_service
 from fluidcc.model.rates import flux, heard
-from fluidcc.model.senders import known_load, sending_rate, start_sender
+from fluidcc.model.senders import acknowledgement, sending_rate, start_sender
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
@@ -27,7 +37,7 @@ def initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
         clocks.append(() if name is None else jnp.asarray(getattr(link.queue, name), float))
     for flows, s in zip(net.flows, senders, strict=True):
         rtt = round_trip(net, flows, queues)
-        between = flows.window.period(Ack(1.0, 0.0, rtt, known_load(flows, s, Signal())))
+        between = flows.window.period(acknowledgement(flows, s, Signal(), rtt))
         clocks.append(() if between is None else between + 0.0 * rtt)
     return tuple(clocks)
 
@@ -76,9 +86,9 @@ def initial_wire(net: Network, y: State) -> Wire:
     and the signals that follow. Self-clocked flows of queues that stay send at the pace of ACKs.
     """
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
-    signals = tuple(Signal(*(nothing for _ in Signal._fields)) for _ in net.links)
+    signals = tuple(Signal(*(nothing for _ in SIGNALS)) for _ in net.links)
     index, now = picks(net), with_service(net, y.services)
-    wire = Wire((), signals, tuple(one for _ in net.links))
+    wire = make_wire(net, (), signals, tuple(one for _ in net.links))
     for _ in range(_SETTLING):
         wire = wire._replace(rates=_rates_before(now, y, wire.signals))
         flat = ravel_pytree(wire)[0]
@@ -113,12 +123,12 @@ def blank(net: Network) -> tuple[State, Wire]:
 
 def held_columns(net: Network) -> tuple[int, ...]:
     """Columns of the wire that change at ticks alone."""
-    first = sum(np.size(f.rtt) for f in net.flows)
-    found = []
-    for k, link in enumerate(net.links):
-        held = Signal(mark=link.queue.held, drop=False, load=link.queue.loads)
-        found += [first + len(held) * k + j for j, yes in enumerate(held) if yes]
-    return tuple(found)
+    return tuple(
+        index
+        for link, signal in zip(net.links, wire_index(net).signals, strict=True)
+        for name, index in signal._asdict().items()
+        if index is not None and (name == "load" or (name == "mark" and link.queue.held))
+    )
 
 
 class Layout:
@@ -174,31 +184,14 @@ class Layout:
         """The past with None in place of what nobody sees."""
         quench = [f.feedback.quench for f in net.flows]
         direct = [f.access_delay is None for f in net.flows]
-
-        def known(flows: Flows, signals: tuple) -> tuple:
-            """Signals without the load factors that nobody tells or hears."""
-            return tuple(
-                v if net.links[k].queue.loads and flows.feedback.loads else v._replace(load=None)
-                for k, v in zip(flows.route, signals, strict=True)
-            )
-
         paced = net.rates == "self_clocked"
-        unloaded = tuple(
-            tuple(
-                tuple(met._replace(signal=met.signal._replace(load=None)) for met in before)
-                for before in own
-            )
-            for own in past.passed
-        )
         return past._replace(
-            passed=unloaded,
             carried=tuple(
                 v if q else (None,) * len(v) for v, q in zip(past.carried, quench, strict=True)
             ),
             arriving=tuple(
                 (None, *v[1:]) if d else v for v, d in zip(past.arriving, direct, strict=True)
             ),
-            heard=tuple(known(f, v) for f, v in zip(net.flows, past.heard, strict=True)),
             paces=past.paces if paced else tuple((None,) * len(v) for v in past.paces),
         )
 
@@ -222,24 +215,18 @@ class Layout:
 
         def sound(signal: Signal) -> Signal:
             """Probabilities: a cubic through a jump overshoots."""
-            mark, drop = (jnp.clip(v, 0.0, 1.0) for v in (signal.mark, signal.drop))
-            return signal._replace(mark=mark, drop=drop)
+            ends = {k: field.within.ends for k, field in SIGNALS.items() if field.within.bounded}
+            return signal._replace(**{k: jnp.clip(getattr(signal, k), *ends[k]) for k in ends})
 
         return past._replace(
             carried=tuple(
                 tuple(filled(v, acked) for v in own)
                 for own, acked in zip(past.carried, past.acked, strict=True)
             ),
-            heard=tuple(
-                tuple(sound(v)._replace(load=filled(v.load, none)) for v in own)
-                for own in past.heard
-            ),
+            heard=tuple(tuple(sound(v) for v in own) for own in past.heard),
             arriving=tuple(tuple(filled(v, none) for v in own) for own in past.arriving),
             passed=tuple(
-                tuple(
-                    tuple(m._replace(signal=sound(m.signal)._replace(load=none)) for m in before)
-                    for before in own
-                )
+                tuple(tuple(m._replace(signal=sound(m.signal)) for m in before) for before in own)
                 for own in past.passed
             ),
             paces=tuple(tuple(filled(v, one) for v in own) for own in past.paces),

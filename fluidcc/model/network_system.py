@@ -11,7 +11,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.dde.system import Events, System
-from fluidcc.laws.law import Ack, Arrival
+from fluidcc.laws.law import Arrival
 from fluidcc.model.delays import (
     Past,
     State,
@@ -31,7 +31,7 @@ from fluidcc.model.layout import (
     starts_late,
 )
 from fluidcc.model.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux, heard
-from fluidcc.model.senders import known_load
+from fluidcc.model.senders import acknowledgement
 from fluidcc.scenario.network import Network, numeric
 
 
@@ -162,7 +162,7 @@ def _tick(
     for i, (flows, on) in enumerate(zip(net.flows, parts[links : links + groups], strict=True)):
         if on is not None:
             s, signal = y.senders[i], heard(flows, past.heard[i])
-            ack = Ack(1.0, 0.0, round_trip(now, flows, y.queues), known_load(flows, s, signal))
+            ack = acknowledgement(flows, s, signal, round_trip(now, flows, y.queues))
             change = flows.window.on_tick(s.law, ack)
             moved = on & (modes.windows[i] != WAITING)
             senders[i] = s._replace(law=_added(s.law, change, moved))

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc import ops
-from fluidcc.laws.law import Arrival, Signal
-from fluidcc.model.delays import Past, State, Wire, round_trip
+from fluidcc.laws.law import SIGNALS, Arrival, Signal, combine
+from fluidcc.model.delays import Past, State, Wire, make_wire, round_trip
 from fluidcc.model.fluid import with_service
 from fluidcc.model.senders import (
     growing_rate,
@@ -54,12 +54,23 @@ def link_signal(flows: Flows, signal: Signal) -> Signal:
     return flows.feedback.hears(signal._replace(mark=marked))
 
 
+def measured(link: Link, queue: Num, signal: Signal) -> Signal:
+    """The signal of a link with those fields that packets measure at a queue [packet]."""
+    found = {k: f.measure(queue, link.capacity) for k, f in SIGNALS.items() if f.measure}
+    return signal._replace(**found)
+
+
+def link_says(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
+    """What a link says to packets that come at `offered` [packet/s], but for a full buffer."""
+    between = 1.0 / ops.maximum(offered, _SOME_RATE)
+    signal = link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+    return measured(link, queue, Signal(*(v + 0.0 * queue for v in signal)))
+
+
 def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
     """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
-    some: Num = 0.0  # not 1 - prod(1 - p), which leaves few digits of a small p
-    for each in signals:
-        some = some + link_signal(flows, each).either * (1 - some)
-    return some
+    said = (link_signal(flows, each) for each in signals)
+    return combine(tuple(Signal(mark=each.either) for each in said)).mark
 
 
 def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
@@ -68,16 +79,9 @@ def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
     `mark` is the probability, per packet sent, that a mark comes back: those on data packets do
     not where the packet is lost, here or at another link.
     """
-    mark: Num = 0.0
-    drop: Num = 0.0
-    load: Num = 0.0
-    for each in signals:
-        signal = link_signal(flows, each)
-        mark = mark + signal.mark * (1 - mark)
-        drop = drop + signal.drop * (1 - drop)
-        load = ops.maximum(load, signal.load)
-    comes_back = 1 - drop if flows.feedback.on_data else 1.0
-    return Signal(mark * comes_back, drop, load)
+    said = combine(tuple(link_signal(flows, each) for each in signals))
+    comes_back = 1 - said.drop if flows.feedback.on_data else 1.0
+    return said._replace(mark=said.mark * comes_back)
 
 
 def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
@@ -116,7 +120,7 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
     law, change = link.queue, arrival_rate(link, x, q, offered)
     if law.limits is not None:
         low, high = law.limits
-        change = jax.tree.map(lambda raw, v: _hold(raw, v, low, high, None), change, x)
+        change = jax.tree.map(lambda raw, v, a, b: _hold(raw, v, a, b, None), change, x, low, high)
     if ticks and law.period is not None:
         jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
         change = summed(change, scaled(1.0 / getattr(law, law.period), jump))
@@ -205,10 +209,8 @@ def _link_flux(
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
     offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
-    between = 1.0 / ops.maximum(offered, _SOME_RATE)
     given = modes.said[k] if modes is not None and modes.said else None
-    early = link.queue.signal(x, Arrival(1.0, between, q, capacity)) if given is None else given
-    early = Signal(*(v + 0.0 * q for v in early))
+    early = link_says(link, x, q, offered) if given is None else measured(link, q, given)
     accepted = link.cross * (1 - early.drop)
     for i, flow in arriving:
         accepted = accepted + jnp.sum(flow * (1 - heard(net.flows[i], (early,)).drop))
@@ -236,4 +238,5 @@ def flux(
     links = [_link_flux(net, k, y, offered[k], modes, ticks) for k in range(len(net.links))]
     raws, queues, laws, signals, paces = zip(*links, strict=True)
     still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
-    return Flux(State(changes, queues, laws, *still), Wire(rates, signals, paces), raws, window_raw)
+    wire = make_wire(net, rates, signals, paces)
+    return Flux(State(changes, queues, laws, *still), wire, raws, window_raw)

@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from fluidcc.dde.status import Status
+from fluidcc.laws.law import combine
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import State, Wire, round_trip
 from fluidcc.model.fluid import with_service
@@ -210,7 +211,7 @@ def _propagation(net: Network, name: str) -> Floats:
 
 def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     """What a run reports of link k, in the order of LinkRun."""
-    link, signal = net.links[k], wire.signals[k]
+    link, signal = net.links[k], combine((wire.signals[k],))
     q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
     signal = signal._replace(
         mark=jnp.clip(signal.mark, 0.0, 1.0), drop=jnp.clip(signal.drop, 0.0, 1.0)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractLossClosure, Ack, Signal, unchanged
+from fluidcc.laws.law import SIGNALS, AbstractLossClosure, Ack, Signal
 from fluidcc.laws.loss import HalveOnly
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows
@@ -68,6 +68,15 @@ def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
     return flows.estimator.heard(s.estimate, signal.load) if remembers else signal.load
 
 
+def acknowledgement(
+    flows: Flows, s: Sender, signal: Signal, rtt: Num, count: Num = 1.0, elapsed: Num = 0.0
+) -> Ack:
+    """What acknowledgements tell senders that hear `signal` at a round trip [s]."""
+    known = signal._replace(load=known_load(flows, s, signal))
+    fields = {name: getattr(known, name) for name in SIGNALS if name in Ack._fields}
+    return Ack(count, elapsed, rtt, marked=signal.mark, **fields)
+
+
 def sending_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     """Rate of one active flow [packet/s]: its flight over the round trip, in the share of time
     that it is not recovering from losses.
@@ -109,11 +118,12 @@ def _law_change(
 ) -> Any:
     """Mean change of the window law's state per second."""
     law, w = flows.window, flows.window.window(s.law)
-    mark, load = marks_heard(flows, signal), known_load(flows, s, signal)
-    like = (s, rtt, load, signal.mark)
+    mark = marks_heard(flows, signal)
+    one = acknowledgement(flows, s, signal, rtt)
+    like = (s, *one)
 
     def ack(count: Num, elapsed: Num) -> Ack:
-        return Ack(count, elapsed, rtt, load, signal.mark)
+        return one._replace(count=count, elapsed=elapsed)
 
     in_time = ops.slope(lambda k: law.on_ack(s.law, ack(0.0, k)), *like)
     own = summed(
@@ -121,13 +131,12 @@ def _law_change(
         scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
-        slowly = law.with_window(unchanged(s.law), s.slow * acks * (1 - mark))
+        slowly = law.change(s.law, window=s.slow * acks * (1 - mark))
         own = summed(scaled(1 - s.slow, own), slowly)
-    one = ack(1.0, 0.0)
     lost = _closure(flows).lost(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
-    to_one_packet = law.with_window(unchanged(s.law), ops.minimum(1.0 - w, 0.0))
+    to_one_packet = law.change(s.law, window=ops.minimum(1.0 - w, 0.0))
     reacting = flows.reaction.shares(mark, w).heard
     changes = [
         own,

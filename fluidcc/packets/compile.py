@@ -5,10 +5,10 @@ are data, so that another value needs no compilation.
 """
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import jax
 import numba
 import numpy as np
 import sympy as sp
@@ -19,12 +19,13 @@ from fluidcc.laws.law import (
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractSource,
     AbstractWindowLaw,
     Ack,
     Law,
+    Signal,
     State,
 )
-from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.symbolic import (
     DRAWN,
     Rule,
@@ -34,6 +35,7 @@ from fluidcc.laws.symbolic import (
     rule,
     slow_start_rule,
 )
+from fluidcc.module import leaves, skeleton
 from fluidcc.packets.cache import module_from, package_hash
 from fluidcc.packets.engine import records
 from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
@@ -89,7 +91,7 @@ def _block(first: int, *values: float) -> np.ndarray:
 
 def _numbers(state: State) -> tuple[float, ...]:
     """Numbers of a law's state, in order."""
-    return tuple(map(float, state)) if isinstance(state, tuple) else (float(state),)
+    return tuple(map(float, leaves(state)))
 
 
 _texts: dict[Any, Any] = {}
@@ -97,7 +99,7 @@ _texts: dict[Any, Any] = {}
 
 def _once(kind: str, laws: tuple[Law, ...], make: Callable[[], Any]) -> Any:
     """What `make` says for laws of this structure; parameters do not count."""
-    key = (kind, *(jax.tree.structure(law) for law in laws))
+    key = (kind, *map(skeleton, laws))
     if key not in _texts:
         _texts[key] = make()
     return _texts[key]
@@ -133,8 +135,12 @@ def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Ex
     """The state after arrivals, kept between the law's limits."""
     if law.limits is None:
         return after
-    low, high = law.limits
-    return {k: sp.Min(sp.Max(e, low), high) for k, e in after.items()}
+    ends = [(low, high) for low, high in zip(*map(_numbers, law.limits), strict=True)]
+    out = dict(after)
+    for k, (low, high) in enumerate(ends, start=records.Q_STATE):
+        if k in after and math.isfinite(low) and math.isfinite(high):
+            out[k] = sp.Min(sp.Max(after[k], low), high)
+    return out
 
 
 def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
@@ -147,10 +153,10 @@ def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
     slots |= _slots(r.Q_STATE, *update.state, *update.parameters)
     after = _within(law, _after(update, slots))
     single = {k: _one(e, update.event[0]) for k, e in after.items()}
-    mark, drop, load = signal.results
-    told = {r.Q_MARK: mark, r.Q_DROP: drop, r.Q_CHANCE: chance.results[0]}
+    mine = Signal(*signal.results)
+    told = {r.Q_MARK: mine.mark, r.Q_DROP: mine.drop, r.Q_CHANCE: chance.results[0]}
     if law.loads:
-        told[r.Q_LOAD] = load
+        told[r.Q_LOAD] = mine.load
     said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
     text = _function("update", _lines(after, slots)) + _function("say", said)
     text += _function("arrive", _lines(single, slots), said)
@@ -186,21 +192,11 @@ class WindowHooks(NamedTuple):
     memory: tuple[float, ...]  # at the start: the state beside the window
 
 
-def _window_place(law: AbstractWindowLaw) -> int:
-    """Place of the window among the numbers of the law's state."""
-    state = law.start(1.0)
-    if not isinstance(state, tuple):
-        return 0
-    record: Any = type(state)
-    return int(law.window(record(*range(len(state)))))
-
-
-def _window_slots(law: AbstractWindowLaw, said: Rule) -> dict[sp.Symbol, int]:
+def _window_slots(said: Rule) -> dict[sp.Symbol, int]:
     """Where a rule of a window law finds its numbers."""
-    r, place, event = records, _window_place(law), Ack(*said.event)
-    rest = [symbol for k, symbol in enumerate(said.state) if k != place]
-    slots = {said.state[place]: r.W_WINDOW, event.elapsed: r.W_ELAPSED, event.rtt: r.W_RTT}
-    slots |= {event.marked: r.W_MARKED, event.load: r.W_LOAD}
+    r, event, (window, *rest) = records, Ack(*said.event), said.state
+    slots = {window: r.W_WINDOW}
+    slots |= {getattr(event, name): slot for name, slot in r.W_EVENT.items()}
     return slots | _slots(r.W_STATE, *rest, *said.parameters)
 
 
@@ -210,7 +206,7 @@ def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...]]:
     methods = ("on_ack", "on_mark", "on_loss", "observe", "on_tick")
     told = {method: rule(law, method) for method in methods}
     for method, said in told.items():
-        slots = _window_slots(law, said)
+        slots = _window_slots(said)
         after = {k: _one(e, Ack(*said.event).count) for k, e in _after(said, slots).items()}
         if method == "on_mark":
             after[r.W_CHANGED] = _one(_moved(said), Ack(*said.event).count)
@@ -223,7 +219,7 @@ def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...]]:
     }
     for method, (slot, said) in answers.items():
         if said.results and said.results[0] != 1:
-            text += _function(method, _lines({slot: said.results[0]}, _window_slots(law, said)))
+            text += _function(method, _lines({slot: said.results[0]}, _window_slots(said)))
             names.append(method)
     return text, tuple(names)
 
@@ -231,8 +227,8 @@ def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...]]:
 def window_hooks(law: AbstractWindowLaw) -> WindowHooks:
     """Hooks of a window law."""
     text, names = _once("window", (law,), lambda: _window_text(law))
-    module, place = _load(text), _window_place(law)
-    memory = tuple(v for k, v in enumerate(_numbers(law.start(1.0))) if k != place)
+    module = _load(text)
+    memory = _numbers(law.start(1.0))[1:]
     block = _block(records.W_STATE, *memory, *parameter_values(law))
     hooks = {n: getattr(module, n) if n in names else 0 for n in WindowHooks._fields[:7]}
     return WindowHooks(**hooks, block=block, memory=memory)

@@ -125,10 +125,11 @@ def _line(left: str, right: sp.Expr, law: AbstractWindowLaw | AbstractQueueLaw) 
 
 def _limits(link: Link) -> str:
     """The limits of a queue law's memory as a line; empty where there are none."""
-    if link.queue.limits is None:
+    stopped = [field.info for field in link.queue.states.values() if field.stops]
+    if not stopped:
         return ""
-    low, high = (sp.latex(sp.nsimplify(end)) for end in link.queue.limits)
-    names = ", ".join(symbol.name for symbol in jax.tree.leaves(state_symbols(link.queue)))
+    low, high = (sp.latex(sp.nsimplify(end)) for end in stopped[0].within.ends)  # type: ignore[union-attr]
+    names = ", ".join(info.symbol for info in stopped)
     return rf"{low} &\le {names} \le {high} && \text{{{_text(link.queue.name)}}}"
 
 

@@ -1,10 +1,5 @@
 """How receivers echo marks: each packet's own, or one until the sender confirms it."""
 
-import functools
-from typing import Any
-
-import jax
-
 from fluidcc.laws.law import Ack, Since
 from fluidcc.laws.symbolic import rule
 from fluidcc.scenario.network import Flows
@@ -19,25 +14,17 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
     """
     if echo != "law":
         return echo == "sticky"
-    waits = _waits(jax.tree.structure(flows.reaction))
-    return waits and not (flows.feedback.loads or _counts(jax.tree.structure(flows.window)))
+    return _waits(flows) and not (flows.feedback.loads or _counts(flows))
 
 
-def _bare(structure: Any) -> Any:
-    """A law of a structure, whose parameters do not matter."""
-    return jax.tree.unflatten(structure, [0.0] * structure.num_leaves)
-
-
-@functools.cache
-def _waits(structure: Any) -> bool:
+def _waits(flows: Flows) -> bool:
     """Whether a reaction asks for an acknowledgement of what was sent after the last one."""
-    told = rule(_bare(structure), "ready")
+    told = rule(flows.reaction, "ready")
     return Since(*told.event).window in told.results[0].free_symbols
 
 
-@functools.cache
-def _counts(structure: Any) -> bool:
+def _counts(flows: Flows) -> bool:
     """Whether a window law learns from the mark of each packet."""
-    told = rule(_bare(structure), "observe")
+    told = rule(flows.window, "observe")
     used = set().union(*(result.free_symbols for result in told.results))
     return Ack(*told.event).marked in used

@@ -2,13 +2,9 @@
 
 from typing import Any, Final, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.errors import with_type
-from fluidcc.laws.estimator import Exact
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
     AbstractEstimator,
@@ -17,15 +13,17 @@ from fluidcc.laws.law import (
     AbstractMarking,
     AbstractQueueLaw,
     AbstractReaction,
+    AbstractSource,
     AbstractWindowLaw,
 )
+from fluidcc.laws.load_code import Exact
 from fluidcc.laws.loss import Recovery
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.parameters import check_fields, choice, param
 from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.voice import Voice
+from fluidcc.module import Module, static
 from fluidcc.ops import Num
 
 LONGEST: Final = 1e9
@@ -39,7 +37,7 @@ class Start(NamedTuple):
     high: float = 0.0
 
 
-class LinkInitial(eqx.Module):
+class LinkInitial(Module):
     """The constant history of a link in the fluid model."""
 
     queue: Num = param(0.0, "q_0", unit="packet", doc="queue before the start", within="[0, inf)")
@@ -47,23 +45,23 @@ class LinkInitial(eqx.Module):
         0.0, "v_0", unit="packet", doc="average queue before the start", within="[0, inf)"
     )
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "initial")
 
 
-class FlowsInitial(eqx.Module):
+class FlowsInitial(Module):
     """The constant history of a group of flows in the fluid model."""
 
     window: Num = param(2.0, "W_0", unit="packet", doc="window before the start", within="(0, inf)")
     slow_start: bool = choice(False, doc="fluid: begin in slow start, which the first signal ends")
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "initial")
 
 
-class Link(eqx.Module):
+class Link(Module):
     """One link with its queue.
 
     Examples
@@ -91,12 +89,12 @@ class Link(eqx.Module):
     voice: Voice | None = None
     initial: LinkInitial = LinkInitial()
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "link")
 
 
-class Flows(eqx.Module):
+class Flows(Module):
     """A group of flows that share laws and route, with m distinct round trips.
 
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s].
@@ -122,8 +120,8 @@ class Flows(eqx.Module):
     loss: AbstractLossClosure = Recovery()
     estimator: AbstractEstimator = Exact()
     traffic: AbstractSource = Bulk()
-    route: tuple[int, ...] = eqx.field(default=(0,), static=True)
-    reverse_route: tuple[int, ...] = eqx.field(default=(), static=True)
+    route: tuple[int, ...] = static((0,))
+    reverse_route: tuple[int, ...] = static(())
     access_delay: Num | None = param(
         None, "f", unit="s", doc="one way, source to its first link", within="[0, inf)"
     )
@@ -140,14 +138,14 @@ class Flows(eqx.Module):
     )  # fmt: skip
     start: Start = Start()
     initial: FlowsInitial = FlowsInitial()
-    sender: tuple[tuple[str, Any], ...] = eqx.field(default=(), static=True)
+    sender: tuple[tuple[str, Any], ...] = static(())
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "flows")
 
 
-class Network(eqx.Module):
+class Network(Module):
     """Links and groups of flows, by name, with the choices that the fluid model leaves open.
 
     `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
@@ -165,12 +163,12 @@ class Network(eqx.Module):
     flows: tuple[Flows, ...]
     rates: str = choice("ack", "ack", "mgt", "self_clocked", doc="what clocks the senders")
     delay: str = choice("explicit", "explicit", "fifo", doc="which clock the round trip uses")
-    link_names: tuple[str, ...] = eqx.field(default=("bottleneck",), static=True)
-    flow_names: tuple[str, ...] = eqx.field(default=("flows",), static=True)
-    title: str = eqx.field(default="", static=True)
-    source: str = eqx.field(default="", static=True)
+    link_names: tuple[str, ...] = static(("bottleneck",))
+    flow_names: tuple[str, ...] = static(("flows",))
+    title: str = static("")
+    source: str = static("")
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError when names, routes and parts do not fit together."""
         check_fields(self, "model")
         if len(self.link_names) != len(self.links) or len(self.flow_names) != len(self.flows):
@@ -199,4 +197,6 @@ def require_network(value: object) -> None:
 
 def numeric(net: Network) -> Network:
     """The network with every number a double-precision array, so that a change compiles nothing."""
+    from fluidcc.arrays import jax, jnp
+
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), net)

@@ -2,17 +2,15 @@
 
 import dataclasses
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.parameters import Info, infos
+from fluidcc.module import leaves
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
 from fluidcc.scenario.dependants import reset_dependants
@@ -114,7 +112,8 @@ def _short(net: Network, path: str) -> str:
 
 
 def _traced(value: Any) -> bool:
-    return isinstance(value, Tracer)
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
 
 
 def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace") -> Network:
@@ -210,12 +209,12 @@ def _refuse(net: Network, wrong: Iterable[str], where: str) -> None:
 
 
 def _any_traced(net: Network, changes: Mapping[str, Any]) -> bool:
-    return any(map(_traced, changes.values())) or any(map(_traced, jax.tree.leaves(net)))
+    return any(map(_traced, changes.values())) or any(map(_traced, leaves(net)))
 
 
 def _as_plain(value: Any) -> Any:
     """Arrays and NumPy scalars as TOML would have them."""
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
+    if hasattr(value, "shape"):
         return np.asarray(value).tolist()
     if isinstance(value, tuple | range):
         return list(value)
@@ -258,6 +257,8 @@ def _walk(net: Network, steps: tuple[str | int, ...]) -> Any:
 
 def _spread(net: Network, path: str, value: Any) -> tuple[str, Any]:
     """One end of evenly spread round trips as all of them."""
+    from fluidcc.arrays import jnp
+
     owner, _, end = path.rpartition(".")
     if not owner.endswith(".rtt") or end not in ("min", "max"):
         return path, value
@@ -269,6 +270,10 @@ def _spread(net: Network, path: str, value: Any) -> tuple[str, Any]:
 
 
 def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
+    import equinox as eqx
+
+    from fluidcc.arrays import jnp
+
     for path, value in changes.items():
         path, value = _spread(net, path, value)
         steps, field = _owner(net, path)

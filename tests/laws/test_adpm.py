@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from fluidcc.laws.adpm import ADPM
+from fluidcc.laws.load_code import ADPM
 
 LAW = ADPM()
 LOADS = [0.1, 0.15, 0.4, 0.75, 0.9, 1.0, 1.1, 1.19]
@@ -127,7 +127,7 @@ def test_copying_the_code_onto_marks_would_mark_half_at_full_load():
 
 
 def test_adpm_checks_its_parameters_together():
-    with pytest.raises(ValueError, match="adpm needs lowest below mild"):
+    with pytest.raises(ValueError, match="adpm needs lowest < mild"):
         ADPM(lowest=0.9)
     with pytest.raises(ValueError, match=r"adpm needs low_share \+ mild_share below 1"):
         ADPM(low_share=0.5, mild_share=0.5)

@@ -158,7 +158,7 @@ def test_queue_hooks(case: Case, data: st.DataObject):
     said = called(hooks.say, hooks.block)
     assert said[r.Q_CHANCE] == pytest.approx(float(case.sympy(*numbers)[0]), rel=1e-12)
     x = symbolic.state_symbols(law)
-    x = type(x)(*state) if isinstance(x, tuple) else state[0]
+    x = law.state_of(*state)
     assert said[r.Q_LOAD] == (law.signal(x, seen).load if law.loads else 0.0)
     rules = [
         (hooks.update, law.on_arrival(x, seen)),

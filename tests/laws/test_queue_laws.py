@@ -8,17 +8,21 @@ import pytest
 from scipy.signal import cont2discrete
 
 from fluidcc.laws.law import Arrival, Signal
-from fluidcc.laws.queue.adaptive_red import Adapted, AdaptiveRED
+from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
-from fluidcc.laws.queue.load_factor import Load, LoadFactor
-from fluidcc.laws.queue.modified_load_factor import ModifiedLoad, ModifiedLoadFactor
-from fluidcc.laws.queue.pi import PI, Control
+from fluidcc.laws.queue.load_factor import LoadFactor
+from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
+from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.rem import REM, Price
+from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.spreading import Geometric, Uniform, Wait
 from fluidcc.model.rates import arrival_rate, queue_law_rate
 from fluidcc.scenario.network import Link
+
+Adapted = AdaptiveRED().state_of
+Load, ModifiedLoad = LoadFactor().state_of, ModifiedLoadFactor().state_of
+Control, Price = PI().state_of, REM().state_of
 
 CAPACITY = 1250.0  # packet/s
 
@@ -59,7 +63,7 @@ def test_adaptive_red_passes_its_limits_by_a_step_at_most(average: float, end: f
     x, law, seen = Adapted(average, 0.1), AdaptiveRED(), []
     for _ in range(200):
         x = after(x, law.on_tick(x, found(0.0)))
-        seen.append(x.p_max)
+        seen.append(x.p)
     assert seen[-1] == seen[-2]  # it has come to its limit
     assert min(seen) >= 0.009 and max(seen) <= 0.51
     assert abs(seen[-1] - end) <= 0.01
@@ -67,7 +71,7 @@ def test_adaptive_red_passes_its_limits_by_a_step_at_most(average: float, end: f
 
 def test_the_band_of_adaptive_red_is_the_middle_fifth():
     law = AdaptiveRED(min_th=20.0, max_th=120.0, target="band")
-    signs = [np.sign(law.on_tick(Adapted(v, 0.1), found(0.0)).p_max)
+    signs = [np.sign(law.on_tick(Adapted(v, 0.1), found(0.0)).p)
              for v in (59.9, 60.1, 79.9, 80.1)]  # fmt: skip
     assert signs == [-1, 0, 0, 1]
 
@@ -189,8 +193,8 @@ def test_the_modified_router_adapts_at_the_pace_of_adaptive_red(average: float, 
     x = ModifiedLoad(0.0, 0.0, 0.0, average, p)
     for _ in range(5):  # samples in an interval of 0.5 s
         x = after(x, law.on_tick(x, found(0.0)))
-    once = red.on_tick(Adapted(average, p), found(0.0)).p_max
-    assert x.p_max - p == pytest.approx(once, rel=1e-12)
+    once = red.on_tick(Adapted(average, p), found(0.0)).p
+    assert x.p - p == pytest.approx(once, rel=1e-12)
 
 
 # -- PI and REM -------------------------------------------------------------------------------

@@ -1,13 +1,20 @@
 """Laws with one fault each, which the battery must name; files that cannot be read are texts."""
 
 import random
-from typing import NamedTuple
 
 import jax
 import numpy as np
 import sympy as sp
 
-from fluidcc.laws import AbstractMarking, AbstractQueueLaw, AbstractWindowLaw, Signal, ops, param
+from fluidcc.laws import (
+    AbstractMarking,
+    AbstractQueueLaw,
+    AbstractWindowLaw,
+    Signal,
+    ops,
+    param,
+    state,
+)
 from fluidcc.laws.window.reno import Reno
 
 CALLS: list[float] = []
@@ -190,25 +197,18 @@ class OnePacketAtATime(AbstractQueueLaw):
         return (x - 1000,)
 
 
-class Ticking(NamedTuple):
-    p: float
-
-
 class NotHeld(AbstractQueueLaw):
     name = "not_held"
     source = "tests"
-    symbols = ("p",)
     period = "interval"
+    p = state(0.0, "p", unit="1", within="[0, 1]")
     interval: float = param(0.1, "D", unit="s", doc="between ticks", within="(0, inf)")
 
-    def start(self, average):
-        return Ticking(0.0)
-
     def on_tick(self, x, seen):
-        return Ticking(0.01 * (seen.queue - 20.0))
+        return 0.01 * (seen.queue - 20.0)
 
     def signal(self, x, seen):
-        return Signal(mark=x.p)
+        return Signal(mark=x)
 
 
 class BranchOnProbability(AbstractMarking):

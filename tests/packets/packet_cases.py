@@ -8,14 +8,14 @@ import numpy as np
 from scipy import stats
 
 from fluidcc import ops
-from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.law import AbstractQueueLaw, AbstractSource, Signal
+from fluidcc.laws.load_code import ADPM
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
@@ -26,7 +26,6 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
-from fluidcc.laws.source import AbstractSource
 from fluidcc.laws.spreading import Wait
 from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.voice import Voice

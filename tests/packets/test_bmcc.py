@@ -8,7 +8,7 @@ from load_cases import KnownLoad, Stepwise, known_load, measured_load
 from packet_cases import RandomMarks, flows
 
 from fluidcc.bundled.validation.lab.experiments import experiments
-from fluidcc.laws.adpm import ADPM
+from fluidcc.laws.load_code import ADPM
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor

@@ -12,7 +12,7 @@ import pytest
 from load_cases import KnownLoad, Stepwise, known_load
 from packet_cases import dumbbell, flows
 
-from fluidcc.laws.adpm import ADPM
+from fluidcc.laws.load_code import ADPM
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor

@@ -11,7 +11,7 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.load_factor import Load, LoadFactor
+from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.symbolic import zero_drift
@@ -268,7 +268,7 @@ def equal_rates(net, rates, definitions):
 def _sample(queue, capacity, gamma, law=None):
     """The load factor of one period at full load with that queue."""
     law = LoadFactor(gamma=gamma) if law is None else law
-    memory = Load(capacity * law.t_p, queue, 0)
+    memory = LoadFactor().state_of(capacity * law.t_p, queue, 0)
     return memory.factor + law.on_tick(memory, Arrival(0, 0, queue, capacity)).factor
 
 
@@ -308,7 +308,7 @@ def standing_queue(case, measured, definitions):
 )  # fmt: skip
 def only_bmcc_backs_off(case, measured, definitions):
     """Marks, and windows that do not fall: none."""
-    memory = Load(0.0, 0.0, case["load"])
+    memory = LoadFactor().state_of(0.0, 0.0, case["load"])
     marked = float(LoadFactor().signal(memory, Arrival(1.0, 0.0, 0.0, 1.0)).mark)
     stays = float(_LAW.on_tick(10.0, Ack(1.0, 0.0, 0.1, case["load"]))) >= 0
     return at_most(marked + stays, 0.0)

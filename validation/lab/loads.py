@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.law import Arrival
-from fluidcc.laws.queue.load_factor import Load
+from fluidcc.laws.load_code import ADPM
+from fluidcc.laws.queue.load_factor import LoadFactor
 
 from .samples import Runs
 
@@ -31,7 +31,10 @@ def load_factors(runs: Runs, k: int = 0) -> tuple[np.ndarray, np.ndarray]:
     arrived = np.diff(system) + (busy * float(link.capacity) + drops)[1:] * step
     sums = arrived[: count * each].reshape(count, each).sum(axis=1)
     last = each * np.arange(1, count + 1)
-    state, tick = Load(sums, average[last], 0.0), Arrival(1, period, 0.0, float(link.capacity))
+    state, tick = (
+        LoadFactor().state_of(sums, average[last], 0.0),
+        Arrival(1, period, 0.0, float(link.capacity)),
+    )
     return times[last], link.queue.on_tick(state, tick).factor
 
 

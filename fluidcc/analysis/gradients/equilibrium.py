@@ -44,8 +44,8 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.linearize import at_kink
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import FULL, INTERIOR, Rest, state_at_rest
-from fluidcc.laws.law import Signal
-from fluidcc.model.delays import State, Wire, kink_distances, kinks, picks, round_trip
+from fluidcc.laws.law import Signal, combine
+from fluidcc.model.delays import State, Wire, kink_distances, kinks, make_wire, picks, round_trip
 from fluidcc.model.fluid import steady
 from fluidcc.model.rates import HIGH, LOW, Modes, flux, heard, touched
 from fluidcc.model.senders import sending_rate
@@ -109,9 +109,7 @@ def pinned(net: Network, y: State, modes: Modes) -> Num:
         return jnp.where(value <= low, low, jnp.where(value >= high, high, value))
 
     laws = tuple(
-        x
-        if link.queue.limits is None
-        else jax.tree.map(lambda v, ends=link.queue.limits: limited(v, *ends), x)
+        x if link.queue.limits is None else jax.tree.map(limited, x, *link.queue.limits)
         for link, x in zip(net.links, y.laws, strict=True)
     )
     return ravel_pytree(y._replace(senders=tuple(senders), queues=queues, laws=laws))[0]
@@ -143,7 +141,7 @@ def _observe(net: Network, y: State, u: Num, wire: Wire, modes: Modes) -> Observ
             "average": jnp.stack(average),
             "signal": jnp.stack([s.either for s in wire.signals]),
             "utilization": jnp.where(empty, 1 + excess, 1.0),
-            "load": jnp.stack([s.load for s in wire.signals]),
+            "load": jnp.stack([combine((s,)).load + 0.0 * s.mark for s in wire.signals]),
         },
         "flows": {
             "window": tuple(f.window.window(y.senders[i].law) for i, f in enumerate(groups)),
@@ -197,7 +195,7 @@ def _expanded(
     _, v, index = present(net, at.y, at.modes)
     paces = tuple(jnp.ones(()) for _ in net.links)
     state_of, wire_of = (
-        ravel_pytree(tree)[1] for tree in (at.y, Wire(rest.rates, rest.signals, paces))
+        ravel_pytree(tree)[1] for tree in (at.y, make_wire(net, rest.rates, rest.signals, paces))
     )
     n, m = len(v), len(at.wire)
 

@@ -14,4 +14,4 @@ class LoadFactorFeedback(AbstractFeedback):
     name: ClassVar[str] = "load_factor"
     source: ClassVar[str] = "qazi2010, section 3.2"
     moment: ClassVar[Moment] = Moment.ENTRY
-    loads: ClassVar[bool] = True
+    carries: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")

@@ -14,4 +14,4 @@ class Loss(AbstractFeedback):
 
     def hears(self, signal: Signal) -> Signal:
         """Turn marks into losses."""
-        return Signal(mark=0.0, drop=signal.either)
+        return signal._replace(mark=0.0, drop=signal.either)

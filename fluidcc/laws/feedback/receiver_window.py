@@ -21,7 +21,7 @@ class ReceiverWindow(AbstractFeedback):
     name: ClassVar[str] = "receiver_window"
     source: ClassVar[str] = "govindaswamy2012, section 3"
     moment: ClassVar[Moment] = Moment.REVERSE
-    marks: ClassVar[bool] = False
+    carries: ClassVar[tuple[str, ...]] = ("drop",)
     persistence: Num = param(
         0.0,
         r"\rho",

@@ -1,19 +1,12 @@
 """RED whose p_max follows the average queue."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import Arrival
-from fluidcc.laws.parameters import check_order, choice, param
+from fluidcc.laws.law import Arrival, State
+from fluidcc.laws.parameters import check_order, choice, param, state
 from fluidcc.laws.queue.red import AbstractRED
 from fluidcc.ops import Num
-
-
-class Adapted(NamedTuple):
-    """Memory of adaptive RED."""
-
-    average: Num  # queue [packet]
-    p_max: Num
 
 
 class AbstractAdaptiveRED(AbstractRED):
@@ -23,6 +16,7 @@ class AbstractAdaptiveRED(AbstractRED):
     Gummadi and Shenker (2001). As p_max is compared before its step, it can pass its limits by one.
     """
 
+    p = state("p_max", r"p_{\max}", unit="1", doc="present p_max", within="[0, 1]")
     p_max: Num = param(0.1, "p_0", unit="1", doc="p_max at the start", within="(0, 1]")
     interval: Num = param(
         0.5, "D", unit="s", doc="time between two steps of p_max", within="(0, inf)"
@@ -42,18 +36,14 @@ class AbstractAdaptiveRED(AbstractRED):
         doc="average aimed at: midway between the thresholds, or the middle fifth around it",
     )  # fmt: skip
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError unless min_th < max_th and lowest < highest."""
-        super().__check_init__()
+        super().__post_init__()
         check_order(self, "lowest", "highest")
 
-    def average(self, x: Any, queue: Num) -> Num:
-        """The average queue that decides [packet]."""
-        return x.average
-
-    def top(self, x: Any) -> Num:
+    def top(self, x: State) -> Num:
         """The present p_max."""
-        return x.p_max
+        return x.p
 
     def aim(self) -> tuple[Num, Num]:
         """Least and greatest average that p_max rests at [packet]."""
@@ -61,29 +51,30 @@ class AbstractAdaptiveRED(AbstractRED):
         spread = self.max_th - self.min_th
         return self.min_th + (0.5 - half) * spread, self.min_th + (0.5 + half) * spread
 
-    def tops(self, average: Num) -> tuple[Num, ...]:
+    def starts(self, average: Num) -> tuple[State, ...]:
         """What p_max may be at the start: in a band any persists, between its limits."""
+        first = self.start(average)
         if self.target == "single":
-            return (self.p_max,)
+            return (first,)
         low, high = self.aim()
         inside = (average >= low) & (average <= high)
         ends = (ops.where(inside, end, self.p_max) for end in (self.lowest, self.highest))
-        return (self.p_max, *ends)
+        return (first, *(first._replace(p=end) for end in ends))
 
-    def turns(self, x: Any, queue: Num) -> tuple[Num, ...]:
+    def turns(self, x: State, queue: Num) -> tuple[Num, ...]:
         """The ends of what the average may rest at."""
         v = self.average(x, queue)
         low, high = self.aim()
         return (v - low, v - high)
 
-    def step(self, x: Any, share: Num = 1) -> Num:
+    def step(self, x: State, share: Num = 1) -> Num:
         """Change of p_max in a `share` of the interval."""
         low, high = self.aim()
-        up = share * ops.minimum(self.increase, x.p_max / 4)
-        down = x.p_max * (self.decrease**share - 1)
-        rising = ops.where(x.p_max < self.highest, ops.minimum(up, 1 - x.p_max), 0.0)
-        falling = ops.where(x.p_max > self.lowest, down, 0.0)
-        return ops.where(x.average > high, rising, ops.where(x.average < low, falling, 0.0))
+        up = share * ops.minimum(self.increase, x.p / 4)
+        down = x.p * (self.decrease**share - 1)
+        rising = ops.where(x.p < self.highest, ops.minimum(up, 1 - x.p), 0.0)
+        falling = ops.where(x.p > self.lowest, down, 0.0)
+        return ops.where(x.v > high, rising, ops.where(x.v < low, falling, 0.0))
 
 
 class AdaptiveRED(AbstractAdaptiveRED):
@@ -93,20 +84,11 @@ class AdaptiveRED(AbstractAdaptiveRED):
     source: ClassVar[str] = "govindaswamy2012, Fig. 3; floyd2001"
     period: ClassVar[str] = "interval"
     waits: ClassVar[bool] = True  # as in ns-2: an interval after a step, for the next need of one
-    symbols: ClassVar[tuple[str, ...]] = ("v", r"p_{\max}")
 
-    def start(self, average: Num) -> Adapted:
-        """Start from an average queue [packet]."""
-        return Adapted(average, self.p_max)
-
-    def starts(self, average: Num) -> tuple[Adapted, ...]:
-        """Start with each p_max that may persist."""
-        return tuple(Adapted(average, top) for top in self.tops(average))
-
-    def on_arrival(self, x: Adapted, seen: Arrival) -> Adapted:
+    def on_arrival(self, x: State, seen: Arrival) -> State:
         """Move the average towards the queue found, once a packet."""
-        return Adapted(self.moved(x.average, seen), 0.0)
+        return self.change(x, v=self.moved(x.v, seen))
 
-    def on_tick(self, x: Adapted, seen: Arrival) -> Adapted:
+    def on_tick(self, x: State, seen: Arrival) -> State:
         """Step p_max up or down."""
-        return Adapted(0.0, self.step(x))
+        return self.change(x, p=self.step(x))

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
-from fluidcc.laws.parameters import choice, param
+from fluidcc.laws.parameters import choice, param, state
 from fluidcc.ops import Num
 
 _FULL = 1 - 1e-9  # a buffer filled up to round-off is full
@@ -23,8 +23,7 @@ class BLUE(AbstractQueueLaw):
     period: ClassVar[str] = "freeze_time"
     held: ClassVar[bool] = True
     waits: ClassVar[bool] = True
-    counts: ClassVar[str] = "system"  # the link is idle when no packet is in service either
-    symbols: ClassVar[tuple[str, ...]] = ("p",)
+    p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
     increase: Num = param(0.02, "d_1", unit="1", doc="step up", within="(0, 1]")
     decrease: Num = param(0.002, "d_2", unit="1", doc="step down", within="(0, 1]")
     threshold: Num = param(
@@ -44,9 +43,10 @@ class BLUE(AbstractQueueLaw):
         mean = self.freeze_time
         return (0.0, 2 * mean) if self.random_freeze else (mean, mean)
 
-    def start(self, average: Num) -> Num:
-        """Start without marking."""
-        return 0.0
+    @property
+    def counts_service(self) -> bool:
+        """The link is idle when no packet is in service either."""
+        return True
 
     def starts(self, average: Num) -> tuple[Num, ...]:
         """Between its steps any p may persist: from no marks, and from all."""

@@ -1,18 +1,11 @@
 """Proportional-integral marking."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
-from fluidcc.laws.parameters import param
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
+from fluidcc.laws.parameters import param, state
 from fluidcc.ops import Num
-
-
-class Control(NamedTuple):
-    """Memory of a sampled controller."""
-
-    p: Num
-    before: Num  # queue at the last sample [packet]
 
 
 class PI(AbstractQueueLaw):
@@ -26,7 +19,8 @@ class PI(AbstractQueueLaw):
     source: ClassVar[str] = "hollot2001pi, section IV"
     period: ClassVar[str] = "interval"
     held: ClassVar[bool] = True
-    symbols: ClassVar[tuple[str, ...]] = ("p", "q_0")
+    p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
+    before = state("average", "q_0", unit="packet", doc="queue at the last sample")
     k_pi: Num = param(
         9.64e-6, r"K_{\mathrm{PI}}", unit="1/(packet s)", doc="gain of the integral",
         within="(0, inf)",
@@ -37,9 +31,9 @@ class PI(AbstractQueueLaw):
     )
     interval: Num = param(1 / 160, "D", unit="s", doc="time between samples", within="(0, inf)")
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError where samples are too rare for the controller's zero."""
-        super().__check_init__()
+        super().__post_init__()
         z, interval = self.z, self.interval
         if isinstance(z, float | int) and isinstance(interval, float | int) and z * interval >= 2:
             raise ValueError(
@@ -52,16 +46,12 @@ class PI(AbstractQueueLaw):
         middle, half = self.k_pi / self.z, self.k_pi * self.interval / 2
         return middle + half, middle - half
 
-    def start(self, average: Num) -> Control:
-        """Start without marking, from a queue of `average` packets."""
-        return Control(0.0, average)
-
-    def on_tick(self, x: Control, seen: Arrival) -> Control:
+    def on_tick(self, x: State, seen: Arrival) -> State:
         """Move p by the errors of this sample and of the last, within [0, 1]."""
         new, old = self.weights
         p = x.p + new * (seen.queue - self.q_ref) - old * (x.before - self.q_ref)
-        return Control(ops.clip(p, 0.0, 1.0) - x.p, seen.queue - x.before)
+        return self.change(x, p=ops.clip(p, 0.0, 1.0) - x.p, before=seen.queue - x.before)
 
-    def signal(self, x: Control, seen: Arrival) -> Signal:
+    def signal(self, x: State, seen: Arrival) -> Signal:
         """Mark with probability p."""
         return Signal(mark=x.p)

@@ -1,18 +1,21 @@
 """Random early detection."""
 
 import abc
-from typing import Any, ClassVar
-
-import equinox as eqx
+import dataclasses
+from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractQueueLaw, AbstractSpreading, Arrival, Signal
-from fluidcc.laws.parameters import Info, check_order, choice, param
-from fluidcc.laws.queue.ramp import ramp
+from fluidcc.laws.law import AbstractQueueLaw, AbstractSpreading, Arrival, Signal, State
+from fluidcc.laws.parameters import Info, check_order, choice, param, state
 from fluidcc.laws.spreading import Geometric
 from fluidcc.ops import Num
 
 _SPREADING = Info("", "", "how signals are spread over packets", None)
+
+
+def ramp(v: Num, low: Num, high: Num, top: Num) -> Num:
+    """0 below `low`, linear to `top` at `high`, `top` above."""
+    return top * ops.clip((v - low) / (high - low), 0.0, 1.0)
 
 
 class AbstractRED(AbstractQueueLaw):
@@ -23,6 +26,7 @@ class AbstractRED(AbstractQueueLaw):
     There ACKs are marked for certain (Govindaswamy et al., 2012, section 3).
     """
 
+    v = state("average", "v", unit="packet", doc="average queue")
     min_th: Num = param(
         25.0, r"q_{\min}", unit="packet", doc="average where marking starts", within="[0, inf)"
     )
@@ -40,21 +44,26 @@ class AbstractRED(AbstractQueueLaw):
     pole: str = choice(
         "capacity", "capacity", "arrivals", doc="fluid: rate at which the average is updated"
     )
-    spreading: AbstractSpreading = eqx.field(
+    spreading: AbstractSpreading = dataclasses.field(
         default_factory=Geometric, metadata={"info": _SPREADING}
     )
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError unless min_th < max_th."""
-        super().__check_init__()
+        super().__post_init__()
         check_order(self, "min_th", "max_th")
 
-    @abc.abstractmethod
-    def average(self, x: Any, queue: Num) -> Num:
+    @property
+    def by_bytes(self) -> bool:
+        """As chosen."""
+        return self.bytes
+
+    def average(self, x: State, queue: Num) -> Num:
         """The average queue that decides [packet]."""
+        return x.v if len(self.states) > 1 else x
 
     @abc.abstractmethod
-    def top(self, x: Any) -> Num:
+    def top(self, x: State) -> Num:
         """Marking probability at max_th."""
 
     def counted(self, offered: Num, capacity: Num) -> Num:
@@ -65,7 +74,7 @@ class AbstractRED(AbstractQueueLaw):
         """Change of the average `v` towards the queue found, once a packet."""
         return (1 - (1 - self.w_q) ** seen.count) * (seen.queue - v)
 
-    def base(self, x: Any, seen: Arrival) -> Num:
+    def base(self, x: State, seen: Arrival) -> Num:
         """Probability p_b before spreading."""
         v, top = self.average(x, seen.queue), self.top(x)
         p = ramp(v, self.min_th, self.max_th, top)
@@ -73,25 +82,25 @@ class AbstractRED(AbstractQueueLaw):
             p = p + ramp(v, self.max_th, 2 * self.max_th, 1 - top)
         return ops.minimum(p * seen.size, 1.0) if self.bytes else p
 
-    def sure(self, x: Any, seen: Arrival, below: Num) -> Num:
+    def sure(self, x: State, seen: Arrival, below: Num) -> Num:
         """1, for bytes in proportion to the size, above the last threshold; `below` up to it."""
         last = 2 * self.max_th if self.gentle else self.max_th
         share = ops.minimum(seen.size, 1.0) if self.bytes else 1.0
         return ops.where(self.average(x, seen.queue) > last, share, below)
 
-    def signal(self, x: Any, seen: Arrival) -> Signal:
+    def signal(self, x: State, seen: Arrival) -> Signal:
         """Mark by the average; above its last threshold mark and drop everything."""
         mark = self.spreading.rate(self.base(x, seen))
         return Signal(self.sure(x, seen, mark), self.sure(x, seen, 0.0))
 
-    def chance(self, x: Any, seen: Arrival, gap: Num) -> Num:
+    def chance(self, x: State, seen: Arrival, gap: Num) -> Num:
         """Probability of a signal for packet `gap` after the last."""
         return self.sure(x, seen, self.spreading.chance(self.base(x, seen), gap))
 
-    def kinks(self, x: Any, queue: Num) -> tuple[Num, ...]:
+    def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
         """The thresholds of the average."""
         v = self.average(x, queue)
-        corners: tuple[Any, ...] = (v - self.min_th, v - self.max_th)
+        corners: tuple[Num, ...] = (v - self.min_th, v - self.max_th)
         return (*corners, v - 2 * self.max_th) if self.gentle else corners
 
     def jumps(self) -> bool:
@@ -104,14 +113,6 @@ class RED(AbstractRED):
 
     name: ClassVar[str] = "red"
     source: ClassVar[str] = "floyd1993; misra2003, section 3.1"
-
-    def start(self, average: Num) -> Num:
-        """Start from an average queue [packet]."""
-        return average
-
-    def average(self, x: Num, queue: Num) -> Num:
-        """The average queue that decides [packet]."""
-        return x
 
     def top(self, x: Num) -> Num:
         """Return p_max."""

@@ -1,18 +1,11 @@
 """Random exponential marking."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
-from fluidcc.laws.parameters import param
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
+from fluidcc.laws.parameters import param, state
 from fluidcc.ops import Num
-
-
-class Price(NamedTuple):
-    """Memory of a link with a price."""
-
-    price: Num
-    before: Num  # queue at the last sample [packet]
 
 
 class REM(AbstractQueueLaw):
@@ -26,7 +19,8 @@ class REM(AbstractQueueLaw):
     source: ClassVar[str] = "athuraliya2001; ns2, rem.cc"
     period: ClassVar[str] = "interval"
     held: ClassVar[bool] = True
-    symbols: ClassVar[tuple[str, ...]] = (r"\mu", "q_0")
+    price = state(0.0, r"\mu", unit="1", doc="price of the link", within="[0, inf)")
+    before = state("average", "q_0", unit="packet", doc="queue at the last sample")
     gamma: Num = param(
         0.001, r"\gamma", unit="1/packet", doc="step of the price", within="(0, inf)"
     )
@@ -39,16 +33,12 @@ class REM(AbstractQueueLaw):
     )
     interval: Num = param(0.002, "D", unit="s", doc="time between samples", within="(0, inf)")
 
-    def start(self, average: Num) -> Price:
-        """Start from price 0 and a queue of `average` packets."""
-        return Price(0.0, average)
-
-    def on_tick(self, x: Price, seen: Arrival) -> Price:
+    def on_tick(self, x: State, seen: Arrival) -> State:
         """Move the price by backlog and growth of the queue, not below 0."""
         growth = seen.queue - x.before
         price = x.price + self.gamma * (self.alpha * (x.before - self.q_ref) + growth)
-        return Price(ops.maximum(price, 0.0) - x.price, growth)
+        return self.change(x, price=ops.maximum(price, 0.0) - x.price, before=growth)
 
-    def signal(self, x: Price, seen: Arrival) -> Signal:
+    def signal(self, x: State, seen: Arrival) -> Signal:
         """Mark with probability 1 - phi^(-price)."""
         return Signal(mark=1 - self.phi ** (-x.price))

@@ -27,6 +27,11 @@ class Threshold(AbstractQueueLaw):
         doc="packets: the packet in service and the one judged count, or only those waiting",
     )  # fmt: skip
 
+    @property
+    def counts_service(self) -> bool:
+        """As chosen."""
+        return self.counts == "system"
+
     def signal(self, x: State, seen: Arrival) -> Signal:
         """Mark above the threshold; with a width, with a probability that rises over it."""
         above = seen.queue > self.at if self.when == "exceeds" else seen.queue >= self.at

@@ -1,10 +1,11 @@
 """The window law of Binary Marking Congestion Control."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractWindowLaw, Ack, State
-from fluidcc.laws.parameters import choice, param
+from fluidcc.laws.load_code import LoadCode
+from fluidcc.laws.parameters import choice, param, state
 from fluidcc.laws.window.sack import SACK
 from fluidcc.ops import Num
 
@@ -12,36 +13,26 @@ _TCP = SACK()
 _MOST_PERIODS = 50.0  # in one round trip; a larger power may overflow
 
 
-class Mode(NamedTuple):
-    """State of a sender that may fall back to TCP."""
-
-    window: Num  # packets
-    sack: Num  # 1 in the fallback, else 0; its mean in the fluid model
-
-
-class BMCC(AbstractWindowLaw):
+class BMCC(LoadCode, AbstractWindowLaw):
     """Multiplicative, then additive increase by the load factor; one decrease per period.
 
-    Source: Qazi, Znati and Andrew, section 3.3, eqs 2-6. A load factor below `lowest`, or none,
-    counts as `lowest`; one above `highest` as `highest`. Its T is the measured round trip. The
-    decrease comes once per t_p, for which rates become equal; `md = "per_rtt"` is eq. 5 by the
-    letter. With `needs_mark` (section 5.2) only (11) marks make the sender decrease, by the load
-    factor that it knows of. With `fallback` (section 5.3) a mark or a loss below full load makes
-    it a TCP sender, without a decrease, until it hears of full load.
+    Source: Qazi, Znati and Andrew, section 3.3, eqs 2-6. No load factor counts as `lowest`. Its T
+    is the measured round trip. The decrease comes once per t_p, for which rates become equal;
+    `md = "per_rtt"` is eq. 5 by the letter. With `needs_mark` (section 5.2) only (11) marks make
+    the sender decrease, by the load factor that it knows of. With `fallback` (section 5.3) a mark
+    or a loss below full load makes it a TCP sender, without a decrease, until it hears of full
+    load.
     """
 
     name: ClassVar[str] = "bmcc"
     source: ClassVar[str] = "qazi2010, section 3.3"
-    symbols: ClassVar[tuple[str, ...]] = ("W", r"\sigma")
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
-    loads: ClassVar[bool] = True
-    t_p: Num = param(0.2, "t_p", unit="s", doc="sampling period of the routers", within="(0, inf)")
-    lowest: Num = param(0.15, r"\eta_0", unit="1", doc="least load factor", within="(0, 1)")
-    mild: Num = param(
-        0.75, r"\eta", unit="1", doc="where the increase turns additive", within="(0, 1)"
+    hears: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
+    sack = state(
+        0.0, r"\sigma", unit="1", doc="1 in the fallback, else 0", within="[0, 1]", when="fallback"
     )
-    highest: Num = param(1.2, "u", unit="1", doc="largest load factor", within="(1, inf)")
+    t_p: Num = param(0.2, "t_p", unit="s", doc="sampling period of the routers", within="(0, inf)")
     kappa_2: Num = param(
         0.35, r"\kappa_2", unit="1", doc="gain of the multiplicative increase", within="(0, 1)"
     )
@@ -55,32 +46,12 @@ class BMCC(AbstractWindowLaw):
     needs_mark: bool = choice(False, doc="decrease for (11) marks alone")
     fallback: bool = choice(False, doc="turn into TCP at signs of other routers")
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError unless lowest < mild and beta_min <= beta_max."""
-        super().__check_init__()
-        for low, high, fine in (
-            ("lowest", "mild", lambda a, b: a < b),
-            ("beta_min", "beta_max", lambda a, b: a <= b),
-        ):
-            a, b = getattr(self, low), getattr(self, high)
-            if isinstance(a, float | int) and isinstance(b, float | int) and not fine(a, b):
-                raise ValueError(f"bmcc needs {low} below {high}, got {a!r} and {b!r}")
-
-    def start(self, w: Num) -> State:
-        """State with window `w`, not in the fallback."""
-        return Mode(w, 0.0 * w) if self.fallback else w
-
-    def window(self, s: State) -> Num:
-        """Congestion window [packet]."""
-        return s.window if self.fallback else s
-
-    def with_window(self, s: State, w: Num) -> State:
-        """The state `s` with its window replaced by `w`."""
-        return s._replace(window=w) if self.fallback else w
-
-    def bounded(self, s: State) -> State:
-        """The state with its mode within [0, 1]."""
-        return s._replace(sack=ops.clip(s.sack, 0.0, 1.0)) if self.fallback else s
+        super().__post_init__()
+        a, b = self.beta_min, self.beta_max
+        if isinstance(a, float | int) and isinstance(b, float | int) and a > b:
+            raise ValueError(f"bmcc needs beta_min below beta_max, got {a!r} and {b!r}")
 
     def kept(self, load: Num) -> Num:
         """Share of the window that a decrease keeps at a load factor of 1 or more: eq. 6."""
@@ -93,14 +64,15 @@ class BMCC(AbstractWindowLaw):
 
     def _mixed(self, s: State, own: Num, tcp: Num) -> State:
         """Change of the window that is `own`, and `tcp` in the fallback."""
-        return Mode((1 - s.sack) * own + s.sack * tcp, 0.0 * s.sack) if self.fallback else own
+        return self.change(s, window=(1 - s.sack) * own + s.sack * tcp) if self.fallback else own
 
     def _signalled(self, s: State, load: Num, own: Num, tcp: Num) -> State:
         """Change on a mark or a loss; below full load it is the sign of another router."""
         if not self.fallback:
             return own
         known = ops.where(load < 1, 0.0, (1 - s.sack) * own)
-        return Mode(known + s.sack * tcp, ops.where(load < 1, 1 - s.sack, 0.0))
+        fallen = ops.where(load < 1, 1 - s.sack, 0.0)
+        return self.change(s, window=known + s.sack * tcp, sack=fallen)
 
     def on_ack(self, s: State, ack: Ack) -> State:
         """Grow by eq. 3 at low and eq. 4 at high load, for the time since the last ACK.
@@ -135,7 +107,7 @@ class BMCC(AbstractWindowLaw):
         """Leave the fallback on hearing of full load."""
         if not self.fallback:
             return 0.0 * s
-        return Mode(0.0 * s.window, ops.where(ack.load < 1, 0.0, -ack.count * s.sack))
+        return self.change(s, sack=ops.where(ack.load < 1, 0.0, -ack.count * s.sack))
 
     def slow_start(self, s: State) -> Num:
         """In the fallback: otherwise eq. 3 takes its place, at the start and after timeouts."""

@@ -1,8 +1,6 @@
 """The polynomial class of window laws."""
 
-from typing import ClassVar
-
-import equinox as eqx
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluidcc.laws.law import AbstractWindowLaw, Ack
 from fluidcc.laws.parameters import check_order, param
@@ -15,10 +13,11 @@ class AbstractPolynomial(AbstractWindowLaw):
     Source: Misra and Ott (2003), eqs 1-3; losses as in TCP (section 3).
     """
 
-    c1: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
-    alpha: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
-    c2: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
-    beta: eqx.AbstractVar[Num]  # pyright: ignore[reportGeneralTypeIssues]
+    if TYPE_CHECKING:  # fields, properties or constants of the laws below
+        c1: ClassVar[Any]
+        alpha: ClassVar[Any]
+        c2: ClassVar[Any]
+        beta: ClassVar[Any]
 
     def on_ack(self, s: Num, ack: Ack) -> Num:
         """Grow by c1 w^alpha for each acknowledged packet."""
@@ -63,7 +62,7 @@ class Polynomial(AbstractPolynomial):
         1.0, r"\beta", unit="1", doc="exponent of the decrease, above alpha", within="[-10, 10]"
     )
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError unless alpha < beta: otherwise windows grow without bound."""
-        super().__check_init__()
+        super().__post_init__()
         check_order(self, "alpha", "beta")

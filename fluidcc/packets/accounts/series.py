@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from fluidcc.packets.accounts.files import delivered
@@ -160,8 +159,7 @@ def _ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def _average(law: Any, states: np.ndarray, queue: np.ndarray) -> np.ndarray:
     """The average that a queue law keeps, from the numbers of its state."""
-    state = jax.tree.unflatten(jax.tree.structure(law.start(1.0)), list(states.T))
-    return np.asarray(law.average(state, queue))
+    return np.asarray(law.average(law.state_of(*states.T), queue))
 
 
 def dataset(

@@ -6,6 +6,7 @@ event: senders, wires and ports. Everything refers to everything else by index.
 
 import numpy as np
 
+from fluidcc.laws.law import Ack
 from fluidcc.packets.engine.pointer import record_at
 
 NEVER = 1e300
@@ -57,8 +58,10 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
 Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_STATE = range(6, 12)
 # of a window law's: the state beside the window and parameters follow
-W_WINDOW, W_ELAPSED, W_RTT, W_MARKED, W_LOAD = range(5)
-W_CHANGED, W_SLOW, W_PERIOD, W_STATE = range(5, 9)
+W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD = range(4)
+W_EVENT = {name: 4 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
+W_ELAPSED, W_RTT, W_LOAD, W_MARKED = W_EVENT.values()
+W_STATE = 4 + len(W_EVENT)
 # of a reaction's, a marking's, and a permitted window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
 M_PROBABILITY = 0

@@ -1,13 +1,12 @@
 """Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
 
-import operator
 import weakref
 
-import jax
 import numpy as np
 
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.memory import Share, TooLittleMemory
+from fluidcc.module import leaves
 from fluidcc.packets.compile import (
     estimator_hook,
     marking_hook,
@@ -46,7 +45,8 @@ _MOMENTS = {
 def _averages(law: AbstractQueueLaw) -> bool:
     """Whether a queue law decides by an average of its own that packets move, not time."""
     state, pause = law.start(1.0), Arrival(count=0.0, elapsed=1.0, queue=0.0, capacity=1.0)
-    after = jax.tree.map(operator.add, state, law.on_arrival(state, pause))
+    pairs = zip(leaves(state), leaves(law.on_arrival(state, pause)), strict=True)
+    after = law.state_of(*(value + change for value, change in pairs))
     return float(law.average(state, 0.0)) == float(law.average(after, 0.0)) != 0.0
 
 
@@ -112,14 +112,14 @@ class Simulation:
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
         hooks = queue_hooks(law, float(link.initial.average))
-        by_bytes = bool(getattr(law, "bytes", False))
+        by_bytes = law.by_bytes
         shortest, longest = map(float, law.spacing()) if hooks.tick else (0.0, 0.0)
         if hooks.tick and (shortest + longest) / 2 < _SHORTEST_TICK:
             raise PacketError(
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
                 f"s between ticks, got {(shortest + longest) / 2:g}"
             )
-        size = len(jax.tree.leaves(law.start(1.0)))
+        size = len(law.states)
         self.queue_laws.append(law)
         self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
@@ -132,7 +132,7 @@ class Simulation:
             unit=unit,
             limit=limit,
             by_bytes=by_bytes,
-            counts_system=getattr(law, "counts", "waiting") == "system",
+            counts_system=law.counts_service,
             update=hooks.update,
             arrive=hooks.arrive,
             say=hooks.say,

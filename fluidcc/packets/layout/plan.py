@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fluidcc.laws.law import Moment, Signal
-from fluidcc.laws.source import AbstractSource
+from fluidcc.laws.law import AbstractSource, Moment, Signal
 from fluidcc.laws.voice import Voice
 from fluidcc.packets.layout.refusals import refusals
 from fluidcc.scenario.network import Flows, Network, require_network

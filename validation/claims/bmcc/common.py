@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.laws.adpm import ADPM
+from fluidcc.laws.load_code import ADPM
 from fluidcc.laws.window.bmcc import BMCC
 
 from ...lab.judging import Judgement, ordered, searched

@@ -4,7 +4,7 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import Ack, Arrival
-from fluidcc.laws.queue.load_factor import Load, LoadFactor
+from fluidcc.laws.queue.load_factor import LoadFactor
 
 from ...lab.judging import all_of, judge, near, shown
 from .common import CODE, LAW, by_bound
@@ -15,7 +15,7 @@ def load_factor(lab, claim):
     """Eq. 1 from the router's rules, with symbols."""
     arrived, queue, capacity, gamma = sp.symbols("lambda q C gamma", positive=True)
     law = LoadFactor(gamma=gamma)
-    memory = Load(arrived, queue, sp.Integer(0))
+    memory = LoadFactor().state_of(arrived, queue, sp.Integer(0))
     made = law.on_tick(memory, Arrival(0, 0, queue, capacity)).factor
     printed = (arrived + sp.Rational(3, 4) * queue) / (gamma * capacity * sp.Rational(1, 5))
     rest = sp.simplify(sp.nsimplify(made - printed, rational=True))

@@ -4,7 +4,7 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import Arrival
-from fluidcc.laws.queue.adaptive_red import Adapted, AdaptiveRED
+from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.red import RED
 from fluidcc.scenario.files import load
 
@@ -38,7 +38,7 @@ def adaptation(lab, claim):
         up = min(claim.value["p_max_high"] > p, 1) * min(0.01, p / 4)
         down = (claim.value["p_max_low"] < p) * p * (claim.value["decrease_factor"] - 1)
         for average, step in ((target + 1, up), (target - 1, down), (target, 0.0)):
-            worst = max(worst, abs(float(law.step(Adapted(average, p))) - step))
+            worst = max(worst, abs(float(law.step(law.state_of(average, p))) - step))
     same = float(law.interval) == claim.value["interval_s"]
     middle = (float(law.min_th) + float(law.max_th)) / 2
     why = (

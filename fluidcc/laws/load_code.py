@@ -1,14 +1,48 @@
-"""ADPM, Adaptive Deterministic Packet Marking: a load factor as one bit per packet."""
+"""The load factor as routers code it, and how receivers decode it: exactly, or by ADPM."""
 
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractEstimator
-from fluidcc.laws.parameters import param
+from fluidcc.laws.law import AbstractEstimator, Law
+from fluidcc.laws.parameters import check_order, param
 from fluidcc.ops import Num
 
 
-class ADPM(AbstractEstimator):
+class LoadCode(Law):
+    """Load factors that can be told: a part of the laws that code, decode or obey them.
+
+    Source: Qazi, Znati and Andrew, section 3.2. One below `lowest` counts as `lowest`, one above
+    `highest` as `highest`, which a (11) mark tells.
+    """
+
+    lowest: Num = param(0.15, r"\eta_0", unit="1", doc="least load factor", within="(0, 1)")
+    mild: Num = param(
+        0.75, r"\eta", unit="1", doc="where the increase turns additive", within="(0, 1)"
+    )
+    highest: Num = param(1.2, "u", unit="1", doc="largest load factor", within="(1, inf)")
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless lowest < mild."""
+        super().__post_init__()
+        check_order(self, "lowest", "mild")
+
+
+class Exact(AbstractEstimator):
+    """The load factor itself, as old as the packet that brings it."""
+
+    name: ClassVar[str] = "exact"
+    source: ClassVar[str] = "qazi2010, eq. 1"
+
+    def decode(self, estimate: Num, hashed: Num, load: Num) -> Num:
+        """Take the load at once."""
+        return load - estimate
+
+    def mean(self, estimate: Num, load: Num) -> Num:
+        """Take the load at once."""
+        return load - estimate
+
+
+class ADPM(LoadCode, AbstractEstimator):
     """The receiver's estimate of a load factor that is compared with a hash of each packet.
 
     Source: Qazi, Znati and Andrew, section 3.2. A packet says on which side of its hash the load
@@ -20,9 +54,6 @@ class ADPM(AbstractEstimator):
     name: ClassVar[str] = "adpm"
     source: ClassVar[str] = "qazi2010, section 3.2; andrew2006"
     remembers: ClassVar[bool] = True
-    lowest: Num = param(0.15, r"\eta_0", unit="1", doc="least load factor", within="(0, 1)")
-    mild: Num = param(0.75, r"\eta", unit="1", doc="end of the first part", within="(0, 1)")
-    highest: Num = param(1.2, "u", unit="1", doc="largest load factor", within="(1, inf)")
     low_share: Num = param(
         0.25, r"\pi_1", unit="1", doc="packets with a hash below mild", within="(0, 1)"
     )
@@ -30,15 +61,11 @@ class ADPM(AbstractEstimator):
         0.25, r"\pi_2", unit="1", doc="packets with a hash from mild to 1", within="(0, 1)"
     )
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError unless lowest < mild and the shares leave some for overload."""
-        super().__check_init__()
-        numbers = (self.lowest, self.mild, self.low_share, self.mild_share)
-        if not all(isinstance(v, float | int) for v in numbers):
-            return
-        if self.lowest >= self.mild:
-            raise ValueError(f"adpm needs lowest below mild, got {self.lowest!r} and {self.mild!r}")
-        if self.low_share + self.mild_share >= 1:
+        super().__post_init__()
+        shares = (self.low_share, self.mild_share)
+        if all(isinstance(v, float | int) for v in shares) and sum(shares) >= 1:
             raise ValueError(
                 "adpm needs low_share + mild_share below 1, got "
                 f"{self.low_share!r} and {self.mild_share!r}"

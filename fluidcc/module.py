@@ -1,0 +1,81 @@
+"""Frozen dataclasses that JAX sees as trees of their numbers, and that load without JAX.
+
+Every class below `Module` is a dataclass; fields made by `static` are part of a tree's structure.
+`fluidcc.arrays` registers the classes with JAX: as soon as a class is made if JAX is there, else
+when the first part of fluidcc that computes with arrays is imported.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from typing import Any, dataclass_transform
+
+import numpy as np
+
+classes: list[type] = []
+"""All modules, for `fluidcc.arrays`."""
+
+registrar: list[Callable[[type], None]] = []
+"""The function that registers a class with JAX, once `fluidcc.arrays` is imported."""
+
+
+def static(default: Any = dataclasses.MISSING, **metadata: Any) -> Any:
+    """Field that is part of the structure: to change it compiles anew."""
+    return dataclasses.field(default=default, metadata={"static": True, **metadata})
+
+
+def structure(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the fields of a class that are nodes of its tree, and of those that are not."""
+    fields = dataclasses.fields(cls)
+    fixed = tuple(f.name for f in fields if f.metadata.get("static"))
+    return tuple(f.name for f in fields if f.name not in fixed), fixed
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+class Module:
+    """Base of laws and networks; subclasses are frozen dataclasses without a decorator."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True, eq=False)(cls)
+        classes.append(cls)
+        if registrar:
+            registrar[0](cls)
+        elif "jax" in sys.modules:
+            import fluidcc.arrays  # noqa: F401
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    def __hash__(self) -> int:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return hash((type(self), *(getattr(self, field.name) for field in fields)))
+
+
+def skeleton(thing: Any) -> Any:
+    """What is left of a module without its numbers: a key for what depends on the structure."""
+    if not isinstance(thing, Module):
+        return None
+    nodes, fixed = structure(type(thing))
+    inner = tuple(skeleton(getattr(thing, name)) for name in nodes)
+    return (type(thing), inner, *(getattr(thing, name) for name in fixed))
+
+
+def leaves(thing: Any) -> list[Any]:
+    """The numbers of a tree of modules and tuples, as `jax.tree.leaves` has them."""
+    if isinstance(thing, Module):
+        return [v for name in structure(type(thing))[0] for v in leaves(getattr(thing, name))]
+    if isinstance(thing, tuple):
+        return [v for inner in thing for v in leaves(inner)]
+    return [] if thing is None else [thing]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if hasattr(a, "shape") or hasattr(b, "shape"):
+        return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
+    return bool(a == b)
