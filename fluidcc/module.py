@@ -5,6 +5,7 @@ Every class below `Module` is a dataclass; fields made by `static` are part of a
 when the first part of fluidcc that computes with arrays is imported.
 """
 
+import abc
 import dataclasses
 import sys
 from collections.abc import Callable
@@ -32,7 +33,7 @@ def structure(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-class Module:
+class Module(metaclass=abc.ABCMeta):  # noqa: B024
     """Base of laws and networks; subclasses are frozen dataclasses without a decorator."""
 
     def __init_subclass__(cls, **options: Any) -> None:

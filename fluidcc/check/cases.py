@@ -13,7 +13,6 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws import symbolic
-from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import (
     RECOVERIES,
     AbstractFeedback,
@@ -29,7 +28,7 @@ from fluidcc.laws.law import (
     Since,
 )
 from fluidcc.laws.parameters import infos
-from fluidcc.laws.registry import LAWS
+from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
 RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(

@@ -11,9 +11,8 @@ from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.check.locations import describe, line_of_error
 from fluidcc.check.network import NetworkTest
 from fluidcc.check.report import FAILED, NOT_APPLICABLE, OK, Finding, LawReport
-from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import Law
-from fluidcc.laws.registry import LAWS, own_laws, register, restore
+from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore
 from fluidcc.scenario.network import Network
 
 _NETWORK: dict[str, Callable[[NetworkTest], Answer]] = {

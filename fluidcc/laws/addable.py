@@ -9,32 +9,19 @@ from typing import Any
 
 from fluidcc.errors import Fault, nearest
 from fluidcc.laws.law import (
+    KINDS,
     RECOVERIES,
-    AbstractEstimator,
-    AbstractFeedback,
     AbstractLossClosure,
-    AbstractMarking,
     AbstractQueueLaw,
-    AbstractReaction,
     AbstractRemembering,
     AbstractSource,
-    AbstractSpreading,
-    AbstractWindowLaw,
     Law,
 )
 from fluidcc.laws.parameters import StateField, infos, states
-from fluidcc.laws.registry import LAWS
+from fluidcc.laws.registry import LAWS, kind_of
 
 BASES: Mapping[str, type[Law]] = MappingProxyType(
-    {
-        "window": AbstractWindowLaw,
-        "queue": AbstractQueueLaw,
-        "feedback": AbstractFeedback,
-        "reaction": AbstractReaction,
-        "marking": AbstractMarking,
-        "spreading": AbstractSpreading,
-        "estimator": AbstractEstimator,
-    }
+    {kind: base for kind, base in KINDS.items() if kind not in ("loss", "traffic")}
 )
 """Kinds of laws that can be added, with their abstract classes."""
 
@@ -52,8 +39,6 @@ CLOSED: Mapping[type[Law], str] = MappingProxyType(
 )
 """Kinds of laws that cannot be added, and why."""
 
-_KINDS = {**BASES, "loss": AbstractLossClosure, "traffic": AbstractSource}
-
 _TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
 _RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -67,11 +52,6 @@ SHAPES: Mapping[str, str] = MappingProxyType(
     }
 )
 """How parameters and states are declared."""
-
-
-def kind_of(law: type[Law]) -> str:
-    """The kind of a law by its abstract base; raises StopIteration for one that has none."""
-    return next(kind for kind, base in _KINDS.items() if issubclass(law, base))
 
 
 def fault(law: Any, part: str, expected: str, got: str, close: tuple[str, ...] = ()) -> Fault:

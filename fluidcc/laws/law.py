@@ -9,6 +9,7 @@ import abc
 import enum
 import functools
 import math
+import operator
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -28,6 +29,7 @@ class Signal(NamedTuple):
     mark: Num = 0.0
     drop: Num = 0.0
     load: Num = 0.0
+    delay: Num = 0.0
 
     @property
     def either(self) -> Num:
@@ -62,6 +64,15 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
         "mark": SignalField("mark probability", "p", "1", Interval("[0, 1]"), _some, 0.3),
         "drop": SignalField("drop probability", "l", "1", Interval("[0, 1]"), _some, 0.3),
         "load": SignalField("load factor", "f", "1", Interval("[0, inf)"), ops.maximum, 0.9),
+        "delay": SignalField(
+            "queueing delay",
+            r"\delta",
+            "s",
+            Interval("[0, inf)"),
+            operator.add,
+            0.01,
+            measure=operator.truediv,
+        ),
     }
 )
 """The fields of `Signal` by name."""
@@ -99,6 +110,7 @@ class Ack(NamedTuple):
     rtt: Num  # s, measured
     load: Num = 0.0
     marked: Num = 0.0  # share of these packets that carried a mark
+    delay: Num = 0.0  # s, of the round trip beyond propagation
 
 
 class Since(NamedTuple):
@@ -576,3 +588,19 @@ class AbstractSource(Law):
     def size(self, u: Num) -> Num:
         """Size of an object [packet]."""
         return 1.0 + 0.0 * u
+
+
+KINDS: Mapping[str, type[Law]] = MappingProxyType(
+    {
+        "window": AbstractWindowLaw,
+        "queue": AbstractQueueLaw,
+        "feedback": AbstractFeedback,
+        "reaction": AbstractReaction,
+        "marking": AbstractMarking,
+        "spreading": AbstractSpreading,
+        "loss": AbstractLossClosure,
+        "estimator": AbstractEstimator,
+        "traffic": AbstractSource,
+    }
+)
+"""Kinds of laws with their abstract classes."""

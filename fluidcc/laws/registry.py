@@ -1,75 +1,46 @@
 """The laws by the names that scenarios use: those of the package, and those added to them.
 
-A new law of the package is one file with one class, and one entry here.
+A new law of the package is one file with one class in `window/`, `queue/` or `feedback/`.
 """
 
-from collections.abc import Mapping
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
 from fluidcc.errors import ScenarioError
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.load_factor import LoadFactorFeedback
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.mark_front import MarkFront
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import Law
-from fluidcc.laws.load_code import ADPM, Exact
-from fluidcc.laws.loss import PFTK, HalveOnly, Recovery
-from fluidcc.laws.marking import EqualWindow, Plain
-from fluidcc.laws.queue.adaptive_red import AdaptiveRED
-from fluidcc.laws.queue.avq import AVQ
-from fluidcc.laws.queue.blue import BLUE
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.load_factor import LoadFactor
-from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
-from fluidcc.laws.queue.pi import PI
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.rem import REM
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
-from fluidcc.laws.spreading import Geometric, Uniform, Wait
-from fluidcc.laws.traffic import Bulk, File, Files, Sessions, Web
-from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.binomial import Binomial
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.dctcp import DCTCP
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.laws.window.polynomial import Polynomial
-from fluidcc.laws.window.reno import Reno
-from fluidcc.laws.window.sack import SACK
+from fluidcc.laws.law import KINDS, Law
 
 AnyLaw = TypeVar("AnyLaw", bound=type[Law])
 
 
-def _by_name(*laws: type[Law]) -> dict[str, type[Law]]:
-    return {law.name: law for law in laws}
+def kind_of(law: type[Law]) -> str:
+    """The kind of a law by its abstract base; raises StopIteration for one that has none."""
+    return next(kind for kind, base in KINDS.items() if issubclass(law, base))
 
 
-_KINDS: dict[str, dict[str, type[Law]]] = {
-    "window": _by_name(Polynomial, Reno, NewReno, SACK, ECNMod, Binomial, BECN, BMCC, DCTCP),
-    "queue": _by_name(
-        Droptail,
-        Threshold,
-        RED,
-        AdaptiveRED,
-        BLUE,
-        LoadFactor,
-        ModifiedLoadFactor,
-        PI,
-        REM,
-        AVQ,
-    ),
-    "feedback": _by_name(MarkTail, MarkFront, Backward, Loss, LoadFactorFeedback, ReceiverWindow),
-    "reaction": _by_name(PerMark, OncePerRTT, Refractory, Pause),
-    "marking": _by_name(Plain, EqualWindow),
-    "spreading": _by_name(Geometric, Uniform, Wait),
-    "loss": _by_name(Recovery, HalveOnly, PFTK),
-    "estimator": _by_name(Exact, ADPM),
-    "traffic": _by_name(Bulk, File, Web, Files, Sessions),
-}
+_HOMES = (
+    "window", "queue", "feedback", "reaction", "marking", "spreading", "loss", "load_code",
+    "traffic",
+)  # fmt: skip
+
+
+def _laws_of(home: str) -> Iterator[type[Law]]:
+    """The laws with a name that a module defines, or that the modules of a folder do."""
+    module = importlib.import_module(home)
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        yield from _laws_of(f"{home}.{found.name}")
+    for law in vars(module).values():
+        own = inspect.isclass(law) and issubclass(law, Law) and law.__module__ == home
+        if own and hasattr(law, "name"):
+            yield law
+
+
+_KINDS: dict[str, dict[str, type[Law]]] = {kind: {} for kind in KINDS}
+for _law in (law for home in _HOMES for law in _laws_of(f"fluidcc.laws.{home}")):
+    _KINDS[kind_of(_law)][_law.name] = _law
 
 LAWS: Mapping[str, Mapping[str, type[Law]]] = MappingProxyType(
     {kind: MappingProxyType(laws) for kind, laws in _KINDS.items()}
@@ -123,7 +94,7 @@ def register(law: AnyLaw) -> AnyLaw:
     >>> round(float(fc.equilibrium(net).flows["tcp"].window[0]), 2)
     16.89
     """
-    from fluidcc.laws.addable import fault, faults_of, kind_of
+    from fluidcc.laws.addable import fault, faults_of
 
     if faults := faults_of(law):
         raise ScenarioError(faults)
@@ -143,8 +114,6 @@ def _place(law: type[Law]) -> tuple[str, str]:
 
 def restore(before: list[type[Law]]) -> None:
     """Let the added laws be those of `before`, a former answer of `own_laws`."""
-    from fluidcc.laws.addable import kind_of
-
     for law in own_laws():
         del _KINDS[kind_of(law)][law.name]
     for law in before:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.own import laws_in
-from fluidcc.laws.registry import LAWS
+from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.network import Flows, Link, Network, require_network
 from fluidcc.scenario.reader import described_fields

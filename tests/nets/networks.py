@@ -109,8 +109,8 @@ class Structure:
 
     def _one(self, j: int, net: Any, *, first: bool, moving: bool) -> None:
         from fluidcc.analysis.equilibrium import equilibrium
-        from fluidcc.laws.addable import kind_of
         from fluidcc.laws.own import laws_in
+        from fluidcc.laws.registry import kind_of
         from fluidcc.scenario.files import dumps
 
         text, known, found = dumps(net), self.known, self.found
@@ -328,8 +328,8 @@ def report(found: Found, *, full: bool) -> list[str]:
     import net_cases
     from net_checks import STATUSES
 
-    from fluidcc.laws.addable import kind_of
     from fluidcc.laws.own import loaded
+    from fluidcc.laws.registry import kind_of
 
     print(f"{found.networks} networks, {sum(found.refused.values())} refused, "
           f"{len(found.findings)} findings")  # fmt: skip

@@ -60,7 +60,7 @@ Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_STATE = range(6, 12)
 # of a window law's: the state beside the window and parameters follow
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD = range(4)
 W_EVENT = {name: 4 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
-W_ELAPSED, W_RTT, W_LOAD, W_MARKED = W_EVENT.values()
+W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY = W_EVENT.values()
 W_STATE = 4 + len(W_EVENT)
 # of a reaction's, a marking's, and a permitted window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
@@ -119,7 +119,8 @@ GROUP_RECORD = _record(
 FLOW_RECORD = _record(
     f8="window threshold initial_window deadline send_at rto timed_at boot reacted_at rtt "
     "acked_at changed tail_delay last_delay window_time window_acks rtt_sum "
-    "permitted delay_sum delay_squares delay_steps load tick_at asked began active_time "
+    "permitted propagation delay_sum delay_squares delay_steps load tick_at asked began "
+    "active_time "
     "told_window told_threshold full_at sent_at",
     i8="draws acks sent lost replies_lost marked received timeouts reactions recoveries quenches "
     "memory scoreboard delivered steps",
@@ -132,7 +133,8 @@ FLOW_RECORD = _record(
 
 # what a new connection of a flow leaves as it is: who it is, and its accounts
 LASTING = frozenset(
-    "boot tail_delay window_time window_acks rtt_sum delay_sum delay_squares delay_steps "
+    "boot propagation tail_delay window_time window_acks rtt_sum delay_sum delay_squares "
+    "delay_steps "
     "steps changed asked began active_time draws acks sent lost replies_lost marked received "
     "timeouts reactions recoveries quenches memory scoreboard delivered key hash_key group started "
     "return_wire connection session request answers wanted next_free".split()

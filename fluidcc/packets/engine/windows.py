@@ -16,6 +16,7 @@ from fluidcc.packets.engine.records import (
     SIGNAL,
     TIMEOUT,
     W_CHANGED,
+    W_DELAY,
     W_ELAPSED,
     W_LOAD,
     W_MARKED,
@@ -49,6 +50,7 @@ def _rule(s, flow, group, hook, window):
     number_at(block, W_WINDOW).value = window
     number_at(block, W_ELAPSED).value = s.now - flow.acked_at
     number_at(block, W_RTT).value = flow.rtt
+    number_at(block, W_DELAY).value = flow.rtt - flow.propagation
     number_at(block, W_LOAD).value = flow.load
     for k in range(group.states):
         number_at(block, W_STATE + k).value = number_at(flow.memory, k).value

@@ -209,7 +209,7 @@ class Simulation:
         flows = self.plan.flows
         out = np.zeros(len(flows), r.FLOW_RECORD)
         out["group"] = [flow.group for flow in flows]
-        out["rtt"] = [flow.rtt for flow in flows]
+        out["rtt"] = out["propagation"] = [flow.rtt for flow in flows]
         out["tail_delay"], out["return_wire"] = self._routes.tails, self._routes.returns
         out["reacted_at"], out["deadline"], out["tick_at"] = -r.NEVER, r.NEVER, r.NEVER
         for name in ("request", "answers", "highest_sent", "acked", "timed_sequence"):
