@@ -334,6 +334,8 @@ def _flights(net: Network, rest: Rest, free: tuple[int, ...], *motion: Any) -> t
         y, late = moving.tree(moving.state(component, t)), moving.late(component, t)
         windows = [f.window.window(s.law) for f, s in zip(net.flows, y.senders, strict=True)]
         ages = late.acked if fifo else [ways[0] for ways in late.arriving]
+        nothing = (0.0 * own for own in late.acked)  # age of what arrives from a source at its link
+        ages = [n if a is None else a for a, n in zip(ages, nothing, strict=True)]
         trip = jnp.concatenate(ages)[:, None]
         sent = t - trip * (1 + nodes) / 2
         index = np.broadcast_to(len(free) + own[:, None], sent.shape)

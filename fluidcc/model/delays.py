@@ -107,7 +107,11 @@ class Passed(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What is looked up on the wire: per group (m,), and per group and link of its route."""
+    """What is looked up on the wire: per group (m,), and per group and link of its route.
+
+    None stands for what no law can see: arrivals from a source at its link, paces unless they clock
+    the senders, and carriers that are the acknowledged packets.
+    """
 
     acked: tuple  # rate, as the packets acknowledged now were sent
     carried: tuple  # rate, as the packets that bring the signal were sent
@@ -115,6 +119,19 @@ class Past(NamedTuple):
     arriving: tuple  # rate, as the packets entering the queue now were sent
     passed: tuple  # Passed of each link before, as the packets entering the queue now entered it
     paces: tuple  # of the link, as the packets acknowledged now entered it
+
+
+def _seen(net: Network, past: Past) -> Past:
+    """The past with None in place of what no law can see."""
+    none = [(None,) * len(flows.route) for flows in net.flows]
+    groups = list(zip(net.flows, none, strict=True))
+    carried = zip(groups, past.carried, strict=True)
+    arriving = zip(net.flows, past.arriving, strict=True)
+    return past._replace(
+        carried=tuple(v if f.feedback.quench else empty for (f, empty), v in carried),
+        arriving=tuple((None, *v[1:]) if f.access_delay is None else v for f, v in arriving),
+        paces=past.paces if net.rates == "self_clocked" else tuple(none),
+    )
 
 
 class Way(NamedTuple):
@@ -250,7 +267,7 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
     def passed(flows: Flows, way: Way) -> tuple[tuple[Passed, ...], ...]:
         return tuple(tuple(Passed(signal_ages(age), age) for age in ages) for ages in way.before)
 
-    return Past(
+    past = Past(
         acked=each(lambda f, w: w.trips[0].round_trip),
         carried=each(lambda f, w: tuple(f.feedback.carrier(t) for t in w.trips)),
         heard=each(heard),
@@ -258,6 +275,7 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
         passed=each(passed),
         paces=each(lambda f, w: w.entered),
     )
+    return _seen(net, past)
 
 
 def ages(net: Network, y: State) -> Past:
@@ -293,7 +311,7 @@ def picks(net: Network) -> Past:
         return tuple(tuple(met[:j]) for j in range(len(met)))
 
     by_link = tuple((own,) * len(f.route) for own, f in zip(rates, net.flows, strict=True))
-    return Past(
+    past = Past(
         acked=rates,
         carried=by_link,
         heard=tuple(heard(f) for f in net.flows),
@@ -301,3 +319,4 @@ def picks(net: Network) -> Past:
         passed=tuple(before(f) for f in net.flows),
         paces=tuple(tuple(same(f, paces[k]) for k in f.route) for f in net.flows),
     )
+    return _seen(net, past)

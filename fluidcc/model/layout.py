@@ -132,22 +132,16 @@ def held_columns(net: Network) -> tuple[int, ...]:
 
 
 class Layout:
-    """The positions on flat vectors, from a network of the right structure.
-
-    Numbers of the past that no law can see are not looked up: arrivals from a source at its link,
-    paces unless they clock the senders, and carriers that are the acknowledged packets.
-    """
+    """The positions on flat vectors, from a network of the right structure."""
 
     def __init__(self, net: Network) -> None:
         y, travels = blank(net)
         self.unflatten_state = ravel_pytree(y)[1]
         wire = ravel_pytree(travels)[0]
         self.queue_columns = tuple(range(wire.size, wire.size + len(net.links)))
-        index, treedef = jax.tree.flatten(self._seen(net, picks(net)), is_leaf=lambda x: x is None)
-        self.treedef = treedef
-        self.shapes = [None if i is None else np.shape(i) for i in index]
-        flat = [np.ravel(i) for i in index if i is not None]
-        columns = [int(c) for c in np.concatenate(flat)]
+        index, self.treedef = jax.tree.flatten(picks(net))
+        self.shapes = [np.shape(i) for i in index]
+        columns = [int(c) for c in np.concatenate([np.ravel(i) for i in index])]
         self.passages: tuple[tuple[int, ...], ...] = ()
         self.leading: tuple[tuple[int, tuple[int, ...]], ...] = ()
         if net.delay == "fifo":
@@ -175,61 +169,28 @@ class Layout:
                     return leaving - waits[at - size : at]
 
                 ways.append(fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
-            return self.flatten_past(net, ages_on(net, ways))
+            return ravel_pytree(ages_on(net, ways))[0]
 
         return np.asarray(jax.jit(jax.jacfwd(ages))(jnp.zeros(number))) != 0.0
 
-    @staticmethod
-    def _seen(net: Network, past: Past) -> Past:
-        """The past with None in place of what nobody sees."""
-        quench = [f.feedback.quench for f in net.flows]
-        direct = [f.access_delay is None for f in net.flows]
-        paced = net.rates == "self_clocked"
-        return past._replace(
-            carried=tuple(
-                v if q else (None,) * len(v) for v, q in zip(past.carried, quench, strict=True)
-            ),
-            arriving=tuple(
-                (None, *v[1:]) if d else v for v, d in zip(past.arriving, direct, strict=True)
-            ),
-            paces=past.paces if paced else tuple((None,) * len(v) for v in past.paces),
-        )
-
-    def flatten_past(self, net: Network, past: Past) -> Array:
-        """The numbers of the past that are looked up, (P,)."""
-        leaves = jax.tree.leaves(self._seen(net, past))
-        return jnp.concatenate([jnp.ravel(v) for v in leaves])
-
-    def past(self, net: Network, z: Array) -> Past:
-        """The past from its looked-up numbers `z` (P,)."""
-        leaves, at = [], 0
-        for shape in self.shapes:
-            size = 0 if shape is None else int(np.prod(shape))
-            leaves.append(None if shape is None else z[at : at + size].reshape(shape))
-            at += size
-        past: Past = jax.tree.unflatten(self.treedef, leaves)
-        none, one = jnp.asarray(0.0), jnp.asarray(1.0)
-
-        def filled(value: Any, default: Any) -> Any:
-            return default if value is None else value
+    def past(self, z: Array) -> Past:
+        """The past from its looked-up numbers, which `z` begins with."""
+        ends = np.cumsum([np.prod(shape, dtype=int) for shape in self.shapes])
+        parts = zip(jnp.split(z[: ends[-1]], ends[:-1]), self.shapes, strict=True)
+        past: Past = jax.tree.unflatten(self.treedef, [v.reshape(shape) for v, shape in parts])
+        ends_of = {k: field.within.ends for k, field in SIGNALS.items() if field.within.bounded}
 
         def sound(signal: Signal) -> Signal:
             """Probabilities: a cubic through a jump overshoots."""
-            ends = {k: field.within.ends for k, field in SIGNALS.items() if field.within.bounded}
-            return signal._replace(**{k: jnp.clip(getattr(signal, k), *ends[k]) for k in ends})
+            inside = {k: jnp.clip(getattr(signal, k), *ends) for k, ends in ends_of.items()}
+            return signal._replace(**inside)
 
         return past._replace(
-            carried=tuple(
-                tuple(filled(v, acked) for v in own)
-                for own, acked in zip(past.carried, past.acked, strict=True)
-            ),
             heard=tuple(tuple(sound(v) for v in own) for own in past.heard),
-            arriving=tuple(tuple(filled(v, none) for v in own) for own in past.arriving),
             passed=tuple(
                 tuple(tuple(m._replace(signal=sound(m.signal)) for m in before) for before in own)
                 for own in past.passed
             ),
-            paces=tuple(tuple(filled(v, one) for v in own) for own in past.paces),
         )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from fluidcc import ops
 from fluidcc.dde.integrate import power_of_two
@@ -40,8 +41,7 @@ def reach(net: Network) -> Reach:
     """How far a network that the fluid model has looks back."""
     empty = tuple(0.0 for _ in net.links)
     ways = [explicit_way(net, flows, empty) for flows in net.flows]
-    seen = [jnp.ravel(age) for age in jax.tree.leaves(ages_on(net, ways)._replace(paces=()))]
-    ages = jnp.concatenate(seen)
+    ages = ravel_pytree(ages_on(net, ways)._replace(paces=()))[0]
     waits = [
         sum(net.links[k].buffer / least_rate(net.links[k]) for k in flows.route)
         for flows in net.flows

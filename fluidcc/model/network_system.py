@@ -199,7 +199,7 @@ class NetworkEquation:
 
     def _present(self, y: Array, z: Array, net: Network, mode: Array | None) -> Flux:
         modes = None if mode is None else self._modes(net, mode)
-        return flux(net, self._state(y), self.layout.past(net, z), modes)
+        return flux(net, self._state(y), self.layout.past(z), modes)
 
     def slope(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Change of the state per second, shape (n,)."""
@@ -215,7 +215,7 @@ class NetworkEquation:
         if net.delay != "fifo":
             queues = self._state(y).queues
             ways = [explicit_way(args.mean, flows, queues) for flows in net.flows]
-            return self.layout.flatten_past(net, ages_on(net, ways))
+            return ravel_pytree(ages_on(net, ways))[0]
 
         def queues_of(first: tuple[int, ...]) -> Callable[[int, Array, int], Array]:
             def queue_at(k: int, times: Array, number: int) -> Array:
@@ -229,7 +229,7 @@ class NetworkEquation:
             for flows, first in zip(net.flows, self.layout.passages, strict=True)
         ]
         ages = [age for way in ways for _, age in way.passages]
-        return jnp.concatenate([self.layout.flatten_past(net, ages_on(net, ways)), *ages])
+        return jnp.concatenate([ravel_pytree(ages_on(net, ways))[0], *ages])
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
         """The record before the start, which is constant."""
@@ -283,7 +283,7 @@ class NetworkEquation:
             values.append(jnp.where(now == LOW, low, jnp.where(now == HIGH, high, value)))
         moved = _with_bounded(net, state, values)
         if at < hit.size:
-            held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(net, z)
+            held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(z)
             moved, held = _tick(net, t, moved, past, held, args.own.courses, hit[at:])
             new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
         flat = self.limit(ravel_pytree(moved)[0], mode, args)

@@ -85,10 +85,8 @@ def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
 
 
 def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
-    """Rate of the packets that bring signals [packet/s]: where routers quench, each link's own
-    counts by its share of the signals.
-    """
-    if len(carried) == 1 or not flows.feedback.quench:
+    """Rate of the packets that quenches tell of [packet/s], links weighed by their signals."""
+    if len(carried) == 1:
         return carried[0]
     marks = [link_signal(flows, signal).mark for signal in signals]
     total = sum(marks)
@@ -157,7 +155,9 @@ def _senders(
         pace = math.prod(past.paces[i]) if net.rates == "self_clocked" else 1.0
         share = ops.maximum(s.active, SOME_ACTIVE) if flows.traffic.starts else 1.0
         acks = past.acked[i] * pace / share
-        carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
+        carried = acks
+        if flows.feedback.quench:
+            carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
         signal = heard(flows, past.heard[i])
         if net.rates == "mgt":
             growth = sending_rate(flows, s, signal, rtt)

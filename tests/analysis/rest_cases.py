@@ -9,7 +9,7 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.rest import state_at_rest
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import Wire, picks
+from fluidcc.model.delays import make_wire, picks
 from fluidcc.model.fluid import with_mean_calls
 from fluidcc.model.rates import flux
 from fluidcc.scenario.network import Flows, Link, Network, numeric
@@ -38,7 +38,8 @@ def found(net):
 def drift(net, eq):
     """All changes per second of the fluid model at the equilibrium, over the rates of packets."""
     arrays = with_mean_calls(numeric(net))
-    u = ravel_pytree(Wire(eq.rest.rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links)))
+    paces = tuple(jnp.ones(()) for _ in net.links)
+    u = ravel_pytree(make_wire(net, eq.rest.rates, eq.rest.signals, paces))
     past = jax.tree.map(lambda index: u[0][index], picks(net))
     change = flux(arrays, state_at_rest(arrays, eq.rest), past, ticks=True).drift
     return np.concatenate([np.ravel(v) for v in jax.tree.leaves(change.senders + change.laws)])

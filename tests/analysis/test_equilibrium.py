@@ -21,7 +21,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import Wire, picks
+from fluidcc.model.delays import make_wire, picks
 from fluidcc.model.rates import flux
 from fluidcc.scenario.network import Flows, Link, Network, numeric
 
@@ -286,7 +286,7 @@ def test_the_fluid_model_rests_there(net):
     """The right-hand side of the simulation vanishes at the equilibrium, to rounding."""
     eq, arrays = equilibrium(net), numeric(net)
     rates = tuple(jnp.asarray(eq.flows[name].rate) for name in net.flow_names)
-    wire = Wire(rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links))
+    wire = make_wire(net, rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links))
     flat = jnp.concatenate([jnp.ravel(v) for part in wire for v in jax.tree.leaves(part)])
     past = jax.tree.map(lambda index: flat[index], picks(net))
     drift = flux(arrays, state_at_rest(arrays, eq.rest), past).drift

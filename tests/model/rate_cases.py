@@ -12,7 +12,7 @@ from fluidcc.laws.marking import Plain
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import Past, State, Wire, picks
+from fluidcc.model.delays import Past, State, make_wire, picks
 from fluidcc.model.rates import (
     flux,
 )
@@ -41,7 +41,7 @@ def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> P
     """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
     rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
     signals = tuple(Signal(mark, drop) for _ in net.links)
-    u = ravel_pytree(Wire(rates, signals, (pace,) * len(net.links)))[0]
+    u = ravel_pytree(make_wire(net, rates, signals, (pace,) * len(net.links)))[0]
     past = jax.tree.map(lambda index: u[index], picks(net))
     if carried is None:
         return past

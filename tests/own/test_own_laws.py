@@ -7,7 +7,7 @@ import pytest
 from faulty_rules import AbstractSound
 
 import fluidcc as fc
-from fluidcc.laws import AbstractQueueLaw, AbstractWindowLaw, Signal, param
+from fluidcc.laws import PI, AbstractQueueLaw, AbstractWindowLaw, Signal, choice, param, state
 from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
 from fluidcc.laws.registry import LAWS, own_laws, restore
@@ -144,6 +144,36 @@ def test_every_fault_of_a_class_is_told_at_once():
         "Many.growth: expected a name that nothing else",
     ):  # fmt: skip
         assert text in str(told.value).replace(f"{Many.__qualname__[:-4]}", "")
+
+
+def test_every_fault_of_a_state_is_told_with_its_name():
+    class Wrong(AbstractQueueLaw):
+        name = "wrong"
+        source = "tests"
+        p: float = state(0.0, "p", unit="1", within="[0, 1]")
+        q = state(2.0, "", unit="1", within="[0, 1]", when="flg")
+        average = state("avrage", "v", unit="packet")
+        flag: bool = choice(False, doc="a flag")
+
+        def signal(self, x, seen):
+            return Signal()
+
+    with pytest.raises(fc.ScenarioError) as told:
+        fc.register(Wrong)
+    for text in (
+        "Wrong.p: expected a plain line `p = state(...)`, without a type, got",
+        "Wrong.q: expected its symbol for formulas, in LaTeX, got none",
+        "Wrong.q: expected when= a yes/no parameter, flag, got 'flg'; did you mean 'flag'?",
+        "Wrong.q: expected a start in its own range [0, 1], got 2.0",
+        "Wrong.average: expected a name that nothing else in the law has, got 'average'",
+        "Wrong.average: expected a start that is a number, or one of average, got 'avrage'",
+    ):
+        assert text in str(told.value)
+
+
+def test_a_change_of_what_is_not_remembered_names_what_is():
+    with pytest.raises(ValueError, match=r"pi\.change: expected p or before, got price"):
+        PI().change(PI().start(0.0), price=1.0)
 
 
 def test_a_file_brings_its_laws_as_long_as_wanted(tmp_path):
