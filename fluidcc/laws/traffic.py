@@ -4,7 +4,7 @@ Distributions of sizes and times: Crovella and Bestavros (1997) for heavy tails;
 form is that of ns-2's Web traffic.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractSource
@@ -92,11 +92,10 @@ class AbstractFiles(AbstractSource):
     """Files whose sizes are random."""
 
     starts: ClassVar[bool] = True
-    if TYPE_CHECKING:  # fields of the sources below
-        file: Any
-        sizes: Any
-        shape: Any
-        cut: Any
+    file: Num = param(12.0, "S", doc="mean size of a file", **_SIZE)
+    sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
+    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
+    cut: Num = param(60000.0, "c_S", **_CUT)
 
     def ending(self, rate: Num) -> Num:
         """A file ends after its packets."""
@@ -111,8 +110,7 @@ class AbstractOpen(AbstractFiles):
     """Files of sessions that come by themselves, at exponential times."""
 
     open: ClassVar[bool] = True
-    if TYPE_CHECKING:
-        arrivals: Any
+    arrivals: Num = param(1.0, r"\lambda_S", unit="1/s", doc="files per second", within="(0, inf)")
 
     def arrival(self, u: Num) -> Num:
         """Time from session to session."""
@@ -128,12 +126,8 @@ class Web(AbstractFiles):
 
     name: ClassVar[str] = "web"
     source: ClassVar[str] = "misra2003, section 4.1"
-    file: Num = param(12.0, "S", doc="mean size of a file", **_SIZE)
     idle: Num = param(3.0, r"T_{\mathrm{off}}", doc="mean idle time", **_TIME)
     first: Num = param(2.0, "W_1", **_FIRST)
-    sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
-    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
-    cut: Num = param(60000.0, "c_S", **_CUT)
     idles: str = choice("exponential", *NAMES[:4], doc="packets: distribution of the idle times")
     idle_shape: Num = param(1.5, "a_T", doc="shape of the idle times", **_SHAPE)
 
@@ -158,11 +152,7 @@ class Files(AbstractOpen):
 
     name: ClassVar[str] = "files"
     source: ClassVar[str] = "qazi2010, section 4"
-    arrivals: Num = param(1.0, r"\lambda_S", unit="1/s", doc="files per second", within="(0, inf)")
     file: Num = param(30.0, "S", doc="mean size of a file", **_SIZE)
-    sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
-    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
-    cut: Num = param(60000.0, "c_S", **_CUT)
 
     def beginning(self) -> Num:
         """Files come at their own pace."""
@@ -209,8 +199,6 @@ class Sessions(AbstractOpen):
     gap_shape: Num = param(1.5, "a_O", doc="shape of these times", **_SHAPE)
     file: Num = param(12.0, "S", doc="mean size of an object", **_SIZE)
     sizes: str = choice("pareto2", *NAMES, doc="packets: distribution of the sizes")
-    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
-    cut: Num = param(60000.0, "c_S", **_CUT)
     ask: Num = param(
         1.0, "S_G", unit="packet", doc="packets: size of a request; 0 for none", within="[0, inf)"
     )
