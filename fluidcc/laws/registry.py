@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fluidcc.errors import ScenarioError
 from fluidcc.laws.law import KINDS, Law
@@ -32,9 +32,9 @@ def _laws_of(home: str) -> Iterator[type[Law]]:
     module = importlib.import_module(home)
     for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
         yield from _laws_of(f"{home}.{found.name}")
-    for law in vars(module).values():
-        own = inspect.isclass(law) and issubclass(law, Law) and law.__module__ == home
-        if own and hasattr(law, "name"):
+    classes: list[Any] = [thing for thing in vars(module).values() if inspect.isclass(thing)]
+    for law in classes:
+        if issubclass(law, Law) and law.__module__ == home and hasattr(law, "name"):
             yield law
 
 
