@@ -199,19 +199,17 @@ def nearby_root(characteristic: Characteristic, seed: complex) -> complex:
     From a complex seed it is tried on the loop through the links first, which has no roots and no
     poles of the classes nearby.
     """
-    slopes = [characteristic.log_slope]
-    if seed.imag and characteristic.layout.classes:
-        slopes.insert(0, characteristic.loop_slope)
-    reached = (_newton(slope, seed) for slope in slopes)
+    ways = [False, True] if seed.imag and characteristic.layout.classes else [True]
+    reached = (_newton(characteristic, seed, whole) for whole in ways)
     return next((s for s in reached if np.isfinite(s)), complex("nan"))
 
 
-def _newton(log_slope: Callable[[Array], Array], seed: complex) -> complex:
+def _newton(characteristic: Characteristic, seed: complex, whole: bool) -> complex:
     """Where Newton's method takes a seed; NaN if it does not end."""
     s, scale = np.array([seed], complex), abs(seed) + 1e-12
     for _ in range(30):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = 1 / log_slope(s)
+            step = 1 / characteristic.log_slope(s, whole=whole)
         step = np.where(np.isfinite(step), step, 0.0)
         s = s - step / max(1.0, abs(step[0]) / (0.2 * scale))
         if abs(step[0]) <= 1e-14 * scale:
