@@ -83,19 +83,13 @@ class Linear:
 
     def matrix(self, s: complex) -> Array:
         """The characteristic matrix [[s I - A, -B E], [-C, I - D E]], E = e^(-s lag), in full."""
-        return self._with(s * np.eye(len(self.A)), np.eye(len(self.C)), np.exp(-s * self.lag))
+        return full_matrix(self.A, self.B, self.C, self.D, self.lag, pick=self.pick, s=s)
 
     def matrix_slope(self, s: complex) -> Array:
         """Derivative of `matrix` by s."""
         n, m = self.size
-        late = -self.lag * np.exp(-s * self.lag)
-        return self._with(np.eye(n), np.zeros((m, m)), late, fixed=0.0)
-
-    def _with(self, states: Array, wires: Array, late: Array, fixed: float = 1.0) -> Array:
-        look = np.zeros((len(self.pick), len(self.C)), np.result_type(late))
-        look[np.arange(len(self.pick)), self.pick] = late
-        above = [states - fixed * self.A, -self.B @ look]
-        return np.block([above, [-fixed * self.C, wires - self.D @ look]])
+        late = (self.lag * np.exp(-s * self.lag))[:, None] * np.eye(m)[self.pick]
+        return np.block([[np.eye(n), self.B @ late], [np.zeros((m, n)), self.D @ late]])
 
     def used(self) -> Array:
         """Mask (m,) of the wire components that anything depends on."""
@@ -125,6 +119,16 @@ class Linear:
 def _structure(system: Linear) -> tuple:
     owners = (system.pick, system.state_owner, system.wire_owner)
     return (system.size, system.signals, system.conserved, *(tuple(o.tolist()) for o in owners))
+
+
+def full_matrix(
+    A: Any, B: Any, C: Any, D: Any, lag: Any, *, pick: Any, s: Any, xp: Any = np
+) -> Any:
+    """The characteristic matrix at s, by the functions of `xp`: numpy or jax.numpy."""
+    n, m = len(A), len(C)
+    late = xp.exp(-s * lag)[:, None] * xp.eye(m)[pick]
+    above = xp.concatenate([s * xp.eye(n) - A, -B @ late], axis=1)
+    return xp.concatenate([above, xp.concatenate([-C, xp.eye(m) - D @ late], axis=1)])
 
 
 def cluster(system: Linear, count: int) -> Linear:

@@ -267,3 +267,27 @@ def system_margins(system: Linear, *, scale: float) -> Margins:
         tuple(itertools.chain.from_iterable(m.phase_crossovers for m in each)),
         max((m.zero_frequency_gain for m in each), default=0.0),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopCurve:
+    """The response L(i w) of the loop cut at a link's signal, all other loops closed.
+
+    `link` is the number of the link, `frequency` (k,) is w [rad/s], `response` (k,) is L.
+    """
+
+    link: int
+    frequency: Array
+    response: Array
+
+
+def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:
+    """The curve of each link whose signal varies and is heard, over all that `margins` looks at.
+
+    Raises ArithmeticError where a curve cannot be followed.
+    """
+    scale, curves = scale_of(system), []
+    for link in heard_links(system):
+        frequency, log = followed(loop_gain(system, link), scale=scale)
+        curves.append(LoopCurve(link, frequency, np.exp(log)))
+    return tuple(curves)

@@ -14,7 +14,7 @@ from fluidcc.analysis.winding import count_roots
 
 _ORDERS = (12, 24, 48)
 _CLASSES = 4  # of the clustered system that gives the first approximations
-_ABERTH, _NEWTON = 14, 8  # iterations
+_ABERTH, _NEWTON, _NEAR = 14, 8, 30  # iterations
 _REAL_AXIS, _CLOSE = 250, 500  # points at which the sign is taken
 BRIEF = 3000  # evaluations spent on one line
 NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
@@ -71,21 +71,21 @@ def _known(roots: Array) -> Array:
 
 
 def follow(
-    characteristic: Characteristic, seeds: Array, whole: Any, deepest: Array, *, apart: bool = True
+    characteristic: Characteristic, seeds: Array, whole: Any, deepest: Any, *, apart: bool = True
 ) -> Array:
     """Zeros (j, k) near seeds (j, k) of each of k systems, NaN where there is none.
 
     They are those of the characteristic function where `whole` (j, k), else of the loop through the
     links. Left of `deepest` (k,) they are given up. Aberth's iteration (Newton's method on the
     function over the factors of all other approximations) keeps two seeds `apart`; Newton's method
-    ends it.
+    ends it. Without it steps are shorter, so that roots are reached that are near.
     """
-    s, whole = seeds.copy(), np.broadcast_to(whole, seeds.shape)
-    together = _ABERTH if apart else 0
+    s, whole = seeds.astype(complex), np.broadcast_to(whole, seeds.shape)
+    together, alone, longest = (_ABERTH, _NEWTON, 0.5) if apart else (0, _NEAR, 0.2)
     scale = np.max(np.abs(s), axis=0, initial=1e-12, where=np.isfinite(s))
     error = np.full(s.shape, np.inf)
     active = np.isfinite(s)
-    for turn in range(together + _NEWTON):
+    for turn in range(together + alone):
         if not active.any():
             break
         here, line = s[active], np.nonzero(active)[1]
@@ -95,13 +95,26 @@ def follow(
         size = np.abs(here) + 1e-3 * scale[line]
         known = np.isfinite(step)
         step = np.where(known, step, 0.0)
-        step /= np.maximum(1.0, 2 * np.abs(step) / size)
+        step /= np.maximum(1.0, np.abs(step) / (longest * size))
         s[active] = here - step
         found = known | ~np.isfinite(slope)  # the slope is infinite at a root itself
         error[active] = np.where(found, np.abs(step) / size, np.inf)
         active &= (error > 1e-12) & (np.real(s) > 2 * deepest)
     good = (error <= 1e-10) & (np.imag(s) > -1e-9 * scale) & (np.real(s) > deepest)
     return np.where(good, s, np.nan)
+
+
+def nearby_root(characteristic: Characteristic, seed: complex) -> complex:
+    """The characteristic root that Newton's method reaches from a seed; NaN if it does not.
+
+    From a complex seed it is tried on the loop through the links first, which has no roots and no
+    poles of the classes nearby.
+    """
+    for whole in [False, True] if seed.imag and characteristic.layout.classes else [True]:
+        found = follow(characteristic, np.array([[seed]]), whole, -np.inf, apart=False)[0, 0]
+        if np.isfinite(found):
+            return complex(found)
+    return complex("nan")
 
 
 def _others(s: Array) -> Array:

@@ -13,8 +13,7 @@ from fluidcc.analysis import roots
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linear import LINK, Linear, cluster
-from fluidcc.analysis.roots import rightmost_roots
-from fluidcc.analysis.scan import nearby_root
+from fluidcc.analysis.roots import nearby_root, rightmost_roots
 from fluidcc.analysis.winding import count_roots
 
 
@@ -178,7 +177,7 @@ def test_nearby_root_ends_at_a_root_or_nowhere(failing, monkeypatch):
     assert root.imag > 0
     assert abs(nearby_root(arrow, root * (1 + 1e-3)) - root) < 1e-12 * abs(root)
     slope, none = arrow.log_slope, np.full(1, np.nan + 0j)
-    patched = lambda s, whole: none if whole is failing else slope(s, whole=whole)  # noqa: E731
+    patched = lambda s, which, whole: none if whole[0] == failing else slope(s, which, whole)  # noqa: E731
     monkeypatch.setattr(arrow, "log_slope", patched)
     reached = nearby_root(arrow, root * (1 + 1e-3))
     assert np.isfinite(reached) and abs(reached - root) < 1e-3 * abs(root)

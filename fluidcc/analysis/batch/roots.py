@@ -27,7 +27,7 @@ from fluidcc.analysis.winding import counts
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one
 _TILES = 64  # that share them at first
-_LANES = 256  # systems of a few classes that are worked on together
+_LANES = 1024  # systems of a few classes that are worked on together
 _MATRICES = 8  # decomposed together
 _ORDERS = (12, 24)
 _PASSES = 4  # from neighbours
