@@ -7,6 +7,7 @@ Compilation is left out. Rates depend on the machine, which is printed; ratios h
 OPENBLAS_NUM_THREADS=1, as threads of small eigenvalue problems wait for each other.
 """
 
+import dataclasses
 import itertools
 import os
 import platform
@@ -17,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.analysis.batch import Systems, many_roots
-from fluidcc.analysis.batch.roots import Batch
+from fluidcc.analysis.batch import many_roots
+from fluidcc.analysis.batch.roots import by_eigenvalues
+from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.laws.queue.red import RED
@@ -48,7 +50,7 @@ def network(classes: int, n: float, w_q: float) -> Network:
     return Network((Link(red, capacity=3750.0, buffer=1e4),), (flows,), rates="mgt")
 
 
-def family(classes: int, side: int) -> tuple[Systems, np.ndarray]:
+def family(classes: int, side: int) -> tuple[Linear, np.ndarray]:
     """Systems between four linearised networks, and their places on a grid."""
     corners = [
         linearize(network(classes, n, w_q))
@@ -62,7 +64,8 @@ def family(classes: int, side: int) -> tuple[Systems, np.ndarray]:
         ends = [getattr(c, name) for c in corners]
         return sum(np.multiply.outer(w, e) for w, e in zip(weights, ends, strict=True))
 
-    return Systems(*(between(name) for name in ("A", "B", "C", "D", "lag")), corners[0]), places
+    numbers = {name: between(name) for name in ("A", "B", "C", "D", "lag")}
+    return dataclasses.replace(corners[0], **numbers), places
 
 
 def least_time(function: Callable[[], object]) -> Times:
@@ -87,13 +90,13 @@ def linear_systems(classes: int) -> None:
     """Rates for given linear systems."""
     systems, places = family(classes, SIDES[classes])
     found = many_roots(systems, places=places)
-    print(f"{systems.structure.size[0]} states: {found}")
-    few = np.linspace(0, len(systems) - 1, BY_EIGENVALUES[classes]).astype(int)
-    batch, singles = Batch(systems), few[:: len(few) // SINGLE]
+    print(f"{systems.size[0]} states: {found}")
+    few = np.linspace(0, len(places) - 1, BY_EIGENVALUES[classes]).astype(int)
+    singles = few[:: len(few) // SINGLE]
     for name, count, function in (
         ("one by one", len(singles), lambda: [rightmost_roots(systems[i]) for i in singles]),
-        ("eigenvalues, certified", len(few), lambda: batch.by_eigenvalues(few, 12)),
-        ("continued, certified", len(systems), lambda: many_roots(systems, places=places)),
+        ("eigenvalues, certified", len(few), lambda: by_eigenvalues(systems[few], 12)),
+        ("continued, certified", len(places), lambda: many_roots(systems, places=places)),
     ):
         told(name, count, least_time(function))
 

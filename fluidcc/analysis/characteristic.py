@@ -1,14 +1,16 @@
-"""The characteristic matrix of a linear delay system, evaluated through its arrow structure.
+"""The characteristic matrices of linear delay systems, evaluated through their arrow structure.
 
-Classes of flows touch each other through links only, so that with the classes' components first
-the matrix is [[P, Q], [R, S]] with P block diagonal: det = det P det T, T = S - R P^-1 Q, at a cost
+What travels is put in where it is looked up, as far as no class of flows comes to touch another.
+Classes then touch each other through links only, so that with the classes' components first the
+matrix is [[P, Q], [R, S]] with P block diagonal: det = det P det T, T = S - R P^-1 Q, at a cost
 linear in the number of classes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +19,9 @@ from fluidcc.analysis.linear import LINK, Array, Linear
 
 _FEW = 4
 """Up to so many classes elimination does not pay."""
+
+_MOST_FILL = 4
+"""Products that putting a component in may make, for each term that goes."""
 
 
 class Blocks(NamedTuple):
@@ -44,7 +49,7 @@ class Factors(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where each component of (y, u) sits: class (LINK for links) and place within it."""
+    """Where each component sits: class (LINK for links) and place within it."""
 
     classes: int
     width: int
@@ -87,12 +92,18 @@ class Layout:
             s.reshape(k, g, g),
         )
 
+    def padding(self) -> Array:
+        """Places of the unit diagonal in what classes have less than the widest."""
+        c, b = self.classes, self.width
+        full = np.zeros((c, b), bool)
+        mine = self.owner != LINK
+        full[self.owner[mine], self.place[mine]] = True
+        i, a = np.nonzero(~full)
+        return i * b * b + a * b + a
+
 
 def _layout(owner: Array) -> Layout:
     names, counts = np.unique(owner[owner != LINK], return_counts=True)
-    if len(names) <= _FEW:
-        owner = np.full_like(owner, LINK)
-        names, counts = names[:0], counts[:0]
     number = {int(c): i for i, c in enumerate(names)}
     place = np.zeros(len(owner), int)
     for c in [LINK, *names]:
@@ -103,123 +114,181 @@ def _layout(owner: Array) -> Layout:
     return Layout(len(names), int(counts.max(initial=0)), border, classes, place)
 
 
+Sum = dict[bytes, tuple[Array, Array]]
+"""Lags and values (P,) of a sum of value times e^(-s lag), by lag."""
+
+
+def _add(total: Sum, lag: Array, value: Array) -> None:
+    key = lag.tobytes()
+    total[key] = (lag, total[key][1] + value if key in total else value)
+
+
+def _felt(system: Linear) -> dict[int, dict[int, Sum]]:
+    """What each component of (y, u) feels of others, beside s y and u themselves."""
+    n, m = system.size
+    rows: dict[int, dict[int, Sum]] = {i: {} for i in range(n + m)}
+    here = np.concatenate([system.A, system.C], axis=-2).reshape(-1, n + m, n)
+    late = np.concatenate([system.B, system.D], axis=-2).reshape(len(here), n + m, -1)
+    lags = system.lag.reshape(len(here), -1) + 0.0  # no -0, which would be another lag than 0
+    now = np.zeros(len(here))
+    for i, j in np.argwhere(np.any(here != 0, axis=0)).tolist():
+        _add(rows[i].setdefault(j, {}), now, here[:, i, j])
+    for i, k in np.argwhere(np.any(late != 0, axis=0)).tolist():
+        _add(rows[i].setdefault(n + int(system.pick[k]), {}), lags[:, k], late[:, i, k])
+    return rows
+
+
+def _put_in(rows: dict[int, dict[int, Sum]], wires: Sequence[int], owner: Array) -> None:
+    """Take these components out, each put in where it is felt, but for those that feel themselves,
+    would make classes touch each other, or many products.
+    """
+    users: dict[int, list[int]] = {w: [] for w in wires}
+    for i, row in rows.items():
+        for j in row:
+            if j in users:
+                users[j].append(i)
+    for w in wires:
+        feel = [i for i in users[w] if i in rows]
+        if w in feel:
+            continue
+        own, outer = rows[w], [rows[i][w] for i in feel]
+        classes = [{int(owner[i]) for i in side} - {LINK} for side in (feel, own)]
+        terms = [sum(len(s) for s in sums) for sums in (own.values(), outer)]
+        fill = terms[0] * terms[1] > _MOST_FILL * sum(terms)
+        if fill or (all(classes) and len(set.union(*classes)) > 1):
+            continue
+        del rows[w]
+        for i, sums in zip(feel, outer, strict=True):
+            del rows[i][w]
+            for j, beyond in own.items():
+                if j in users and j not in rows[i]:
+                    users[j].append(i)
+                into = rows[i].setdefault(j, {})
+                for lag, value in sums.values():
+                    for further, factor in beyond.values():
+                        _add(into, lag + further, value * factor)
+
+
 class Characteristic:
     """M(s) = [[s I - A, -B E(s)], [-C, I - D E(s)]], E = e^(-s lag) on the wire looked up.
 
-    Its determinant is the characteristic function; its zeros are the roots of the system.
+    Its determinant is the characteristic function; its zeros are the roots of the system. The
+    components of the wire that `keep` has the numbers of stay in it. Of several systems `which`
+    (k,) tells the one to look at for each of k points.
     """
 
-    def __init__(self, system: Linear):
-        self.system = system = system.pruned()
+    def __init__(self, system: Linear, keep: Sequence[int] = ()):
+        self.system = system
         n, m = system.size
-        self.layout = _layout(np.concatenate([system.state_owner, system.wire_owner]))
-        here, late = np.vstack([system.A, system.C]), np.vstack([system.B, system.D])
-        every = np.arange(n + m)
+        self.longest = np.atleast_1d(system.lag.max(axis=-1, initial=0.0))
+        owner = np.concatenate([system.state_owner, system.wire_owner])
+        if len(np.unique(owner[owner != LINK])) <= _FEW:
+            owner = np.full_like(owner, LINK)
+        rows = _felt(system)
+        _put_in(rows, [w for w in range(n, n + m) if w - n not in keep], owner)
+        self._number = number = {component: i for i, component in enumerate(rows)}
+        self.layout = _layout(owner[list(rows)])
+        terms = [
+            (number[i], number[j], *term)
+            for i, row in rows.items() for j, sums in row.items() for term in sums.values()
+        ]  # fmt: skip
+        self._row, self._column = (np.array([t[k] for t in terms], int) for k in (0, 1))
+        names = {t[2].tobytes(): t[2] for t in terms}
+        slots = {name: i for i, name in enumerate(names)}
+        self._slot = np.array([slots[t[2].tobytes()] for t in terms], int)
+        blank = np.zeros((len(self.longest), 0))
+        self._lags = np.stack([*names.values()], axis=1) if terms else blank
+        self._value = np.stack([t[3] for t in terms], axis=1) if terms else blank
+        self._lag = self._lags[:, self._slot]
+        every = np.arange(len(rows))
         ones = self.layout.position(every, every)
-        self._constant = np.zeros(self.layout.total)
-        self._slope = np.zeros(self.layout.total)
+        self._constant, self._slope = np.zeros((2, self.layout.total))
         self._slope[ones[:n]] = 1.0
         self._constant[ones[n:]] = 1.0
-        self._pad()
-        row, column = np.nonzero(here)
-        np.add.at(self._constant, self.layout.position(row, column), -here[row, column])
-        row, look = np.nonzero(late)
-        where = self.layout.position(row, n + system.pick[look])
-        self._value, self._lag = -late[row, look], system.lag[look]
-        ends = (where, np.arange(len(where)))
-        self._place = sp.csr_matrix(
-            (np.ones(len(where)), ends), shape=(self.layout.total, len(where))
-        )
-
-    def _pad(self) -> None:
-        """Give classes with fewer components than the widest a unit diagonal in what is left."""
-        c, b = self.layout.classes, self.layout.width
-        full = np.zeros((c, b), bool)
-        mine = self.layout.owner != LINK
-        full[self.layout.owner[mine], self.layout.place[mine]] = True
-        i, a = np.nonzero(~full)
-        self._constant[i * b * b + a * b + a] = 1.0
+        self._constant[self.layout.padding()] = 1.0
+        where = self.layout.position(self._row, self._column)
+        ends = (where, np.arange(len(terms)))
+        shape = (self.layout.total, len(terms))
+        self._place = sp.csr_matrix((-np.ones(len(terms)), ends), shape=shape)
 
     @property
     def degree(self) -> int:
         """Number of states: the power of s in the determinant's leading term."""
         return self.system.size[0]
 
+    def _late(self, s: Array, which: Any) -> Array:
+        """The terms' values times e^(-s lag), at the points s (k,)."""
+        return self._value[which] * np.exp(-s[:, None] * self._lags[which])[:, self._slot]
+
     def _terms(self, weight: Array) -> Array:
         return (self._place @ weight.T).T
 
-    def matrix(self, s: Array) -> Blocks:
+    def matrix(self, s: Array, which: Any = 0) -> Blocks:
         """M at the points s (k,)."""
         s = np.asarray(s, complex)
-        delayed = self._terms(self._value * np.exp(-s[:, None] * self._lag))
+        delayed = self._terms(self._late(s, which))
         return self.layout.split(self._constant + s[:, None] * self._slope + delayed)
 
-    def derivative(self, s: Array) -> Blocks:
+    def derivative(self, s: Array, which: Any = 0) -> Blocks:
         """dM/ds at the points s (k,)."""
-        s = np.asarray(s, complex)
-        delayed = self._terms(-self._value * self._lag * np.exp(-s[:, None] * self._lag))
-        return self.layout.split(self._slope + delayed)
+        late = self._late(np.asarray(s, complex), which)
+        return self.layout.split(self._slope - self._terms(self._lag[which] * late))
 
-    def rate_bound(self, real: float) -> Blocks:
-        """Entrywise bound of |dM/ds| on the line Re s = `real`."""
-        weight = np.abs(self._value) * self._lag * np.exp(-real * self._lag)
-        return self.layout.split(self._slope + self._terms(weight[None]))
+    def rate_bound(self, real: Array, which: Any = 0) -> Blocks:
+        """Entrywise bound of |dM/ds| on the lines Re s = `real` (k,)."""
+        weight = np.abs(self._late(real, which)) * self._lag[which]
+        return self.layout.split(self._slope - self._terms(weight))
+
+    def felt(self, s: Array, which: Any = 0) -> Array:
+        """What each component feels of each (k, N, N), states first, at the points s (k,).
+
+        M is s I - this for states, I - this for what is kept of the wire; at real points the
+        moduli, which bound those right of there.
+        """
+        late = self._late(s, which)
+        late = late if np.iscomplexobj(s) else np.abs(late)
+        size = len(self._number)
+        out = np.zeros((size * size, len(s)), late.dtype)
+        np.add.at(out, self._row * size + self._column, late.T)
+        return out.T.reshape(len(s), size, size)
 
     def factor(self, blocks: Blocks) -> Factors:
         """Take M apart; singular points give infinities or NaN in their own row only."""
         P, Q, R, S = blocks
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            inverse = _inverse(P)
+            inverse, inside = _inverse(P)
             right, left = inverse @ Q, R @ inverse
-            T = S - np.sum(R @ right, axis=1)
-            corner = _inverse(T)
-        logs = np.concatenate([_log_det(P), _log_det(T)[:, None]], axis=1)
-        return Factors(inverse, right, left, corner, logs)
+            corner, last = _inverse(S - np.sum(R @ right, axis=1))
+        return Factors(inverse, right, left, corner, np.concatenate([inside, last[:, None]], 1))
 
-    def log_det(self, s: Array) -> Array:
+    def log_det(self, s: Array, which: Any = 0) -> Array:
         """Logarithm of the characteristic function at s (k,), imaginary part modulo 2 pi."""
-        return self.factor(self.matrix(s)).logs.sum(axis=1)
+        return self.factor(self.matrix(s, which)).logs.sum(axis=1)
 
-    def log_slope(self, s: Array) -> Array:
-        """Derivative of the logarithm of the characteristic function at s (k,)."""
-        return np.sum(self._slopes(s), axis=0)
+    def log_slope(self, s: Array, which: Any = 0, whole: Any = True) -> Array:
+        """Derivative of the logarithm of the characteristic function at s (k,).
 
-    def loop_slope(self, s: Array) -> Array:
-        """Derivative of log det T at s (k,): the loop through the links without the classes' poles.
-
+        Where `whole` is false that of det T: the loop through the links without the classes' poles.
         Far from the classes' own roots det T has the same zeros as the characteristic function, and
         many classes do not drag Newton's method towards their roots.
         """
-        return self._slopes(s)[1]
-
-    def _slopes(self, s: Array) -> tuple[Array, Array]:
-        """Derivatives of log det P and of log det T at s (k,)."""
-        parts, rate = self.factor(self.matrix(s)), self.derivative(s)
+        parts, rate = self.factor(self.matrix(s, which)), self.derivative(s, which)
         with np.errstate(invalid="ignore", over="ignore"):
             own = np.einsum("kcij,kcji->k", parts.inverse, rate.P)
             inner = parts.left @ rate.P @ parts.right
             corner = rate.S + np.sum(inner - rate.R @ parts.right - parts.left @ rate.Q, axis=1)
-            return own, np.einsum("kij,kji->k", parts.corner, corner)
+            return np.where(whole, own, 0.0) + np.einsum("kij,kji->k", parts.corner, corner)
 
-    def response(self, s: Array, unit: int) -> Array:
-        """Solution x (k, unknowns) of M(s) x = e for the unit vector of a component of links."""
-        parts = self.factor(self.matrix(s))
-        border = parts.corner[:, :, self.layout.place[unit]]
-        inner = -np.einsum("kcij,kj->kci", parts.right, border)
-        own = self.layout.owner == LINK
-        out = np.empty((len(border), len(own)), complex)
-        out[:, own] = border[:, self.layout.place[own]]
-        out[:, ~own] = inner[:, self.layout.owner[~own], self.layout.place[~own]]
-        return out
+    def response(self, s: Array, out: Sequence[int], into: Sequence[int]) -> Array:
+        """Entries (k, out, into) of the inverse of M(s), of kept components of links."""
+        n = self.degree
+        rows, columns = (self.layout.place[[self._number[n + j] for j in k]] for k in (out, into))
+        return self.factor(self.matrix(s)).corner[:, rows[:, None], columns]
 
 
-def _log_det(matrices: Array) -> Array:
+def _inverse(matrices: Array) -> tuple[Array, Array]:
+    """Inverse of each matrix of a stack, infinite where one is singular, and its log det."""
     sign, size = np.linalg.slogdet(matrices)
-    return size + 1j * np.angle(sign)
-
-
-def _inverse(matrices: Array) -> Array:
-    """Inverse of each matrix of a stack; infinite where one is singular."""
-    singular = np.linalg.slogdet(matrices)[0][..., None, None] == 0
+    singular = (sign == 0)[..., None, None]
     safe = np.where(singular, np.eye(matrices.shape[-1]), matrices)
-    return np.where(singular, np.inf, np.linalg.inv(safe))
+    return np.where(singular, np.inf, np.linalg.inv(safe)), size + 1j * np.angle(sign)

@@ -19,7 +19,8 @@ from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
 from fluidcc.analysis.normal_form import normal_form
-from fluidcc.analysis.scan import Place, Plane, Sample, Scale, Scan, nearby_root, scale_of
+from fluidcc.analysis.roots import nearby_root
+from fluidcc.analysis.scan import Place, Plane, Sample, Scale, Scan, scale_of
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ class Linear:
     """y' = A y + B z, u = C y + D z, z_k(t) = u_pick[k](t - lag[k]).
 
     y (n,) is what has memory, u (m,) what travels, z (k,) what is looked up; lags are in seconds.
+    A, B, C, D and lag may have a first axis (P,): several systems, of which `system[i]` is one.
     `state_owner` (n,) and `wire_owner` (m,) give the class of flows that a component belongs to,
     LINK for links; classes touch each other through links only. `signals` holds, per link, the
     indices in u of what it says. `conserved` roots at s = 0 belong to conserved quantities.
@@ -39,45 +40,62 @@ class Linear:
     @property
     def size(self) -> tuple[int, int]:
         """Number of states and of wire components."""
-        return len(self.A), len(self.C)
+        return self.A.shape[-1], self.C.shape[-2]
+
+    def __getitem__(self, index: Any) -> Linear:
+        """One of several systems, or those with some indices."""
+        return self._of(*(x[index] for x in (self.A, self.B, self.C, self.D, self.lag)))
+
+    def _of(self, A: Array, B: Array, C: Array, D: Array, lag: Array) -> Linear:
+        return dataclasses.replace(self, A=A, B=B, C=C, D=D, lag=lag)
 
     @classmethod
-    def retarded(cls, present: Array, delayed: Sequence[Array], lags: Sequence[float]) -> Linear:
-        """The system y'(t) = present y(t) + sum over j of delayed[j] y(t - lags[j])."""
+    def stack(cls, systems: Sequence[Linear]) -> Linear:
+        """Several systems as one; raises ValueError where their structures differ."""
+        first = systems[0]
+        for i, other in enumerate(systems):
+            if _structure(other) != _structure(first):
+                raise ValueError(f"system {i} has another structure than the first")
+        parts = zip(*((s.A, s.B, s.C, s.D, s.lag) for s in systems), strict=True)
+        return first._of(*(np.stack(part) for part in parts))
+
+    @classmethod
+    def retarded(cls, present: Any, delayed: Any, lags: Any) -> Linear:
+        """The system y'(t) = present y(t) + sum over j of delayed[j] y(t - lags[j]).
+
+        Shapes (n, n), (j, n, n) and (j,), for several systems with the same first axis.
+        """
         present = np.atleast_2d(np.asarray(present, float))
-        n, count = len(present), len(lags)
-        blocks = [np.atleast_2d(np.asarray(block, float)) for block in delayed]
+        *many, n, _ = present.shape
+        lags = np.asarray(lags, float)
+        count = lags.shape[-1]
+        blocks = np.moveaxis(np.asarray(delayed, float).reshape(*many, count, n, n), -3, -2)
         return cls(
             A=present,
-            B=np.hstack(blocks) if blocks else np.zeros((n, 0)),
-            C=np.eye(n),
-            D=np.zeros((n, n * count)),
+            B=blocks.reshape(*many, n, n * count),
+            C=np.broadcast_to(np.eye(n), (*many, n, n)),
+            D=np.zeros((*many, n, n * count)),
             pick=np.tile(np.arange(n), count),
-            lag=np.repeat(np.asarray(lags, float), n),
+            lag=np.repeat(lags, n, axis=-1),
             state_owner=np.full(n, LINK),
             wire_owner=np.full(n, LINK),
         )
 
     def matrix(self, s: complex) -> Array:
         """The characteristic matrix [[s I - A, -B E], [-C, I - D E]], E = e^(-s lag), in full."""
-        return self._with(s * np.eye(len(self.A)), np.eye(len(self.C)), np.exp(-s * self.lag))
+        return full_matrix(self.A, self.B, self.C, self.D, self.lag, pick=self.pick, s=s)
 
     def matrix_slope(self, s: complex) -> Array:
         """Derivative of `matrix` by s."""
         n, m = self.size
-        late = -self.lag * np.exp(-s * self.lag)
-        return self._with(np.eye(n), np.zeros((m, m)), late, fixed=0.0)
-
-    def _with(self, states: Array, wires: Array, late: Array, fixed: float = 1.0) -> Array:
-        look = np.zeros((len(self.pick), len(self.C)), np.result_type(late))
-        look[np.arange(len(self.pick)), self.pick] = late
-        above = [states - fixed * self.A, -self.B @ look]
-        return np.block([above, [-fixed * self.C, wires - self.D @ look]])
+        late = (self.lag * np.exp(-s * self.lag))[:, None] * np.eye(m)[self.pick]
+        return np.block([[np.eye(n), self.B @ late], [np.zeros((m, n)), self.D @ late]])
 
     def used(self) -> Array:
         """Mask (m,) of the wire components that anything depends on."""
-        felt = np.any(self.B != 0, axis=0) | np.any(self.D != 0, axis=0)
-        used = np.zeros(len(self.C), bool)
+        late = np.concatenate([self.B, self.D], axis=-2)
+        felt = np.any(late != 0, axis=tuple(range(late.ndim - 1)))
+        used = np.zeros(self.size[1], bool)
         used[self.pick[felt]] = True
         return used
 
@@ -88,14 +106,29 @@ class Linear:
         look = used[self.pick]
         return dataclasses.replace(
             self,
-            B=self.B[:, look],
-            C=self.C[used],
-            D=self.D[np.ix_(used, look)],
+            B=self.B[..., look],
+            C=self.C[..., used, :],
+            D=self.D[..., used, :][..., look],
             pick=index[self.pick[look]],
-            lag=self.lag[look],
+            lag=self.lag[..., look],
             wire_owner=self.wire_owner[used],
             signals=tuple(tuple(int(index[j]) for j in s if used[j]) for s in self.signals),
         )
+
+
+def _structure(system: Linear) -> tuple:
+    owners = (system.pick, system.state_owner, system.wire_owner)
+    return (system.size, system.signals, system.conserved, *(tuple(o.tolist()) for o in owners))
+
+
+def full_matrix(
+    A: Any, B: Any, C: Any, D: Any, lag: Any, *, pick: Any, s: Any, xp: Any = np
+) -> Any:
+    """The characteristic matrix at s, by the functions of `xp`: numpy or jax.numpy."""
+    n, m = len(A), len(C)
+    late = xp.exp(-s * lag)[:, None] * xp.eye(m)[pick]
+    above = xp.concatenate([s * xp.eye(n) - A, -B @ late], axis=1)
+    return xp.concatenate([above, xp.concatenate([-C, xp.eye(m) - D @ late], axis=1)])
 
 
 def cluster(system: Linear, count: int) -> Linear:

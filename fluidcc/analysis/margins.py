@@ -13,7 +13,7 @@ import scipy.optimize
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.winding import frequency_bound
+from fluidcc.analysis.winding import frequency_bounds
 
 Loop = Callable[[Array], Array]
 """L(i w) for an array of frequencies w [rad/s]."""
@@ -211,24 +211,19 @@ def loop_gain(system: Linear, link: int) -> Loop:
     rows = heard_signals(system, link)
     if not rows:
         raise ValueError(f"link {link} says nothing that depends on its queue and is heard")
-    C, D = system.C.copy(), system.D.copy()
-    C[rows], D[rows] = 0.0, 0.0
-    open_loop = dataclasses.replace(system, C=C, D=D, signals=(tuple(rows),))
-    characteristic = Characteristic(open_loop)
-    n = characteristic.degree
-    kept = np.flatnonzero(open_loop.used())
-    index = {int(j): i for i, j in enumerate(kept)}
-    felt = np.isin(system.pick, kept)
-    back_pick = np.array([index[int(j)] for j in system.pick[felt]], int)
+    opened, returned = system.C.copy(), system.size[1] + np.arange(len(rows))
+    late = system.D.copy()
+    opened[rows], late[rows] = 0.0, 0.0
+    open_loop = dataclasses.replace(
+        system,
+        C=np.concatenate([opened, system.C[rows]]),
+        D=np.concatenate([late, system.D[rows]]),
+        wire_owner=np.concatenate([system.wire_owner, system.wire_owner[rows]]),
+    )
+    characteristic = Characteristic(open_loop, keep=[*rows, *returned])
 
     def part(w: Array) -> Array:
-        s = 1j * w
-        gain = np.empty((len(s), len(rows), len(rows)), complex)
-        delay = np.exp(-s[:, None] * system.lag[felt])
-        for column, row in enumerate(rows):
-            x = characteristic.response(s, n + index[row])
-            late = delay * x[:, n + back_pick]
-            gain[:, :, column] = -(x[:, :n] @ system.C[rows].T + late @ system.D[rows][:, felt].T)
+        gain = -characteristic.response(1j * w, returned, rows)
         if len(rows) == 1:
             return gain[:, 0, 0]
         return np.linalg.det(np.eye(len(rows)) + gain) - 1
@@ -255,7 +250,8 @@ def heard_links(system: Linear) -> list[int]:
 
 def scale_of(system: Linear) -> float:
     """A typical frequency [rad/s], about which crossovers are sought."""
-    return frequency_bound(Characteristic(system)) or 1.0
+    bound = frequency_bounds(Characteristic(system), np.zeros(1, int), np.zeros(1))[0]
+    return float(bound) if bound > 0 else 1.0
 
 
 def link_margins(system: Linear, *, scale: float) -> list[tuple[int, Margins]]:
@@ -271,3 +267,27 @@ def system_margins(system: Linear, *, scale: float) -> Margins:
         tuple(itertools.chain.from_iterable(m.phase_crossovers for m in each)),
         max((m.zero_frequency_gain for m in each), default=0.0),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopCurve:
+    """The response L(i w) of the loop cut at a link's signal, all other loops closed.
+
+    `link` is the number of the link, `frequency` (k,) is w [rad/s], `response` (k,) is L.
+    """
+
+    link: int
+    frequency: Array
+    response: Array
+
+
+def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:
+    """The curve of each link whose signal varies and is heard, over all that `margins` looks at.
+
+    Raises ArithmeticError where a curve cannot be followed.
+    """
+    scale, curves = scale_of(system), []
+    for link in heard_links(system):
+        frequency, log = followed(loop_gain(system, link), scale=scale)
+        curves.append(LoopCurve(link, frequency, np.exp(log)))
+    return tuple(curves)

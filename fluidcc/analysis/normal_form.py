@@ -26,13 +26,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
-from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
+from fluidcc.analysis.winding import difference_decays
 from fluidcc.model.delays import Past, State, ages, ages_on, fifo_way, kinks, picks
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
@@ -228,7 +228,7 @@ def _of_equation(rest: EquationRest, *motion: Any) -> Any:
 def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
     """The normal form of a network: its free states and its wire move."""
     net, system = steady(eq.net), linearize(eq.net, eq)
-    if system.conserved and not settles(system):
+    if system.conserved and not difference_decays(system):
         raise ArithmeticError(
             "self-clocked rates of several classes: their differences from round trip to round "
             "trip do not decay by themselves, and roots crowd at the imaginary axis"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from fluidcc.analysis.winding import count_roots
 
 _ORDERS = (12, 24, 48)
 _CLASSES = 4  # of the clustered system that gives the first approximations
-_ABERTH, _NEWTON = 14, 8  # iterations
+_ABERTH, _NEWTON, _NEAR = 14, 8, 30  # iterations
 _REAL_AXIS, _CLOSE = 250, 500  # points at which the sign is taken
-_BRIEF = 3000  # evaluations spent on one line
+BRIEF = 3000  # evaluations spent on one line
 NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
 DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
 CRITICAL = 1e-9  # relative distance from the imaginary axis that is not told from none
@@ -56,68 +56,86 @@ def polish(characteristic: Characteristic, seeds: Array) -> Array:
     their own drag them away otherwise. Roots below the real axis are left out, and those that decay
     too fast to be known in double precision.
     """
-    s = distinct(np.asarray(seeds, complex))
-    s = s[np.imag(s) >= 0]
-    found = _aberth(characteristic, characteristic.log_slope, s)
-    if not characteristic.layout.classes:
-        return found
-    waves = _aberth(characteristic, characteristic.loop_slope, s[np.imag(s) > 0])
-    return distinct(np.concatenate([found, waves]))
+    seeds = np.asarray(seeds, complex)
+    s = _known(distinct(seeds[np.imag(seeds) >= 0]))
+    deepest = -NOISE / np.maximum(characteristic.longest, 1e-12)
+    found = follow(characteristic, s[:, None], True, deepest)
+    if characteristic.layout.classes:
+        waves = follow(characteristic, s[np.imag(s) > 0, None], False, deepest)
+        found = np.concatenate([found, waves])
+    return _known(distinct(found[:, 0]))
 
 
-def _aberth(
-    characteristic: Characteristic, log_slope: Callable[[Array], Array], seeds: Array
+def _known(roots: Array) -> Array:
+    return roots[np.isfinite(roots)]
+
+
+def follow(
+    characteristic: Characteristic, seeds: Array, whole: Any, deepest: Any, *, apart: bool = True
 ) -> Array:
-    """Zeros near the seeds of a function given by the derivative of its logarithm.
+    """Zeros (j, k) near seeds (j, k) of each of k systems, NaN where there is none.
 
-    Aberth's iteration (Newton's method on the function over the factors of all other
-    approximations) keeps two seeds from meeting; Newton's method ends it.
+    They are those of the characteristic function where `whole` (j, k), else of the loop through the
+    links. Left of `deepest` (k,) they are given up. Aberth's iteration (Newton's method on the
+    function over the factors of all other approximations) keeps two seeds `apart`; Newton's method
+    ends it. Without it steps are shorter, so that roots are reached that are near.
     """
-    s = seeds.copy()
-    if not s.size:
-        return s
-    scale = max(1e-12, float(np.max(np.abs(s))))
-    deepest = -NOISE / max(float(characteristic.system.lag.max(initial=0.0)), 1e-12)
-    error = np.full(len(s), np.inf)
-    active = np.ones(len(s), bool)
-    for turn in range(_ABERTH + _NEWTON):
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = log_slope(s[active])
-            step = 1 / (slope - _others(s)[active] if turn < _ABERTH else slope)
-        size = np.abs(s[active]) + 1e-3 * scale
-        known = np.isfinite(step)
-        step = np.where(known, step, 0.0)
-        step /= np.maximum(1.0, 2 * np.abs(step) / size)
-        s[active] -= step
-        found = known | ~np.isfinite(slope)  # the slope is infinite at a root itself
-        error[active] = np.where(found, np.abs(step) / size, np.inf)
-        active &= (error > 1e-14) & (np.real(s) > 2 * deepest)
+    s, whole = seeds.astype(complex), np.broadcast_to(whole, seeds.shape)
+    together, alone, longest = (_ABERTH, _NEWTON, 0.5) if apart else (0, _NEAR, 0.2)
+    scale = np.max(np.abs(s), axis=0, initial=1e-12, where=np.isfinite(s))
+    error = np.full(s.shape, np.inf)
+    active = np.isfinite(s)
+    for turn in range(together + alone):
         if not active.any():
             break
+        here, line = s[active], np.nonzero(active)[1]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = characteristic.log_slope(here, line, whole[active])
+            step = 1 / (slope - _others(s)[active] if turn < together else slope)
+        size = np.abs(here) + 1e-3 * scale[line]
+        known = np.isfinite(step)
+        step = np.where(known, step, 0.0)
+        step /= np.maximum(1.0, np.abs(step) / (longest * size))
+        s[active] = here - step
+        found = known | ~np.isfinite(slope)  # the slope is infinite at a root itself
+        error[active] = np.where(found, np.abs(step) / size, np.inf)
+        active &= (error > 1e-12) & (np.real(s) > 2 * deepest)
     good = (error <= 1e-10) & (np.imag(s) > -1e-9 * scale) & (np.real(s) > deepest)
-    return distinct(s[good])
+    return np.where(good, s, np.nan)
+
+
+def nearby_root(characteristic: Characteristic, seed: complex) -> complex:
+    """The characteristic root that Newton's method reaches from a seed; NaN if it does not.
+
+    From a complex seed it is tried on the loop through the links first, which has no roots and no
+    poles of the classes nearby.
+    """
+    for whole in [False, True] if seed.imag and characteristic.layout.classes else [True]:
+        found = follow(characteristic, np.array([[seed]]), whole, -np.inf, apart=False)[0, 0]
+        if np.isfinite(found):
+            return complex(found)
+    return complex("nan")
 
 
 def _others(s: Array) -> Array:
-    """Sum of 1/(s - t) over all other approximations t and their conjugates."""
-    own = np.eye(len(s), dtype=bool)
+    """Sum of 1/(s - t) over all other approximations t of a system (j, k) and their conjugates."""
+    own = np.eye(len(s), dtype=bool)[..., None] | ~np.isfinite(s)
     near = np.where(own, 0.0, 1 / np.where(own, 1.0, s[:, None] - s[None]))
     mirror = s[:, None] - s[None].conj()
-    paired = np.abs(np.imag(s))[None] > 1e-6 * np.abs(s)[None]
-    paired = np.broadcast_to(paired, mirror.shape) & (mirror != 0)
+    paired = (np.abs(np.imag(s)) > 1e-6 * np.abs(s))[None] & (mirror != 0) & np.isfinite(mirror)
     return near.sum(axis=1) + np.where(paired, 1 / np.where(paired, mirror, 1.0), 0.0).sum(axis=1)
 
 
 def distinct(roots: Array) -> Array:
-    """Roots sorted from the right, without duplicates; nearly real ones made real."""
-    floor = 1e-12 * float(np.max(np.abs(roots), initial=0.0))
+    """Roots (j, ...) sorted from the right, NaN in place of duplicates; nearly real ones real."""
+    floor = 1e-12 * np.max(np.abs(roots), axis=0, initial=0.0, where=np.isfinite(roots))
     size = np.abs(roots) + floor
     roots = np.where(np.abs(np.imag(roots)) < 1e-9 * size, np.real(roots), roots)
-    out: list[complex] = []
-    for s in roots[np.lexsort((np.imag(roots), -np.real(roots)))]:
-        if all(abs(s - other) > 1e-8 * abs(s) + floor for other in out):
-            out.append(complex(s))
-    return np.array(out, complex)
+    roots = np.take_along_axis(roots, np.lexsort((np.imag(roots), -np.real(roots)), axis=0), 0)
+    near = np.abs(roots[:, None] - roots[None]) <= (1e-8 * np.abs(roots) + floor)[:, None]
+    before = np.tri(len(roots), k=-1, dtype=bool).reshape(len(roots), -1, *(1,) * (roots.ndim - 1))
+    roots = np.where(np.any(near & before, axis=1), np.nan, roots)
+    return np.take_along_axis(roots, np.argsort(np.isnan(roots), axis=0, kind="stable"), 0)
 
 
 def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
@@ -136,7 +154,9 @@ def rightmost_roots(system: Linear, *, keep: int = 6) -> Roots:
         seeds = first_approximations(characteristic, order, keep)
         seeds = np.concatenate([seeds, _chain(characteristic, seeds, keep)])
         fresh = polish(characteristic, seeds)
-        found = without_conserved(distinct(np.concatenate([found, fresh])), system.conserved)
+        found = without_conserved(
+            _known(distinct(np.concatenate([found, fresh]))), system.conserved
+        )
         unstable = located(found)
         proven = _proven(characteristic, found[:keep])
         if count.number is None or (proven and count.number == unstable):
@@ -205,7 +225,7 @@ def _proven(characteristic: Characteristic, roots: Array) -> int:
         if deep or gap <= 1e-6 * abs(last):
             continue
         number = _number(roots[:size])
-        if count_roots(characteristic, last.real - gap, nodes=_BRIEF).number == number:
+        if count_roots(characteristic, last.real - gap, nodes=BRIEF).number == number:
             return number
     return 0
 

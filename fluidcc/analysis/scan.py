@@ -18,7 +18,13 @@ import numpy as np
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.model import AtRest, Model, linear_at, regime_at, rest_of
-from fluidcc.analysis.roots import first_approximations, located, polish, without_conserved
+from fluidcc.analysis.roots import (
+    first_approximations,
+    located,
+    nearby_root,
+    polish,
+    without_conserved,
+)
 from fluidcc.analysis.winding import Count, count_roots
 
 _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
@@ -191,29 +197,3 @@ def _resolved(roots: Array, system: Linear, order: int) -> bool:
     """Whether approximations of this order also see the next roots beyond the unstable ones."""
     fastest = np.max(np.imag(roots[np.real(roots) > 0]), initial=0.0)
     return order >= _ORDERS[0] / 2 + 1.5 * fastest * float(system.lag.max(initial=0.0))
-
-
-def nearby_root(characteristic: Characteristic, seed: complex) -> complex:
-    """The characteristic root that Newton's method reaches from a seed; NaN if it does not.
-
-    From a complex seed it is tried on the loop through the links first, which has no roots and no
-    poles of the classes nearby.
-    """
-    slopes = [characteristic.log_slope]
-    if seed.imag and characteristic.layout.classes:
-        slopes.insert(0, characteristic.loop_slope)
-    reached = (_newton(slope, seed) for slope in slopes)
-    return next((s for s in reached if np.isfinite(s)), complex("nan"))
-
-
-def _newton(log_slope: Callable[[Array], Array], seed: complex) -> complex:
-    """Where Newton's method takes a seed; NaN if it does not end."""
-    s, scale = np.array([seed], complex), abs(seed) + 1e-12
-    for _ in range(30):
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = 1 / log_slope(s)
-        step = np.where(np.isfinite(step), step, 0.0)
-        s = s - step / max(1.0, abs(step[0]) / (0.2 * scale))
-        if abs(step[0]) <= 1e-14 * scale:
-            return complex(s[0])
-    return complex(s[0]) if abs(step[0]) <= 1e-9 * scale else complex("nan")

@@ -15,20 +15,26 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.characteristic import Blocks, Characteristic
 from fluidcc.analysis.linear import Array, Linear
 
 _TURN = 0.9 * np.pi
 """Largest change of the argument that a step may make; below pi it is unique."""
 
-_MOST_ENTRIES = 3e7  # of all matrices together
+_MOST_ENTRIES = 3e7  # of all matrices of a system together
 _PATIENCE = 40  # halvings of a step
 _LARGEST_COFACTOR = 6
 _LEAST = 1e-9  # of the bound: the first node above the real axis
+_FIRST = (1e-2, 1.0, 6)  # of the bound: the next ones
+_APART = 16.0  # ratio of heights from which on their geometric mean lies between them
+_POWERS = 10  # of matrices, towards their Perron vector
 _FAR = 1e300  # a step without an end
+_ROUNDING = 1e-9
+_TRIALS = np.array([0.3 + 0.7j, 1.1 - 2.3j, -0.2 + 5.9j, 0.05 + 17.0j])  # times 1 / longest lag
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,87 +51,105 @@ class Count:
     bound: float = np.nan
 
 
-def majorant(system: Linear, real: float = 0.0) -> Array | None:
-    """Entrywise bound of A + B E (I - D E)^-1 C for Re s >= `real`, which has every root there.
+def _loop(characteristic: Characteristic, s: Array, which: Array) -> Array:
+    """1 - det(I - D E(s)) (k,): what travels and feeds back on itself without a state between."""
+    n = characteristic.degree
+    D = characteristic.felt(s, which)[:, n:, n:]
+    return 1 - np.linalg.det(np.eye(D.shape[-1]) - D)
 
-    None if there is none: D E then feeds back on itself (a neutral system).
+
+def difference_decays(system: Linear) -> bool:
+    """Whether u(t) = D u(t - lag) alone decays, for det(I - D E(s)) = 1 - k e^(-s T): |k| < 1.
+
+    Retarded systems have k = 0, a self-clocked class the share of its link that other traffic has.
+    False for other determinants. That of several classes at one link is zero at s = 0; almost
+    periodic along the imaginary axis, it comes as near to zero there again and again.
+    Hale and Verduyn Lunel (1993), 9.6.
     """
-    select = _selection(system, np.exp(-real * system.lag))
-    inverse = _inverse_bound(system, np.abs(system.D) @ select)
-    if inverse is None:
-        return None
-    return np.abs(system.A) + np.abs(system.B) @ select @ inverse @ np.abs(system.C)
+    characteristic = Characteristic(system)
+    unit = 1 / max(float(characteristic.longest[0]), 1e-300)
+    s = unit * np.array([0.0, 0.1, *_TRIALS])
+    share, next_to, *_ = loop = _loop(characteristic, s, np.zeros(len(s), int))
+    if abs(share) <= _ROUNDING:
+        return bool(np.all(np.abs(loop) <= _ROUNDING))
+    time = -np.log(next_to / share) / (0.1 * unit)
+    misfit = np.abs(loop - share * np.exp(-s * time))
+    return bool(abs(share) < 1 - _ROUNDING and np.max(misfit) <= _ROUNDING)
 
 
-def _selection(system: Linear, weight: Array) -> Array:
-    """The matrix that takes what is looked up from the wire, with weights (k,)."""
-    select = np.zeros((len(system.pick), len(system.C)), weight.dtype)
-    select[np.arange(len(system.pick)), system.pick] = weight
-    return select
+def _majorant(characteristic: Characteristic, which: Array, real: Array) -> Array:
+    """Entrywise bound for Re s >= `real` (k,) of A + B E (I - D E)^-1 C, which has all roots there.
+
+    NaN if there is none: D E then feeds back on itself (a neutral system).
+    """
+    n, felt = characteristic.degree, characteristic.felt(real, which)
+    A, B, C, D = felt[:, :n, :n], felt[:, :n, n:], felt[:, n:, :n], felt[:, n:, n:]
+    return A + B @ _inverse_bound(characteristic, which, D) @ C
 
 
-def _inverse_bound(system: Linear, loop: Array) -> Array | None:
+def _inverse_bound(characteristic: Characteristic, which: Array, loop: Array) -> Array:
     """Entrywise bound of (I - D E)^-1 from `loop`, a bound of D E.
 
     Either nothing on the wire feeds back on itself and the series ends, or (self-clocked flows of
     one class) the determinant is 1 all the same and the cofactors are bounded one by one.
     """
-    m = len(loop)
-    if not m:
-        return np.eye(0)
-    total, power = np.eye(m), np.eye(m)
-    for _ in range(m):
+    m = loop.shape[-1]
+    total = power = np.broadcast_to(np.eye(m), loop.shape)
+    for _ in range(m + 1):
         power = power @ loop
         if not power.any():
             return total
         total = total + power
-    points = np.array([0.3 + 0.7j, 1.1 - 2.3j, -0.2 + 5.9j, 0.05 + 17.0j]) / system.lag.max()
-    for s in points:
-        closed = np.eye(m) - system.D @ _selection(system, np.exp(-s * system.lag))
-        if abs(np.linalg.det(closed) - 1) > 1e-9:
-            return None
-    if m > _LARGEST_COFACTOR:
-        return None
-    entries = np.eye(m) + loop
-    out = np.zeros((m, m))
-    for i, j in itertools.product(range(m), repeat=2):
-        out[j, i] = _permanent(np.delete(np.delete(entries, i, 0), j, 1))
+    points = _TRIALS[:, None] / characteristic.longest[which]
+    open_loop = [np.abs(_loop(characteristic, s, which)) <= _ROUNDING for s in points]
+    known = np.all(open_loop, axis=0) & (m <= _LARGEST_COFACTOR)
+    out = np.full(loop.shape, np.nan)
+    if known.any():
+        entries = np.eye(m) + loop
+        for i, j in itertools.product(range(m), repeat=2):
+            cofactor = _permanent(np.delete(np.delete(entries, i, 1), j, 2))
+            out[:, j, i] = np.where(known, cofactor, np.nan)
     return out
 
 
-def _permanent(matrix: Array) -> float:
-    every = range(len(matrix))
+def _permanent(matrices: Array) -> Array:
+    every = range(matrices.shape[-1])
     orders = itertools.permutations(every)
-    return sum(math.prod(matrix[i, j] for i, j in zip(every, o, strict=True)) for o in orders)
+    factors = ([matrices[:, i, j] for i, j in zip(every, o, strict=True)] for o in orders)
+    return sum((math.prod(f) for f in factors), np.zeros(len(matrices)))
 
 
 def _rates(matrices: Array) -> tuple[Array, Array]:
-    """The numbers r and k of the module's head for nonnegative matrices Y (..., g, g)."""
-    w = np.ones(matrices.shape[:-1])
+    """The numbers r and k of the module's head for nonnegative matrices Y (g, g, ...)."""
+    w = np.ones(matrices.shape[1:])
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        for _ in range(20):
-            moved = np.einsum("...ij,...j->...i", matrices, w)
-            largest = np.max(moved / w, axis=-1, keepdims=True, initial=0.0)
+        for _ in range(_POWERS):
+            moved = np.einsum("ij...,j...->i...", matrices, w)
+            largest = np.max(moved / w, axis=0, initial=0.0)
             w = w + moved / np.where(largest > 0, largest, 1.0)
-            w = np.maximum(w / np.max(w, axis=-1, keepdims=True, initial=0.0), 1e-9)
-        rows = np.einsum("...ij,...j->...i", matrices, w) / w
-        r = np.max(rows, axis=-1, initial=0.0)
-        return r, np.where(r > 0, np.sum(rows, axis=-1) / r, 1.0)
+        rows = np.einsum("ij...,j...->i...", matrices, w) / w
+        r = np.max(rows, axis=0, initial=0.0)
+        return r, np.where(r > 0, np.sum(rows, axis=0) / r, 1.0)
 
 
 def _step(matrices: Array) -> Array:
-    """Length of a step on which log det changes by half a turn's bound at most."""
-    r, k = _rates(matrices)
+    """Length of a step on which log det changes by half a turn's bound at most.
+
+    Of nonnegative matrices Y (..., g, g) as in the module's head.
+    """
+    r, k = _rates(np.ascontiguousarray(np.moveaxis(matrices, (-2, -1), (0, 1))))
     with np.errstate(invalid="ignore", divide="ignore"):
         step = -np.expm1(-_TURN / 2 / k) / r
     return np.where(np.isnan(step), 0.0, step)
 
 
-def _reach(characteristic: Characteristic, s: Array, real: float) -> tuple[Array, Array]:
+def _reach(
+    characteristic: Characteristic, s: Array, which: Array, rate: Blocks
+) -> tuple[Array, Array]:
     """Logarithms of the determinant's factors at s (k,), and the steps allowed there [rad/s]."""
-    parts = characteristic.factor(characteristic.matrix(s))
+    parts = characteristic.factor(characteristic.matrix(s, which))
     inverse, right, left, corner = (np.abs(p) for p in parts[:4])
-    P, Q, R, S = (b[0] for b in characteristic.rate_bound(real))
+    P, Q, R, S = rate
     own = inverse @ P
     reach = np.min(_step(own), axis=1, initial=_FAR)
     each = reach[:, None, None, None]
@@ -136,15 +160,15 @@ def _reach(characteristic: Characteristic, s: Array, real: float) -> tuple[Array
         return parts.logs, np.minimum(reach, _step(corner @ change))
 
 
-def frequency_bound(characteristic: Characteristic, real: float = 0.0) -> float | None:
-    """Modulus beyond which no root lies right of Re s = `real` [rad/s]; None if there is no bound.
+def frequency_bounds(characteristic: Characteristic, which: Array, real: Array) -> Array:
+    """Moduli beyond which no root lies right of the lines Re s = `real` (k,) [rad/s]; NaN if there
+    is no bound.
 
-    From there on det(I - X/s), X as in `majorant`, turns by less than a quarter.
+    From there on det(I - X/s), X as in `_majorant`, turns by less than a quarter.
     """
-    bound = majorant(characteristic.system, real)
-    if bound is None:
-        return None
-    return 1 / float(_step(bound)) if len(bound) else 0.0
+    bound = _majorant(characteristic, which, real)
+    with np.errstate(divide="ignore"):
+        return np.where(np.isnan(bound).any(axis=(1, 2)), np.nan, 1 / _step(bound))
 
 
 def count_roots(characteristic: Characteristic, real: float = 0.0, *, nodes: int = 50_000) -> Count:
@@ -152,60 +176,99 @@ def count_roots(characteristic: Characteristic, real: float = 0.0, *, nodes: int
 
     Roots at s = 0 that the system declares as conserved quantities are left out of the count.
     """
-    system = characteristic.system
-    n, zeros = characteristic.degree, system.conserved
-    top = frequency_bound(characteristic, real)
-    if top is None:
-        return Count(None, "the system is neutral: its roots have no bound")
-    if top == 0.0:
-        return Count(n if real < 0 else 0, bound=0.0)  # all roots are zero
-    low = top * _LEAST if zeros and real == 0.0 else 0.0  # all roots within are the conserved ones
-    try:
-        turn, first, last, used = _follow(characteristic, real, low, top, nodes)
-    except ArithmeticError as fault:
-        return Count(None, str(fault), bound=top)
-    up = np.angle(complex(real, top))
-    beyond = n * (np.pi / 2 - up) - _wrapped(last.imag - n * up)
-    if low:  # the function without its zeros at s = 0 is real there
-        before = _wrapped(2 * first.imag - zeros * np.pi) / 2
-        number = (n - zeros) / 2 - (before + turn + beyond) / np.pi
-    else:
-        number = n / 2 - (turn + beyond) / np.pi - (zeros if real < 0.0 else 0)
-    if abs(number - round(number)) > 1e-3:
-        return Count(None, "the argument did not close to whole turns", used, top)
-    return Count(round(number), nodes=used, bound=top)
+    return counts(characteristic, np.zeros(1, int), np.array([real]), nodes=nodes)[0]
 
 
-def _wrapped(angle: float) -> float:
-    return float(np.angle(np.exp(1j * angle)))
+def counts(
+    characteristic: Characteristic, which: Array, real: Array, *, nodes: int = 50_000
+) -> list[Count]:
+    """`count_roots` of systems `which` (k,) right of lines `real` (k,), all at once."""
+    n, zeros = characteristic.degree, characteristic.system.conserved
+    top = frequency_bounds(characteristic, which, real)
+    at = np.flatnonzero(top > 0)
+    walk = _follow(characteristic, which[at], real[at], top[at], nodes)
+    up = np.arctan2(top[at], real[at])
+    beyond = n * (np.pi / 2 - up) - _wrapped(walk.last - n * up)
+    # without its zeros at s = 0 the function is real there
+    around = _wrapped(2 * walk.first - zeros * np.pi) / 2 + zeros * np.pi / 2
+    around = np.where(walk.low > 0, around, np.where(real[at] < 0, zeros * np.pi, 0.0))
+    number = n / 2 - (around + walk.turn + beyond) / np.pi
+    out = [
+        Count(None, "the system is neutral: its roots have no bound")
+        if np.isnan(t) else Count(n if r < 0 else 0, bound=0.0)  # all roots are zero
+        for t, r in zip(top, real, strict=True)
+    ]  # fmt: skip
+    for i, k in enumerate(at):
+        known, bound, reason = int(np.round(number[i])), float(top[k]), ""
+        if np.isfinite(walk.near[i]):
+            reason = (
+                f"not counted beyond {walk.near[i]:.6g} rad/s: a root too near the line, or too "
+                f"long a way to {bound:.6g} rad/s, which roots could reach"
+            )
+        elif abs(number[i] - known) > 1e-3:
+            reason = "the argument did not close to whole turns"
+        out[k] = Count(None if reason else known, reason, int(walk.nodes[i]), bound)
+    return out
+
+
+def _wrapped(angle: Array) -> Array:
+    return np.angle(np.exp(1j * angle))
+
+
+class _Walk(NamedTuple):
+    """Ways up lines (k,): heights where they begin, changes of the argument, its values at both
+    ends, nodes used, and heights at which a root is too near the line, NaN without one.
+    """
+
+    low: Array
+    turn: Array
+    first: Array
+    last: Array
+    nodes: Array
+    near: Array
 
 
 def _follow(
-    characteristic: Characteristic, real: float, low: float, top: float, nodes: int
-) -> tuple[float, complex, complex, int]:
-    """Change of the argument from real + i low to real + i top, both ends' logarithms, nodes used.
-
-    Raises ArithmeticError where a root is too near the line.
-    """
-    start = top * _LEAST
+    characteristic: Characteristic, which: Array, real: Array, top: Array, nodes: int
+) -> _Walk:
+    """Follow the argument up to real + i top (k,)."""
+    count = len(top)
     most = min(nodes, _MOST_ENTRIES / max(1, characteristic.layout.total))
-    height = np.concatenate([[low] if low < start else [], np.geomspace(start, top, 64)])
-    logs, reach = _reach(characteristic, real + 1j * height, real)
-    for _ in range(_PATIENCE):
-        gap, allowed = np.diff(height), reach[:-1] + reach[1:]
-        wide = np.flatnonzero(gap > allowed)
+    axis = (real == 0.0) & (characteristic.system.conserved > 0)
+    low = np.where(axis, top * _LEAST, 0.0)  # all roots within are the conserved ones
+
+    rate = characteristic.rate_bound(real, which)
+
+    def reach(line: Array, height: Array) -> tuple[Array, Array]:
+        bound = Blocks(*(b[line] for b in rate))
+        return _reach(characteristic, real[line] + 1j * height, which[line], bound)
+
+    first = np.array([0.0, _LEAST, *np.geomspace(*_FIRST)])
+    line, place = np.nonzero(~axis[:, None] | (first > 0))
+    height = top[line] * first[place]
+    logs, steps = reach(line, height)
+    near = np.full(count, np.nan)
+    for halvings in range(_PATIENCE + 1):
+        gap, allowed = np.diff(height), steps[:-1] + steps[1:]
+        wide = np.flatnonzero((np.diff(line) == 0) & (gap > allowed) & np.isnan(near)[line[1:]])
         if not wide.size:
-            turns = np.angle(np.exp(1j * np.diff(np.imag(logs), axis=0)))
-            return float(turns.sum()), logs[0].sum(), logs[-1].sum(), len(height)
-        if len(height) + np.sum(gap[wide] / np.maximum(allowed[wide], 1e-16 * top)) > most:
             break
-        middle = (height[wide] + height[wide + 1]) / 2
-        new_logs, new_reach = _reach(characteristic, real + 1j * middle, real)
-        height = np.insert(height, wide + 1, middle)
+        at = line[wide]
+        needed = gap[wide] / np.maximum(allowed[wide], 1e-16 * top[at])
+        needed = np.bincount(line, minlength=count) + np.bincount(at, needed, count)
+        stuck = (needed[at] > most) | (halvings == _PATIENCE)
+        lines, begin = np.unique(at[stuck], return_index=True)
+        near[lines] = height[wide[stuck][begin]]
+        wide, at = wide[~stuck], at[~stuck]
+        below, above = height[wide], height[wide + 1]
+        middle = np.where(below * _APART < above, np.sqrt(below * above), (below + above) / 2)
+        middle = np.where(below > 0, middle, above / 2)
+        new_logs, new_steps = reach(at, middle)
+        height, line = np.insert(height, wide + 1, middle), np.insert(line, wide + 1, at)
         logs = np.insert(logs, wide + 1, new_logs, axis=0)
-        reach = np.insert(reach, wide + 1, new_reach)
-    near = height[wide[0]]
-    raise ArithmeticError(
-        f"not counted beyond {near:.6g} rad/s: a root too near the line, or too long a way to "
-        f"{top:.6g} rad/s, which roots could reach"
-    )
+        steps = np.insert(steps, wide + 1, new_steps)
+    turns = _wrapped(np.diff(np.imag(logs), axis=0)).sum(axis=1) * (np.diff(line) == 0)
+    turn = np.bincount(line[1:], turns, count)
+    begin = np.searchsorted(line, np.arange(count + 1))
+    argument = np.imag(logs).sum(axis=1)
+    return _Walk(low, turn, argument[begin[:-1]], argument[begin[1:] - 1], np.diff(begin), near)

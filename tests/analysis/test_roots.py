@@ -13,8 +13,7 @@ from fluidcc.analysis import roots
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linear import LINK, Linear, cluster
-from fluidcc.analysis.roots import rightmost_roots
-from fluidcc.analysis.scan import nearby_root
+from fluidcc.analysis.roots import nearby_root, rightmost_roots
 from fluidcc.analysis.winding import count_roots
 
 
@@ -148,8 +147,9 @@ def test_elimination_of_classes_changes_nothing():
     np.testing.assert_allclose(np.exp(arrow.log_det(s)), np.exp(full.log_det(s)), rtol=1e-12)
     np.testing.assert_allclose(arrow.log_slope(s), full.log_slope(s), rtol=1e-12)
     assert count_roots(arrow).number == count_roots(full).number
-    unit = system.size[0] + 12
-    one, other = arrow.response(s, unit), full.response(s, unit)
+    one, other = (
+        Characteristic(x, keep=[12]).response(s, [12], [12]) for x in (system, whole(system))
+    )
     np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
 
 
@@ -161,19 +161,24 @@ def test_slope_is_the_derivative():
 
 
 def test_slope_of_the_loop_leaves_out_the_classes():
-    """A class alone has the factor s + a_i: log_slope - loop_slope = sum 1/(s + a_i)."""
+    """A class alone has the factor s + a_i: the slopes differ by sum 1/(s + a_i)."""
     arrow, s = Characteristic(many_classes(12)), np.array([0.2 + 1.0j, -0.3 + 4j])
     own = np.sum(1 / (s + np.linspace(0.5, 3.0, 12)[:, None]), axis=0)
-    np.testing.assert_allclose(arrow.log_slope(s) - arrow.loop_slope(s), own, rtol=1e-10)
+    np.testing.assert_allclose(
+        arrow.log_slope(s) - arrow.log_slope(s, whole=False), own, rtol=1e-10
+    )
 
 
-@pytest.mark.parametrize("slope", ["log_slope", "loop_slope"])
-def test_nearby_root_ends_at_a_root_or_nowhere(slope, monkeypatch):
+@pytest.mark.parametrize("failing", [True, False])
+def test_nearby_root_ends_at_a_root_or_nowhere(failing, monkeypatch):
+    """Newton's method on the whole function or on the loop alone, if the other fails."""
     arrow = Characteristic(many_classes(12))
     root = rightmost_roots(arrow.system).values[0]
     assert root.imag > 0
     assert abs(nearby_root(arrow, root * (1 + 1e-3)) - root) < 1e-12 * abs(root)
-    monkeypatch.setattr(arrow, slope, lambda s: np.full(len(s), np.nan + 0j))
+    slope, none = arrow.log_slope, np.full(1, np.nan + 0j)
+    patched = lambda s, which, whole: none if whole[0] == failing else slope(s, which, whole)  # noqa: E731
+    monkeypatch.setattr(arrow, "log_slope", patched)
     reached = nearby_root(arrow, root * (1 + 1e-3))
     assert np.isfinite(reached) and abs(reached - root) < 1e-3 * abs(root)
 

@@ -4,4 +4,3 @@ from fluidcc.analysis.batch.roots import ManyRoots as ManyRoots
 from fluidcc.analysis.batch.roots import many_roots as many_roots
 from fluidcc.analysis.batch.stability_map import StabilityMap as StabilityMap
 from fluidcc.analysis.batch.stability_map import stability_map as stability_map
-from fluidcc.analysis.batch.systems import Systems as Systems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.balance import holds
-from fluidcc.analysis.batch.systems import Systems
 from fluidcc.analysis.batch.threads import filled, in_threads
-from fluidcc.analysis.linear import Array
+from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.operating_point import NEAR
 from fluidcc.analysis.regimes import AGREE
@@ -181,7 +181,7 @@ def _same(one: Network, other: Network) -> bool:
 
 def families(
     rests: Rests, chosen: Array, at: Callable[[int], Network]
-) -> list[tuple[Array, Systems]]:
+) -> list[tuple[Array, Linear]]:
     """Linear systems of the rests `chosen` (indices), in groups of one structure each.
 
     `at` gives the network of an index.
@@ -192,8 +192,8 @@ def families(
         own = chosen[np.all(free == kept, axis=1)]
         square = np.ix_(own, kept.nonzero()[0], kept.nonzero()[0])
         structure = linearize(at(int(own[0])))
-        out.append((own, Systems(
-            rests.A[square], rests.B[own][:, kept], rests.C[own][:, :, kept], rests.D[own],
-            rests.lag[own], structure,
+        out.append((own, dataclasses.replace(
+            structure, A=rests.A[square], B=rests.B[own][:, kept], C=rests.C[own][:, :, kept],
+            D=rests.D[own], lag=rests.lag[own],
         )))  # fmt: skip
     return out

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import NamedTuple
 
-import jax
 import numpy as np
 import scipy.spatial
 
-from fluidcc.analysis.batch.arrow import Numbers, Shape, arrow
-from fluidcc.analysis.batch.elimination import Plan, chosen
-from fluidcc.analysis.batch.lanes import Judged, compiled
-from fluidcc.analysis.batch.systems import Systems
-from fluidcc.analysis.batch.threads import filled, in_threads
+from fluidcc.analysis.batch.threads import in_threads
+from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import generator
-from fluidcc.analysis.linear import Array
-from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.roots import (
+    BRIEF,
+    CRITICAL,
+    DEEPEST,
+    NOISE,
+    distinct,
+    follow,
+    rightmost_roots,
+)
+from fluidcc.analysis.winding import counts
 
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one
 _TILES = 64  # that share them at first
-_LANES = 1024  # numbers of a kind that are worked on together
+_LANES = 1024  # systems of a few classes that are worked on together
 _MATRICES = 8  # decomposed together
 _ORDERS = (12, 24)
-_STEPS = 10  # of Newton's method, at most
 _PASSES = 4  # from neighbours
 _WORTHWHILE = 0.2  # of the systems left: so many settled ones make another pass worthwhile
+_FOLLOWED = 6.0  # decay over the longest lag up to which roots of neighbours are followed
+_WIDE = 0.05  # relative width of a gap between roots that is wide enough for a line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +63,7 @@ class ManyRoots:
         )
 
 
-def many_roots(systems: Systems, *, places: Array | None = None) -> ManyRoots:
+def many_roots(systems: Linear, *, places: Array | None = None) -> ManyRoots:
     """The rightmost root and the certified number of unstable roots of each system.
 
     Parameters
@@ -67,60 +74,56 @@ def many_roots(systems: Systems, *, places: Array | None = None) -> ManyRoots:
         Whole numbers (P, d), the places of the systems on a grid of parameters; they follow each
         other in one parameter unless given.
     """
-    every = np.arange(len(systems))
+    count = len(systems.A)
+    every = np.arange(count)
     out = ManyRoots(
-        np.full(len(systems), complex(math.nan, math.nan)), np.full(len(systems), -1),
-        np.zeros(len(systems), bool), np.zeros(len(systems), bool),
-        np.full(len(systems), "single", "<U11"),
+        np.full(count, complex(math.nan, math.nan)), np.full(count, -1),
+        np.zeros(count, bool), np.zeros(count, bool),
+        np.full(count, "single", "<U11"),
     )  # fmt: skip
-    if not len(systems):
+    if not count:
         return out
-    try:
-        batch = Batch(systems)
-    except ValueError:
+    if systems.conserved:
         return _singly(systems, every, out)
-    left = _continued(batch, every[:, None] if places is None else places, out)
+    left = _continued(systems, every[:, None] if places is None else places, out)
     for order in _ORDERS:
         if len(left):
-            found = batch.by_eigenvalues(left, order)
+            found = by_eigenvalues(systems[left], order)
             _record(out, left, found, found.agree, "eigenvalues")
             left = left[~found.agree]
     return _singly(systems, left, out)
 
 
-def _continued(batch: Batch, places: Array, out: ManyRoots) -> Array:
+def _continued(systems: Linear, places: Array, out: ManyRoots) -> Array:
     """Find roots from those of neighbours; returns the systems that are left (indices).
 
     The first neighbours are the centres of tiles, later ones the nearest systems that are settled.
     """
-    seeds = _first(batch, places)
+    seeds = _first(systems, places)
     left, roots = np.arange(len(places)), np.empty_like(seeds)
     for _ in range(_PASSES):
-        found = batch.judged(left, seeds, _STEPS, near=False)
-        sound = found.agree & (np.max(found.re, axis=0) > found.line)
+        found = judged(systems[left], seeds, near=False)
+        sound = found.agree & (np.real(found.roots[0]) > found.line)
         _record(out, left, found, sound, "neighbour")
-        roots[:, left] = found.re + 1j * found.im
+        roots[:, left] = found.roots
         done, left = np.sum(sound), left[~sound]
         if not len(left) or done < _WORTHWHILE * len(left):
             break
         known = np.flatnonzero(out.certified)
         _, place = scipy.spatial.KDTree(places[known]).query(places[left])
-        seeds = _usable(roots[:, known[place]])
+        seeds = roots[:, known[place]]
     return left
 
 
-def _first(batch: Batch, places: Array) -> Array:
+def _first(systems: Linear, places: Array) -> Array:
     """Roots (j, P) of the centre of each system's tile, found from those of much larger tiles."""
     far, wide = tiles(places, _TILE * _TILES)
-    first = batch.by_eigenvalues(far, _ORDERS[0])
+    first = by_eigenvalues(systems[far], _ORDERS[0])
     centres, numbers = tiles(places, _TILE)
-    seeds = _usable(first.re + 1j * first.im)[:, wide[centres]]
-    found = batch.judged(centres, seeds, _STEPS, near=False)
-    roots = found.re + 1j * found.im
-    if not np.all(found.agree):
-        other = batch.by_eigenvalues(centres[~found.agree], _ORDERS[0])
-        roots[:, ~found.agree] = other.re + 1j * other.im
-    return _usable(roots)[:, numbers]
+    found = judged(systems[centres], first.roots[:, wide[centres]], near=False)
+    other = by_eigenvalues(systems[centres[~found.agree]], _ORDERS[0])
+    found.roots[:, ~found.agree] = other.roots
+    return found.roots[:, numbers]
 
 
 def tiles(places: Array, size: int) -> tuple[Array, Array]:
@@ -137,72 +140,89 @@ def tiles(places: Array, size: int) -> tuple[Array, Array]:
     return order[np.searchsorted(numbers[order], np.arange(len(names)))], numbers
 
 
-class Batch:
-    """Systems of one structure, ready to be judged in lanes.
+class Judged(NamedTuple):
+    """Roots of systems (k,) from seeds, with proof.
 
-    Raises ValueError where their structure does not permit it.
+    `roots` (j, k) from the right, NaN where there are no more; `unstable` is the number of those
+    with positive real part; `agree` tells that the argument principle finds as many roots right of
+    `line` as were found there, and that none of them is on the imaginary axis.
     """
 
-    def __init__(self, systems: Systems):
-        if systems.structure.conserved:
-            raise ValueError("conserved quantities keep roots at zero")
-        self.shape: Shape
-        self.numbers: Numbers
-        self.systems = systems
-        self.shape, self.numbers = arrow(self.systems)
-        self.plan: Plan = chosen(self.shape, self.numbers)
-        self.together = max(1, _LANES // max(1, self.shape.classes))
-
-    def judged(self, index: Array, seeds: Array, steps: int, *, near: bool) -> Judged:
-        """What becomes of seeds (j, P) of the systems with these indices (P,)."""
-        numbers = self.numbers.lanes(index)
-        every = (numbers, (np.real(seeds), np.imag(seeds)))
-        count = seeds.shape[1]
-
-        def block(part: slice) -> Judged:
-            some, pair = jax.tree.map(lambda x: filled(x[..., part], self.together, -1), every)
-            found = compiled(self.shape, self.plan, some, pair, steps, near)
-            return jax.tree.map(lambda x: np.asarray(x)[..., : count - part.start], found)
-
-        parts = in_threads(block, count, self.together)
-        return Judged(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True)))
-
-    def by_eigenvalues(self, index: Array, order: int) -> Judged:
-        """Roots from eigenvalues of the collocated systems with these indices."""
-
-        def block(part: slice) -> Array:
-            s = self.systems.take(index[part]).pruned()
-            matrices = generator(s.A, s.B, s.C, s.D, s.structure.pick, s.lag, order)
-            values = np.linalg.eigvals(matrices)
-            values = np.where(np.imag(values) >= 0, values, -np.inf)
-            first = np.argsort(-np.real(values), axis=1)[:, :_SEEDS]
-            return np.take_along_axis(values, first, axis=1).T
-
-        parts = in_threads(block, len(index), _MATRICES)
-        return self.judged(index, _usable(np.concatenate(parts, axis=1)), _STEPS, near=True)
+    roots: Array
+    unstable: Array
+    line: Array
+    agree: Array
 
 
-def _usable(seeds: Array) -> Array:
-    """Seeds with the first sound one of a system in place of what is not finite."""
-    sound = np.isfinite(seeds)
-    first = np.take_along_axis(seeds, np.argmax(sound, axis=0)[None], axis=0)
-    return np.where(sound, seeds, np.where(np.isfinite(first), first, 1.0))
+def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
+    """What becomes of seeds (j, k); `near` tells that they are not just roots of a neighbour."""
+
+    def block(part: slice) -> Judged:
+        characteristic = Characteristic(systems[part])
+        longest = np.maximum(characteristic.longest, 1e-12)
+        first = distinct(seeds[:, part])
+        whole = near | (np.imag(first) == 0)
+        deepest = -(NOISE if near else _FOLLOWED) / longest
+        roots = distinct(follow(characteristic, first, whole, deepest, apart=near))
+        real, number = np.real(roots), np.where(np.imag(roots) > 0, 2, 1)
+        line = _line(roots, longest)
+        expected = np.sum(number * (real > line), axis=0)
+        clear = np.all(np.isnan(real) | (np.abs(real) > CRITICAL * np.abs(roots)), axis=0)
+        found = counts(characteristic, np.arange(len(line)), line, nodes=BRIEF)
+        agree = clear & np.array([c.number == e for c, e in zip(found, expected, strict=True)])
+        return Judged(roots, np.sum(number * (real > 0), axis=0), line, agree)
+
+    classes = len(np.unique(systems.wire_owner))
+    parts = in_threads(block, len(systems.A), max(1, _LANES // classes))
+    if not parts:
+        return Judged(seeds, *np.zeros((2, 0)), np.zeros(0, bool))
+    return Judged(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True)))
+
+
+def _line(roots: Array, longest: Array) -> Array:
+    """Real part of a line between roots (j, k), left of all with positive real part (k,).
+
+    It is the first gap from the right that is wide enough, or the widest.
+    """
+    real, size = np.real(roots), np.abs(roots)
+    left = np.concatenate([real[1:], np.full((1, len(longest)), np.nan)])
+    left = np.where(np.isnan(left), -np.inf, left)
+    line = np.where(np.isinf(left), real - _WIDE * size, (real + left) / 2)
+    line = np.where(real > 0, np.minimum(line, 0.0), line)
+    gap = np.minimum(np.minimum(real - line, line - left) / size, _WIDE)
+    usable = np.isfinite(real) & ((left <= 0) | (real <= 0))
+    score = np.where(usable, gap * (1 - 0.01 * np.arange(len(roots))[:, None]), -np.inf)
+    best = np.argmax(score, axis=0)[None]
+    chosen = np.where(usable, line, 0.0)
+    return np.maximum(np.take_along_axis(chosen, best, 0)[0], -DEEPEST / longest)
+
+
+def by_eigenvalues(systems: Linear, order: int) -> Judged:
+    """Roots from eigenvalues of the collocated systems."""
+
+    def block(part: slice) -> Array:
+        s = systems[part].pruned()
+        values = np.linalg.eigvals(generator(s.A, s.B, s.C, s.D, s.pick, s.lag, order))
+        values = np.where(np.imag(values) >= 0, values, -np.inf)
+        first = np.argsort(-np.real(values), axis=1)[:, :_SEEDS]
+        return np.take_along_axis(values, first, axis=1).T
+
+    parts = in_threads(block, len(systems.A), _MATRICES)
+    seeds = np.concatenate([np.zeros((_SEEDS, 0), complex), *parts], axis=1)
+    return judged(systems, np.where(np.isfinite(seeds), seeds, np.nan), near=True)
 
 
 def _record(out: ManyRoots, index: Array, found: Judged, sound: Array, source: str) -> None:
     """Keep what was found of the systems that are `sound`."""
-    first = np.argmax(found.re, axis=0)[None]
-    re, im = (np.take_along_axis(x, first, axis=0)[0] for x in (found.re, found.im))
-    values = np.where(np.isfinite(re), re, np.nan) + 1j * np.where(np.isfinite(re), im, 0.0)
     at = index[sound]
-    out.rightmost[at] = values[sound]
-    out.unstable[at] = found.unstable[sound].astype(int)
+    out.rightmost[at] = found.roots[0, sound]
+    out.unstable[at] = found.unstable[sound]
     out.certified[at] = True
-    out.proven[at] = (re > found.line)[sound]
+    out.proven[at] = (np.real(found.roots[0]) > found.line)[sound]
     out.source[at] = source
 
 
-def _singly(systems: Systems, index: Array, out: ManyRoots) -> ManyRoots:
+def _singly(systems: Linear, index: Array, out: ManyRoots) -> ManyRoots:
     """The systems with these indices, one at a time."""
     for i in index:
         found = rightmost_roots(systems[i])

@@ -12,7 +12,8 @@ import scipy.optimize
 from fluidcc.analysis.boundary.critical import Critical, Curve
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.scan import Plane, Spot, nearby_root
+from fluidcc.analysis.roots import nearby_root
+from fluidcc.analysis.scan import Plane, Spot
 
 _ASIDE = (3e-3, 3e-4, 3e-5)  # in the plane: where sides are counted
 _CHECKS = (0.5, 0.15, 0.85)  # of a piece: where its sides are counted

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
-from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.linear import Array, Linear, full_matrix
 from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.margins import heard_signals
 from fluidcc.analysis.operating_point import operating_point, present
@@ -39,16 +39,9 @@ class Matrices(NamedTuple):
         """Those of a linear system."""
         return cls(system.A, system.B, system.C, system.D, system.lag)
 
-    def blocks(self, pick: Num, s: Num) -> tuple[Num, Num]:
-        """The characteristic matrix M(s) = [[s I - A, -B E], [-C, I - D E]] in its rows of states
-        and of the wire, E = e^(-s lag) at what is looked up.
-        """
-        A, B, C, D, lag = (jnp.asarray(part, complex) for part in self)
-        m = len(C)
-        late = jnp.exp(-s * lag)[:, None] * jax.nn.one_hot(pick, m, dtype=complex)
-        states = jnp.concatenate([s * jnp.eye(len(A), dtype=complex) - A, -B @ late], axis=1)
-        wires = jnp.concatenate([-C, jnp.eye(m, dtype=complex) - D @ late], axis=1)
-        return states, wires
+    def matrix(self, pick: Num, s: Num) -> Num:
+        """The characteristic matrix at s."""
+        return full_matrix(*self, pick=pick, s=s, xp=jnp)
 
 
 @jax.jit
@@ -83,7 +76,7 @@ def matrix_slopes(eq: Equilibrium, along: Network, dv: Array, du: Array) -> Matr
 @jax.jit
 def _root(x: Num, at: Matrices, along: Matrices, pick: Num, left: Num, right: Num) -> Any:
     def residual(x: Num, at: Matrices) -> Num:
-        value = left @ jnp.concatenate(at.blocks(pick, jax.lax.complex(*x))) @ right
+        value = left @ at.matrix(pick, jax.lax.complex(*x)) @ right
         return jnp.stack([value.real, value.imag])
 
     return expand(residual, x, at, along)
@@ -111,11 +104,10 @@ def _crossover(x: Num, at: Matrices, along: Matrices, pick: Num, rows: tuple[int
     """Log |L(i w)| and the phase of L, the loop cut at these rows of the wire."""
 
     def log_loop(x: Num, at: Matrices) -> Num:
-        states, wires = at.blocks(pick, jax.lax.complex(0.0 * x[0], x[0]))
-        cut = np.array(rows)
-        unit = jnp.eye(states.shape[1], dtype=complex)[len(states) + cut]
-        opened = jnp.concatenate([states, wires.at[cut].set(unit)])
-        returned = (wires[cut] - unit) @ jnp.linalg.solve(opened, unit.T)
+        closed = at.matrix(pick, jax.lax.complex(0.0 * x[0], x[0]))
+        cut = len(at.A) + np.array(rows)
+        unit = jnp.eye(len(closed), dtype=complex)[cut]
+        returned = (closed[cut] - unit) @ jnp.linalg.solve(closed.at[cut].set(unit), unit.T)
         several = len(rows) > 1
         around = jnp.linalg.det(jnp.eye(len(rows), dtype=complex) + returned) if several else 1.0
         log = jnp.log(around - 1 if several else returned[0, 0])

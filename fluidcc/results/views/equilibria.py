@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.nyquist import LoopCurve, loop_curves
+from fluidcc.analysis.margins import LoopCurve, loop_curves
 from fluidcc.result import plain
 from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
 from fluidcc.results.blocks import (
