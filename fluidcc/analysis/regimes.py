@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.rest import EMPTY, FULL, INTERIOR, JUMP, NEUTRAL, NONE, Rest, fill
-from fluidcc.analysis.sawtooth import sawtooth
-from fluidcc.analysis.sender_rest import LARGEST_WINDOW, SMALLEST_WINDOW
+from fluidcc.analysis.sender_rest import LARGEST_WINDOW, SMALLEST_WINDOW, like
 from fluidcc.analysis.settle import held
-from fluidcc.laws.law import Signal
+from fluidcc.laws.law import Ack, Signal
+from fluidcc.model.delays import round_trip
 from fluidcc.model.rates import link_signal, touched
+from fluidcc.model.senders import sender_change
+from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
 
 ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
 """What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
 law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
 
+_BELOW = math.nextafter(1.0, 0.0)  # full load
 _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 AGREE = 1e-8  # relative difference up to which two numbers are the same
 
@@ -149,6 +153,42 @@ def _held_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
             "decrease there"
         )
     return ""
+
+
+class Sawtooth(NamedTuple):
+    """One common decrease from full load and the way back."""
+
+    low: float  # share of the load that is left
+    time: float  # s until full load is back
+
+
+@jax.jit
+def _turns(net: Network, rest: Rest) -> tuple[Num, Num, Num]:
+    """Total rate of the flows, its change by one decrease, and its growth per second."""
+    total, fall, growth = jnp.zeros(()), jnp.zeros(()), jnp.zeros(())
+    for flows, s, rate in zip(net.flows, rest.senders, rest.rates, strict=True):
+        rtt, law = round_trip(net, flows, tuple(rest.queues)), flows.window
+        share = flows.n / rtt
+        change = sender_change(
+            flows, s, growth=rate, acks=rate, carried=rate, signal=like(Signal(load=_BELOW), rtt),
+            rtt=rtt,
+        )  # fmt: skip
+        tick = law.on_tick(s.law, Ack(1.0, 0.0, rtt, 1.0))
+        total = total + jnp.sum(flows.n * rate)
+        fall = fall + jnp.sum(share * law.window(tick))
+        growth = growth + jnp.sum(share * law.window(change.law))
+    return total, fall, growth
+
+
+def sawtooth(net: Network, rest: Rest) -> Sawtooth | None:
+    """The sawtooth at full load of one link; None where nothing decreases at once.
+
+    For BMCC (Qazi et al., 2010, eqs 4 and 5) the time is gamma C (1 - beta) t_p^2/n.
+    """
+    total, fall, growth = (float(v) for v in _turns(net, rest))
+    if fall >= 0 or growth <= 0:
+        return None
+    return Sawtooth(1 + fall / total, -fall / growth)
 
 
 def escape_advice(net: Network, rest: Rest, k: int) -> str:

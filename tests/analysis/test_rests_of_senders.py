@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.sawtooth import sawtooth
+from fluidcc.analysis.regimes import sawtooth
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss

@@ -33,10 +33,6 @@ from fluidcc.scenario.paths import full_path
 _PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
 
 
-class NotHereError(ValueError):
-    """A model whose cycle has to be taken from a simulation; the message says why."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Subject:
     """What the algorithms of cycles ask of a network or of a delay equation.
@@ -47,7 +43,7 @@ class Subject:
     equilibrium: the state (n,) there; raises LostError if there is no smooth one.
     switches: what switches in an orbit, in words.
     simulated: the cycle that another simulation ends in, given why there is no orbit.
-    build: the model, and the state (n,) that runs start from; raises NotHereError.
+    build: the model, and the state (n,) that runs start from; raises LostError.
     """
 
     labels: tuple[Label, ...]
@@ -66,7 +62,7 @@ class Subject:
 
     @property
     def model(self) -> Model:
-        """The system with its numbers; raises NotHereError if no orbit is looked for."""
+        """The system with its numbers; raises LostError if no orbit is looked for."""
         return self._built[0]
 
     @property
@@ -106,15 +102,15 @@ def _of_network(given: Network) -> Subject:
 def _network_model(net: Network) -> tuple[Model, Array]:
     """Refuses what repeats only in the mean, or is not followed exactly."""
     if jax.tree.leaves(initial_state(numeric(net)).clocks):
-        raise NotHereError("laws that act at ticks of their own repeat only in the mean")
+        raise LostError("laws that act at ticks of their own repeat only in the mean")
     if any(link.queue.limits for link in net.links):
-        raise NotHereError("the memory of a queue law has limits that no events are located at")
+        raise LostError("the memory of a queue law has limits that no events are located at")
     if net.delay == "fifo":
-        raise NotHereError("the delay of model.delay = 'fifo' follows from the past itself")
+        raise LostError("the delay of model.delay = 'fifo' follows from the past itself")
     if net.rates == "self_clocked":
-        raise NotHereError("self-clocked flows keep what is in flight, so cycles are not alone")
+        raise LostError("self-clocked flows keep what is in flight, so cycles are not alone")
     if sum(np.size(f.rtt) for f in net.flows) > FEW_CLASSES:
-        raise NotHereError(f"there are more than {FEW_CLASSES} distinct round trips")
+        raise LostError(f"there are more than {FEW_CLASSES} distinct round trips")
     system, y0, args = network_system(net)
     return Model(system, args, len(y0)), np.asarray(y0)
 
@@ -178,8 +174,9 @@ def _of_equation(equation: DelayEquation) -> Subject:
 
 def steady(net: Network) -> Network:
     """The network long after its start: flows have all begun, and calls are at their mean."""
-    flows = tuple(dataclasses.replace(f, start=Start()) for f in as_fluid(net).flows)
-    return with_mean_calls(dataclasses.replace(as_fluid(net), flows=flows))
+    net = as_fluid(net)
+    flows = tuple(dataclasses.replace(f, start=Start()) for f in net.flows)
+    return with_mean_calls(dataclasses.replace(net, flows=flows))
 
 
 @functools.lru_cache(maxsize=64)
