@@ -204,11 +204,16 @@ def _described(
     status = status_of(arrays, rest, regimes, many=many)
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
+    moved, fault = float(rest.moved), ""
     unknown = status == "none" or NEUTRAL in regimes
-    fault = _unsettled(rest) if unknown else unbalanced(arrays, rest, regimes)
+    if not unknown:
+        fault = unbalanced(arrays, rest, regimes)
+    elif moved > _AGREE:  # all that can be checked without windows to put into the moving model
+        fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
     if faults:
-        return _undetermined(net, rest, "; ".join([*faults, *notes]))
+        message = "; ".join([*faults, *notes])
+        return Equilibrium("undetermined", message, (), *_unknown(net), net, rest)
     texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
     if status == "interior" and not sliding(net, regimes):
@@ -220,35 +225,17 @@ def _described(
             texts += window_advice(net, i, group.window)
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
-        links = _unknown_links(net)
+        links = _unknown(net)[0]
     if unknown:
-        flows = _unknown_flows(net)
+        flows = _unknown(net)[1]
     return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)
 
 
-def _unsettled(rest: Rest) -> str:
-    """Whether the links never came to rest together, so that nothing is known; empty if they did.
-
-    Where there are no windows that could be put into the moving model, this is all that is checked.
-    """
-    moved = float(rest.moved)
-    if moved <= _AGREE:
-        return ""
-    return f"the search does not end: links still move by {moved:.1e} a round"
-
-
-def _undetermined(net: Network, rest: Rest, message: str) -> Equilibrium:
-    links, flows = _unknown_links(net), _unknown_flows(net)
-    return Equilibrium("undetermined", message, (), links, flows, net, rest)
-
-
-def _unknown_links(net: Network) -> dict[str, LinkRest]:
-    return {name: LinkRest(*4 * (math.nan,)) for name in net.link_names}
-
-
-def _unknown_flows(net: Network) -> dict[str, FlowsRest]:
+def _unknown(net: Network) -> tuple[dict[str, LinkRest], dict[str, FlowsRest]]:
+    """Links and flows of which nothing is known."""
     sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
-    return {name: FlowsRest(*5 * (np.full(size, math.nan),)) for name, size in sizes.items()}
+    links = {name: LinkRest(*4 * (math.nan,)) for name in net.link_names}
+    return links, {name: FlowsRest(*5 * (np.full(k, math.nan),)) for name, k in sizes.items()}
 
 
 def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkRest:

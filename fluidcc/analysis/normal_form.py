@@ -28,8 +28,8 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import jacobians, linearize, still
-from fluidcc.analysis.model import AtRest, kinked
+from fluidcc.analysis.linearize import at_kink, jacobians, linearize, still
+from fluidcc.analysis.model import AtRest
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.model.delays import Past, State, ages, ages_on, fifo_way, kinks, picks
@@ -99,16 +99,13 @@ class NormalForm:
 
 def normal_form(rest: AtRest, frequency: float) -> NormalForm:
     """The normal form at an equilibrium with roots i w and -i w, w = `frequency` [rad/s]."""
-    nothing = functools.partial(NormalForm, frequency, None, np.zeros(0), 0.0)
-    if kinked(rest):
-        return nothing("at a kink of the marking: no derivatives of third order")
     try:
         if isinstance(rest, EquationRest):
             derivatives = functools.partial(_of_equation, rest)
             return reduced(rest.linear(), np.tile(rest.flat, 2), frequency, derivatives)
         return _of_network(rest, frequency)
     except ArithmeticError as fault:
-        return nothing(str(fault))
+        return NormalForm(frequency, None, np.zeros(0), 0.0, str(fault))
 
 
 def reduced(
@@ -254,6 +251,8 @@ def _of_equation(rest: EquationRest, *motion: Any) -> Any:
 
 def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
     """The normal form of a network: its free states and its wire move."""
+    if at_kink(eq.net, eq):
+        raise ArithmeticError("at a kink of the marking: no derivatives of third order")
     net, system = steady(eq.net), linearize(eq.net, eq)
     if system.conserved and not settles(system):
         raise ArithmeticError(

@@ -62,8 +62,6 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
 def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
     """Senders with this window (m,) whose other memories are at rest: Newton, one by one."""
     s = cruising(flows, window)
-    if flows.estimator.remembers:
-        s = s._replace(estimate=cases[0].signal.load + 0.0 * window)
     leaves, shape = jax.tree.flatten(s)
     if len(leaves) == 1:
         return s

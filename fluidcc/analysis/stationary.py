@@ -135,20 +135,6 @@ class _Rules(NamedTuple):
     high: float
 
 
-def _answers(reaction: AbstractReaction, p: float, quiet: bool) -> tuple[bool, bool, float]:
-    """Whether a reaction is deaf, and when windows grow, from its own rules."""
-
-    def since(sent_after: float) -> Since:
-        return Since(time=2.0 * sent_after, round_trip=1.0, window=sent_after)
-
-    deaf = not float(reaction.ready(since(0.0))) > 0
-    if quiet and deaf:
-        return deaf, False, 0.0
-    clean, marked = (float(reaction.growing(since(0.0), m)) for m in (0.0, 1.0))
-    at_reaction = float(reaction.growing(since(1.0), 1.0)) > 0 and not quiet
-    return deaf, at_reaction, (1 - p) * clean + p * marked
-
-
 def _check(law: AbstractWindowLaw) -> None:
     """Raise ValueError for a law whose state is more than its window, or that grows with time."""
     if isinstance(law.start(1.0), tuple) or law.loads:
@@ -158,11 +144,19 @@ def _check(law: AbstractWindowLaw) -> None:
 
 
 def _rules(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, quiet: bool) -> _Rules:
-    """The rules of a law."""
+    """The rules of a law and of its reaction, which say when it is deaf and when windows grow."""
     _check(law)
-    low, high = float(law.min_window), float(law.max_window)
-    deaf, marked, growing = _answers(reaction, p, quiet)
-    return _Rules(law, deaf, marked, growing, low, high)
+
+    def since(sent_after: float) -> Since:
+        return Since(time=2.0 * sent_after, round_trip=1.0, window=sent_after)
+
+    deaf = not float(reaction.ready(since(0.0))) > 0
+    clean, marked = (float(reaction.growing(since(0.0), m)) for m in (0.0, 1.0))
+    at_reaction = float(reaction.growing(since(1.0), 1.0)) > 0 and not quiet
+    while_deaf = 0.0 if quiet and deaf else (1 - p) * clean + p * marked
+    return _Rules(
+        law, deaf, at_reaction, while_deaf, float(law.min_window), float(law.max_window)
+    )  # fmt: skip
 
 
 class _Grid(NamedTuple):

@@ -152,41 +152,35 @@ def settled_cycle(
     leading = series[int(np.argmax([_swing(oscillation(time, v)) for v in series]))]
     lead = oscillation(time, leading)
     if lead.period is None:
-        if all(_still(v) for v in series):
-            return none_found(f"no cycle: the simulation comes to rest ({why})"), True
-        if all(_still(v) or _slows(v) for v in series):
-            return none_found(f"no cycle: the simulation comes to rest ({why})"), False
+        still = [np.ptp(v) <= _REST * np.max(np.abs(v)) for v in series]
+        if all(own or _slows(v) for own, v in zip(still, series, strict=True)):
+            return none_found(f"no cycle: the simulation comes to rest ({why})"), all(still)
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
-    if _fades(leading):
+    first, second = _moved(leading, 2)
+    if second < _LASTING * first:
         return none_found(f"no cycle: the oscillation of the simulation dies away ({why})"), False
     starts = np.array(rises(time, leading, lead.lowest, lead.highest))
     gaps = np.diff(starts)
     if len(gaps) < 2:
         return not_known(f"no cycle found: the simulation repeats but once ({why})"), False
     turns, period, spread = _rhythm(starts)
-    note = f"from a simulation: {why}"
-    if spread > _UNEVEN:
-        turns, period = 1, repeating_period(time, leading)
-        words = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
+    if spread <= _UNEVEN:
+        note = f"{len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
+    else:
+        turns, spread, period = 1, None, repeating_period(time, leading)  # no range of its own
+        note = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
         if period is None or _AGAIN * period > np.ptp(time):
             return not_known(
-                f"no cycle found: the simulation does not repeat, {words} ({why})"
+                f"no cycle found: the simulation does not repeat, {note} ({why})"
             ), False
-        spread = None  # of the gaps, which are not the period told
-        note += f"; it repeats in part, {words}"
-    else:
-        note += f"; {len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
+        note = f"it repeats in part, {note}"
+    ends = by_name(labels, _extremes(values))
+    note = f"from a simulation: {why}; {note}"
     found = Cycle(
-        period,
-        floquet=(),
-        status="simulated",
-        message=note,
-        spread=spread,
-        **by_name(labels, _extremes(values)),
-    )
+        period, floquet=(), status="simulated", message=note, spread=spread, **ends
+    )  # fmt: skip
     evenly = spread is not None and spread < _EVEN and _even(leading)
-    settled = evenly and len(gaps) >= _AGAIN * turns
-    return with_turns(found, turns), settled
+    return with_turns(found, turns), evenly and len(gaps) >= _AGAIN * turns
 
 
 def _extremes(values: Array) -> list[tuple[float, float]]:
@@ -230,21 +224,15 @@ def _even(values: np.ndarray) -> bool:
     return bool(np.max(np.abs(np.subtract(first, second))) <= _EVEN * np.ptp(values))
 
 
-def _fades(values: np.ndarray) -> bool:
-    """Whether the second half moves clearly less than the first."""
-    first, second = (np.ptp(half) for half in np.array_split(values, 2))
-    return bool(second < _LASTING * first)
+def _moved(values: np.ndarray, parts: int) -> np.ndarray:
+    """The ranges of values in equal parts of the time."""
+    return np.array([np.ptp(part) for part in np.array_split(values, parts)])
 
 
 def _slows(values: np.ndarray) -> bool:
     """Whether values move less and less, from part to part, and clearly so over all of them."""
-    moved = [np.ptp(part) for part in np.array_split(values, _PARTS)]
+    moved = _moved(values, _PARTS)
     return bool(np.all(np.diff(moved) < 0) and moved[-1] < _LASTING**2 * moved[0])
-
-
-def _still(values: np.ndarray) -> bool:
-    """Whether values stay within a hundredth of the largest."""
-    return bool(np.ptp(values) <= _REST * np.max(np.abs(values)))
 
 
 def _swing(found: Oscillation) -> float:
