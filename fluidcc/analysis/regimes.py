@@ -98,61 +98,42 @@ def either(signal: Signal) -> float:
     return float(signal.either)
 
 
+_ADVICE = {
+    JUMP: "no smooth equilibrium: the marking needed ({needed:.3g}) is above the {given:.3g} that "
+    "links.{name}.queue gives below its jump at {queue:.6g} packets; the queue sits there, in "
+    "small cycles if the feedback is delayed",
+    FULL: "the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
+    "{signal.mark:.3g} it drops {signal.drop:.3g}",
+    NONE: "no equilibrium: with every packet marked, or the longest queue ({queue:.6g} packets), "
+    "links.{name} is still offered more than its capacity; losses govern. Fewer flows, a longer "
+    "buffer or a law that backs off further would settle",
+    EMPTY: "the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty",
+    ADAPTED: "links.{name}.queue slides: every {period:.3g} s it steps the marking up on one side "
+    "of this queue and down on the other",
+    LOADED: "links.{name} slides at full load: the senders increase below a load factor of 1 and "
+    "decrease from there; the windows are those whose increases and decreases balance{cycle}",
+    NEUTRAL: "any windows that fill links.{name} are at rest: the senders neither increase nor "
+    "decrease there",
+}
+
+
 def link_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
     """What is to be said about link k."""
-    queue, name = float(rest.queues[k]), net.link_names[k]
-    capacity, accepted = float(net.links[k].capacity), float(rest.accepted[k])
-    signal = rest.said[k].signal
-    if regime == JUMP:
-        given = either(rest.signals_below[k])
-        return (
-            f"no smooth equilibrium: the marking needed ({either(signal):.3g}) is above the "
-            f"{given:.3g} that links.{name}.queue gives below its jump at {queue:.6g} packets; the "
-            "queue sits there, in small cycles if the feedback is delayed"
-        )
-    if regime == FULL:
-        return (
-            f"the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
-            f"{float(signal.mark):.3g} it drops {float(signal.drop):.3g}"
-        )
-    if regime == NONE:
-        return (
-            f"no equilibrium: with every packet marked, or the longest queue ({queue:.6g} "
-            f"packets), links.{name} is still offered more than its capacity; losses govern. "
-            "Fewer flows, a longer buffer or a law that backs off further would settle"
-        )
-    if regime == EMPTY and len(net.links) == 1:
-        used = accepted / capacity
-        return f"the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty"
-    return _held_advice(net, rest, k, regime)
-
-
-def _held_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
-    """What is to be said about a link that its law's ticks or its load factor hold."""
-    law, name = net.links[k].queue, net.link_names[k]
-    if regime == ADAPTED:
-        return (
-            f"links.{name}.queue slides: every {float(getattr(law, str(law.period))):.3g} s it "
-            "steps the marking up on one side of this queue and down on the other"
-        )
-    if regime == LOADED:
-        turn = sawtooth(net, rest) if len(net.links) == 1 else None
+    alone, law, signal, cycle = len(net.links) == 1, net.links[k].queue, rest.said[k].signal, ""
+    if regime not in _ADVICE or (regime == EMPTY and not alone):
+        return ""
+    turn = sawtooth(net, rest) if regime == LOADED and alone else None
+    if turn is not None:
         cycle = (
-            "" if turn is None
-            else f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
+            f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
             f"{turn.time:.4g} s"
-        )  # fmt: skip
-        return (
-            f"links.{name} slides at full load: the senders increase below a load factor of 1 and "
-            "decrease from there; the windows are those whose increases and decreases balance"
-            + cycle
         )
-    if regime == NEUTRAL:
-        return (
-            f"any windows that fill links.{name} are at rest: the senders neither increase nor "
-            "decrease there"
-        )
-    return ""
+    return _ADVICE[regime].format(
+        name=net.link_names[k], queue=float(rest.queues[k]), needed=either(signal),
+        given=either(rest.signals_below[k]), signal=Signal(*map(float, signal)), cycle=cycle,
+        used=float(rest.accepted[k]) / float(net.links[k].capacity),
+        period=float(getattr(law, str(law.period), 0.0)),
+    )  # fmt: skip
 
 
 class Sawtooth(NamedTuple):

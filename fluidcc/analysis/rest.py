@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.bisection import bisect, first_crossing
-from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
+from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
 from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled, signal_of
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
@@ -112,10 +112,8 @@ def _senders(
     for i, flows in enumerate(net.flows):
         rtt = round_trip(net, flows, queues)
         told = [Heard(c.share, like(c.signal, rtt)) for c in cases(net, flows, said)]
-        if windows is None:
-            s = sender_at_rest(flows, told, rtt, all_grow=all_grow)
-        else:
-            s = sender_with(flows, windows[i], told, rtt, all_grow=all_grow)
+        own = None if windows is None else windows[i]
+        s = sender_at_rest(flows, told, rtt, all_grow=all_grow, window=own)
         out.append((s, source_rate(flows, s, told, rtt)))
     return out
 

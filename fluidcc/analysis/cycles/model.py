@@ -83,12 +83,14 @@ class Model:
         """Modes (Q, k) that follow from the states themselves; 0 is that between the bounds."""
         return in_chunks(functools.partial(_modes, self.system), self.args, y, z)[0]
 
-    def kinks(self, y: Array, z: Array) -> int:
-        """How many of the conditions, the last ones, are kinks."""
+    def sides(self, y: Array, z: Array, mode: Array) -> Array:
+        """Signs (Q, j) of the kinks, which are the last of the conditions."""
         if self.system.kinks is None:
-            return 0
-        mode = self.modes(y[None], z[None])[0]
-        return jax.eval_shape(self.system.kinks, jnp.zeros(()), y, z, self.args, mode).shape[0]
+            return np.zeros((len(y), 0))
+        at = (jnp.zeros(()), y[0], z[0], self.args, mode[0])
+        number = jax.eval_shape(self.system.kinks, *at).shape[0]
+        values = self.conditions(y, z, mode)[0]
+        return np.sign(values[:, values.shape[1] - number :])
 
     def _evaluated(self, function: Any, y: Array, z: Array, mode: Array) -> Any:
         columns = () if self.direct else self.columns

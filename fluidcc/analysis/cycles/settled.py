@@ -163,19 +163,11 @@ def settling(
         until *= 4
 
 
-class _Switch(NamedTuple):
-    """A change of mode or of the side of a kink: when, which condition, and whether what travels
-    jumps there (0) or its slope (1).
-    """
-
-    time: float
-    condition: int
-    order: int
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _End:
-    """The end of a segment, from the start of the orbit on."""
+    """The end of a segment: when, from the start of the orbit on, whether what travels jumps there
+    (0), its slope (1) or a higher derivative, and what happens.
+    """
 
     time: float
     order: int
@@ -197,16 +189,11 @@ def _regimes(model: Model, run: Run, time: Array) -> tuple[Array, Array]:
     y = run.states(time)
     z = _read(model, run, time, y)
     modes = model.modes(y, z)
-    kinks = np.zeros((len(time), 0))
-    if model.system.kinks is not None:
-        conditions = model.conditions(y, z, modes)[0]
-        number = model.kinks(y[0], z[0])
-        kinks = np.sign(conditions[:, conditions.shape[1] - number :])
-    return modes, kinks
+    return modes, model.sides(y, z, modes)
 
 
-def _switches(model: Model, run: Run, low: float, high: float) -> list[_Switch]:
-    """What switches between two times, in order."""
+def _switches(model: Model, run: Run, low: float, high: float) -> list[_End]:
+    """Changes of mode or of the side of a kink between two times, in order."""
     if not model.switches:
         return []
     edges = run.breaks[(run.breaks > low) & (run.breaks < high)]
@@ -231,7 +218,8 @@ def _switches(model: Model, run: Run, low: float, high: float) -> list[_Switch]:
             np.arange(first_kink) if np.any(moved) else first_kink + np.flatnonzero(crossed)
         )
         best = candidates[np.argmin(left[candidates])]
-        found.append(_Switch(float(edges[k]), int(best), _order(model, run, float(edges[k]), high)))
+        time = float(edges[k])
+        found.append(_End(time, _order(model, run, time, high), Event(GUARD, int(best))))
     return found
 
 
@@ -255,14 +243,14 @@ def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
     if not switches:
         return _orbit(model, run, end.end - period, np.array([period]), (), count)
     first = switches[0]
-    again = [s for s in switches if s.condition == first.condition]
+    again = [s for s in switches if s.event == first.event]
     gaps = [abs(s.time - first.time - period) for s in again]
     if min(gaps) > _NEAR * period:
         raise LostError("the last periods of the simulation switch differently")
     last = again[int(np.argmin(gaps))]
-    own = [s for s in switches if first.time < s.time <= last.time]
     length = last.time - first.time
-    ends = [_End(s.time - first.time, s.order, Event(GUARD, s.condition)) for s in own]
+    own = [s for s in switches if first.time < s.time <= last.time]
+    ends = [dataclasses.replace(s, time=s.time - first.time) for s in own]
     ends = _with_descendants(model, run, first.time, length, ends)
     times = np.array([e.time for e in ends])
     return _orbit(model, run, first.time, times, tuple(e.event for e in ends), count)

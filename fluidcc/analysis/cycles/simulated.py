@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -21,10 +21,10 @@ from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_per
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.laws.law import Ack
-from fluidcc.model.layout import initial_state
+from fluidcc.model.layout import blank, initial_state
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
-from fluidcc.model.runs import Trajectory
+from fluidcc.model.runs import FlowsRun, LinkRun, named, report
 from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, Network, numeric
 
@@ -71,7 +71,8 @@ def from_network(net: Network, why: str) -> Cycle:
             return not_known(
                 f"no cycle found ({why}), and the simulation fails: {run.status.advice}"
             )
-        found, settled = settled_cycle(run.time, values_of(run), labels_of(one), why)
+        values = values_of(run.links, run.flows)
+        found, settled = settled_cycle(run.time, values, labels_of(one), why)
         if settled or end >= most:
             break
         enough = (_AGAIN + 2) / (1 - _SETTLED) * (found.period or 0.0)
@@ -251,11 +252,10 @@ def labels_of(net: Network) -> tuple[Label, ...]:
     return tuple(out)
 
 
-def values_of(run: Trajectory) -> Array:
-    """The values (T, R) of a trajectory in the order of `labels_of`."""
-    links, flows = run.links.values(), run.flows.values()
-    columns = [link.queue for link in links] + [link.average for link in links]
-    return np.column_stack(columns + [group.window for group in flows])
+def values_of(links: Mapping[str, LinkRun], flows: Mapping[str, FlowsRun]) -> Array:
+    """The values (T, R) of runs of links and groups in the order of `labels_of`."""
+    columns = [link.queue for link in links.values()] + [k.average for k in links.values()]
+    return np.column_stack(columns + [group.window for group in flows.values()])
 
 
 def alike_joined(net: Network) -> tuple[Network, tuple[int, ...]]:
@@ -304,22 +304,6 @@ def observed(net: Network, y: Array) -> Array:
     return in_chunks(_observed, numeric(net), y)[0]
 
 
-@jax.jit
-def _observed(net: Network, y: Any) -> Any:
-    """Queues, average queues and windows, flat, (Q, links + links + classes)."""
-    unflatten = ravel_pytree(initial_state(net))[1]
-
-    def one(flat: Any) -> Any:
-        state = unflatten(flat)
-        queues = [jnp.clip(q, 0.0, k.buffer) for k, q in zip(net.links, state.queues, strict=True)]
-        averages = [
-            k.queue.average(x, q) for k, x, q in zip(net.links, state.laws, queues, strict=True)
-        ]
-        windows = [
-            jnp.clip(f.window.window(s.law), f.window.min_window, f.window.max_window)
-            for f, s in zip(net.flows, state.senders, strict=True)
-        ]
-        parts = (*queues, *averages, *windows)
-        return jnp.concatenate([jnp.ravel(jnp.asarray(v, float)) for v in parts])
-
-    return (jax.vmap(one)(y),)
+def _observed(net: Network, y: Array) -> tuple[Array]:
+    nothing = ravel_pytree(blank(net)[1])[0]  # rates and signals have no part in the values
+    return (values_of(*named(net, report(net, y, jnp.tile(nothing, (len(y), 1))))),)

@@ -145,7 +145,8 @@ def _of_equation(equation: DelayEquation) -> Subject:
         y = rest.flat + _PUSHED * (1.0 + np.abs(rest.flat))
         params = jax.tree.map(lambda v: jnp.asarray(v, float), dict(equation.params))
         shapes = shapes_of(general.as_state(rest.y))
-        system = _equation_system(equation.field, equation.lags, shapes, jax.tree.structure(params))
+        form = jax.tree.structure(params)
+        system = _equation_system(equation.field, tuple(equation.lags), shapes, form)
         before = unraveler(shapes)(jnp.asarray(y))
         args = general.Arguments({"own": params, "before": before}, None)
         return Model(system, args, len(y)), y
