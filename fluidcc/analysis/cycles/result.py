@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.cycles.model import Array, Model
+from fluidcc.analysis.cycles.model import Array
 from fluidcc.analysis.cycles.orbit import Orbit
 from fluidcc.result import Result, plain
 
@@ -103,7 +103,6 @@ class Cycle(Result):
     spread: float | None = None
     states: tuple[Range, ...] = ()
     course: Course | None = dataclasses.field(default=None, repr=False)
-    model: Model | None = dataclasses.field(default=None, repr=False, compare=False)
     orbit: Orbit | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def extremes(self, label: Label) -> Range:

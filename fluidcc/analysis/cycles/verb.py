@@ -180,5 +180,5 @@ def result_of(subject: Subject, orbit: Orbit, error: float | None) -> Cycle:
         orbit.period, floquet=tuple(complex(mu) for mu in floquet),
         status="nonsmooth" if orbit.events else "smooth", message="; ".join(messages),
         stable=stable, error=error, course=Course(time, dict(zip(titles, values.T, strict=True))),
-        model=subject.model, orbit=orbit, **by_name(subject.labels, ends),
+        orbit=orbit, **by_name(subject.labels, ends),
     )  # fmt: skip
