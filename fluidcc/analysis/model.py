@@ -9,7 +9,7 @@ import jax
 from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Linear
-from fluidcc.analysis.linearize import linearize, regime
+from fluidcc.analysis.linearize import at_kink, linearize, regime
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.parameters import Interval
 from fluidcc.scenario.network import Network
@@ -24,14 +24,21 @@ def rest_of(model: Model) -> AtRest:
     return equation_at_rest(model) if isinstance(model, DelayEquation) else equilibrium(model)
 
 
-def linear_at(rest: AtRest) -> Linear:
-    """The linear system at rest."""
-    return rest.linear() if isinstance(rest, EquationRest) else linearize(rest.net, rest)
+def linear_at(rest: AtRest, *, side: int = 0) -> Linear:
+    """The linear system at rest, at a kink the one on that `side`."""
+    if isinstance(rest, EquationRest):
+        return rest.linear()
+    return linearize(rest.net, rest, side=side)
 
 
 def regime_at(rest: AtRest) -> Hashable:
     """What stays the same along a family as long as its linearisation is smooth."""
     return (rest.status,) if isinstance(rest, EquationRest) else regime(rest)
+
+
+def kinked(rest: AtRest) -> bool:
+    """Whether there are two linearisations."""
+    return not isinstance(rest, EquationRest) and at_kink(rest.net, rest)
 
 
 def family(model: Model, paths: Sequence[str], where: str) -> Callable[..., Model]:

@@ -26,10 +26,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
+from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import at_kink, free_states, linearize
-from fluidcc.analysis.model import AtRest
+from fluidcc.analysis.linearize import free_states, linearize
+from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.model.delays import Past, ages, ages_on, fifo_way, kink_distances, picks
@@ -43,9 +44,6 @@ _SINGULAR = 1e-12
 _SMALL_PART = 0.01  # of what is at rest: amplitudes at which slopes are taken
 _TO_KINK = 0.1  # of the way to a kink
 _DRIFT = 1e-6  # of the terms that would balance
-_ROUNDING = 1e-9  # of the difference part's determinant
-_STEP = 0.1  # of the inverse of the longest lag
-_POINTS = (0.3 + 0.7j, 1.1 - 2.3j, -0.2 + 5.9j, 0.05 + 17.0j)  # the same
 _NODES = 32  # of a round trip: integrates some periods to rounding
 _DRIFTS = (
     "what self-clocked flows have in flight drifts from their windows as they oscillate, so that "
@@ -99,13 +97,16 @@ class NormalForm:
 
 def normal_form(rest: AtRest, frequency: float) -> NormalForm:
     """The normal form at an equilibrium with roots i w and -i w, w = `frequency` [rad/s]."""
+    nothing = functools.partial(NormalForm, frequency, None, np.zeros(0), 0.0)
+    if kinked(rest):
+        return nothing("at a kink of the marking: no derivatives of third order")
     try:
         if isinstance(rest, EquationRest):
             derivatives = functools.partial(_of_equation, rest)
             return reduced(rest.linear(), np.tile(rest.flat, 2), frequency, derivatives)
         return _of_network(rest, frequency)
     except ArithmeticError as fault:
-        return NormalForm(frequency, None, np.zeros(0), 0.0, str(fault))
+        return nothing(str(fault))
 
 
 def reduced(
@@ -173,31 +174,6 @@ def _mean(system: Linear, force: Array, kept: Callable[..., Any] | None) -> Arra
     return mean - family @ np.linalg.solve(along, off)
 
 
-def settles(system: Linear) -> bool:
-    """Whether u(t) = D u(t - lag) alone decays, for det(I - D E(s)) = 1 - k e^(-s T): |k| < 1.
-
-    Retarded systems have k = 0, a self-clocked class the share of its link that other traffic has.
-    False for other determinants. That of several classes at one link is zero at s = 0; almost
-    periodic along the imaginary axis, it comes as near to zero there again and again.
-    Hale and Verduyn Lunel (1993), 9.6.
-    """
-    system = system.pruned()
-    m, unit = len(system.C), _STEP / np.max(system.lag, initial=1e-300)
-
-    def loop(s: complex) -> complex:
-        look = np.zeros((len(system.pick), m), complex)
-        look[np.arange(len(system.pick)), system.pick] = np.exp(-s * system.lag)
-        return 1 - complex(np.linalg.det(np.eye(m) - system.D @ look))
-
-    share, next_to = loop(0.0), loop(unit)
-    points = [s * unit / _STEP for s in _POINTS]
-    if abs(share) <= _ROUNDING:
-        return all(abs(loop(s)) <= _ROUNDING for s in points)
-    time = -np.log(next_to / share) / unit
-    misfit = [abs(loop(s) - share * np.exp(-s * time)) for s in points]
-    return abs(share) < 1 - _ROUNDING and max(misfit) <= _ROUNDING
-
-
 def _harmonic(values: Array, k: int) -> Array:
     """Fourier coefficient of values (times, ...) over one period."""
     return np.exp(-2j * np.pi * k * np.arange(TIMES) / TIMES) @ np.asarray(values) / TIMES
@@ -251,8 +227,6 @@ def _of_equation(rest: EquationRest, *motion: Any) -> Any:
 
 def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
     """The normal form of a network: its free states and its wire move."""
-    if at_kink(eq.net, eq):
-        raise ArithmeticError("at a kink of the marking: no derivatives of third order")
     net, system = steady(eq.net), linearize(eq.net, eq)
     if system.conserved and not settles(system):
         raise ArithmeticError(

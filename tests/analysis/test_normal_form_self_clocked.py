@@ -10,10 +10,11 @@ from analysis_cases import ecn_mod
 
 from fluidcc import Uniform
 from fluidcc.analysis.delay_equation import DelayEquation
+from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.normal_form import TIMES, normal_form, reduced, settles
+from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
 from fluidcc.analysis.stability import stability
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.threshold import Threshold

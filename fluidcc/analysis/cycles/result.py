@@ -32,6 +32,11 @@ class Label(NamedTuple):
         return ".".join(filter(None, self[:3]))
 
     @property
+    def unit(self) -> str:
+        """Its unit."""
+        return "1" if self.kind == "states" else "packet"
+
+    @property
     def title(self) -> str:
         """The name of its course."""
         if self.kind == "states":

@@ -19,7 +19,6 @@ from fluidcc.analysis.cycles.result import Cycle, Label, not_known
 from fluidcc.analysis.cycles.simulated import FEW_CLASSES, from_network, labels_of, observed
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.gradients.implicit import directions
 from fluidcc.analysis.rest import state_at_rest
 from fluidcc.dde import equation as general
 from fluidcc.dde.system import shapes_of, unraveler
@@ -28,7 +27,6 @@ from fluidcc.model.layout import initial_state
 from fluidcc.model.network_system import network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
 from fluidcc.scenario.network import Network, Start, numeric
-from fluidcc.scenario.paths import full_path
 
 _PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
 
@@ -37,9 +35,7 @@ _PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from it
 class Subject:
     """What the algorithms of cycles ask of a network or of a delay equation.
 
-    labels (R,): what is reported; observe: that of states, from (Q, n) to (Q, R); unit: its unit.
-    full_path: the path of a reported value, written out.
-    tangent: the derivative of the model's `args` by the parameter at a path.
+    labels (R,): what is reported; observe: that of states, from (Q, n) to (Q, R).
     equilibrium: the state (n,) there; raises LostError if there is no smooth one.
     switches: what switches in an orbit, in words.
     simulated: the cycle that another simulation ends in, given why there is no orbit.
@@ -48,9 +44,6 @@ class Subject:
 
     labels: tuple[Label, ...]
     observe: Callable[[Array], Array]
-    unit: str
-    full_path: Callable[[str], str]
-    tangent: Callable[[Model, str], Any]
     equilibrium: Callable[[], Array]
     switches: Callable[[Orbit], list[str]]
     simulated: Callable[[str], Cycle]
@@ -89,9 +82,6 @@ def _of_network(given: Network) -> Subject:
     return Subject(
         labels=labels_of(net),
         observe=functools.partial(observed, net),
-        unit="packet",
-        full_path=functools.partial(full_path, given),
-        tangent=lambda model, path: model.args.along(directions(given, [path])[0]),
         equilibrium=equilibrium_state,
         switches=functools.partial(_switches, net),
         simulated=functools.partial(from_network, net),
@@ -151,21 +141,9 @@ def _of_equation(equation: DelayEquation) -> Subject:
         args = general.Arguments({"own": params, "before": before}, None)
         return Model(system, args, len(y)), y
 
-    def tangent(model: Model, path: str) -> Any:
-        equation.number_at(path)  # raises if there is none
-        zero = jax.tree.map(jnp.zeros_like, model.args)
-        own = jax.tree_util.tree_map_with_path(
-            lambda keys, leaf: leaf + float(".".join(str(key.key) for key in keys) == path),
-            zero.params["own"],
-        )
-        return zero._replace(params={**zero.params, "own": own})
-
     return Subject(
         labels=tuple(Label("states", str(k)) for k in range(rest.flat.size)),
         observe=lambda y: y,
-        unit="1",
-        full_path=lambda name: name,
-        tangent=tangent,
         equilibrium=equilibrium_state,
         switches=lambda orbit: [],
         simulated=lambda why: not_known(f"no cycle found: {why}"),
