@@ -26,9 +26,9 @@ from fluidcc.analysis.relay import relay_cycle as relay_cycle
 from fluidcc.analysis.stability import Stability as Stability
 from fluidcc.analysis.stability import stability as stability
 from fluidcc.analysis.stationary import StationaryWindow as StationaryWindow
+from fluidcc.analysis.stationary import StationaryWindows as StationaryWindows
 from fluidcc.analysis.stationary import stationary_window as stationary_window
-from fluidcc.analysis.windows import StationaryWindows as StationaryWindows
-from fluidcc.analysis.windows import stationary_windows as stationary_windows
+from fluidcc.analysis.stationary import stationary_windows as stationary_windows
 from fluidcc.bounds.check import check_bound as check_bound
 from fluidcc.bounds.check import check_bounds as check_bounds
 from fluidcc.bounds.reports import BoundReport as BoundReport

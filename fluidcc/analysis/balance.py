@@ -26,8 +26,7 @@ from fluidcc.analysis.contacts import (
 )
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import looked_up, operating_point
-from fluidcc.analysis.regimes import ADAPTED, END, LOADED
-from fluidcc.analysis.rest import JUMP, Rest
+from fluidcc.analysis.rest import ADAPTED, END, JUMP, LOADED, Rest
 from fluidcc.analysis.settle import beside, served, tick
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (

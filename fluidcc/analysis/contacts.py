@@ -20,8 +20,15 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import NEAR
-from fluidcc.analysis.regimes import ADAPTED, LOADED, resolved
-from fluidcc.analysis.rest import JUMP, Rest, between, state_at_rest
+from fluidcc.analysis.rest import (
+    ADAPTED,
+    JUMP,
+    LOADED,
+    Rest,
+    between,
+    resolved,
+    state_at_rest,
+)
 from fluidcc.analysis.settle import beside, served, signal_of, tick
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact

@@ -218,19 +218,19 @@ def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
     return [scan.sample(p, t) for p, t in zip(distinct, towards, strict=True)]
 
 
-def _status(piece: list[Place]) -> tuple[bool, str]:
-    """Whether there is a linearisation, and the status of the equilibrium."""
-    return piece[0].spot.smooth, piece[0].spot.rest.status
+def _status(piece: list[Place]) -> str:
+    """The status of the equilibrium, empty where there is a linearisation."""
+    return "" if piece[0].spot.smooth else piece[0].spot.rest.status
 
 
 def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
     """The parts without a smooth equilibrium, neighbours of one status joined."""
     out: list[Gap] = []
-    for smooth, group in itertools.groupby(pieces, _status):
+    for status, group in itertools.groupby(pieces, _status):
         parts = list(group)
-        if not smooth[0]:
-            ends = scale.value(parts[0][0].t), scale.value(parts[-1][-1].t)
-            out.append(Gap(*ends, smooth[1]))
+        if status:
+            low, high = parts[0][0].t, parts[-1][-1].t
+            out.append(Gap(scale.value(low), scale.value(high), status))
     return tuple(out)
 
 
@@ -324,7 +324,7 @@ def _turning_point(a: Sample, b: Sample, pairs: list[tuple[int, int]]) -> float 
     for i, j in pairs:
         y0, y1 = a.roots[i].real, b.roots[j].real
         m0, m1 = a.velocity[i].real * width, b.velocity[j].real * width
-        cubic = np.array([2 * y0 - 2 * y1 + m0 + m1, -3 * y0 + 3 * y1 - 2 * m0 - m1, m0, y0])
+        cubic = _cubic(y0, y1, m0, m1)
         for x in np.roots(np.polyder(cubic)):
             if abs(x.imag) > 0 or not 0.02 < x.real < 0.98:
                 continue
@@ -338,11 +338,11 @@ def _turning_point(a: Sample, b: Sample, pairs: list[tuple[int, int]]) -> float 
 def _solved(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, float, int]:
     """Where a followed root is on the axis: t, frequency, and the change in the count."""
     width = b.t - a.t
-    ends = (a.roots[i], b.roots[j], a.velocity[i] * width, b.velocity[j] * width)
-    last = [ends[0]]
+    way = _cubic(a.roots[i], b.roots[j], a.velocity[i] * width, b.velocity[j] * width)
+    last = [a.roots[i]]
 
     def real_part(t: float) -> float:
-        guess = _hermite((t - a.t) / width, *ends)
+        guess = complex(np.polyval(way, (t - a.t) / width))
         last[0] = nearby_root(Characteristic(scan.place(t).spot.linear), guess)
         if not np.isfinite(last[0]):
             raise ArithmeticError("a root was lost")
@@ -354,6 +354,6 @@ def _solved(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, fl
     return float(t), float(abs(last[0].imag)), step
 
 
-def _hermite(x: float, y0: complex, y1: complex, m0: complex, m1: complex) -> complex:
-    left = (1 + 2 * x) * (1 - x) ** 2 * y0 + x * (1 - x) ** 2 * m0
-    return left + x**2 * (3 - 2 * x) * y1 - x**2 * (1 - x) * m1
+def _cubic(y0: complex, y1: complex, m0: complex, m1: complex) -> Array:
+    """Coefficients of the cubic through values at 0 and 1 with slopes there."""
+    return np.array([2 * y0 - 2 * y1 + m0 + m1, -3 * y0 + 3 * y1 - 2 * m0 - m1, m0, y0])

@@ -30,7 +30,7 @@ _SOLVED = 1e-6  # of the field: what a step may leave where the derivative is si
 Field = Callable[..., Any]
 
 
-@dataclasses.dataclass(frozen=True, init=False)
+@dataclasses.dataclass(frozen=True)
 class DelayEquation:
     """y'(t) = field(t, y, z, params), z[i] = y(t - lags[i](t, y, params)), without explicit time.
 
@@ -60,22 +60,14 @@ class DelayEquation:
     """
 
     field: Field
-    lags: tuple[Callable[..., Any], ...]
+    lags: Sequence[Callable[..., Any]]
     params: Mapping[str, Any]
     guess: Any
 
-    def __init__(
-        self,
-        field: Field,
-        lags: Sequence[Callable[..., Any]],
-        params: Mapping[str, Any],
-        guess: Any,
-    ) -> None:
-        for name, value in (
-            ("field", field), ("lags", tuple(lags)), ("params", copy.deepcopy(dict(params))),
-            ("guess", guess),
-        ):  # fmt: skip
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        """Keep the lags and the parameters as they are now."""
+        object.__setattr__(self, "lags", tuple(self.lags))
+        object.__setattr__(self, "params", copy.deepcopy(dict(self.params)))
 
     def number_at(self, path: str) -> float:
         """The parameter at a path; raises ScenarioError, with the nearest ones, if it is none."""
@@ -99,7 +91,7 @@ class DelayEquation:
             for part in inner:
                 here = here[part]
             here[last] = value
-        return DelayEquation(self.field, self.lags, params, self.guess)
+        return dataclasses.replace(self, params=params)
 
     def equilibrium(self) -> EquationRest:
         """Where it comes to rest, with a status."""
@@ -259,7 +251,7 @@ def equation_at_rest(equation: DelayEquation) -> EquationRest:
     leaves, structure = jax.tree.flatten(start)
     flat = np.concatenate([np.ravel(np.asarray(leaf, float)) for leaf in leaves])
     shapes = (structure, tuple((np.shape(leaf), np.dtype(float)) for leaf in leaves))
-    key = (equation.field, equation.lags, equation.guess if moves else None, shapes)
+    key = (equation.field, tuple(equation.lags), equation.guess if moves else None, shapes)
     try:
         solve = _solver(*key)
     except TypeError:  # a function that cannot be hashed: compiled anew each time

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.regimes import (
+from fluidcc.analysis.rest import (
+    ADAPTED,
+    AGREE,
+    EMPTY,
+    END,
+    FULL,
+    INTERIOR,
+    JUMP,
+    LOADED,
+    NEUTRAL,
+    NONE,
     STEADY,
-    apart,
-    either,
-    escape_advice,
-    growth_advice,
-    link_advice,
-    quench_ratio,
+    Rest,
+    find_rest,
     resolved,
-    sampled_advice,
-    sliding,
-    status_of,
-    window_advice,
 )
-from fluidcc.analysis.rest import INTERIOR, NEUTRAL, Rest, find_rest
+from fluidcc.analysis.sender_rest import LARGEST_WINDOW, SMALLEST_WINDOW, like
+from fluidcc.laws.law import Ack, Signal
 from fluidcc.model.advice import advice
+from fluidcc.model.delays import round_trip
 from fluidcc.model.fluid import as_fluid, steady
-from fluidcc.model.rates import touched
+from fluidcc.model.rates import link_signal, touched
+from fluidcc.model.senders import sender_change
+from fluidcc.ops import Num
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
@@ -36,7 +44,8 @@ from fluidcc.scenario.network import Network
 if TYPE_CHECKING:
     import xarray
 
-_AGREE = 1e-8  # relative change of places in a round up to which they rest
+_BELOW = math.nextafter(1.0, 0.0)  # full load
+_NO_WINDOW = 1.001 * SMALLEST_WINDOW
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,12 +183,12 @@ def equilibrium(net: Network) -> Equilibrium:
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
         other = find_rest(arrays, np.asarray(longest))
-        if apart(rest, other):
+        if _apart(rest, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
     starts = max(len(link.queue.starts(0.0)) for link in net.links)
     others = [find_rest(arrays, nothing, start) for start in range(1, starts)]
-    others = [other for other in others if apart(rest, other)]
+    others = [other for other in others if _apart(rest, other)]
     notes += [_between(net, k, [rest, *others]) for k in range(len(net.links)) if others]
     return _described(net, arrays, rest, [n for n in (*notes, *noted) if n], bool(others))
 
@@ -187,8 +196,8 @@ def equilibrium(net: Network) -> Equilibrium:
 def _between(net: Network, k: int, rests: list[Rest]) -> str:
     """The range over which link k may rest."""
     queues = [float(rest.queues[k]) for rest in rests]
-    signals = [either(rest.signals[k]) for rest in rests]
-    if max(queues) - min(queues) <= _AGREE and max(signals) - min(signals) <= _AGREE:
+    signals = [float(rest.signals[k].either) for rest in rests]
+    if max(queues) - min(queues) <= AGREE and max(signals) - min(signals) <= AGREE:
         return ""
     return (
         f"many places rest: links.{net.link_names[k]} at queues from {min(queues):.6g} to "
@@ -201,54 +210,41 @@ def _described(
     net: Network, arrays: Network, rest: Rest, notes: list[str], many: bool
 ) -> Equilibrium:
     rest, regimes = resolved(arrays, rest)
-    status = status_of(arrays, rest, regimes, many=many)
+    status = _status_of(arrays, rest, regimes, many=many)
     links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
+    moved, fault = float(rest.moved), ""
     unknown = status == "none" or NEUTRAL in regimes
-    fault = _unsettled(rest) if unknown else unbalanced(arrays, rest, regimes)
+    if not unknown:
+        fault = unbalanced(arrays, rest, regimes)
+    elif moved > AGREE:  # all that can be checked without windows to put into the moving model
+        fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
     if faults:
-        return _undetermined(net, rest, "; ".join([*faults, *notes]))
-    texts = [link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
-    texts += [escape_advice(net, rest, k) for k in range(len(regimes))]
-    if status == "interior" and not sliding(net, regimes):
-        texts += [sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
+        message = "; ".join([*faults, *notes])
+        return Equilibrium("undetermined", message, (), *_unknown(net), net, rest)
+    texts = [_link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
+    texts += [_escape_advice(net, rest, k) for k in range(len(regimes))]
+    if status == "interior" and not _sliding(net, regimes):
+        texts += [_sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):
         if status == "none":
-            texts.append(growth_advice(arrays, rest, i))
+            texts.append(_growth_advice(arrays, rest, i))
         elif NEUTRAL not in regimes:
-            texts += window_advice(net, i, group.window)
+            texts += _window_advice(net, i, group.window)
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
-        links = _unknown_links(net)
+        links = _unknown(net)[0]
     if unknown:
-        flows = _unknown_flows(net)
-    return Equilibrium(status, message, sliding(net, regimes), links, flows, net, rest)
+        flows = _unknown(net)[1]
+    return Equilibrium(status, message, _sliding(net, regimes), links, flows, net, rest)
 
 
-def _unsettled(rest: Rest) -> str:
-    """Whether the links never came to rest together, so that nothing is known; empty if they did.
-
-    Where there are no windows that could be put into the moving model, this is all that is checked.
-    """
-    moved = float(rest.moved)
-    if moved <= _AGREE:
-        return ""
-    return f"the search does not end: links still move by {moved:.1e} a round"
-
-
-def _undetermined(net: Network, rest: Rest, message: str) -> Equilibrium:
-    links, flows = _unknown_links(net), _unknown_flows(net)
-    return Equilibrium("undetermined", message, (), links, flows, net, rest)
-
-
-def _unknown_links(net: Network) -> dict[str, LinkRest]:
-    return {name: LinkRest(*4 * (math.nan,)) for name in net.link_names}
-
-
-def _unknown_flows(net: Network) -> dict[str, FlowsRest]:
+def _unknown(net: Network) -> tuple[dict[str, LinkRest], dict[str, FlowsRest]]:
+    """Links and flows of which nothing is known."""
     sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
-    return {name: FlowsRest(*5 * (np.full(size, math.nan),)) for name, size in sizes.items()}
+    links = {name: LinkRest(*4 * (math.nan,)) for name in net.link_names}
+    return links, {name: FlowsRest(*5 * (np.full(k, math.nan),)) for name, k in sizes.items()}
 
 
 def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkRest:
@@ -258,8 +254,8 @@ def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkRest:
     busy = regime in (INTERIOR, STEADY) and queue > 0
     load = float(rest.signals[k].load) if link.queue.loads else None
     return LinkRest(
-        queue, average, either(rest.signals[k]), 1.0 if busy else used, load,
-        quench_ratio(net, k, rest),
+        queue, average, float(rest.signals[k].either), 1.0 if busy else used, load,
+        _quench_ratio(net, k, rest),
     )  # fmt: skip
 
 
@@ -273,3 +269,189 @@ def _flows(net: Network, rest: Rest, i: int) -> FlowsRest:
     return FlowsRest(
         window, rtt, np.asarray(rest.rates[i]), np.full(len(window), signal), np.asarray(active)
     )
+
+
+def _unbounded(net: Network, rest: Rest, i: int) -> bool:
+    """Whether nothing that a group of flows hears ends the growth of its windows."""
+    cap = float(net.flows[i].window.max_window)
+    return math.isinf(cap) and float(np.max(rest.windows[i])) >= LARGEST_WINDOW
+
+
+def _starved(rest: Rest, i: int) -> bool:
+    """Whether the windows of a group fall without end."""
+    return float(np.min(rest.windows[i])) <= _NO_WINDOW
+
+
+def _status_of(net: Network, rest: Rest, regimes: tuple[int, ...], *, many: bool) -> str:
+    """The status of a network with links in these regimes; `many` starts end at many places."""
+    endless = any(_unbounded(net, rest, i) or _starved(rest, i) for i in range(len(net.flows)))
+    if NONE in regimes or (endless and NEUTRAL not in regimes):
+        return "none"
+    if many or NEUTRAL in regimes or END in regimes:
+        return "continuum"
+    if JUMP in regimes or FULL in regimes:
+        return "saturated"
+    return "empty" if all(r == EMPTY for r in regimes) else "interior"
+
+
+def _sliding(net: Network, regimes: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the links that are held at a jump from both sides."""
+    held_there = (JUMP, ADAPTED, LOADED, NEUTRAL)
+    return tuple(n for n, r in zip(net.link_names, regimes, strict=True) if r in held_there)
+
+
+def _apart(first: Rest, second: Rest) -> bool:
+    """Whether two searches ended at different places or signals."""
+
+    def numbers(rest: Rest) -> np.ndarray:
+        signals = [v for s in rest.signals for v in (s.mark, s.drop)]
+        return np.asarray([*np.ravel(rest.places), *signals], float)
+
+    one, other = numbers(first), numbers(second)
+    return bool(np.any(np.abs(one - other) > AGREE * (1 + np.abs(one))))
+
+
+_ADVICE = {
+    JUMP: "no smooth equilibrium: the marking needed ({needed:.3g}) is above the {given:.3g} that "
+    "links.{name}.queue gives below its jump at {queue:.6g} packets; the queue sits there, in "
+    "small cycles if the feedback is delayed",
+    FULL: "the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
+    "{signal.mark:.3g} it drops {signal.drop:.3g}",
+    NONE: "no equilibrium: with every packet marked, or the longest queue ({queue:.6g} packets), "
+    "links.{name} is still offered more than its capacity; losses govern. Fewer flows, a longer "
+    "buffer or a law that backs off further would settle",
+    EMPTY: "the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty",
+    ADAPTED: "links.{name}.queue slides: every {period:.3g} s it steps the marking up on one side "
+    "of this queue and down on the other",
+    LOADED: "links.{name} slides at full load: the senders increase below a load factor of 1 and "
+    "decrease from there; the windows are those whose increases and decreases balance{cycle}",
+    NEUTRAL: "any windows that fill links.{name} are at rest: the senders neither increase nor "
+    "decrease there",
+}
+
+
+def _link_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
+    """What is to be said about link k."""
+    alone, law, signal, cycle = len(net.links) == 1, net.links[k].queue, rest.said[k].signal, ""
+    if regime not in _ADVICE or (regime == EMPTY and not alone):
+        return ""
+    turn = sawtooth(net, rest) if regime == LOADED and alone else None
+    if turn is not None:
+        cycle = (
+            f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
+            f"{turn.time:.4g} s"
+        )
+    return _ADVICE[regime].format(
+        name=net.link_names[k], queue=float(rest.queues[k]), needed=float(signal.either),
+        given=float(rest.signals_below[k].either), signal=Signal(*map(float, signal)), cycle=cycle,
+        used=float(rest.accepted[k]) / float(net.links[k].capacity),
+        period=float(getattr(law, str(law.period), 0.0)),
+    )  # fmt: skip
+
+
+class Sawtooth(NamedTuple):
+    """One common decrease from full load and the way back."""
+
+    low: float  # share of the load that is left
+    time: float  # s until full load is back
+
+
+@jax.jit
+def _turns(net: Network, rest: Rest) -> tuple[Num, Num, Num]:
+    """Total rate of the flows, its change by one decrease, and its growth per second."""
+    total, fall, growth = jnp.zeros(()), jnp.zeros(()), jnp.zeros(())
+    for flows, s, rate in zip(net.flows, rest.senders, rest.rates, strict=True):
+        rtt, law = round_trip(net, flows, tuple(rest.queues)), flows.window
+        share = flows.n / rtt
+        change = sender_change(
+            flows, s, growth=rate, acks=rate, carried=rate, signal=like(Signal(load=_BELOW), rtt),
+            rtt=rtt,
+        )  # fmt: skip
+        tick = law.on_tick(s.law, Ack(1.0, 0.0, rtt, 1.0))
+        total = total + jnp.sum(flows.n * rate)
+        fall = fall + jnp.sum(share * law.window(tick))
+        growth = growth + jnp.sum(share * law.window(change.law))
+    return total, fall, growth
+
+
+def sawtooth(net: Network, rest: Rest) -> Sawtooth | None:
+    """The sawtooth at full load of one link; None where nothing decreases at once.
+
+    For BMCC (Qazi et al., 2010, eqs 4 and 5) the time is gamma C (1 - beta) t_p^2/n.
+    """
+    total, fall, growth = (float(v) for v in _turns(net, rest))
+    if fall >= 0 or growth <= 0:
+        return None
+    return Sawtooth(1 + fall / total, -fall / growth)
+
+
+def _escape_advice(net: Network, rest: Rest, k: int) -> str:
+    """Whether link k is overloaded at longer queues than the one found."""
+    place = float(rest.escapes[k])
+    if not math.isfinite(place):
+        return ""
+    return (
+        f"not the only regime: at a queue of {place:.3g} packets links.{net.link_names[k]} is "
+        "overloaded again, so that longer queues do not come back"
+    )
+
+
+def _sampled_advice(net: Network, k: int, regime: int) -> str:
+    """What the linearisation makes of a law with ticks."""
+    law, name = net.links[k].queue, net.link_names[k]
+    if law.period is None:
+        return ""
+    if regime != STEADY and not law.loads:
+        return f"links.{name}.queue has adapted as far as it can: what its ticks move is at a limit"
+    return (
+        f"links.{name}.queue is sampled every {float(getattr(law, law.period)):.3g} s: the roots "
+        "take its change per period"
+    )
+
+
+def _growth_advice(net: Network, rest: Rest, i: int) -> str:
+    """Why the windows of a group are nowhere at rest."""
+    flows = net.flows[i]
+    told = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
+    if _starved(rest, i):
+        return (
+            f"no equilibrium: the window of flows.{net.flow_names[i]} falls without end, with "
+            f"{told:.3g} of its packets marked or lost; trajectories hold it at min_window = "
+            f"{float(flows.window.min_window):g}"
+        )
+    if not _unbounded(net, rest, i):
+        return ""
+    queues = " and ".join(
+        f"{float(rest.queues[k]):.6g} in links.{net.link_names[k]}" for k in flows.route
+    )
+    return (
+        f"no equilibrium: the window of flows.{net.flow_names[i]} still grows at "
+        f"{LARGEST_WINDOW:.3g} packets, with {told:.3g} of its packets marked or lost and a queue "
+        f"of {queues}; give max_window, a buffer that ends, or a law or feedback that backs off"
+    )
+
+
+def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
+    """What is to be said about the windows (m,) at which a group rests."""
+    flows, name = net.flows[i], net.flow_names[i]
+    out = []
+    low, floor = float(np.min(window)), float(flows.window.min_window)
+    if low <= floor and floor > 1:
+        out.append(f"flows.{name}: the window rests on its floor, min_window = {floor:g}")
+    if low < 1:
+        out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
+    return out
+
+
+def _quench_ratio(net: Network, k: int, rest: Rest) -> float | None:
+    """Quenches as a share of all packets on the way back from link k; None without quenches."""
+    if not any(f.feedback.quench and k in f.route for f in net.flows):
+        return None
+    signal: Any = rest.said[k].signal
+    quenches = packets = 0.0
+    for flows, rate in zip(net.flows, rest.rates, strict=True):
+        if k in flows.route:
+            sent, own = np.asarray(flows.n) * np.asarray(rate), link_signal(flows, signal)
+            quenches += float(np.sum(sent * own.either)) if flows.feedback.quench else 0.0
+            packets += float(np.sum(sent * (1 - own.drop)))
+    return quenches / (quenches + packets) if packets else None

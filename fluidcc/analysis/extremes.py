@@ -58,27 +58,24 @@ def _known(law: Any) -> list[tuple[str, str]]:
         if f.default is not dataclasses.MISSING and not f.metadata.get("static")
     }
     numbers, rules = jax.tree.flatten(dataclasses.replace(law, **usual))
-    return _held_by(rules, tuple(map(float, numbers)))
+    return _held(rules, tuple(map(float, numbers)))
 
 
 @functools.lru_cache(256)
-def _held_by(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, str]]:
-    return _held(jax.tree.unflatten(rules, numbers))
-
-
-def _held(law: Any) -> list[tuple[str, str]]:
+def _held(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, str]]:
     """Symbols of the memories of a law that hold an extreme, and whether the least or largest."""
+    law: Any = jax.tree.unflatten(rules, numbers)
     if isinstance(law, AbstractWindowLaw):
         start, events = law.start(_WINDOW), _ACKS
-        rules = [law.on_ack, law.observe, law.on_mark, law.on_loss, law.on_tick]
+        functions = [law.on_ack, law.observe, law.on_mark, law.on_loss, law.on_tick]
         other = law.with_window(start, -1.0)
         own = [a == b for a, b in zip(*map(jax.tree.leaves, (start, other)), strict=True)]
     else:
-        start, events, rules = law.start(0.0), _ARRIVALS, [law.on_arrival, law.on_tick]
+        start, events, functions = law.start(0.0), _ARRIVALS, [law.on_arrival, law.on_tick]
         own = [True] * len(jax.tree.leaves(start))
     if not any(own):
         return []
-    changes = _changes(start, rules, events)
+    changes = _changes(start, functions, events)
     falls, rises = np.any(changes < 0, axis=0), np.any(changes > 0, axis=0)
     return [
         (symbol, "least" if fall else "largest")

@@ -28,12 +28,12 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import jacobians, linearize, still
+from fluidcc.analysis.linearize import free_states, linearize
 from fluidcc.analysis.model import AtRest, kinked
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.analysis.winding import difference_decays
-from fluidcc.model.delays import Past, State, ages, ages_on, fifo_way, kinks, picks
+from fluidcc.model.delays import Past, ages, ages_on, fifo_way, kink_distances, picks
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
@@ -235,12 +235,11 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
         )
     if system.conserved and net.delay != "fifo" and len(net.links) > 1:
         raise ArithmeticError(_DRIFTS)
-    A, B, _, _, _, frozen = map(np.asarray, jacobians(net, eq.rest, jnp.zeros(())))
-    free = tuple(np.flatnonzero((frozen == 0) & ~still(A, B)).tolist())
+    free = tuple(np.flatnonzero(free_states(eq.net, eq)).tolist())
     point = operating_point(net, eq.rest, jnp.zeros(()))
     flat = np.asarray(ravel_pytree(point.y)[0])
     start = np.concatenate([flat[list(free)], np.asarray(point.wire)])
-    nearest = _to_kink(net, point.y)
+    nearest = np.min(np.abs(kink_distances(net, point.y)), initial=np.inf)  # packet
 
     def derivatives(start: Array, frequency: float, right: Array, *others: Any) -> Any:
         share = np.abs(right) / np.where(start == 0, np.inf, np.abs(start))
@@ -259,11 +258,6 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
         return np.asarray(off), np.asarray(slope)
 
     return reduced(system, start, frequency, derivatives, kept if system.conserved else None)
-
-
-def _to_kink(net: Network, y: State) -> float:
-    """Distance of the links' averages to the next kink of their marking [packet]."""
-    return min((abs(float(distance)) for _, distance in kinks(net, y)), default=math.inf)
 
 
 @functools.partial(jax.jit, static_argnums=2)

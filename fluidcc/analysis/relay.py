@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -39,9 +39,9 @@ class RelayCycle(Result):
     """A switching cycle around a step of the marking.
 
     `period` [s]; `delay` [s] from a signal to the change it causes in the queue; least and largest
-    `window` of one flow, `queue` and `average` queue [packet]; `utilization`, None where it is not
-    known. It holds up to the buffer, and while the queue does not run empty (`valid`). It is that
-    of the model that `basis` names, and `exact` if the network is set to it:
+    `window` of one flow and `queue` [packet], whose average is the queue itself. It holds up to the
+    buffer, and while the queue does not run empty (`valid`): then the link is always busy. It is
+    that of the model that `basis` names, and `exact` if the network is set to it:
     `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless marks are set at the front.
 
     Examples
@@ -53,50 +53,36 @@ class RelayCycle(Result):
     """
 
     _view = "cycles.RelayView"
+    basis: ClassVar[str] = "a self-clocked class"
 
     period: float
     delay: float
     window: tuple[float, float]
     queue: tuple[float, float]
-    average: tuple[float, float]
-    utilization: float | None
     valid: bool
     exact: bool
-    basis: str
     message: str
     net: Network = dataclasses.field(repr=False)
 
+    @property
+    def average(self) -> tuple[float, float]:
+        """Least and largest average queue [packet]."""
+        return self.queue
+
+    @property
+    def utilization(self) -> float | None:
+        """Share of the capacity that is used, None where it is not known."""
+        return 1.0 if self.valid else None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, by link and flows."""
-        return plain(
-            {
-                "period": self.period,
-                "delay": self.delay,
-                "valid": self.valid,
-                "exact": self.exact,
-                "message": self.message,
-                "basis": self.basis,
-                "links": {
-                    self.net.link_names[0]: {
-                        "queue": self.queue,
-                        "average": self.average,
-                        "utilization": self.utilization,
-                    }
-                },
-                "flows": {self.net.flow_names[0]: {"window": [self.window]}},
-            }
-        )
-
-
-class _Relay(NamedTuple):
-    """The numbers of a relay: step, window there, delay, pipe C T and the flows' count."""
-
-    step: float
-    crossing: float
-    delay: float
-    pipe: float
-    count: float
-    cap: float
+        found = {"queue": self.queue, "average": self.average, "utilization": self.utilization}
+        names = ("period", "delay", "valid", "exact", "message", "basis")
+        return plain({
+            **{name: getattr(self, name) for name in names},
+            "links": {self.net.link_names[0]: found},
+            "flows": {self.net.flow_names[0]: {"window": [self.window]}},
+        })  # fmt: skip
 
 
 @jax.jit
@@ -121,13 +107,12 @@ def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
 class _Windows:
     """The window over time while all ACKs are marked, or none."""
 
-    def __init__(self, net: Network, signal: Signal, carried: float, cap: float) -> None:
-        self._arguments, self._cap = (net, signal, carried), cap
+    def __init__(self, net: Network, signal: Signal, carried: float = 1.0) -> None:
+        self._net, self._heard = net, (signal, carried)
 
     def pace(self, window: float) -> float:
         """Change per second [packet/s]."""
-        net, signal, carried = self._arguments
-        return float(_pace(net, window, signal, carried))
+        return float(_pace(self._net, window, *self._heard))
 
     def after(self, time: float, window: float) -> float:
         """The window `time` seconds later, at most the cap."""
@@ -140,7 +125,7 @@ class _Windows:
             slope, (0.0, time), [math.log(window)], method="DOP853",
             rtol=_TOLERANCE, atol=_TOLERANCE,
         )  # fmt: skip
-        return min(self._cap, math.exp(run.y[0, -1]))
+        return min(float(self._net.flows[0].window.max_window), math.exp(run.y[0, -1]))
 
     def time(self, first: float, last: float) -> float:
         """Seconds from one window to another."""
@@ -186,49 +171,46 @@ def relay_cycle(
     (True, 17.3921)
     """
     net = as_fluid(net)
-    arrays, relay = numeric(net), _relay(net, equilibrium(net) if at is None else at)
-    free = _Windows(arrays, _QUIET, 1.0, relay.cap)
-    marked = _Windows(arrays, _SIGNAL, 1.0, relay.cap)
-    if not (free.pace(relay.crossing) > 0 > marked.pace(relay.crossing)):
+    eq = equilibrium(net) if at is None else at
+    if problem := _obstacle(net, eq):
+        raise ValueError(f"no relay cycle: {problem}")
+    arrays, link, flows = numeric(net), net.links[0], net.flows[0]
+    count, step = float(np.ravel(flows.n)[0]), float(eq.rest.queues[0])
+    pipe = float(link.capacity) * float(np.ravel(flows.rtt)[0])
+    crossing, delay = (pipe + step) / count, _delay(net, step)
+    free, marked = _Windows(arrays, _QUIET), _Windows(arrays, _SIGNAL)
+    if not (free.pace(crossing) > 0 > marked.pace(crossing)):
         raise ValueError("no relay cycle: windows do not grow below the step and fall above it")
-    top = free.after(relay.delay, relay.crossing)
+    top = free.after(delay, crossing)
     if one_reaction:
-        low, period, message = _one_reaction(arrays, relay, free, top)
+        low, period, message = _one_reaction(arrays, crossing, delay, top)
     else:
-        low, message = marked.after(relay.delay, relay.crossing), ""
-        falling, rising = marked.time(top, relay.crossing), free.time(low, relay.crossing)
-        period = 2 * relay.delay + falling + rising
-    queue = (relay.count * low - relay.pipe, relay.count * top - relay.pipe)
+        low, message = marked.after(delay, crossing), ""
+        period = 2 * delay + marked.time(top, crossing) + free.time(low, crossing)
+    queue = (count * low - pipe, count * top - pipe)
     if queue[0] <= 0:
         message = "the queue runs empty in the cycle: the formulas end there"
-    if queue[1] > float(net.links[0].buffer):
+    if queue[1] > float(link.buffer):
         message = "the queue reaches the buffer in the cycle: the formulas end there"
-    return RelayCycle(
-        period, relay.delay, (low, top), queue, queue, None if message else 1.0, not message,
-        net.rates == "self_clocked", "a self-clocked class", message, net,
-    )  # fmt: skip
+    exact = net.rates == "self_clocked"
+    return RelayCycle(period, delay, (low, top), queue, not message, exact, message, net)
 
 
 def _one_reaction(
-    net: Network, relay: _Relay, free: _Windows, top: float
+    net: Network, crossing: float, delay: float, top: float
 ) -> tuple[float, float, str]:
     """Least window, period and what does not hold, for one reaction per crossing of the step."""
-    flows = net.flows[0]
-    if float(flows.reaction.ready(Since(0.0, relay.delay, 0.0))):
+    link, flows = net.links[0], net.flows[0]
+    if float(flows.reaction.ready(Since(0.0, delay, 0.0))):
         raise ValueError(f"{flows.reaction.name} reacts to more than one mark per round trip")
-    law = flows.window
-    rtt = relay.count * top / float(net.links[0].capacity)
+    law, rtt = flows.window, float(np.ravel(flows.n)[0]) * top / float(link.capacity)
     change = law.window(law.on_mark(law.start(top), Ack(1.0, 0.0, rtt, marked=1.0)))
     low = top + float(change)
-    message = "" if low < relay.crossing else "one reaction does not end the marking"
-    deaf = _Windows(net, _SIGNAL, 0.0, relay.cap)  # marks come for one more delay
-    still = deaf.pace(low) <= 0
-    after = low if still else deaf.after(relay.delay, low)
-    if after < relay.crossing:
-        rising = relay.delay + free.time(after, relay.crossing)
-    else:
-        rising = deaf.time(low, relay.crossing)
-    return low, relay.delay + rising, message
+    message = "" if low < crossing else "one reaction does not end the marking"
+    free, deaf = _Windows(net, _QUIET), _Windows(net, _SIGNAL, 0.0)  # marks come for one more delay
+    after = low if deaf.pace(low) <= 0 else deaf.after(delay, low)
+    rising = delay + free.time(after, crossing) if after < crossing else deaf.time(low, crossing)
+    return low, delay + rising, message
 
 
 def _delay(net: Network, queue: float) -> float:
@@ -236,24 +218,6 @@ def _delay(net: Network, queue: float) -> float:
     flows = net.flows[0]
     (trip,) = explicit_way(net, flows, (jnp.asarray(queue),)).trips
     return float(np.ravel(flows.feedback.age(trip) + trip.forward)[0])
-
-
-def _relay(net: Network, eq: Equilibrium) -> _Relay:
-    """The relay that a network is; raises ValueError where it is none."""
-    problem = _obstacle(net, eq)
-    if problem:
-        raise ValueError(f"no relay cycle: {problem}")
-    link, flows = net.links[0], net.flows[0]
-    step, capacity = float(eq.rest.queues[0]), float(link.capacity)
-    pipe, count = capacity * float(np.ravel(flows.rtt)[0]), float(np.ravel(flows.n)[0])
-    return _Relay(
-        step=step,
-        crossing=(pipe + step) / count,
-        delay=_delay(net, step),
-        pipe=pipe,
-        count=count,
-        cap=float(flows.window.max_window),
-    )
 
 
 def _obstacle(net: Network, eq: Equilibrium) -> str:

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.bisection import bisect, first_crossing
-from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, sender_with, source_rate
-from fluidcc.analysis.settle import beside, offered_at, queue_at, says, settled, signal_of
+from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
+from fluidcc.analysis.settle import beside, held, offered_at, queue_at, says, settled, signal_of
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import heard, measured
@@ -29,6 +29,11 @@ INTERIOR, EMPTY, JUMP, FULL, NONE, NEUTRAL = range(6)
 """What a link rests in: a root, an empty queue, a jump of its signal, a full buffer, nothing, a
 jump at which any windows rest."""
 
+ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
+"""What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
+law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
+
+AGREE = 1e-8  # relative difference up to which two numbers are the same
 _LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
@@ -112,10 +117,8 @@ def _senders(
     for i, flows in enumerate(net.flows):
         rtt = round_trip(net, flows, queues)
         told = [Heard(c.share, like(c.signal, rtt)) for c in cases(net, flows, said)]
-        if windows is None:
-            s = sender_at_rest(flows, told, rtt, all_grow=all_grow)
-        else:
-            s = sender_with(flows, windows[i], told, rtt, all_grow=all_grow)
+        own = None if windows is None else windows[i]
+        s = sender_at_rest(flows, told, rtt, all_grow=all_grow, window=own)
         out.append((s, source_rate(flows, s, told, rtt)))
     return out
 
@@ -331,3 +334,28 @@ def state_at_rest(net: Network, rest: Rest) -> State:
     """The State of a network at rest."""
     queues = tuple(rest.queues[k] for k in range(len(net.links)))
     return State(rest.senders, queues, rest.laws)
+
+
+def resolved(net: Network, rest: Rest) -> tuple[Rest, tuple[int, ...]]:
+    """The rest with the memories that hold links at jumps, and each link's regime."""
+    laws, regimes = list(rest.laws), [int(c) for c in rest.codes]
+    for k, link in enumerate(net.links):
+        if regimes[k] != JUMP:
+            continue
+        below, now = rest.signals_below[k], rest.said[k].signal
+        if float(below.drop) != float(now.drop):
+            continue
+        if float(below.mark) == float(now.mark):
+            if link.queue.loads:
+                regimes[k] = LOADED
+                continue
+            filled, count = fill(net, rest, k)
+            if count:
+                rest, regimes[k] = filled, INTERIOR if count == 1 else NEUTRAL
+        elif jax.tree.leaves(laws[k]):
+            memory = held(link, rest.places[k], now.mark, rest.lost[k])
+            if bool(memory.found):
+                laws[k] = memory.memory
+                moved = ADAPTED if bool(memory.sliding) else END
+                regimes[k] = STEADY if bool(memory.smooth) else moved
+    return rest._replace(laws=tuple(laws)), tuple(regimes)

@@ -90,6 +90,11 @@ class Spot:
         """Number of unstable roots by the argument principle."""
         return count_roots(Characteristic(self.linear))
 
+    @property
+    def certified(self) -> bool:
+        """Whether the count is proven."""
+        return self.counted.number is not None
+
     @functools.cached_property
     def roots(self) -> Array:
         """The rightmost roots of the upper half plane [1/s], conserved ones left out."""
@@ -118,6 +123,11 @@ class Plane:
     def values(self, t: Array) -> tuple[float, ...]:
         """The parameters at t."""
         return tuple(s.value(float(a)) for s, a in zip(self.scales, t, strict=True))
+
+    def columns(self, places: Array) -> tuple[Array, Array]:
+        """Both parameters (k,) at places (k, 2)."""
+        x, y = zip(*(self.values(t) for t in places), strict=True)
+        return np.array(x), np.array(y)
 
     def spot(self, t: Array) -> Spot:
         """The model at t."""

@@ -62,8 +62,6 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
 def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
     """Senders with this window (m,) whose other memories are at rest: Newton, one by one."""
     s = cruising(flows, window)
-    if flows.estimator.remembers:
-        s = s._replace(estimate=cases[0].signal.load + 0.0 * window)
     leaves, shape = jax.tree.flatten(s)
     if len(leaves) == 1:
         return s
@@ -87,15 +85,20 @@ def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bo
     return jax.tree.unflatten(shape, list(values))
 
 
-def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool) -> Sender:
+def sender_at_rest(
+    flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool, window: Num | None = None
+) -> Sender:
     """Senders at rest that hear `cases` at a round trip (m,) [s].
 
-    With `all_grow`, growth knows no share of clean ACKs (the rates of `mgt`).
+    With `all_grow`, growth knows no share of clean ACKs (the rates of `mgt`). With a `window` (m,)
+    [packet] they have that one, and their other memories are at rest.
     """
     if flows.estimator.remembers:  # at rest the estimate is the load, whatever its code
         exact = dataclasses.replace(flows, estimator=Exact())
-        s = sender_at_rest(exact, cases, rtt, all_grow=all_grow)
+        s = sender_at_rest(exact, cases, rtt, all_grow=all_grow, window=window)
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
+    if window is not None:
+        return _quiet(flows, window, cases, rtt, all_grow)
     law = flows.window
 
     def sender(window: Num, cases: list[Heard] = cases) -> Sender:
@@ -122,16 +125,6 @@ def sender_at_rest(flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool
         falls = growth(floor, unmarked) <= 0
         window = jnp.where(falls, jnp.maximum(window, law.min_window), window)
     return sender(window)
-
-
-def sender_with(
-    flows: Flows, window: Num, cases: list[Heard], rtt: Num, *, all_grow: bool
-) -> Sender:
-    """Senders with a window (m,) [packet] whose other memories are at rest under `cases`."""
-    known = flows.estimator.remembers
-    exact = dataclasses.replace(flows, estimator=Exact()) if known else flows
-    s = _quiet(exact, window, cases, rtt, all_grow)
-    return s._replace(estimate=cases[0].signal.load + 0.0 * rtt) if known else s
 
 
 def like(signal: Signal, rtt: Num) -> Signal:

@@ -21,8 +21,13 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.rest import FULL, INTERIOR, JUMP
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
 from fluidcc.analysis.settle import says
-from fluidcc.analysis.stationary import StationaryWindow, mark_at, stationary_window
-from fluidcc.analysis.windows import hears_marks, stands_still
+from fluidcc.analysis.stationary import (
+    StationaryWindow,
+    hears_marks,
+    mark_at,
+    stands_still,
+    stationary_window,
+)
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_way
 from fluidcc.model.rates import heard

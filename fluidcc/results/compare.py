@@ -11,9 +11,8 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.oscillation import repeating_period
-from fluidcc.analysis.stationary import StationaryWindow
+from fluidcc.analysis.stationary import StationaryWindow, windows_at
 from fluidcc.analysis.validity import outside
-from fluidcc.analysis.windows import windows_at
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import link_signal

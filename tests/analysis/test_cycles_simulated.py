@@ -26,7 +26,8 @@ def settled(time, course):
 def at_the_end_of(net):
     """What a simulation of 80 s tells."""
     run = fc.simulate(net, until=80.0, points=np.linspace(0.0, 80.0, 8001))
-    return taken.settled_cycle(run.time, taken.values_of(run), taken.labels_of(net), "because")[0]
+    values = taken.values_of(run.links, run.flows)
+    return taken.settled_cycle(run.time, values, taken.labels_of(net), "because")[0]
 
 
 def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():

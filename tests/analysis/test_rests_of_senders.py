@@ -8,8 +8,7 @@ from rest_cases import NAMES, C, T, drift, flows, found, one_link
 from scipy.optimize import brentq
 
 import fluidcc as fc
-from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.sawtooth import sawtooth
+from fluidcc.analysis.equilibrium import equilibrium, sawtooth
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss

@@ -17,8 +17,7 @@ from fluidcc.analysis.batch.threads import filled, in_threads
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.operating_point import NEAR
-from fluidcc.analysis.regimes import AGREE
-from fluidcc.analysis.rest import EMPTY, INTERIOR, JUMP, Rest, find_rest, state_at_rest
+from fluidcc.analysis.rest import AGREE, EMPTY, INTERIOR, JUMP, Rest, find_rest, state_at_rest
 from fluidcc.analysis.sender_rest import LARGEST_WINDOW
 from fluidcc.analysis.settle import held
 from fluidcc.model.delays import kinks

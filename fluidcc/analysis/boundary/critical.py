@@ -24,10 +24,11 @@ _NEARLY = 1e-8  # good enough where rounding stops the iteration
 _FIRST, _LONGEST, _SHORTEST = 0.01, 0.04, 1e-7  # steps along a curve
 _BEND = 0.97  # least cosine between neighbouring tangents
 _MOST = 2000  # points of a curve
+_ZERO = "zero frequency"
 
 
 class Lost(Exception):
-    """There is no critical root to be had: `why` is `regime`, `range` or `search`."""
+    """No critical root is found: `why` is `regime`, `range`, `zero frequency` or `search`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -36,38 +37,44 @@ class Lost(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Critical:
-    """A root i w on the axis. `x` are its coordinates: weighted frequency (unless it is a zero
-    root) and place in the plane; `jacobian` that of the equations by them, `growth` (2,) the
-    gradient of the root's real part in the plane, `right` and `left` the null vectors.
+    """A root i w on the axis, or a point near one.
+
+    `x` are its coordinates: weighted frequency (unless it is a zero root) and place in the plane;
+    `residual` is what vanishes at a root, `rate` and `slopes` (2,) the derivatives of the bordered
+    determinant by s and in the plane, `right` and `left` the null vectors.
     """
 
     x: Array
     frequency: float
     spot: Spot
-    jacobian: Array
-    growth: Array
+    residual: Array
     right: Array
     left: Array
+    rate: complex
+    slopes: Array
 
     @property
     def t(self) -> Array:
         """Place in the plane."""
         return self.x[-2:]
 
+    @property
+    def jacobian(self) -> Array:
+        """Derivatives of the residual by the coordinates."""
+        if not self.frequency:
+            return np.real(self.slopes)[None]
+        every = np.array([1j * self.rate * self.frequency / self.x[0], *self.slopes])
+        return np.stack([np.real(every), np.imag(every) / self.frequency])
+
+    @property
+    def growth(self) -> Array:
+        """Gradient of the root's real part in the plane (2,)."""
+        return np.real(-self.slopes / self.rate)
+
     def tangent(self, like: Array | None = None) -> Array:
         """Unit vector along the curve, in the sense of `like`."""
         way = np.linalg.svd(self.jacobian)[2][-1]
         return -way if like is not None and way @ like < 0 else way
-
-
-@dataclasses.dataclass(frozen=True)
-class _Value:
-    residual: Array
-    spot: Spot
-    frequency: float
-    right: Array
-    left: Array
-    rate: complex
 
 
 class Equation:
@@ -89,7 +96,8 @@ class Equation:
         self._right = right.conj() / np.linalg.norm(right)
         self._left = left.conj() / np.linalg.norm(left)
 
-    def _value(self, x: Array) -> _Value:
+    def _value(self, x: Array) -> Critical:
+        """The point at x, without its slopes in the plane."""
         frequency = 0.0 if self.zero else float(x[0]) / self.unit
         spot = self._spot(x[-2:])
         matrix = spot.linear.matrix(1j * frequency)
@@ -104,10 +112,10 @@ class Equation:
             right, left = np.linalg.solve(whole, unit), np.linalg.solve(whole.T, unit)
         except np.linalg.LinAlgError:
             raise Lost("search") from None
-        g = right[n]
-        rate = -left[:n] @ spot.linear.matrix_slope(1j * frequency) @ right[:n]
+        g, right, left = right[n], right[:n], left[:n]
+        rate = complex(-left @ spot.linear.matrix_slope(1j * frequency) @ right)
         residual = np.array([g.real] if self.zero else [g.real, g.imag / frequency])
-        return _Value(residual, spot, frequency, right[:n], left[:n], complex(rate))
+        return Critical(x, frequency, spot, residual, right, left, rate, np.zeros(2))
 
     def _spot(self, t: Array) -> Spot:
         if not (np.all(t >= 0) and np.all(t <= 1)):
@@ -117,24 +125,13 @@ class Equation:
             raise Lost("regime")
         return spot
 
-    def _known(self, x: Array, value: _Value) -> Critical:
-        """The critical root with its derivatives."""
-        here = value.spot.linear.matrix(1j * value.frequency)
-        slopes = np.empty(2, complex)
+    def _with_slopes(self, point: Critical) -> Critical:
+        s, slopes = 1j * point.frequency, np.empty(2, complex)
+        here = point.spot.linear.matrix(s)
         for k in range(2):
-            moved, step = self._beside(value.spot.t, k)
-            change = (moved.linear.matrix(1j * value.frequency) - here) / step
-            slopes[k] = -value.left @ change @ value.right
-        if self.zero:
-            jacobian = np.real(slopes)[None]
-        else:
-            by_frequency = 1j * value.rate / self.unit
-            every = np.array([by_frequency, *slopes])
-            jacobian = np.stack([np.real(every), np.imag(every) / value.frequency])
-        growth = np.real(-slopes / value.rate)
-        return Critical(
-            x, value.frequency, value.spot, jacobian, growth, value.right, value.left
-        )  # fmt: skip
+            moved, step = self._beside(point.spot.t, k)
+            slopes[k] = -point.left @ ((moved.linear.matrix(s) - here) / step) @ point.right
+        return dataclasses.replace(point, slopes=slopes)
 
     def _beside(self, t: Array, k: int) -> tuple[Spot, float]:
         """A spot a little further along parameter k, or a little before, within the regime."""
@@ -166,7 +163,7 @@ class Equation:
                 raise Lost("search")
             x = _kept_inside(x + step)
             if not self.zero and x[0] <= 0:
-                raise Lost("zero")
+                raise Lost(_ZERO)
             value = self._value(x)
             new = np.append(value.residual, row @ x - target)
             if size <= _DONE or (size <= _NEARLY and size > 0.3 * last):
@@ -176,15 +173,14 @@ class Equation:
         else:
             if size > _NEARLY:
                 raise Lost("search")
-        found = self._known(x, value)
+        found = self._with_slopes(value)
         self._borrow(found.right, found.left)
         return found
 
     def start(self, frequency: float, t: Array, row: Array) -> Critical:
         """The critical root near a first approximation, on the line through it across `row`."""
         x = self.coordinates(frequency, t)
-        value = self._value(x)
-        near = self._known(x, value)
+        near = self._with_slopes(self._value(x))
         return self.solve(x, near.jacobian, row, float(row @ x))
 
 
@@ -271,11 +267,11 @@ def _one_way(equation: Equation, start: Critical, tangent: Array) -> tuple[list[
             at_edge = _at_edge(equation, here, tangent, step) if lost.why == "range" else None
             if at_edge is not None:
                 return [*found, at_edge], "edge"
-            if lost.why in ("regime", "zero"):
+            if lost.why in ("regime", _ZERO):
                 end, closing = lost.why, True
             step /= 2
             if step < _SHORTEST:
-                return found, _END.get(end, "edge" if lost.why == "range" else "lost")
+                return found, end or ("edge" if lost.why == "range" else "lost")
             continue
         way = new.tangent(tangent)
         bend = float(way @ tangent)
@@ -286,11 +282,8 @@ def _one_way(equation: Equation, start: Critical, tangent: Array) -> tuple[list[
         here, tangent = new, way
         step = step / 2 if closing else min(_LONGEST, step * (1.6 if bend > 0.99 else 1.0))
         if closing and step < _SHORTEST:
-            return found, _END[end]
+            return found, end
     return found, "lost"
-
-
-_END = {"regime": "regime", "zero": "zero frequency"}
 
 
 def _leaves(t: Array, way: Array) -> bool:
@@ -313,7 +306,7 @@ def _next(equation: Equation, here: Critical, tangent: Array, step: float) -> Cr
     if np.any(ahead[-2:] < 0) or np.any(ahead[-2:] > 1):
         raise Lost("range")
     if not equation.zero and ahead[0] <= 0:
-        raise Lost("zero")
+        raise Lost(_ZERO)
     new = equation.solve(ahead, here.jacobian, tangent, float(tangent @ ahead))
     if np.linalg.norm(new.x - ahead) > 0.5 * step:
         raise Lost("search")

@@ -22,6 +22,7 @@ from fluidcc.analysis.scan import Place, Plane, Scan, Spot
 _ASIDE = 0.05  # of a cell
 _CLEAR = 1e-5  # of a line between nodes: from a change of regime
 _CLOSE = 0.15  # of a part: how near its ends a crossing is solved for
+_SHORT = 1e-9  # in the plane: parts that are none
 _SAME = 1e-6  # in the plane: critical roots of one curve
 _NEAR = 0.02  # in the plane: how far off a chord may be
 _MOST_CURVES = 200
@@ -31,7 +32,7 @@ _PROMISING = 1.0  # of the change to the next nodes: how near zero an extremum i
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a grid line within one regime: both ends, parameter `axis` varies."""
+    """A part of a grid line: both ends, parameter `axis` varies."""
 
     first: Spot
     last: Spot
@@ -54,27 +55,19 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Break:
-    """A change of regime on a grid line: the spots just before and after it."""
-
-    before: Spot
-    after: Spot
-    axis: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Grid:
-    """Spots at the nodes (k, k), parts of all lines between them, and changes of regime."""
+    """Spots at the nodes (k, k), parts of all lines between them within one regime, and those
+    across a change of regime.
+    """
 
-    nodes: tuple[tuple[Spot, ...], ...]
-    parts: tuple[Part, ...]
-    breaks: tuple[Break, ...]
+    nodes: list[list[Spot]]
+    parts: list[Part]
+    breaks: list[Part]
 
     @property
     def certified(self) -> bool:
         """Whether every count was proven."""
-        spots = [s for p in self.parts for s in (p.first, p.last)]
-        return all(s.counted.number is not None for s in spots)
+        return all(s.certified for p in self.parts for s in (p.first, p.last))
 
     def all_nodes(self) -> list[Spot]:
         """The spots at the nodes."""
@@ -93,39 +86,34 @@ def grid(plane: Plane, points: int) -> Grid:
     t = lines(points)
     nodes = [[plane.spot(np.array([x, y])) for y in t] for x in t]
     parts: list[Part] = []
-    breaks: list[Break] = []
+    breaks: list[Part] = []
     for i, j in itertools.product(range(points), range(points)):
         for axis, (k, m) in enumerate(((i + 1, j), (i, j + 1))):
             if k < points and m < points:
                 pieces = _split(plane, nodes[i][j], nodes[k][m], axis)
-                parts += [Part(a, b, axis) for a, b in pieces if a.smooth and _apart(a, b)]
+                long = [p for p in pieces if np.linalg.norm(p[1].t - p[0].t) > _SHORT]
+                parts += [Part(a, b, axis) for a, b in long if a.smooth]
                 pairs = [(b, c) for (_, b), (c, _) in itertools.pairwise(pieces)]
-                breaks += [Break(b, c, axis) for b, c in pairs]
-    return Grid(tuple(map(tuple, nodes)), tuple(parts), tuple(breaks))
-
-
-def _apart(a: Spot, b: Spot) -> bool:
-    return float(np.linalg.norm(b.t - a.t)) > 1e-9
+                breaks += [Part(b, c, axis) for b, c in pairs]
+    return Grid(nodes, parts, breaks)
 
 
 def _split(plane: Plane, a: Spot, b: Spot, axis: int) -> list[tuple[Spot, Spot]]:
     """The way from a to b cut where the regime changes."""
     if a.regime == b.regime:
         return [(a, b)]
-    scan = Scan(plane, a.t, b.t)
     out, start = [], a
-    for before, after in scan.breaks(Place(0.0, a), Place(1.0, b)):
-        ends = [_clear(plane, a, b, before, -_CLEAR), _clear(plane, a, b, after, _CLEAR)]
-        out.append((start, ends[0]))
-        start = ends[1]
+    for before, after in Scan(plane, a.t, b.t).breaks(Place(0.0, a), Place(1.0, b)):
+        out.append((start, _clear(plane, a, b, before, -_CLEAR)))
+        start = _clear(plane, a, b, after, _CLEAR)
     return [*out, (start, b)]
 
 
 def _clear(plane: Plane, a: Spot, b: Spot, place: Place, step: float) -> Spot:
     """A place beside a change of regime, moved so far that derivatives are those of one side."""
-    moved = plane.spot(a.t + (place.t + step) * (b.t - a.t)) if 0 < place.t + step < 1 else None
-    near = moved is not None and moved.regime == place.spot.regime
-    return moved if moved is not None and near else place.spot
+    share = place.t + step
+    moved = plane.spot(a.t + share * (b.t - a.t)) if 0 < share < 1 else place.spot
+    return moved if moved.regime == place.spot.regime else place.spot
 
 
 def explained(part: Part, curves: list[Curve]) -> int:
@@ -158,16 +146,10 @@ def _changes(part: Part, curve: Curve) -> list[int]:
     return out
 
 
-@dataclasses.dataclass
-class Found:
-    """Curves of critical roots, and the parts of grid lines whose counts they do not explain."""
-
-    curves: list[Curve]
-    unexplained: list[Part]
-
-
-def search(plane: Plane, grid: Grid) -> Found:
-    """All curves that the counts on a grid and its extrema lead to."""
+def search(plane: Plane, grid: Grid) -> tuple[list[Curve], list[Part]]:
+    """All curves that the counts on a grid and its extrema lead to, and the parts of grid lines
+    whose counts they do not explain.
+    """
     curves: list[Curve] = []
     for part in grid.parts:  # along the edge in any case: tips of curves may enter between nodes
         if part.at in (0.0, 1.0) or explained(part, curves) != part.change:
@@ -177,36 +159,30 @@ def search(plane: Plane, grid: Grid) -> Found:
     left = [part for part in grid.parts if explained(part, curves) != part.change]
     for part in left:  # a second look: two crossings may hide where one was expected
         curves += _from_part(plane, part, curves)
-    return Found(curves, [p for p in left if explained(p, curves) != p.change])
+    return curves, [p for p in left if explained(p, curves) != p.change]
 
 
 def _from_part(plane: Plane, part: Part, known: list[Curve]) -> list[Curve]:
     """New curves through the critical roots between two spots of one regime."""
+    if not (part.first.smooth and part.last.smooth):
+        return []
     a, b, out = part.first.t, part.last.t, []
-    for frequency, share in _crossings(Scan(plane, a, b), part):
+    scan = Scan(plane, a, b)
+    ends = scan.sample(Place(0.0, part.first), 1.0), scan.sample(Place(1.0, part.last), 0.0)
+    across = np.array([-(b - a)[1], (b - a)[0]]) / np.linalg.norm(b - a)
+    for found in cell(scan, *ends)[0]:
         if len(known) + len(out) >= _MOST_CURVES:
             break
-        t = (1 - share) * a + share * b
+        frequency, t = found.frequency or 0.0, (1 - found.value) * a + found.value * b
         if any(_passes(curve, frequency, t) for curve in [*known, *out]):
             continue
         try:
             equation = Equation(plane, plane.spot(t), frequency)
-            across = np.array([-(b - a)[1], (b - a)[0]]) / np.linalg.norm(b - a)
             row = across if equation.zero else np.concatenate([[0.0], across])
-            start = equation.start(frequency, t, row)
+            out.append(trace(equation, equation.start(frequency, t, row)))
         except Lost:
             continue
-        out.append(trace(equation, start))
     return out
-
-
-def _crossings(scan: Scan, part: Part) -> list[tuple[float, float]]:
-    """Frequency and place, from 0 to 1, of the critical roots along a line."""
-    first, last = Place(0.0, part.first), Place(1.0, part.last)
-    if not (part.first.smooth and part.last.smooth):
-        return []
-    found, _ = cell(scan, scan.sample(first, 1.0), scan.sample(last, 0.0))
-    return [(c.frequency or 0.0, c.value) for c in found]
 
 
 def _passes(curve: Curve, frequency: float, t: Array) -> bool:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluidcc.analysis.boundary.kinks import Kink, kink_lines
-from fluidcc.analysis.boundary.pieces import Piece, pieces
+from fluidcc.analysis.boundary.curves import kink_lines, pieces
 from fluidcc.analysis.boundary.result import Boundary, BoundaryCurve
 from fluidcc.analysis.boundary.search import Grid, grid, lines, search
-from fluidcc.analysis.linear import Array
 from fluidcc.analysis.model import Model, ends_of, family, number_of, unit_of, within_of
 from fluidcc.analysis.scan import Plane, scale_of
 from fluidcc.errors import Fault, ScenarioError
@@ -63,22 +61,19 @@ def boundary(
         raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
     plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
     cells, at = grid(plane, points), lines(points)
-    found = search(plane, cells)
-    cut = [piece for curve in found.curves for piece in pieces(plane, curve, found.curves)]
-    kinks = kink_lines(plane, cells.breaks)
-    curves = [_curve(plane, p) for p in cut if p.below == 0]
-    curves += [_jump(plane, kink) for kink in kinks]
-    further = [_curve(plane, p) for p in cut if p.below]
-    faults = _faults(len(found.unexplained), [*curves, *further])
-    nodes = cells.all_nodes()
-    counts = np.array([float(s.unstable) if s.smooth else np.nan for s in nodes])
+    found, unexplained = search(plane, cells)
+    cut = [piece for curve in found for piece in pieces(plane, curve, found)]
+    curves = [c for c in cut if c.below == 0] + kink_lines(plane, cells.breaks)
+    further = [c for c in cut if c.below]
+    faults = _faults(len(unexplained), [*curves, *further])
+    counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
     message = "; ".join([*faults, *_gaps(cells)])
     certified = not faults and cells.certified and all(c.certified for c in (*curves, *further))
     return Boundary(
         (x, y), (unit_of(net, x), unit_of(net, y)), (ranges[0], ranges[1]),
-        tuple(curves), tuple(further),
-        _values(plane, np.stack([at, at], axis=1)),
-        counts.reshape(points, points), "incomplete" if faults else "ok", message, certified,
+        tuple(curves), tuple(further), plane.columns(np.stack([at, at], axis=1)),
+        np.array(counts).reshape(points, points), "incomplete" if faults else "ok", message,
+        certified,
     )  # fmt: skip
 
 
@@ -102,30 +97,6 @@ def _around(net: Model, path: str) -> tuple[float, float]:
         high = high if high in within else least + 0.999 * (most - least)
         low = low if low in within else (least + 1e-6 * (high - least))
     return low, high
-
-
-def _values(plane: Plane, places: Array) -> tuple[Array, Array]:
-    x, y = zip(*(plane.values(t) for t in places), strict=True)
-    return np.array(x), np.array(y)
-
-
-def _curve(plane: Plane, piece: Piece) -> BoundaryCurve:
-    x, y = _values(plane, np.array([p.t for p in piece.points]))
-    frequency = np.array([p.frequency for p in piece.points])
-    kind = "fold" if piece.zero else "hopf"
-    return BoundaryCurve(
-        x, y, frequency, kind, piece.below, piece.above, piece.certified, piece.ends
-    )  # fmt: skip
-
-
-def _jump(plane: Plane, kink: Kink) -> BoundaryCurve:
-    x, y = _values(plane, kink.places)
-    worse = [a if a.unstable else b for a, b in kink.sides]
-    right = [s.roots[np.real(s.roots) > 0][:1] for s in worse]
-    frequency = np.array([abs(r[0].imag) if len(r) else np.nan for r in right])
-    proven = all(s.counted.number is not None for pair in kink.sides for s in pair)
-    middle = worse[len(worse) // 2].unstable
-    return BoundaryCurve(x, y, frequency, "jump", 0, middle, proven, kink.ends)
 
 
 def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,8 @@ from fluidcc.analysis.cycles.collocation import (
 from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.orbit import POINTS, Orbit
 from fluidcc.analysis.cycles.result import Cycle
-from fluidcc.analysis.cycles.subjects import NotHereError, Subject, subject_of
-from fluidcc.analysis.cycles.verb import check, cycle, result_of
+from fluidcc.analysis.cycles.subjects import Subject, subject_of
+from fluidcc.analysis.cycles.verb import CornerError, check, cycle, result_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.model import ends_of, family, unit_of
 from fluidcc.analysis.scan import Scale, scale_of
@@ -64,6 +64,11 @@ class CycleBranch:
     values: tuple[float, ...]
     cycles: tuple[Cycle, ...]
     message: str
+
+    @property
+    def points(self) -> list[tuple[float, Cycle]]:
+        """Parameters with their cycles."""
+        return list(zip(self.values, self.cycles, strict=True))
 
     @property
     def folds(self) -> tuple[float, ...]:
@@ -107,8 +112,7 @@ class Cycles(Result):
         """Plain numbers and lists."""
         out = []
         for branch in self.branches:
-            pairs = zip(branch.values, branch.cycles, strict=True)
-            points = [{"value": value, **found.to_dict()} for value, found in pairs]
+            points = [{"value": value, **found.to_dict()} for value, found in branch.points]
             out.append({
                 "hopf": branch.hopf, "frequency": branch.frequency, "folds": branch.folds,
                 "points": points, "message": branch.message,
@@ -119,24 +123,21 @@ class Cycles(Result):
         """All cycles in a row: branch, parameter, period, leading multiplier, extremes."""
         import xarray as xr
 
-        rows = [
-            (k, value, found)
-            for k, branch in enumerate(self.branches)
-            for value, found in zip(branch.values, branch.cycles, strict=True)
-        ]
-        found = [row[2] for row in rows]
+        number = [k for k, branch in enumerate(self.branches) for _ in branch.values]
+        found = [c for branch in self.branches for c in branch.cycles]
+        values = [value for branch in self.branches for value in branch.values]
         leading = [max((abs(mu) for mu in c.floquet[1:]), default=0.0) for c in found]
         data: dict[str, Any] = {
-            "branch": ("point", [row[0] for row in rows]),
-            "value": ("point", [row[1] for row in rows], {"units": self.unit}),
+            "branch": ("point", number),
+            "value": ("point", values, {"units": self.unit}),
             "period": ("point", [c.period for c in found], {"units": "s"}),
             "leading_multiplier": ("point", leading),
             "status": ("point", [c.status for c in found]),
         }
         for name in found[0].links if found else ():
             for k, end in enumerate(("least", "greatest")):
-                values = [c.links[name].queue[k] for c in found]
-                data[f"{name}.{end}_queue"] = ("point", values, {"units": "packet"})
+                queues = [c.links[name].queue[k] for c in found]
+                data[f"{name}.{end}_queue"] = ("point", queues, {"units": "packet"})
         for k in range(len(found[0].states) if found else 0):
             data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found])
         return xr.Dataset(data, attrs={"path": self.path, "message": self.message})
@@ -196,44 +197,49 @@ def cycles(
 
 def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: int) -> CycleBranch:
     """The branch from one Hopf point."""
+    found, message = [], ""
+    try:
+        for point in _along(member, scale, scale.share(hopf), 2.0 * math.pi / frequency, points):
+            found.append(point)
+    except LostError as why:
+        message = str(why)
+    values, cycles = tuple(v for v, _ in found), tuple(c for _, c in found)
+    return CycleBranch(hopf, frequency, values, cycles, message)
+
+
+def _along(
+    member: Any, scale: Scale, share: float, period: float, points: int
+) -> Iterator[tuple[float, Cycle]]:
+    """Values of the parameter and cycles on the branch from a Hopf point: smooth ones, and beyond
+    their last those at fixed values. Raises LostError where it ends inside the range.
+    """
 
     @functools.lru_cache(maxsize=8)
     def subject_at(share: float) -> Subject:
         return subject_of(member(scale.value(share)))
 
-    values, found, share, message = [], [], 0.0, ""
+    shares, last = [], None
     try:
-        steps = _Continuation(subject_at).places(scale.share(hopf), 2.0 * math.pi / frequency)
-        while True:
-            share, orbit = next(steps)
-            found.append(result_of(subject_at(share), orbit, None))
-            values.append(scale.value(share))
-    except StopIteration as end:
-        message = end.value
-    except (LostError, NotHereError) as why:
-        message = str(why)
-    if message.startswith("the cycle meets") and len(values) > 1:
-        up = values[-1] > values[-2]
-        more, message = _beyond(member, scale, share, up, points, found[-1])
-        values += [value for value, _ in more]
-        found += [c for _, c in more]
-    return CycleBranch(hopf, frequency, tuple(values), tuple(found), message)
-
-
-def _beyond(
-    member: Any, scale: Scale, share: float, up: bool, points: int, last: Cycle
-) -> tuple[list[tuple[float, Cycle]], str]:
-    """Cycles at fixed values beyond the last smooth one, and why they end."""
+        for at, orbit in _smooth_cycles(subject_at, share, period):
+            shares.append(at)
+            last = result_of(subject_at(at), orbit, None)
+            yield scale.value(at), last
+        return
+    except CornerError:
+        if len(shares) < 2:
+            raise
     grid = np.linspace(0.0, 1.0, points)
-    grid = grid[grid > share + 1e-9] if up else grid[grid < share - 1e-9][::-1]
-    out = []
-    for place in grid:
+    before, share = shares[-2:]
+    for place in grid[grid > share + 1e-9] if share > before else grid[grid < share - 1e-9][::-1]:
         value = scale.value(float(place))
         last = cycle(member(value), start=last)
         if last.period is None:
-            return out, f"at {value:.6g}: {last.message}"
-        out.append((value, last))
-    return out, ""
+            raise LostError(f"at {value:.6g}: {last.message}")
+        yield value, last
+
+
+SubjectAt = Callable[[float], Subject]
+"""Subjects at values of the parameter as shares of its range."""
 
 
 class _Place(NamedTuple):
@@ -243,88 +249,67 @@ class _Place(NamedTuple):
     orbit: Orbit
 
 
-class _Continuation:
-    """Smooth cycles of a family of subjects, by pseudo-arclength continuation."""
-
-    def __init__(self, subject_at: Callable[[float], Subject]) -> None:
-        self._subject_at = subject_at
-
-    def places(self, share: float, period: float) -> Generator[_Place, None, str]:
-        """Cycles from a Hopf point on, one by one; returns why they end, empty at an end of the
-        range.
-        """
-        subject = self._subject_at(share)
-        rest = _resting_orbit(subject.model, subject.equilibrium(), period)
-        way = _hopf_direction(subject.model, rest)
-        before, guess = _Place(share, rest), _Place(share, move(rest, _BORN * way))
-        now, _ = self._corrected(guess, guess.orbit, way / (way @ way), 0.0)
-        if not self._is_sound(now):
-            return "the smallest cycle meets a corner or a bound"
-        yield now
-        way = _unknowns(now.orbit) - _unknowns(before.orbit)
-        length = min(_LARGEST, float(np.sqrt(np.sum(_weights(now.orbit) * way**2))))
-        for _ in range(_MOST):
-            try:
-                following, iterations = self._next(before, now, length)
-            except LostError as why:
-                length /= 2
-                if length < _SMALLEST:
-                    return str(why)
-                continue
-            if not self._is_sound(following):
-                length /= 2
-                if length < _NEAREST:
-                    return "the cycle meets a corner or a bound"
-                continue
-            before, now = now, following
-            if not 0.0 <= now.share <= 1.0:
-                return ""
-            yield now
-            length = min(_LARGEST, length * 1.5) if iterations <= _EASY else length
-        return f"the branch has more than {_MOST} points"
-
-    def _is_sound(self, place: _Place) -> bool:
+def _smooth_cycles(subject_at: SubjectAt, share: float, period: float) -> Iterator[_Place]:
+    """Smooth cycles from a Hopf point to an end of the range, by pseudo-arclength continuation."""
+    subject = subject_at(share)
+    rest = _resting_orbit(subject.model, subject.equilibrium(), period)
+    way = _hopf_direction(subject.model, rest)
+    before, guess = _Place(share, rest), _Place(share, move(rest, _BORN * way))
+    now, _ = _corrected(subject_at, guess, guess.orbit, way / (way @ way), 0.0)
+    yield now
+    way = _unknowns(now.orbit) - _unknowns(before.orbit)
+    length = min(_LARGEST, float(np.sqrt(np.sum(_weights(now.orbit) * way**2))))
+    for _ in range(_MOST):
         try:
-            check(self._subject_at(place.share).model, place.orbit)
-        except LostError:
-            return False
-        return True
+            following, iterations = _next(subject_at, before, now, length)
+        except LostError as why:
+            length /= 2
+            if length < (_NEAREST if isinstance(why, CornerError) else _SMALLEST):
+                raise
+            continue
+        before, now = now, following
+        if not 0.0 <= now.share <= 1.0:
+            return
+        yield now
+        length = min(_LARGEST, length * 1.5) if iterations <= _EASY else length
+    raise LostError(f"the branch has more than {_MOST} points")
 
-    def _next(self, before: _Place, now: _Place, length: float) -> tuple[_Place, int]:
-        """A cycle at some arclength from `now`, away from `before`, and the iterations it took."""
-        here = remesh(now.orbit, _COUNT)
-        weights = _weights(here)
-        way = _unknowns(here) - _unknowns(interpolate(before.orbit, here))
-        turn = now.share - before.share
-        size = float(np.sqrt(np.sum(weights * way**2) + turn**2))
-        way, turn = way * (length / size), turn * (length / size)
-        guess = _Place(now.share + turn, move(here, way))
-        return self._corrected(guess, here, weights * way / length, turn / length)
 
-    def _corrected(
-        self, guess: _Place, reference: Orbit, row: Array, by_share: float
-    ) -> tuple[_Place, int]:
-        """The cycle near a guess for which the step along a row stays as it is, by Newton's method
-        with the slope along the parameter held, and the iterations it took.
-        """
-        share, orbit, before = guess.share, guess.orbit, np.inf
-        column = parameter_slope(
-            lambda way: self._subject_at(guess.share + way).model, orbit, _DIFFERENCE
-        )
-        extra = np.append(row, 0.0)
-        for k in range(_STEPS):
-            found = equations(self._subject_at(share).model, orbit)
-            matrix, residual = newton_system(orbit, found, reference)
-            whole = sparse.bmat([[matrix, column[:, None]], [extra[None], [[by_share]]]], "csc")
-            step = solve_linear(whole, np.append(residual, 0.0), "branch")
-            orbit, share = move(orbit, step[:-2]), share + float(step[-1])
-            length = float(np.sqrt(np.sum(_weights(orbit) * step[:-2] ** 2) + step[-1] ** 2))
-            if length < _MET:
-                return _Place(share, orbit), k + 1
-            if length > 4.0 * max(before, 1e-6) or not orbit.period > 0:
-                break
-            before = length
-        raise LostError("the branch is lost: no cycle is found a step further")
+def _next(subject_at: SubjectAt, before: _Place, now: _Place, length: float) -> tuple[_Place, int]:
+    """A cycle at some arclength from `now`, away from `before`, and the iterations it took."""
+    here = remesh(now.orbit, _COUNT)
+    weights = _weights(here)
+    way = _unknowns(here) - _unknowns(interpolate(before.orbit, here))
+    turn = now.share - before.share
+    size = float(np.sqrt(np.sum(weights * way**2) + turn**2))
+    way, turn = way * (length / size), turn * (length / size)
+    guess = _Place(now.share + turn, move(here, way))
+    return _corrected(subject_at, guess, here, weights * way / length, turn / length)
+
+
+def _corrected(
+    subject_at: SubjectAt, guess: _Place, reference: Orbit, row: Array, by_share: float
+) -> tuple[_Place, int]:
+    """The cycle near a guess for which the step along a row stays as it is, by Newton's method with
+    the slope along the parameter held, and the iterations it took.
+    """
+    share, orbit, before = guess.share, guess.orbit, np.inf
+    column = parameter_slope(lambda way: subject_at(guess.share + way).model, orbit, _DIFFERENCE)
+    extra = np.append(row, 0.0)
+    for k in range(_STEPS):
+        found = equations(subject_at(share).model, orbit)
+        matrix, residual = newton_system(orbit, found, reference)
+        whole = sparse.bmat([[matrix, column[:, None]], [extra[None], [[by_share]]]], "csc")
+        step = solve_linear(whole, np.append(residual, 0.0), "branch")
+        orbit, share = move(orbit, step[:-2]), share + float(step[-1])
+        length = float(np.sqrt(np.sum(_weights(orbit) * step[:-2] ** 2) + step[-1] ** 2))
+        if length < _MET:
+            check(subject_at(share).model, orbit)
+            return _Place(share, orbit), k + 1
+        if length > 4.0 * max(before, 1e-6) or not orbit.period > 0:
+            break
+        before = length
+    raise LostError("the branch is lost: no cycle is found a step further")
 
 
 def _unknowns(orbit: Orbit) -> Array:

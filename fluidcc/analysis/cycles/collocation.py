@@ -39,8 +39,7 @@ _EVEN = 0.1  # of the mean steepness that every part of the mesh is taken to hav
 
 
 class Equations(NamedTuple):
-    """Residual (N,), its derivatives by the unknowns of this and earlier periods, and the states
-    that nothing moves (n,).
+    """Residual (N,), and its derivatives by the unknowns of this and earlier periods.
 
     Unknowns, and equations likewise: per interval start (n), rise (M, n), wire (M, w); then the
     ends of the segments (S,), which a smooth orbit has no equations for.
@@ -48,7 +47,6 @@ class Equations(NamedTuple):
 
     residual: Array
     parts: list[sparse.csc_matrix]
-    inert: Array
 
 
 class _Entries:
@@ -161,7 +159,7 @@ def equations(model: Model, orbit: Orbit) -> Equations:
     _continuity(entries, orbit, residual, still)
     if orbit.events:
         _ends(entries, model, orbit, residual)
-    return Equations(residual, entries.matrices(), still)
+    return Equations(residual, entries.matrices())
 
 
 def _continuity(entries: _Entries, orbit: Orbit, residual: Array, still: Array) -> None:
@@ -182,11 +180,6 @@ def _continuity(entries: _Entries, orbit: Orbit, residual: Array, still: Array) 
     )
 
 
-def _condition_size(by_y: Array, by_z: Array) -> float:
-    """Size of a condition's derivatives, by which it is divided."""
-    return float(np.max(np.abs(by_y)) + np.max(np.abs(by_z), initial=0.0))
-
-
 def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> None:
     """What ends each segment happens at its end."""
     points = points_at(model, orbit, orbit.last, np.ones(len(orbit.ends)))
@@ -196,7 +189,7 @@ def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> Non
         here = Points(*(v[k : k + 1] for v in points))
         if event.kind == GUARD:
             pick = (slice(k, k + 1), slice(event.index, event.index + 1))
-            size = _condition_size(by_y[pick], by_z[pick])
+            size = np.max(np.abs(by_y[pick])) + np.max(np.abs(by_z[pick]), initial=0.0)
             residual[row[0, 0]] = value[k, event.index] / size
             entries.add_function(model, here, row, by_y[pick] / size, by_z[pick] / size)
             continue
@@ -210,7 +203,7 @@ def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> Non
 
 
 class LostError(ValueError):
-    """Newton's iteration does not lead to a periodic orbit."""
+    """There is no periodic orbit by collocation; the message says why."""
 
 
 def _sizes(orbit: Orbit) -> tuple[Array, Array]:

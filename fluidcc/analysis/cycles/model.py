@@ -64,7 +64,7 @@ class Model:
 
     def lags(self, y: Array) -> tuple[Array, Array]:
         """Lags (Q, M) at states (Q, n), and their derivatives (Q, M, n)."""
-        return self._evaluated(_lags, y, y[:, :0], y[:, :0], (0,))
+        return self._evaluated(_lags, y, y[:, :0], y[:, :0])[:2]
 
     def present(self, y: Array, z: Array, mode: Array) -> tuple[Array, Array, Array]:
         """Slopes and the record's columns (Q, n + w), and derivatives by y and z."""
@@ -83,18 +83,18 @@ class Model:
         """Modes (Q, k) that follow from the states themselves; 0 is that between the bounds."""
         return in_chunks(functools.partial(_modes, self.system), self.args, y, z)[0]
 
-    def kinks(self, y: Array, z: Array) -> int:
-        """How many of the conditions, the last ones, are kinks."""
+    def sides(self, y: Array, z: Array, mode: Array) -> Array:
+        """Signs (Q, j) of the kinks, which are the last of the conditions."""
         if self.system.kinks is None:
-            return 0
-        mode = self.modes(y[None], z[None])[0]
-        return jax.eval_shape(self.system.kinks, jnp.zeros(()), y, z, self.args, mode).shape[0]
+            return np.zeros((len(y), 0))
+        at = (jnp.zeros(()), y[0], z[0], self.args, mode[0])
+        number = jax.eval_shape(self.system.kinks, *at).shape[0]
+        values = self.conditions(y, z, mode)[0]
+        return np.sign(values[:, values.shape[1] - number :])
 
-    def _evaluated(
-        self, function: Any, y: Array, z: Array, mode: Array, by: tuple[int, ...] = (0, 1)
-    ) -> Any:
-        kept = () if self.direct else self.columns
-        evaluate = functools.partial(_with_jacobians, function, self.system, kept, by)
+    def _evaluated(self, function: Any, y: Array, z: Array, mode: Array) -> Any:
+        columns = () if self.direct else self.columns
+        evaluate = functools.partial(_with_jacobians, function, self.system, columns)
         return in_chunks(evaluate, self.args, y, z, mode)
 
 
@@ -115,19 +115,18 @@ def in_chunks(function: Any, args: Any, *arrays: Array) -> Any:
                  for part in zip(*parts, strict=True))  # fmt: skip
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _with_jacobians(
-    function: Any, system: System, columns: tuple[int, ...], by: tuple[int, ...], args: Any,
-    y: Any, z: Any, mode: Any,
-) -> Any:  # fmt: skip
-    """A function of single points at many of them, and its derivatives by y (0) and z (1)."""
+    function: Any, system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any
+) -> Any:
+    """A function of single points at many of them, and its derivatives by y and z."""
 
     def one(y: Any, z: Any, mode: Any) -> Any:
         def twice(y: Any, z: Any) -> tuple[Any, Any]:
             value = function(system, columns, args, y, z, mode)
             return value, value
 
-        slopes, value = jax.jacfwd(twice, by, has_aux=True)(y, z)
+        slopes, value = jax.jacfwd(twice, (0, 1), has_aux=True)(y, z)
         return value, *slopes
 
     return jax.vmap(one)(y, z, mode)

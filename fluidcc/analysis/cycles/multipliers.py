@@ -155,21 +155,35 @@ def multipliers_of_run(
     if count / step > _MOST_STEPS:
         raise NoMultipliersError(f"they would take more than {_MOST_STEPS:.0e} steps")
     capacity = power_of_two(_BREAKS * (until + ahead) / step + 1000.0)
-    follow = functools.partial(_followed, system, args, len(y0), step)
-    start = _with_room(_begun(system, y0, jnp.zeros(()), step, args), capacity)
-    carry, run = follow(start, until)
-    settled = _without(run, moves.clock)
+    begun = _with_room(_begun(system, y0, jnp.zeros(()), step, args), capacity)
+
+    def follow(carry: Carry, until: float, move: Array | None = None) -> tuple[Carry, Run, Array]:
+        """The carry at `until` of a state moved before it goes on, the run, and its last lags."""
+        by = np.zeros(len(y0)) if move is None else move
+        found, lags = _follow(system, carry, jnp.zeros(()), until, step, args, by)
+        status = Status(int(found.status))
+        if status is not Status.ok:
+            raise NoMultipliersError(
+                f"a located run ends at {float(found.status_time):.4g} s: {describe(status)}"
+            )
+        rows = np.asarray(found.track.steps)[: int(found.node)]
+        return found, Run(rows, tr.width(found.track), len(y0), until, np.zeros(0)), lags
+
+    carry, run, lags = follow(begun, until)
+    settled = _with_clocks(run, moves.clock, lambda values, _: 0.0 * values)
     end = last_return(settled, step / 3)
     if end.period is None or abs(end.period - period) > _AGREE * period:
         raise NoMultipliersError("a located run does not repeat with the same period")
     late = run.states(np.linspace(0.5 * until, until, _PHASES * 16))
     scale = np.maximum(np.ptp(late, axis=0), _RESTING * np.abs(late).max(axis=0))
-    lag = float(np.max(_lags(system, args, jnp.asarray(step), carry)))
+    lag = float(np.max(lags))
     scale[moves.clock] = lag
     last = until + PERIODS * end.period * (1.0 + 1e-6) + step
 
     def path(move: Array) -> Run:
-        return _relative(follow(carry, last, move)[1], moves.clock)
+        """The run from there, with the time left to each tick in place of its time."""
+        run = follow(carry, last, move)[1]
+        return _with_clocks(run, moves.clock, lambda values, time: values - time[:, None])
 
     still = path(np.zeros(len(y0)))
     exact = _period(still, scale, until, end.period, step)
@@ -183,8 +197,9 @@ def multipliers_of_run(
     before = seen(still)
     apart = returned(before, moves.clock)
 
-    def leading() -> tuple[tuple[complex, ...], float, bool | None]:
-        odd, even = [], []
+    one = settled.states(np.linspace(until - exact, until, _FINE))
+    odd, even = [], []
+    try:
         for direction in moves.along:
             move = _MOVE * np.where(kept, scale * direction, 0.0)
             if np.any(move):
@@ -198,11 +213,7 @@ def multipliers_of_run(
             raise NoMultipliersError(
                 "moves up and down come to different ends: there is no derivative"
             )
-        return _judged(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
-
-    one = settled.states(np.linspace(until - exact, until, _FINE))
-    try:
-        floquet, error, stable = leading()
+        floquet, error, stable = _judged(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
     except NoMultipliersError as why:
         return Multipliers((), None, f"no multipliers: {why}", exact, one)
     note = f"multipliers from moved states, the trivial one is 1 to {error:.1g}"
@@ -243,21 +254,6 @@ def returned(seen: Array, clock: Array) -> float:
     return float(np.max(apart))
 
 
-def _followed(
-    system: System, args: Args, size: int, step: float, carry: Carry, until: float, move: Any = None
-) -> tuple[Carry, Run]:
-    """The carry at `until`, of a state moved before it goes on, and the run up to there."""
-    move = np.zeros(size) if move is None else move
-    found = _follow(system, carry, jnp.zeros(()), until, step, args, move)
-    status = Status(int(found.status))
-    if status is not Status.ok:
-        raise NoMultipliersError(
-            f"a located run ends at {float(found.status_time):.4g} s: {describe(status)}"
-        )
-    rows = np.asarray(found.track.steps)[: int(found.node)]
-    return found, Run(rows, tr.width(found.track), size, until, np.zeros(0))
-
-
 @functools.partial(jax.jit, static_argnames=("system",))
 def _begun(system: System, y0: Any, t0: Any, step: Any, args: Args) -> Carry:
     """The start of a run from the constant history, with room for nothing more."""
@@ -278,18 +274,12 @@ def _with_room(carry: Carry, capacity: int) -> Carry:
 @functools.partial(jax.jit, static_argnames=("system",))
 def _follow(
     system: System, carry: Carry, t0: Any, until: Any, step: Any, args: Args, move: Any
-) -> Carry:
-    """The carry at `until` of the run that goes on from a carry whose state is moved."""
+) -> tuple[Carry, Any]:
+    """The carry at `until` of the run that goes on from one whose state is moved, and its lags."""
     machine = located.Machine(system, t0, until, step, args)
     start = moved(machine, carry, move)
-    return lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
-
-
-@functools.partial(jax.jit, static_argnames=("system",))
-def _lags(system: System, args: Args, step: Any, carry: Carry) -> Any:
-    """The lags [s] at the end of a run."""
-    machine = located.Machine(system, jnp.zeros_like(step), carry.t, step, args)
-    return machine.delayed(carry, carry.t, carry.y)[1]
+    end = lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
+    return end, machine.delayed(end, end.t, end.y)[1]
 
 
 def _period(run: Run, scale: Array, start: float, period: float, step: float) -> float:
@@ -306,16 +296,6 @@ def _period(run: Run, scale: Array, start: float, period: float, step: float) ->
         smooth = np.abs(slope) * step < 1.0
         period -= float(np.sum((gap * slope)[smooth]) / np.sum(slope[smooth] ** 2))
     return period
-
-
-def _without(run: Run, clock: Array) -> Run:
-    """The run with 0 in place of the times of ticks."""
-    return _with_clocks(run, clock, lambda values, _: 0.0 * values)
-
-
-def _relative(run: Run, clock: Array) -> Run:
-    """The run with the time left to each tick in place of its time."""
-    return _with_clocks(run, clock, lambda values, time: values - time[:, None])
 
 
 def _with_clocks(run: Run, clock: Array, change: Any) -> Run:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.cycles.model import Array, Model
+from fluidcc.analysis.cycles.model import Array
 from fluidcc.analysis.cycles.orbit import Orbit
 from fluidcc.result import Result, plain
 
@@ -30,6 +30,11 @@ class Label(NamedTuple):
     def path(self) -> str:
         """The path of the value in a cycle, such as `links.bottleneck.queue`."""
         return ".".join(filter(None, self[:3]))
+
+    @property
+    def unit(self) -> str:
+        """Its unit."""
+        return "1" if self.kind == "states" else "packet"
 
     @property
     def title(self) -> str:
@@ -103,7 +108,6 @@ class Cycle(Result):
     spread: float | None = None
     states: tuple[Range, ...] = ()
     course: Course | None = dataclasses.field(default=None, repr=False)
-    model: Model | None = dataclasses.field(default=None, repr=False, compare=False)
     orbit: Orbit | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def extremes(self, label: Label) -> Range:
@@ -177,18 +181,18 @@ def not_known(message: str) -> Cycle:
 
 def by_name(labels: Sequence[Label], ends: Sequence[Range]) -> dict[str, Any]:
     """The `links`, `flows` and `states` of a cycle with extremes (R,) of its reported values."""
-    own: dict[tuple[str, str], dict[str, list[Range]]] = {}
+    links: dict[str, dict[str, Range]] = {}
+    flows: dict[str, list[Range]] = {}
+    states = []
     for label, pair in zip(labels, ends, strict=True):
-        own.setdefault(label[:2], {}).setdefault(label.key, []).append(pair)
-    links = {
-        name: LinkCycle(values["queue"][0], values["average"][0])
-        for (kind, name), values in own.items()
-        if kind == "links"
+        if label.kind == "links":
+            links.setdefault(label.owner, {})[label.key] = pair
+        elif label.kind == "flows":
+            flows.setdefault(label.owner, []).append(pair)
+        else:
+            states.append(pair)
+    return {
+        "links": {name: LinkCycle(**pairs) for name, pairs in links.items()},
+        "flows": {name: FlowsCycle(tuple(pairs)) for name, pairs in flows.items()},
+        "states": tuple(states),
     }
-    flows = {
-        name: FlowsCycle(tuple(values["window"]))
-        for (kind, name), values in own.items()
-        if kind == "flows"
-    }
-    states = tuple(values[""][0] for (kind, _), values in own.items() if kind == "states")
-    return {"links": links, "flows": flows, "states": states}

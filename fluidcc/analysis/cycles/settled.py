@@ -44,10 +44,6 @@ def describe(status: Status) -> str:
     return _OF_NETWORKS.get(status, status.advice)
 
 
-class RunError(ValueError):
-    """A simulation that ends early; the message says why."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Run:
     """A simulation that can be read at any time up to `end`; `breaks` are its breaking points."""
@@ -95,13 +91,13 @@ def step_for(model: Model, y0: Any) -> float:
 
 
 def simulate(model: Model, y0: Any, until: float) -> Run:
-    """A run from a constant history; raises RunError where it ends early."""
+    """A run from a constant history; raises LostError where it ends early."""
     mesh = Located(step_for(model, y0), max_steps=_ROOM)
     path = integrate(model.system, y0, 0.0, until, model.args, mesh=mesh)
     status = Status(int(path.status))
     if status is not Status.ok:
         why = status.advice if model.direct else describe(status)
-        raise RunError(f"the located simulation ends at {float(path.status_time):.4g} s: {why}")
+        raise LostError(f"the located simulation ends at {float(path.status_time):.4g} s: {why}")
     assert path.evaluate is not None
     track = path.evaluate.args[0].track  # pyright: ignore[reportFunctionMemberAccess]
     rows = np.asarray(track.steps)[: int(path.steps)]
@@ -111,8 +107,7 @@ def simulate(model: Model, y0: Any, until: float) -> Run:
 
 class Return(NamedTuple):
     """How a run ends: the last period [s] (None: it rests or does not repeat) up to `end`, how
-    far apart its ends are and how many turns it has; whether the run rests; the range of the late
-    periods, relative to the last.
+    far apart its ends are and how many turns it has; whether the run rests.
     """
 
     period: float | None
@@ -120,7 +115,6 @@ class Return(NamedTuple):
     apart: float
     turns: int
     rests: bool
-    spread: float = np.inf
 
 
 def last_return(run: Run, step: float) -> Return:
@@ -134,19 +128,18 @@ def last_return(run: Run, step: float) -> Return:
         return Return(None, run.end, 0.0, 0, rests=True)
     lead = int(np.argmax(ranges / size))
     starts = np.array(rises(time, states[:, lead], low[lead], high[lead]))
-    if len(starts) < 3 or starts[-1] < 0.5 * run.end:
-        return Return(None, run.end, np.inf, 0, rests=False)
-    at_starts = run.states(starts)
     best = Return(None, run.end, np.inf, 0, rests=False)
+    if len(starts) < 3 or starts[-1] < 0.5 * run.end:
+        return best
+    at_starts = run.states(starts)
     for turns in range(1, min(_TURNS, len(starts) - 1) + 1):
         apart = float(
             np.max(np.abs(at_starts[-1] - at_starts[-1 - turns]) / (ranges + 1e-6 * size))
         )
         if apart < 0.2 * best.apart and best.apart > _AGREE:
-            periods = (starts[turns:] - starts[:-turns])[starts[turns:] >= 0.5 * run.end]
-            last = float(periods[-1])
-            spread = float(np.ptp(periods)) / last if len(periods) > 1 else np.inf
-            best = Return(last, float(starts[-1]), apart, turns, rests=False, spread=spread)
+            best = Return(
+                float(starts[-1] - starts[-1 - turns]), float(starts[-1]), apart, turns, rests=False
+            )
     return best
 
 
@@ -170,19 +163,11 @@ def settling(
         until *= 4
 
 
-class _Switch(NamedTuple):
-    """A change of mode or of the side of a kink: when, which condition, and whether what travels
-    jumps there (0) or its slope (1).
-    """
-
-    time: float
-    condition: int
-    order: int
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _End:
-    """The end of a segment, from the start of the orbit on."""
+    """The end of a segment: when, from the start of the orbit on, whether what travels jumps there
+    (0), its slope (1) or a higher derivative, and what happens.
+    """
 
     time: float
     order: int
@@ -204,16 +189,11 @@ def _regimes(model: Model, run: Run, time: Array) -> tuple[Array, Array]:
     y = run.states(time)
     z = _read(model, run, time, y)
     modes = model.modes(y, z)
-    kinks = np.zeros((len(time), 0))
-    if model.system.kinks is not None:
-        conditions = model.conditions(y, z, modes)[0]
-        number = model.kinks(y[0], z[0])
-        kinks = np.sign(conditions[:, conditions.shape[1] - number :])
-    return modes, kinks
+    return modes, model.sides(y, z, modes)
 
 
-def _switches(model: Model, run: Run, low: float, high: float) -> list[_Switch]:
-    """What switches between two times, in order."""
+def _switches(model: Model, run: Run, low: float, high: float) -> list[_End]:
+    """Changes of mode or of the side of a kink between two times, in order."""
     if not model.switches:
         return []
     edges = run.breaks[(run.breaks > low) & (run.breaks < high)]
@@ -238,7 +218,8 @@ def _switches(model: Model, run: Run, low: float, high: float) -> list[_Switch]:
             np.arange(first_kink) if np.any(moved) else first_kink + np.flatnonzero(crossed)
         )
         best = candidates[np.argmin(left[candidates])]
-        found.append(_Switch(float(edges[k]), int(best), _order(model, run, float(edges[k]), high)))
+        time = float(edges[k])
+        found.append(_End(time, _order(model, run, time, high), Event(GUARD, int(best))))
     return found
 
 
@@ -262,14 +243,14 @@ def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
     if not switches:
         return _orbit(model, run, end.end - period, np.array([period]), (), count)
     first = switches[0]
-    again = [s for s in switches if s.condition == first.condition]
+    again = [s for s in switches if s.event == first.event]
     gaps = [abs(s.time - first.time - period) for s in again]
     if min(gaps) > _NEAR * period:
         raise LostError("the last periods of the simulation switch differently")
     last = again[int(np.argmin(gaps))]
-    own = [s for s in switches if first.time < s.time <= last.time]
     length = last.time - first.time
-    ends = [_End(s.time - first.time, s.order, Event(GUARD, s.condition)) for s in own]
+    own = [s for s in switches if first.time < s.time <= last.time]
+    ends = [dataclasses.replace(s, time=s.time - first.time) for s in own]
     ends = _with_descendants(model, run, first.time, length, ends)
     times = np.array([e.time for e in ends])
     return _orbit(model, run, first.time, times, tuple(e.event for e in ends), count)

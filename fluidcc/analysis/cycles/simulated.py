@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -21,10 +21,10 @@ from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_per
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.laws.law import Ack
-from fluidcc.model.layout import initial_state
+from fluidcc.model.layout import blank, initial_state
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
-from fluidcc.model.runs import Trajectory
+from fluidcc.model.runs import FlowsRun, LinkRun, named, report
 from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, Network, numeric
 
@@ -71,7 +71,8 @@ def from_network(net: Network, why: str) -> Cycle:
             return not_known(
                 f"no cycle found ({why}), and the simulation fails: {run.status.advice}"
             )
-        found, settled = settled_cycle(run.time, values_of(run), labels_of(one), why)
+        values = values_of(run.links, run.flows)
+        found, settled = settled_cycle(run.time, values, labels_of(one), why)
         if settled or end >= most:
             break
         enough = (_AGAIN + 2) / (1 - _SETTLED) * (found.period or 0.0)
@@ -152,41 +153,35 @@ def settled_cycle(
     leading = series[int(np.argmax([_swing(oscillation(time, v)) for v in series]))]
     lead = oscillation(time, leading)
     if lead.period is None:
-        if all(_still(v) for v in series):
-            return none_found(f"no cycle: the simulation comes to rest ({why})"), True
-        if all(_still(v) or _slows(v) for v in series):
-            return none_found(f"no cycle: the simulation comes to rest ({why})"), False
+        still = [np.ptp(v) <= _REST * np.max(np.abs(v)) for v in series]
+        if all(own or _slows(v) for own, v in zip(still, series, strict=True)):
+            return none_found(f"no cycle: the simulation comes to rest ({why})"), all(still)
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
-    if _fades(leading):
+    first, second = _moved(leading, 2)
+    if second < _LASTING * first:
         return none_found(f"no cycle: the oscillation of the simulation dies away ({why})"), False
     starts = np.array(rises(time, leading, lead.lowest, lead.highest))
     gaps = np.diff(starts)
     if len(gaps) < 2:
         return not_known(f"no cycle found: the simulation repeats but once ({why})"), False
     turns, period, spread = _rhythm(starts)
-    note = f"from a simulation: {why}"
-    if spread > _UNEVEN:
-        turns, period = 1, repeating_period(time, leading)
-        words = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
+    if spread <= _UNEVEN:
+        note = f"{len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
+    else:
+        turns, spread, period = 1, None, repeating_period(time, leading)  # no range of its own
+        note = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
         if period is None or _AGAIN * period > np.ptp(time):
             return not_known(
-                f"no cycle found: the simulation does not repeat, {words} ({why})"
+                f"no cycle found: the simulation does not repeat, {note} ({why})"
             ), False
-        spread = None  # of the gaps, which are not the period told
-        note += f"; it repeats in part, {words}"
-    else:
-        note += f"; {len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
+        note = f"it repeats in part, {note}"
+    ends = by_name(labels, _extremes(values))
+    note = f"from a simulation: {why}; {note}"
     found = Cycle(
-        period,
-        floquet=(),
-        status="simulated",
-        message=note,
-        spread=spread,
-        **by_name(labels, _extremes(values)),
-    )
+        period, floquet=(), status="simulated", message=note, spread=spread, **ends
+    )  # fmt: skip
     evenly = spread is not None and spread < _EVEN and _even(leading)
-    settled = evenly and len(gaps) >= _AGAIN * turns
-    return with_turns(found, turns), settled
+    return with_turns(found, turns), evenly and len(gaps) >= _AGAIN * turns
 
 
 def _extremes(values: Array) -> list[tuple[float, float]]:
@@ -230,21 +225,15 @@ def _even(values: np.ndarray) -> bool:
     return bool(np.max(np.abs(np.subtract(first, second))) <= _EVEN * np.ptp(values))
 
 
-def _fades(values: np.ndarray) -> bool:
-    """Whether the second half moves clearly less than the first."""
-    first, second = (np.ptp(half) for half in np.array_split(values, 2))
-    return bool(second < _LASTING * first)
+def _moved(values: np.ndarray, parts: int) -> np.ndarray:
+    """The ranges of values in equal parts of the time."""
+    return np.array([np.ptp(part) for part in np.array_split(values, parts)])
 
 
 def _slows(values: np.ndarray) -> bool:
     """Whether values move less and less, from part to part, and clearly so over all of them."""
-    moved = [np.ptp(part) for part in np.array_split(values, _PARTS)]
+    moved = _moved(values, _PARTS)
     return bool(np.all(np.diff(moved) < 0) and moved[-1] < _LASTING**2 * moved[0])
-
-
-def _still(values: np.ndarray) -> bool:
-    """Whether values stay within a hundredth of the largest."""
-    return bool(np.ptp(values) <= _REST * np.max(np.abs(values)))
 
 
 def _swing(found: Oscillation) -> float:
@@ -263,11 +252,10 @@ def labels_of(net: Network) -> tuple[Label, ...]:
     return tuple(out)
 
 
-def values_of(run: Trajectory) -> Array:
-    """The values (T, R) of a trajectory in the order of `labels_of`."""
-    links, flows = run.links.values(), run.flows.values()
-    columns = [link.queue for link in links] + [link.average for link in links]
-    return np.column_stack(columns + [group.window for group in flows])
+def values_of(links: Mapping[str, LinkRun], flows: Mapping[str, FlowsRun]) -> Array:
+    """The values (T, R) of runs of links and groups in the order of `labels_of`."""
+    columns = [link.queue for link in links.values()] + [k.average for k in links.values()]
+    return np.column_stack(columns + [group.window for group in flows.values()])
 
 
 def alike_joined(net: Network) -> tuple[Network, tuple[int, ...]]:
@@ -316,22 +304,6 @@ def observed(net: Network, y: Array) -> Array:
     return in_chunks(_observed, numeric(net), y)[0]
 
 
-@jax.jit
-def _observed(net: Network, y: Any) -> Any:
-    """Queues, average queues and windows, flat, (Q, links + links + classes)."""
-    unflatten = ravel_pytree(initial_state(net))[1]
-
-    def one(flat: Any) -> Any:
-        state = unflatten(flat)
-        queues = [jnp.clip(q, 0.0, k.buffer) for k, q in zip(net.links, state.queues, strict=True)]
-        averages = [
-            k.queue.average(x, q) for k, x, q in zip(net.links, state.laws, queues, strict=True)
-        ]
-        windows = [
-            jnp.clip(f.window.window(s.law), f.window.min_window, f.window.max_window)
-            for f, s in zip(net.flows, state.senders, strict=True)
-        ]
-        parts = (*queues, *averages, *windows)
-        return jnp.concatenate([jnp.ravel(jnp.asarray(v, float)) for v in parts])
-
-    return (jax.vmap(one)(y),)
+def _observed(net: Network, y: Array) -> tuple[Array]:
+    nothing = ravel_pytree(blank(net)[1])[0]  # rates and signals have no part in the values
+    return (values_of(*named(net, report(net, y, jnp.tile(nothing, (len(y), 1))))),)

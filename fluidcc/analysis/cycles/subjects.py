@@ -19,7 +19,6 @@ from fluidcc.analysis.cycles.result import Cycle, Label, not_known
 from fluidcc.analysis.cycles.simulated import FEW_CLASSES, from_network, labels_of, observed
 from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.gradients.implicit import directions
 from fluidcc.analysis.rest import state_at_rest
 from fluidcc.dde import equation as general
 from fluidcc.dde.system import shapes_of, unraveler
@@ -28,33 +27,23 @@ from fluidcc.model.layout import initial_state
 from fluidcc.model.network_system import network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
 from fluidcc.scenario.network import Network, Start, numeric
-from fluidcc.scenario.paths import full_path
 
 _PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
-
-
-class NotHereError(ValueError):
-    """A model whose cycle has to be taken from a simulation; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
     """What the algorithms of cycles ask of a network or of a delay equation.
 
-    labels (R,): what is reported; observe: that of states, from (Q, n) to (Q, R); unit: its unit.
-    full_path: the path of a reported value, written out.
-    tangent: the derivative of the model's `args` by the parameter at a path.
+    labels (R,): what is reported; observe: that of states, from (Q, n) to (Q, R).
     equilibrium: the state (n,) there; raises LostError if there is no smooth one.
     switches: what switches in an orbit, in words.
     simulated: the cycle that another simulation ends in, given why there is no orbit.
-    build: the model, and the state (n,) that runs start from; raises NotHereError.
+    build: the model, and the state (n,) that runs start from; raises LostError.
     """
 
     labels: tuple[Label, ...]
     observe: Callable[[Array], Array]
-    unit: str
-    full_path: Callable[[str], str]
-    tangent: Callable[[Model, str], Any]
     equilibrium: Callable[[], Array]
     switches: Callable[[Orbit], list[str]]
     simulated: Callable[[str], Cycle]
@@ -66,7 +55,7 @@ class Subject:
 
     @property
     def model(self) -> Model:
-        """The system with its numbers; raises NotHereError if no orbit is looked for."""
+        """The system with its numbers; raises LostError if no orbit is looked for."""
         return self._built[0]
 
     @property
@@ -93,9 +82,6 @@ def _of_network(given: Network) -> Subject:
     return Subject(
         labels=labels_of(net),
         observe=functools.partial(observed, net),
-        unit="packet",
-        full_path=functools.partial(full_path, given),
-        tangent=lambda model, path: model.args.along(directions(given, [path])[0]),
         equilibrium=equilibrium_state,
         switches=functools.partial(_switches, net),
         simulated=functools.partial(from_network, net),
@@ -106,15 +92,15 @@ def _of_network(given: Network) -> Subject:
 def _network_model(net: Network) -> tuple[Model, Array]:
     """Refuses what repeats only in the mean, or is not followed exactly."""
     if jax.tree.leaves(initial_state(numeric(net)).clocks):
-        raise NotHereError("laws that act at ticks of their own repeat only in the mean")
+        raise LostError("laws that act at ticks of their own repeat only in the mean")
     if any(link.queue.limits for link in net.links):
-        raise NotHereError("the memory of a queue law has limits that no events are located at")
+        raise LostError("the memory of a queue law has limits that no events are located at")
     if net.delay == "fifo":
-        raise NotHereError("the delay of model.delay = 'fifo' follows from the past itself")
+        raise LostError("the delay of model.delay = 'fifo' follows from the past itself")
     if net.rates == "self_clocked":
-        raise NotHereError("self-clocked flows keep what is in flight, so cycles are not alone")
+        raise LostError("self-clocked flows keep what is in flight, so cycles are not alone")
     if sum(np.size(f.rtt) for f in net.flows) > FEW_CLASSES:
-        raise NotHereError(f"there are more than {FEW_CLASSES} distinct round trips")
+        raise LostError(f"there are more than {FEW_CLASSES} distinct round trips")
     system, y0, args = network_system(net)
     return Model(system, args, len(y0)), np.asarray(y0)
 
@@ -149,26 +135,15 @@ def _of_equation(equation: DelayEquation) -> Subject:
         y = rest.flat + _PUSHED * (1.0 + np.abs(rest.flat))
         params = jax.tree.map(lambda v: jnp.asarray(v, float), dict(equation.params))
         shapes = shapes_of(general.as_state(rest.y))
-        system = _equation_system(equation.field, equation.lags, shapes, jax.tree.structure(params))
+        form = jax.tree.structure(params)
+        system = _equation_system(equation.field, tuple(equation.lags), shapes, form)
         before = unraveler(shapes)(jnp.asarray(y))
         args = general.Arguments({"own": params, "before": before}, None)
         return Model(system, args, len(y)), y
 
-    def tangent(model: Model, path: str) -> Any:
-        equation.number_at(path)  # raises if there is none
-        zero = jax.tree.map(jnp.zeros_like, model.args)
-        own = jax.tree_util.tree_map_with_path(
-            lambda keys, leaf: leaf + float(".".join(str(key.key) for key in keys) == path),
-            zero.params["own"],
-        )
-        return zero._replace(params={**zero.params, "own": own})
-
     return Subject(
         labels=tuple(Label("states", str(k)) for k in range(rest.flat.size)),
         observe=lambda y: y,
-        unit="1",
-        full_path=lambda name: name,
-        tangent=tangent,
         equilibrium=equilibrium_state,
         switches=lambda orbit: [],
         simulated=lambda why: not_known(f"no cycle found: {why}"),
@@ -178,8 +153,9 @@ def _of_equation(equation: DelayEquation) -> Subject:
 
 def steady(net: Network) -> Network:
     """The network long after its start: flows have all begun, and calls are at their mean."""
-    flows = tuple(dataclasses.replace(f, start=Start()) for f in as_fluid(net).flows)
-    return with_mean_calls(dataclasses.replace(as_fluid(net), flows=flows))
+    net = as_fluid(net)
+    flows = tuple(dataclasses.replace(f, start=Start()) for f in net.flows)
+    return with_mean_calls(dataclasses.replace(net, flows=flows))
 
 
 @functools.lru_cache(maxsize=64)

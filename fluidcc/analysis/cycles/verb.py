@@ -11,9 +11,9 @@ from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.multipliers import multipliers
 from fluidcc.analysis.cycles.orbit import Orbit, extremes, nodes_of, points_at
 from fluidcc.analysis.cycles.result import Course, Cycle, by_name, none_found, with_turns
-from fluidcc.analysis.cycles.settled import RunError, first_orbit, settling
+from fluidcc.analysis.cycles.settled import first_orbit, settling
 from fluidcc.analysis.cycles.simulated import from_run
-from fluidcc.analysis.cycles.subjects import NotHereError, Subject, subject_of
+from fluidcc.analysis.cycles.subjects import Subject, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.scenario.network import Network
 
@@ -63,7 +63,7 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     subject = subject_of(net)
     try:
         model = subject.model
-    except NotHereError as why:
+    except LostError as why:
         return subject.simulated(str(why))
     if start is not None and start.orbit is not None:
         try:
@@ -111,7 +111,7 @@ def _after_run(subject: Subject, model: Model) -> Cycle:
                 continue
             if found.stable:
                 return with_turns(found, end.turns)
-    except RunError as fault:
+    except LostError as fault:  # the run ends early
         why = str(fault)
     if found is None and repeating is not None:
         found = from_run(model, *repeating, subject.observe, subject.labels, why)
@@ -144,22 +144,23 @@ def _amplitude(orbit: Orbit) -> Array:
     return np.where(ranges > _SMALL * size, ranges, 0.0)
 
 
+class CornerError(LostError):
+    """An orbit meets a corner or a bound at which it has no segment that ends."""
+
+
 def check(model: Model, orbit: Orbit) -> None:
-    """Raise LostError where an orbit is not in the regimes that its segments are taken to have."""
+    """Raise CornerError where an orbit leaves the regimes that its segments are taken to have."""
     if not model.switches:
         return
     interval, theta = nodes_of(orbit)
     points = points_at(model, orbit, interval, theta)
     mode = orbit.modes[orbit.segment[interval]]
     seen = model.modes(points.y, points.z)
-    values = model.conditions(points.y, points.z, mode)[0]
-    kinks = values[:, values.shape[1] - model.kinks(points.y[0], points.z[0]) :]
+    sides = model.sides(points.y, points.z, mode)
     for k in range(len(orbit.ends)):
         own = orbit.segment[interval] == k
-        sides = np.sign(kinks[own])
-        same = np.all(seen[own] == orbit.modes[k]) and np.all(sides == sides[:1])
-        if not same:
-            raise LostError("the cycle leaves the regimes that it was taken to have")
+        if np.any(seen[own] != orbit.modes[k]) or np.any(sides[own] != sides[own][:1]):
+            raise CornerError("the cycle leaves the regimes that it was taken to have")
 
 
 def result_of(subject: Subject, orbit: Orbit, error: float | None) -> Cycle:
@@ -179,5 +180,5 @@ def result_of(subject: Subject, orbit: Orbit, error: float | None) -> Cycle:
         orbit.period, floquet=tuple(complex(mu) for mu in floquet),
         status="nonsmooth" if orbit.events else "smooth", message="; ".join(messages),
         stable=stable, error=error, course=Course(time, dict(zip(titles, values.T, strict=True))),
-        model=subject.model, orbit=orbit, **by_name(subject.labels, ends),
+        orbit=orbit, **by_name(subject.labels, ends),
     )  # fmt: skip

@@ -7,13 +7,11 @@ orbit held. An event in the way moves with the ends.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
@@ -33,9 +31,13 @@ from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.model import number_of, unit_of
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.paths import full_path, replace
 
 _SMALL = 1e-6  # of the states: step of a difference of values that are linear in them
 _STEP = 1e-5  # of a parameter: step of the difference of the equations
+
+_replaced = jax.jit(replace)
+"""A network with other numbers, which may leave their ranges a little."""
 
 _Place = tuple[Label, bool] | None
 """A reported value and whether its largest is meant; None for the period."""
@@ -50,7 +52,7 @@ def cycle_gradients(
     trip), and ``cycle.states.K.max`` of a delay equation.
     """
     found, subject = cycle(net), subject_of(net)
-    paths, places = tuple(dict.fromkeys(over)), [_place(subject, name) for name in names]
+    paths, places = tuple(dict.fromkeys(over)), [_place(net, subject, name) for name in names]
     values = [_value(found, place) for place in places]
     status, message = "ok", ""
     slopes = np.full((len(names), len(paths)), np.nan)
@@ -64,20 +66,21 @@ def cycle_gradients(
     return tuple(
         Gradient(
             name, value, dict(zip(paths, map(float, row), strict=True)), status, message,
-            "s" if place is None else subject.unit, units, {},
+            "s" if place is None else place[0].unit, units, {},
         )
         for name, value, row, place in zip(names, values, slopes, places, strict=True)
     )  # fmt: skip
 
 
-def _place(subject: Subject, name: str) -> _Place:
+def _place(net: Network | DelayEquation, subject: Subject, name: str) -> _Place:
     """The value that a name means."""
     known: dict[str, _Place] = {"cycle.period": None}
     for label in subject.labels:
         if label.number == 0:
             known |= {f"cycle.{label.path}.min": (label, False)}
             known |= {f"cycle.{label.path}.max": (label, True)}
-    full = f"cycle.{subject.full_path(name.removeprefix('cycle.'))}"
+    own = name.removeprefix("cycle.")
+    full = f"cycle.{full_path(net, own) if isinstance(net, Network) else own}"
     if full not in known:
         close = nearest(full, list(known), least=0.0)
         raise ScenarioError([Fault("gradient", name, "a quantity of a cycle", "no such", close)])
@@ -99,15 +102,14 @@ def _moves(
     matrix, _ = newton_system(orbit, equations(model, orbit), orbit)
 
     def move(path: str) -> Array:
-        tangent = subject.tangent(model, path)
+        value = number_of(net, path)
 
         def beside(way: float) -> Model:
-            def shifted(leaf: Any, slope: Any) -> Any:
-                return jnp.asarray(leaf + way * slope, jnp.result_type(leaf))
+            there = {path: value + way}
+            near = net.replace(there) if isinstance(net, DelayEquation) else _replaced(net, there)
+            return subject_of(near).model
 
-            return dataclasses.replace(model, args=jax.tree.map(shifted, model.args, tangent))
-
-        step = _STEP * (abs(number_of(net, path)) or 1.0)
+        step = _STEP * (abs(value) or 1.0)
         return solve_linear(matrix, parameter_slope(beside, orbit, step), "cycle")
 
     return np.array([move(path) for path in paths])

@@ -1,8 +1,11 @@
-"""Curves of critical roots cut where they meet, with the counts of unstable roots on both sides."""
+"""The curves of a boundary, with the counts of unstable roots on both sides.
+
+Curves of critical roots are cut where they meet. Lines on which the regime changes and roots jump
+across the imaginary axis are followed in steps.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 
@@ -10,6 +13,8 @@ import numpy as np
 import scipy.optimize
 
 from fluidcc.analysis.boundary.critical import Critical, Curve
+from fluidcc.analysis.boundary.result import BoundaryCurve
+from fluidcc.analysis.boundary.search import Part
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.roots import nearby_root
@@ -18,21 +23,13 @@ from fluidcc.analysis.scan import Plane, Spot
 _ASIDE = (3e-3, 3e-4, 3e-5)  # in the plane: where sides are counted
 _CHECKS = (0.5, 0.15, 0.85)  # of a piece: where its sides are counted
 _SHORT = 1e-9
+_STEP, _SHORTEST = 0.06, 2e-3  # along a change of regime
+_WIDTH = 1e-6  # in the plane: how closely both sides of a change of regime are known
+_MOST = 200
+_ON_LINE = 0.03  # in the plane: changes of regime that lie on a line already followed
 
 
-@dataclasses.dataclass(frozen=True)
-class Piece:
-    """Critical roots of one curve between two meetings, and the counts on both sides."""
-
-    points: tuple[Critical, ...]
-    zero: bool
-    below: int
-    above: int
-    certified: bool
-    ends: tuple[str, str]
-
-
-def pieces(plane: Plane, curve: Curve, others: list[Curve]) -> list[Piece]:
+def pieces(plane: Plane, curve: Curve, others: list[Curve]) -> list[BoundaryCurve]:
     """A curve cut where other roots become critical, each piece with its counts."""
     places = sorted(_meetings(curve, others))
     if not places:
@@ -140,7 +137,7 @@ def _settled(curve: Curve, place: float, function: Callable[[Critical], float]) 
 
 def _judged(
     plane: Plane, curve: Curve, points: tuple[Critical, ...], ends: tuple[str, str]
-) -> Piece:
+) -> BoundaryCurve:
     """Count both sides of a piece."""
     weight, seen = curve.weight, []
     places = np.array([p.t for p in points])
@@ -152,13 +149,11 @@ def _judged(
             continue
         sides = _sides(plane, point, curve, seen[0][:2] if seen else None)
         if sides is not None:
-            seen.append((sides[0].unstable, sides[1].unstable,
-                         all(s.counted.number is not None for s in sides)))  # fmt: skip
-    if not seen:
-        return Piece(points, curve.equation.zero, 0, weight, False, ends)
-    below, above, proven = seen[0]
-    agree = all(s[:2] == (below, above) and s[2] for s in seen) and above == below + weight
-    return Piece(points, curve.equation.zero, below, above, proven and agree, ends)
+            seen.append((sides[0].unstable, sides[1].unstable, all(s.certified for s in sides)))
+    below, above, certified = seen[0] if seen else (0, weight, False)
+    certified &= all(s == (below, above, True) for s in seen) and above == below + weight
+    kind, frequency = "fold" if weight == 1 else "hopf", np.array([p.frequency for p in points])
+    return BoundaryCurve(*plane.columns(places), frequency, kind, below, above, certified, ends)
 
 
 def _sides(
@@ -177,4 +172,101 @@ def _sides(
         alone = counts[1] == counts[0] + curve.weight and expected in (None, counts)
         if alone or distance == _ASIDE[-1]:
             return below, above
+    return None
+
+
+def _jumps(a: Spot, b: Spot) -> bool:
+    """Whether one side is stable and the other not."""
+    return a.smooth and b.smooth and (a.unstable == 0) != (b.unstable == 0)
+
+
+def kink_lines(plane: Plane, breaks: list[Part]) -> list[BoundaryCurve]:
+    """The lines through all changes of regime at which roots jump across the imaginary axis."""
+    lines: list[Array] = []
+    curves = []
+    for one in breaks:
+        start, across = (one.first, one.last), np.eye(2)[1 - one.axis]
+        if not _jumps(*start) or any(_near(line, _middle(start)) for line in lines):
+            continue
+        ahead, end = _one_way(plane, start, across)
+        back, other = _one_way(plane, start, -across)
+        sides = [*reversed(back), start, *ahead]
+        lines.append(np.array([_middle(pair) for pair in sides]))
+        worse = [a if a.unstable else b for a, b in sides]
+        right = [s.roots[np.real(s.roots) > 0][:1] for s in worse]
+        frequency = np.array([abs(r[0].imag) if len(r) else np.nan for r in right])
+        count = worse[len(worse) // 2].unstable
+        proven = all(s.certified for pair in sides for s in pair)
+        x, y = plane.columns(lines[-1])
+        curves.append(BoundaryCurve(x, y, frequency, "jump", 0, count, proven, (other, end)))
+    return curves
+
+
+def _near(p: Array, place: Array) -> bool:
+    """Whether a place lies on a line through points (k, 2)."""
+    if len(p) == 1:
+        return bool(np.linalg.norm(p[0] - place) < _ON_LINE)
+    a, way = p[:-1], np.diff(p, axis=0)
+    share = np.sum((place - a) * way, axis=1) / np.maximum(np.sum(way**2, axis=1), 1e-300)
+    nearest = a + np.clip(share, 0.0, 1.0)[:, None] * way
+    return bool(np.min(np.linalg.norm(nearest - place, axis=1)) < _ON_LINE)
+
+
+def _one_way(
+    plane: Plane, start: tuple[Spot, Spot], way: Array
+) -> tuple[list[tuple[Spot, Spot]], str]:
+    """Points after a start in one sense while stability changes there, and why they end."""
+    found: list[tuple[Spot, Spot]] = []
+    here, step, end = _middle(start), _STEP / 4, "lost"
+    while len(found) < _MOST and step >= _SHORTEST:
+        ahead = here + step * way
+        at_edge = bool(np.any(ahead <= 0) or np.any(ahead >= 1))
+        if at_edge:
+            ahead = _on_edge(here, way)
+        pair = _pair(plane, ahead, way, start, step)
+        if pair is None or not _jumps(*pair):
+            end = "lost" if pair is None else "one verdict"
+            step /= 2
+            continue
+        new = _middle(pair)
+        found.append(pair)
+        if at_edge:
+            return found, "edge"
+        way = (new - here) / np.linalg.norm(new - here)
+        here, step = new, min(2 * step, _STEP)
+    return found, end
+
+
+def _middle(pair: tuple[Spot, Spot]) -> Array:
+    return (pair[0].t + pair[1].t) / 2
+
+
+def _on_edge(here: Array, way: Array) -> Array:
+    """Where a way from here leaves the range."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(way > 0, (1 - here) / way, np.where(way < 0, -here / way, np.inf))
+    return np.clip(here + np.min(reach) * way, 0.0, 1.0)
+
+
+def _pair(
+    plane: Plane, at: Array, way: Array, like: tuple[Spot, Spot], reach: float
+) -> tuple[Spot, Spot] | None:
+    """Both sides of the change of regime on the line through a point across the way."""
+    across = np.array([-way[1], way[0]])
+    if np.any(at == 0) or np.any(at == 1):  # along the edge
+        across = np.where((at == 0) | (at == 1), 0.0, np.sign(across) + (across == 0))
+    first, last = like[0].regime, like[1].regime
+    for sign, part in itertools.product((1.0, -1.0), (1.0, 4.0)):
+        aside = sign * part * reach * across
+        low, high = np.clip(at - aside, 0.0, 1.0), np.clip(at + aside, 0.0, 1.0)
+        if plane.spot(low).regime != first or plane.spot(high).regime != last:
+            continue
+        while np.linalg.norm(high - low) > _WIDTH:
+            middle = (low + high) / 2
+            regime = plane.spot(middle).regime
+            if regime not in (first, last):
+                return None
+            low, high = (middle, high) if regime == first else (low, middle)
+        a, b = plane.spot(low - (high - low)), plane.spot(high + (high - low))
+        return (a, b) if (a.regime, b.regime) == (first, last) else None
     return None
