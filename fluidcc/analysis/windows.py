@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.gradients.quantities import mean_over_flows
+from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.stationary import StationaryWindow, stationary_window
 from fluidcc.laws.law import Signal
 from fluidcc.quantities import attributes

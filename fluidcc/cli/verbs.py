@@ -322,7 +322,8 @@ def _check_names(
     """Note quantities, by option, and constraints that the network does not have."""
     if task.net is None:
         return
-    from fluidcc.optimize.measures import constraint, measure
+    from fluidcc.analysis.measures import measure
+    from fluidcc.optimize.constraints import constraint
 
     for option, name in quantities.items():
         if name is not None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.margins import Margins
+from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.nyquist import loop_curves
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.explore.controls import numbers

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.analysis.gradients.quantities import mean_over_flows
+from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.dde.status import Status
 from fluidcc.model.simulate import simulate
 from fluidcc.packets.run import simulate_packets

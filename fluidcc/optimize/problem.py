@@ -13,10 +13,11 @@ from scipy.stats import qmc
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import PACKETS, REST, RUN, Measure
 from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.scan import Scale
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.optimize.measures import PACKETS, REST, RUN, Constraint, Measure
+from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.runs import Runs, of_packets, of_trajectory
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, full_path, number_at, replace, value_at

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize, nnls
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.measures import REST
+from fluidcc.analysis.measures import REST
 from fluidcc.optimize.problem import ENOUGH, Evaluator, Point, Problem, halton
 
 Progress = Callable[[float], None]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.measures import Constraint, measure
+from fluidcc.analysis.measures import measure
+from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.problem import Evaluator, worst
 from fluidcc.optimize.search import Found
 from fluidcc.optimize.solve import solve

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import REST, measure
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.optimize.measures import REST, Constraint, constraint, measure
+from fluidcc.optimize.constraints import Constraint, constraint
 from fluidcc.optimize.problem import Problem, Range, ranges, worst, worst_at
 from fluidcc.optimize.result import Kept, Optimum, Start
 from fluidcc.optimize.runs import Runs

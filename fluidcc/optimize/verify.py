@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fluidcc.analysis.gradients.quantities import mean_over_flows
-from fluidcc.optimize.measures import Constraint, Measure, measure
+from fluidcc.analysis.measures import Measure, measure
+from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.runs import Runs, settling_time, variation
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.result import plain
@@ -135,16 +135,6 @@ def verify(
     )  # fmt: skip
 
 
-def _at_rest(both: Comparison, each: Measure) -> float | None:
-    """What the fluid model says at rest, of a group the mean over its flows."""
-    rest = both.equilibrium
-    owner = getattr(rest, each.kind).get(each.owner)
-    found = getattr(owner, each.key, None)
-    if each.kind == "flows" and found is not None:
-        found = mean_over_flows(rest.net.flows[rest.net.flow_names.index(each.owner)].n, found)
-    return None if found is None or not math.isfinite(found) else float(found)
-
-
 def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | None) -> Check | None:
     metric = each.in_packets(net)
     if metric is None:
@@ -160,4 +150,6 @@ def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | No
     text = each.name if bound is None else bound.text
     name = f"packets.{metric.kind}.{metric.owner}.{metric.key}"
     most = None if bound is None else bound.bound
-    return Check(text, name, most, _at_rest(both, each), value, half, holds)
+    rest = each.read(both.equilibrium)
+    fluid = None if rest is None or not math.isfinite(rest) else float(rest)
+    return Check(text, name, most, fluid, value, half, holds)

@@ -8,7 +8,8 @@ import xarray as xr
 from optimize_cases import red_p_max, red_queue
 
 import fluidcc as fc
-from fluidcc.optimize.measures import constraint, measure
+from fluidcc.analysis.measures import measure
+from fluidcc.optimize.constraints import constraint
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.verify import verify
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.optimize.measures import REST, Constraint, Measure
+from fluidcc.analysis.measures import REST, Measure
+from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.problem import Problem, Range
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.search import multipliers, search
