@@ -10,7 +10,7 @@ from fluidcc.cli.run import SOME_FAILED, print_json, progress
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
-    from fluidcc.check.report import LawReport
+    from fluidcc.check.verb import LawReport
 
 
 def check_law(

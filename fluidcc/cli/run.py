@@ -117,7 +117,7 @@ def evaluate(
         if grid:
             return verb(task.net, task.axes, progress=show)
         if task.axes:
-            from fluidcc.sweep.sweep import sweep
+            from fluidcc.sweep.run import sweep
 
             return sweep(task.net, task.axes, verb, progress=show)
         return verb(task.net, progress=show) if reports else verb(task.net)
@@ -209,7 +209,7 @@ def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[
 
 
 def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.sweep.point import failure
+    from fluidcc.sweep.result import failure
 
     if task.axes:
         return [point.told() for point in result.failed]

@@ -323,7 +323,7 @@ def _check_names(
     if task.net is None:
         return
     from fluidcc.analysis.measures import measure
-    from fluidcc.optimize.constraints import constraint
+    from fluidcc.optimize.problem import constraint
 
     for option, name in quantities.items():
         if name is not None:

@@ -12,7 +12,7 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.explore.controls import Control, numbers
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.result import Sweep
-from fluidcc.sweep.sweep import sweep
+from fluidcc.sweep.run import sweep
 
 _GRID, _COARSE = 32, 16
 _FEW_CLASSES = 4

@@ -12,9 +12,8 @@ from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.analysis.measures import measure
 from fluidcc.errors import ScenarioError
 from fluidcc.extras import MissingExtra
-from fluidcc.optimize import trials as by_trials
-from fluidcc.optimize.constraints import constraint
-from fluidcc.optimize.problem import ranges
+from fluidcc.optimize import search as by_trials
+from fluidcc.optimize.problem import constraint, ranges
 from fluidcc.optimize.runs import settling_time, variation
 from fluidcc.quantities import in_packets
 

@@ -7,8 +7,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.measures import REST, Measure
-from fluidcc.optimize.constraints import Constraint
-from fluidcc.optimize.problem import Problem, Range
+from fluidcc.optimize.problem import Constraint, Problem, Range
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.search import multipliers, search
 from fluidcc.optimize.solve import Effort, corners, solve_worst_case

@@ -14,7 +14,7 @@ import fluidcc as fc
 from fluidcc.sweep.grid import Blocks, Grid
 from fluidcc.sweep.job import Job, of_point
 from fluidcc.sweep.plan import Clock, Plan, Progress
-from fluidcc.sweep.point import evaluated
+from fluidcc.sweep.result import evaluated
 from fluidcc.sweep.table import Column, Table, dataset, from_bytes, join, table_of, to_bytes
 
 GRID = Grid.of(NET, OVER)

@@ -11,6 +11,7 @@ What holds to either side is then seen from neighbours that are not on the edge.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from fluidcc.analysis.contacts import (
     surfaces,
     weighed,
 )
-from fluidcc.analysis.equilibrium import Equilibrium, without
+from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, without
 from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import NEAR, operating_point, present
@@ -52,8 +53,11 @@ _UNMOVED = 1e-9  # of what is observed, in its unit per unit of a memory
 _EDGE = 1e-9  # up to this a queue is at its end, a loss or a share of the time none
 _JUMP = 1e-6  # of a probability: far more than a marking without jump differs by from side to side
 
-Observed = dict[str, Any]
-"""What is seen of an equilibrium: `links` (L,) and `flows` (m,) by quantity."""
+Observed = tuple[dict[str, LinkRest], dict[str, FlowsRest]]
+"""What is seen of an equilibrium: its links and groups of flows, or derivatives of these."""
+
+for _seen in (LinkRest, FlowsRest):
+    jax.tree_util.register_dataclass(_seen, [f.name for f in dataclasses.fields(_seen)], [])
 
 
 class Motion(NamedTuple):
@@ -110,29 +114,19 @@ def _rates(net: Network, y: State, signals: tuple[Signal, ...]) -> Num:
 def _observe(net: Network, y: State, u: Num, wire: Wire, modes: Modes) -> Observed:
     past = jax.tree.map(lambda index: u[index], picks(net))
     raw = flux(net, y, past, modes, ticks=True).queue_raw
-    excess = jnp.stack([r / link.capacity for r, link in zip(raw, net.links, strict=True)])
-    average = [
-        link.queue.average(x, q) for link, x, q in zip(net.links, y.laws, y.queues, strict=True)
-    ]
-    empty = jnp.stack([mode == LOW for mode in modes.queues])
-    groups = net.flows
-    return {
-        "links": {
-            "queue": jnp.stack(y.queues),
-            "average": jnp.stack(average),
-            "signal": jnp.stack([s.either for s in wire.signals]),
-            "utilization": jnp.where(empty, 1 + excess, 1.0),
-            "load": jnp.stack([s.load for s in wire.signals]),
-        },
-        "flows": {
-            "window": tuple(f.window.window(y.senders[i].law) for i, f in enumerate(groups)),
-            "rtt": tuple(round_trip(net, f, y.queues) for f in groups),
-            "rate": tuple(wire.rates[i] for i in range(len(groups))),
-            "heard": tuple(
-                touched(f, tuple(wire.signals[k] for k in f.route)) + 0.0 * f.rtt for f in groups
-            ),
-        },
-    }
+    links, flows = {}, {}
+    for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
+        queue, signal = y.queues[k], wire.signals[k]
+        used: Any = jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
+        load = signal.load if link.queue.loads else None
+        average: Any = link.queue.average(y.laws[k], queue)
+        links[name] = LinkRest(queue, average, signal.either, used, load)
+    for i, (name, own) in enumerate(zip(net.flow_names, net.flows, strict=True)):
+        s, rtt = y.senders[i], round_trip(net, own, y.queues)
+        seen = touched(own, tuple(wire.signals[k] for k in own.route)) + 0.0 * own.rtt
+        active: Any = s.active if own.traffic.starts else jnp.ones_like(rtt)
+        flows[name] = FlowsRest(own.window.window(s.law), rtt, wire.rates[i], seen, active)
+    return jax.tree.map(lambda v: jnp.asarray(v, float), (links, flows))
 
 
 class _Rows(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.contacts import Contact, NoDerivative
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, equilibrium, without
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.gradients.equilibrium import Motion, Observed, edge, motion
 from fluidcc.analysis.gradients.implicit import directions
 from fluidcc.analysis.gradients.loop import crossover_slopes, root_slopes, slopes_of_linear
@@ -305,15 +305,17 @@ class _Point:
 
 def _slopes(eq: Equilibrium, read: Callable[[Equilibrium], Any], motion: Motion) -> Array:
     """Derivatives (K,) of what is read off the equilibrium."""
-    seen, slopes = (
-        {kind: jax.tree.map(jnp.asarray, each[kind]) for kind in ("links", "flows")}
-        for each in (motion.seen, motion.slopes)
-    )
+    seen, slopes = (jax.tree.map(jnp.asarray, each) for each in (motion.seen, motion.slopes))
 
-    def along(direction: Observed) -> Any:
-        return jax.jvp(lambda s: jnp.asarray(read(_shell(eq, s)), float), (seen,), (direction,))[1]
+    def value(seen: Observed) -> Any:
+        links = {
+            name: dataclasses.replace(seen[0][name], quench_ratio=own.quench_ratio)
+            for name, own in eq.links.items()
+        }
+        flows = {name: seen[1][name] for name in eq.flows}
+        return jnp.asarray(read(dataclasses.replace(eq, links=links, flows=flows)), float)
 
-    return np.asarray(jax.vmap(along)(slopes))
+    return np.asarray(jax.vmap(lambda along: jax.jvp(value, (seen,), (along,))[1])(slopes))
 
 
 def _of_stability(found: Any, key: str) -> float:
@@ -330,23 +332,3 @@ def _agreed(below: float, above: float, rounding: float) -> float:
     """One derivative where those of both sides are the same but for rounding; else NaN."""
     apart = _SAME * max(abs(below), abs(above)) + rounding
     return above if abs(below - above) <= apart else math.nan
-
-
-def _shell(eq: Equilibrium, seen: Observed) -> Equilibrium:
-    """The equilibrium with its numbers as JAX arrays."""
-    one, many = seen["links"], seen["flows"]
-    links = {
-        name: LinkRest(
-            **{key: one[key][k] for key in ("queue", "average", "signal", "utilization")},
-            load=None if rest.load is None else one["load"][k],
-            quench_ratio=rest.quench_ratio,
-        )
-        for k, (name, rest) in enumerate(eq.links.items())
-    }
-    flows = {
-        name: FlowsRest(
-            *(many[key][i] for key in ("window", "rtt", "rate", "heard")), active=rest.active
-        )
-        for i, (name, rest) in enumerate(eq.flows.items())
-    }
-    return dataclasses.replace(eq, links=links, flows=flows)
