@@ -27,6 +27,7 @@ EXIT_CODES: Mapping[int, str] = {
     CUT_OFF: "nobody reads the output any more",
 }
 
+_UsageError: Any = typer.BadParameter.__base__
 _FORM = re.compile(r"(?:(?P<where>.*?): )?expected (?P<expected>.*), got (?P<got>.*)", re.DOTALL)
 
 
@@ -38,6 +39,10 @@ def told(json: bool = False) -> Iterator[None]:
     """
     try:
         yield
+    except _UsageError as error:  # whose text Typer prints
+        if json:
+            print_error(error.format_message())
+        raise
     except (MemoryError, ValueError) as error:
         faults = _faults(error)
         for fault in faults:

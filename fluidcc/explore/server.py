@@ -17,18 +17,23 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fluidcc.explore.controls import controls
-from fluidcc.explore.costs import (
+from fluidcc.explore.answers import (
+    axes,
     check_map,
     check_packets,
     check_present,
     check_trajectory,
+    duration,
+    heavy,
+    numbers_at,
+    packets,
+    present,
+    stability_grid,
     structure,
+    trajectory,
 )
+from fluidcc.explore.controls import controls
 from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, told
-from fluidcc.explore.maps import axes, heavy, stability_grid
-from fluidcc.explore.present import numbers_at, present
-from fluidcc.explore.runs import duration, packets, trajectory
 from fluidcc.explore.state import Catalogue, State, parse
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps

@@ -24,13 +24,13 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import PhaseCrossover, link_margins, scale_of
 from fluidcc.analysis.measures import REST, Measure, find, measures
-from fluidcc.analysis.model import unit_of
+from fluidcc.analysis.model import family, unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import check_paths, number_at, replace
+from fluidcc.scenario.paths import check_paths, number_at
 
 _SAME = 1e-9  # relative difference up to which two numbers are the same
 _ROUNDING = 1e-12  # of the largest relative change, in derivatives that are zero
@@ -159,16 +159,16 @@ class _Point:
     @functools.cached_property
     def beside(self) -> dict[tuple[str, int], list[_Point]]:
         """Neighbours towards smaller and larger values (-1 and 1) of each path: two that are off
-        the edge, the point itself where the edge goes along, none where nothing is known.
+        the edge, the point itself where the edge goes along, none out of the parameter's range.
         """
         return {(path, sign): self._beside(path, sign) for path in self.paths for sign in (-1, 1)}
 
     def _beside(self, path: str, sign: int) -> list[_Point]:
         at = number_at(self.net, path)
         step = sign * _ASIDE * (abs(at) or 1.0)
-        moved = jax.jit(lambda value: replace(self.net, {path: value}))  # also out of its range
+        member: Any = family(self.net, [path], "gradient")
         try:
-            found = [_Point(moved(at + k * step), self.paths) for k in (1, 2)]
+            found = [_Point(member(at + k * step), self.paths) for k in (1, 2)]
             return [self] if any(point.edge[1] for point in found) else found
         except (ValueError, NoDerivative):
             return []
