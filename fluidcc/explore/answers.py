@@ -1,4 +1,6 @@
-"""What the page shows at once: equilibrium, roots, margins and Nyquist curves, as plain numbers."""
+"""What the page shows, as plain numbers: equilibrium, roots, margins and Nyquist curves, runs and
+maps; and what each costs, reckoned before it begins.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import xarray as xr
 
 from fluidcc.folders import SHOWING, fingerprint
 from fluidcc.laws.own import Carried, files, origins, source_of
@@ -17,7 +18,7 @@ from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Blocks, Grid
 from fluidcc.sweep.result import Sweep, evaluated, interrupted, of_point
-from fluidcc.sweep.table import Table, join, outcome, table_of, to_bytes
+from fluidcc.sweep.table import join, memory_of, table_of, to_bytes, with_outcome
 
 GRID_VERBS = {
     "fluidcc.analysis.batch.stability_map.stability_map": 16384,
@@ -84,24 +85,22 @@ class Job:
             )
         one = self._point if self.pointwise else self._block
         table = join([one(block) for block in range(first, last)])
-        count, failed = len(table.numbers), table.failed
-        return Chunk(first, last, count, failed, table.memory, to_bytes(table))
+        count, failed = table["failed"].size, int(table["failed"].sum())
+        return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
-    def _point(self, number: int) -> Table:
+    def _point(self, number: int) -> xr.Dataset:
         point = evaluated(self.net, self.grid.point(number), self.verb)
         if interrupted(point.result):
             raise KeyboardInterrupt
         return of_point(point, number)
 
-    def _block(self, block: int) -> Table:
+    def _block(self, block: int) -> xr.Dataset:
         found, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
         if isinstance(found, Sweep):
             return found.table(numbers)
         table = table_of(found.to_dataset(), numbers, tuple(self.grid.axes))
-        columns = table.columns
-        failed = columns["status"].values == "failed"
-        columns |= outcome(columns["status"].values, columns["message"].values, failed)
-        return table
+        status = table["status"].values
+        return with_outcome(table, status, table["message"].values, status == "failed")
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
 from fluidcc.scenario.reader import failed_at
 from fluidcc.sweep.grid import Grid
-from fluidcc.sweep.table import Table, dataset, join, outcome, table_of
+from fluidcc.sweep.table import dataset, join, table_of, with_outcome
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Sweep(Result):
         """
         return dataset(Grid(self.axes, self.units), self.table(np.arange(len(self.points))))
 
-    def table(self, numbers: np.ndarray) -> Table:
+    def table(self, numbers: np.ndarray) -> xr.Dataset:
         """All points as one table, with their numbers (P,) in a grid."""
         return join([of_point(p, k) for p, k in zip(self.points, numbers, strict=True)])
 
@@ -127,10 +127,9 @@ class Sweep(Result):
         return "\n".join(lines)
 
 
-def of_point(point: Point, number: Any) -> Table:
+def of_point(point: Point, number: Any) -> xr.Dataset:
     """A point of a sweep as a table."""
-    columns = outcome([point.status], [point.why], [bool(point.message)])
-    if point.result is None:
-        return Table(np.array([number]), {}, columns)
-    table = table_of(point.result.to_dataset(), np.array([number]))
-    return dataclasses.replace(table, columns=table.columns | columns)
+    found = xr.Dataset() if point.result is None else point.result.to_dataset()
+    return with_outcome(
+        table_of(found, [number]), [point.status], [point.why], [bool(point.message)]
+    )

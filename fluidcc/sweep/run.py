@@ -12,7 +12,6 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
 import xarray as xr
 
 from fluidcc import memory
@@ -26,13 +25,13 @@ from fluidcc.sweep.job import GRID_VERBS, Chunk, Job, description, name_of
 from fluidcc.sweep.kept import Folder, InMemory, busy, check, gaps, manifest_in, opened
 from fluidcc.sweep.plan import Clock, Plan, Progress
 from fluidcc.sweep.result import Point, Sweep, evaluated
-from fluidcc.sweep.table import Table, dataset, outcome
+from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Processes, WorkerDied
 
 _NAMED = 10  # failed points that are named
 _COPIES = 2  # of a table at a time: its parts and the whole, or the whole and what is laid out
 _POLL = 1.0  # s between looks at the workers
-_LEAST = Table(np.zeros(1, int), {}, outcome([""], [""], [1])).memory  # bytes
+_LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  # bytes
 
 
 @dataclasses.dataclass(frozen=True)
