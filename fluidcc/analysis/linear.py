@@ -68,14 +68,6 @@ class Linear:
         late = -self.lag * np.exp(-s * self.lag)
         return self._with(np.eye(n), np.zeros((m, m)), late, fixed=0.0)
 
-    def matrix_along(self, s: complex, moved: Linear) -> Array:
-        """Derivative of `matrix` by a parameter, by which matrices and lags move as `moved` has."""
-        n, m = self.size
-        none, wires, late = np.zeros((n, n)), np.zeros((m, m)), np.exp(-s * self.lag)
-        return moved._with(none, wires, late) + self._with(
-            none, wires, -s * moved.lag * late, fixed=0.0
-        )
-
     def _with(self, states: Array, wires: Array, late: Array, fixed: float = 1.0) -> Array:
         look = np.zeros((len(self.pick), len(self.C)), np.result_type(late))
         look[np.arange(len(self.pick)), self.pick] = late

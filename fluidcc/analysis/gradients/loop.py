@@ -59,6 +59,16 @@ def slopes_of_linear(
     ]
 
 
+def _matrix_along(system: Linear, moved: Linear, s: complex) -> Array:
+    """Derivative of the characteristic matrix as matrices and lags move."""
+    looked_up, late = np.eye(system.size[1])[system.pick], np.exp(-s * system.lag)
+    now, change = late[:, None] * looked_up, (-s * moved.lag * late)[:, None] * looked_up
+    return -np.block([
+        [moved.A, moved.B @ now + system.B @ change],
+        [moved.C, moved.D @ now + system.D @ change],
+    ])  # fmt: skip
+
+
 def root_slopes(system: Linear, root: complex, along: list[Linear]) -> Array | None:
     """Derivatives (K,) of a simple characteristic root [1/s]; None where it is not simple.
 
@@ -71,7 +81,7 @@ def root_slopes(system: Linear, root: complex, along: list[Linear]) -> Array | N
     rate = system.matrix_slope(root)
     if abs(w @ rate @ v) <= _LEVEL * (np.abs(w) @ np.abs(rate) @ np.abs(v)):
         return None
-    return np.array([-(w @ system.matrix_along(root, d) @ v) for d in along]) / (w @ rate @ v)
+    return np.array([-(w @ _matrix_along(system, d, root) @ v) for d in along]) / (w @ rate @ v)
 
 
 def crossover_slopes(
@@ -81,7 +91,7 @@ def crossover_slopes(
     `gain` crossover) or of log |L| (of a phase crossover); None where the loop only touches it.
     """
     s = 1j * frequency
-    changes = [1j * system.matrix_slope(s), *(system.matrix_along(s, d) for d in along)]
+    changes = [1j * system.matrix_slope(s), *(_matrix_along(system, d, s) for d in along)]
     by_frequency, *by_path = _log_loop_slopes(system, link, s, np.array(changes))
     held, seen = (np.real, np.imag) if gain else (np.imag, np.real)
     if abs(held(by_frequency)) <= _LEVEL * max(abs(by_frequency), 1 / frequency):
