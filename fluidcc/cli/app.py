@@ -13,7 +13,7 @@ from fluidcc.cli.commands import Commands, Program
 from fluidcc.cli.ends import Interrupt, report
 from fluidcc.cli.explore import explore
 from fluidcc.cli.machine import doctor, warm
-from fluidcc.cli.options import CHANGES, JSON, SCENARIO, Option, flag, prepare, takes
+from fluidcc.cli.options import CHANGES, JSON, SCENARIO, flag, prepare, takes, word
 from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import CUT_OFF, EXIT_CODES, INTERRUPTED, advise
 from fluidcc.cli.sweep import sweep
@@ -77,7 +77,7 @@ def show(scenario: str, changes: list[str] | None, latex: bool, json: bool) -> N
 
 
 @app.command("list", laws=True)
-@takes(what=Option("scenarios, laws or figures", str, "scenarios", None), json=JSON)
+@takes(what=word(None, "scenarios, laws or figures", str, "scenarios"), json=JSON)
 def list_(what: str, json: bool) -> None:
     """Bundled scenarios, the laws with their parameters, or figures of papers."""
     from fluidcc.cli import about

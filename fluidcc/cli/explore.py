@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fluidcc.cli.options import Option, begin, completed, flag, takes
+from fluidcc.cli.options import Option, begin, completed, flag, takes, word
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 @takes(
-    scenario=Option(
-        "Bundled scenario or a TOML file to begin with.", str | None, None, None,
-        {"autocompletion": completed},
+    scenario=word(
+        None, "Bundled scenario or a TOML file to begin with.", str | None, None,
+        autocompletion=completed,
     ),
     host=Option("Address to listen on; another lets other machines in.", str, "127.0.0.1"),
     port=Option("Port; 0 takes any that is free.", int, 8765, "", {"min": 0, "max": 65535}),

@@ -34,6 +34,9 @@ def completed(incomplete: str) -> list[str]:
     return found
 
 
+_NEEDED = inspect.Parameter.empty
+
+
 class Option(NamedTuple):
     """A word or an option of a command, as it is typed and shown.
 
@@ -69,15 +72,17 @@ class Option(NamedTuple):
         )  # fmt: skip
 
 
-def word(metavar: str | None, help: str, type: Any = str, **more: Any) -> Option:
-    """A word that has to be there, or words."""
+def word(
+    metavar: str | None, help: str, type: Any = str, default: Any = _NEEDED, **more: Any
+) -> Option:
+    """A word, or words, which have to be there without a default."""
     more |= {} if metavar is None else {"metavar": metavar}
-    return Option(help, type, inspect.Parameter.empty, None, more)
+    return Option(help, type, default, None, more)
 
 
 def words(metavar: str, help: str, **more: Any) -> Option:
     """Any number of words."""
-    return Option(help, list[str] | None, None, None, {"metavar": metavar, **more})
+    return word(metavar, help, list[str] | None, None, **more)
 
 
 def text(metavar: str, help: str, default: str | None = None, **more: Any) -> Option:

@@ -20,6 +20,7 @@ from fluidcc.cli.options import (
     prepare,
     takes,
     text,
+    word,
     words,
 )
 from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
@@ -45,8 +46,8 @@ _OPTIONS = {
 
 
 @takes(
-    verb=words("VERB", ", ".join(SWEPT))._replace(type=str | None),
-    scenario=words("SCENARIO", ONE_SCENARIO, autocompletion=completed)._replace(type=str | None),
+    verb=word("VERB", ", ".join(SWEPT), str | None, None),
+    scenario=word(None, ONE_SCENARIO, str | None, None, autocompletion=completed),
     words=words("[WORD]...", "As after the scenario of the verb itself."),
     over=OVER, changes=CHANGES, out=OUT,
     workers=text("N", "Processes; one for each core if not told."),

@@ -196,15 +196,14 @@ def _boundary(task: Task, faults: Faults, along: list[str]) -> Options:
     return {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
 
 
-_ALONG_CYCLES = Option(
-    "Follow cycles from each Hopf point in it.", str | None, None, None,
-    {"metavar": "[PATH=LO:HI]"},
-)  # fmt: skip
-
-
 @_verb(
     "cycle", alone=("points",),
-    own={"along": _ALONG_CYCLES, "points": text("N", "Of the range, beyond smooth cycles.", "12")},
+    own={
+        "along": word(
+            "[PATH=LO:HI]", "Follow cycles from each Hopf point in it.", str | None, None
+        ),
+        "points": text("N", "Of the range, beyond smooth cycles.", "12"),
+    },
 )  # fmt: skip
 def _cycle(task: Task, faults: Faults, along: str | None, points: str) -> Options:
     """The limit cycle: period, extremes, Floquet multipliers. Points follow their neighbours."""
@@ -402,12 +401,6 @@ def _compare(
     return times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
 
 
-_JUDGED = Option(
-    "Judge this scenario; without one, search over parameters.", str | None, None, None,
-    {"autocompletion": completed},
-)  # fmt: skip
-
-
 @_verb(
     "bounds", "check_bounds",
     {
@@ -415,7 +408,11 @@ _JUDGED = Option(
         "budget": text("N", "Cases searched for each kind of network."),
         "seed": text("K", "Seed of the search.", "1"),
     },
-    reports=True, gridded=False, drawn=False, swept=False, scenario=_JUDGED,
+    reports=True, gridded=False, drawn=False, swept=False,
+    scenario=word(
+        None, "Judge this scenario; without one, search over parameters.", str | None, None,
+        autocompletion=completed,
+    ),
 )  # fmt: skip
 def _bounds(
     task: Task, faults: Faults, only: list[str] | None, budget: str | None, seed: str
