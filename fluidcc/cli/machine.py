@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from packaging.requirements import Requirement
 
 from fluidcc.cli.options import FAST_CPU, JSON, begin, completed, read_scenario, takes, words
 from fluidcc.cli.run import SOME_FAILED, print_json
@@ -21,6 +20,9 @@ from fluidcc.folders import ELSEWHERE, own_folder, require_room
 from fluidcc.machine import card, processors, threads
 from fluidcc.scenario.typed import Faults
 from fluidcc.seals import damaged, is_sound
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 _UNTIL = 1.0  # [s]: lengths of runs change nothing that is compiled
@@ -140,7 +142,7 @@ def _versions() -> Iterator[Finding]:
             yield _core(requirement)
 
 
-def _core(requirement: Requirement) -> Finding:
+def _core(requirement: "Requirement") -> Finding:
     """A package that fluidcc does not go without."""
     name = requirement.name
     if any(_missing(requirement)):
@@ -236,12 +238,14 @@ def _extras() -> Iterator[Finding]:
         yield Finding("extras", name, found, None if missing else True, advice)
 
 
-def _wanted(package: str = "fluidcc") -> list[Requirement]:
+def _wanted(package: str = "fluidcc") -> "list[Requirement]":
     """What a package requires, with its extras."""
+    from packaging.requirements import Requirement
+
     return [Requirement(text) for text in requires(package) or ()]
 
 
-def _belongs(requirement: Requirement, extra: str) -> bool:
+def _belongs(requirement: "Requirement", extra: str) -> bool:
     """Whether an extra asks for it, and the package without extras does not."""
     marker = requirement.marker
     return (
@@ -251,7 +255,7 @@ def _belongs(requirement: Requirement, extra: str) -> bool:
     )
 
 
-def _missing(requirement: Requirement) -> Iterator[str]:
+def _missing(requirement: "Requirement") -> Iterator[str]:
     """Names of what is not installed of a requirement and of what its own extras bring."""
     try:
         found = version(requirement.name)
