@@ -27,12 +27,6 @@ REST, FLUID, RUN, PACKETS = "rest", "fluid", "run", "packets"
 """What a quantity is taken from: the equilibrium and its loop, a trajectory at one time, a
 trajectory as a whole, packet runs."""
 
-RUN_UNITS = {"settling_time": "s", "queue_variation": "1"}
-"""`settling_time` is when the queue of the trajectory from the scenario's own start last enters
-the band of 5 % of its value at rest, or of one packet if that is wider, to stay there until the end
-of the run; infinite if it does not stay. `queue_variation` is the standard deviation of the queue
-of the trajectory over its mean, over the time after the warm-up; 0 of one that stays empty."""
-
 _PREFIX = "packets."
 _LISTS = ("goodput_flows",)  # one number a flow
 
@@ -82,12 +76,11 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
     for engine in engines:
         prefix = _PREFIX if engine == PACKETS else ""
         for kind, names in owners.items():
-            known = units(engine, kind) if engine != RUN else RUN_UNITS if kind == "links" else {}
             found += [
                 Measure(f"{prefix}{kind}.{owner}.{key}" if owner else key, engine, kind, owner, key,
                         unit)
                 for k, owner in enumerate(names)
-                for key, unit in known.items()
+                for key, unit in units(engine, kind).items()
                 if key not in _LISTS
                 and (engine != REST or key != "load" or net.links[k].queue.loads)
             ]  # fmt: skip
