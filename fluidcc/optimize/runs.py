@@ -35,7 +35,8 @@ class Runs:
 def settling_time(time: Array, queue: Array, rest: float) -> float:
     """When a queue (T,) last enters the band about its rest to stay there until the end.
 
-    The band is 5 % of the rest, or one packet if that is wider. Infinite if it does not stay, NaN where there is no rest to come to.
+    The band is 5 % of the rest, or one packet if that is wider. Infinite if it does not stay,
+    NaN where there is no rest to come to.
     """
     if math.isnan(rest):
         return math.nan
