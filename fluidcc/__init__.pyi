@@ -33,7 +33,7 @@ from fluidcc.bounds.check import check_bound as check_bound
 from fluidcc.bounds.check import check_bounds as check_bounds
 from fluidcc.bounds.reports import BoundReport as BoundReport
 from fluidcc.bounds.reports import BoundReports as BoundReports
-from fluidcc.check.report import LawReport as LawReport
+from fluidcc.check.verb import LawReport as LawReport
 from fluidcc.check.verb import check_law as check_law
 from fluidcc.dde.cpu import fast_cpu as fast_cpu
 from fluidcc.dde.equation import Modes as Modes
@@ -77,6 +77,6 @@ from fluidcc.sweep.plan import Progress as Progress
 from fluidcc.sweep.result import Sweep as Sweep
 from fluidcc.sweep.run import SweepData as SweepData
 from fluidcc.sweep.run import SweepStatus as SweepStatus
+from fluidcc.sweep.run import sweep as sweep
 from fluidcc.sweep.run import sweep_status as sweep_status
 from fluidcc.sweep.simulate_map import simulate_map as simulate_map
-from fluidcc.sweep.sweep import sweep as sweep

@@ -15,7 +15,7 @@ class Quantity(NamedTuple):
     """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`).
 
     The last fields are its names at equilibrium (`rest`), in a fluid run, in metrics of packet runs
-    and in their series; empty where it has none.
+    and in their series, and of a fluid run as a whole (`run`); empty where it has none.
     """
 
     kind: str
@@ -26,6 +26,7 @@ class Quantity(NamedTuple):
     fluid: str = ""
     packets: str = ""
     series: str = ""
+    run: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,6 +55,10 @@ TABLE = (
     _link("1", "standard deviation of the packets at the link over their mean",
           packets="system_cov"),
     _link("packet", "largest number of packets at the link", packets="system_max"),
+    _link("s", "time from which on the queue stays within 5 %, or a packet, of its value at rest",
+          run="settling_time"),
+    _link("1", "standard deviation of the queue over its mean, after the warm-up",
+          run="queue_variation"),
     _link("packet", "average that the queue law keeps", "v", rest="average", fluid="average",
           series="link_average"),
     _link("1", "probability to mark, or to drop early where flows have no ECN", "p", rest="signal",

@@ -3,6 +3,7 @@
 Nothing of `fluidcc` is imported before a result is shown, so that every part can use this.
 """
 
+import dataclasses
 import importlib
 import math
 from collections.abc import Mapping
@@ -74,7 +75,14 @@ class Result:
 
 
 def plain(value: Any) -> Any:
-    """Numbers, text, lists and dictionaries for JSON; None for what is not finite."""
+    """Numbers, text, lists and dictionaries for JSON; None for what is not finite.
+
+    Of dataclasses without a `to_dict` of their own the fields that they print.
+    """
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__"):

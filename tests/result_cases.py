@@ -13,13 +13,12 @@ from fluidcc.analysis.crossings import Crossing
 from fluidcc.analysis.cycles.branches import CycleBranch
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.bounds.reports import Example, Reading
-from fluidcc.check.report import Finding
+from fluidcc.check.verb import Finding
 from fluidcc.model.runs import FlowsRun, LinkRun
-from fluidcc.optimize.result import Kept, Start
-from fluidcc.optimize.tradeoff import Level, Tradeoff
+from fluidcc.optimize.result import Kept, Level, Start, Tradeoff
 from fluidcc.results.compare import Row
 from fluidcc.results.fairness import GainAndLoss
-from fluidcc.sweep.point import Point
+from fluidcc.sweep.result import Point
 
 NET = fc.load("hollot2001/slow")
 PATH, NUMBER = "link.queue.w_q", "flow.n"

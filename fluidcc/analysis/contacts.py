@@ -153,27 +153,13 @@ def mixed(parts: list[tuple[Num, Num]], function: Callable[[Num], Any]) -> Any:
     return jax.tree.map(lambda *v: sum(v), *each)
 
 
-def surfaces(
-    net: Network, held: tuple[Contact, ...], y: State, loads: tuple[Num, ...], share: Num
-) -> Num:
-    """What vanishes on the surfaces, all that may be one, in the order of the contacts; then the
-    shares, which vanish where a jump begins.
-    """
-    out: list[Num] = []
-    for c in held:
-        if c.kind == LOAD:
-            out.append(loads[c.link] - _FULL_LOAD)
-            continue
-        numbers = _numbers(net.links[c.link], c.kind, y.laws[c.link], y.queues[c.link])
-        out += [jnp.asarray(numbers[j], float) for j in c.surfaces]
-    return jnp.concatenate([jnp.stack(out), share]) if out else share
-
-
-def choices(held: tuple[Contact, ...]) -> list[list[int]]:
-    """Places of one surface for each contact in what `surfaces` tells, for each choice."""
-    first = np.cumsum([0, *(len(c.surfaces) for c in held)])
-    each = [range(a, a + len(c.surfaces)) for a, c in zip(first, held, strict=False)]
-    return [list(choice) for choice in itertools.product(*each)]
+def surfaces(net: Network, held: tuple[Contact, ...], y: State, loads: tuple[Num, ...]) -> Num:
+    """What vanishes on the surfaces (c,), the first that may be one of each contact."""
+    return jnp.array([
+        loads[c.link] - _FULL_LOAD if c.kind == LOAD else
+        _numbers(net.links[c.link], c.kind, y.laws[c.link], y.queues[c.link])[c.surfaces[0]]
+        for c in held
+    ], float)  # fmt: skip
 
 
 def exact(net: Network, held: tuple[Contact, ...]) -> Network:

@@ -22,8 +22,8 @@ import scipy.signal
 import scipy.sparse
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
 from fluidcc.quantities import attributes
 from fluidcc.result import Result

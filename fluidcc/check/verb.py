@@ -1,5 +1,6 @@
-"""`check_law`: one law through the battery of checks."""
+"""What the checks found of a law."""
 
+import dataclasses
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,62 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.check.locations import describe, line_of_error
 from fluidcc.check.network import NetworkTest
-from fluidcc.check.report import FAILED, NOT_APPLICABLE, OK, Finding, LawReport
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore
+from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
+
+OK, FAILED, NOT_APPLICABLE = "ok", "failed", "not applicable"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One check of one law: its verdict, and why; `why` has one line for each fault."""
+
+    check: str
+    verdict: str
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class LawReport(Result):
+    """Every check of one law, in the order in which they were made.
+
+    Examples
+    --------
+    >>> from fluidcc.check.verb import Finding, LawReport
+    >>> LawReport("reno", "window", (Finding("units", "ok"),)).summary
+    'reno: 1 ok, 0 failed, 0 not applicable'
+    """
+
+    _view = "verdicts.LawView"
+
+    law: str
+    kind: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """The checks that failed."""
+        return tuple(f for f in self.findings if f.verdict == FAILED)
+
+    @property
+    def summary(self) -> str:
+        """The counts of the verdicts in a line."""
+        count = len([f for f in self.findings if f.verdict == OK])
+        none = len(self.findings) - count - len(self.failed)
+        return f"{self.law}: {count} ok, {len(self.failed)} failed, {none} not applicable"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "law": self.law,
+            "kind": self.kind,
+            "sound": not self.failed,
+            "summary": self.summary,
+            "checks": plain(self.findings),
+        }
+
 
 _NETWORK: dict[str, Callable[[NetworkTest], Answer]] = {
     "scenario": NetworkTest.scenario,

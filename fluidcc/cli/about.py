@@ -130,34 +130,28 @@ def show(net: "Network", *, latex: bool, json: bool) -> None:
         out = console()
         out.print(net.title, style="bold")
         out.print(f"rates = {net.rates}, delay = {net.delay}")
-        out.print(_values("Links", values["links"], net))
-        out.print(_values("Flows", values["flows"], net))
+        out.print(_values("Links", values, net))
+        out.print(_values("Flows", values, net))
         for key, text in citations(net).items():
             out.print(f"[{key}] {text}")
 
 
-def _values(title: str, tables: Mapping[str, Mapping[str, Any]], net: "Network") -> "Table":
+def _values(title: str, values: Any, net: "Network") -> "Table":
     """Every parameter in one line: value, unit, meaning."""
-    from fluidcc.scenario.paths import info_at
+    from fluidcc.scenario.paths import info_at, leaf, paths
 
     out = table(title, "path", "value", "unit", "meaning")
     for column in out.columns[2:]:
         column.justify = "left"
-    for name, values in tables.items():
-        prefix = f"{title.lower()}.{name}"
-        for path, value in _flat(values, prefix):
-            info = info_at(net, path)
-            unit, doc = (info.unit, info.doc) if info else ("", "")
-            out.add_row(path, _shown(value), "" if unit == "1" else unit, doc)
+    every, kind = paths(net), title.lower()
+    for name in values[kind]:
+        for path in every:
+            value = leaf(values, path)
+            if path.startswith(f"{kind}.{name}.") and value is not None:
+                info = info_at(net, path)
+                unit, doc = (info.unit, info.doc) if info else ("", "")
+                out.add_row(path, _shown(value), "" if unit == "1" else unit, doc)
         out.add_section()
-    return out
-
-
-def _flat(values: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
-    out = []
-    for key, value in values.items():
-        path = f"{prefix}.{key}"
-        out += _flat(value, path) if isinstance(value, Mapping) else [(path, value)]
     return out
 
 

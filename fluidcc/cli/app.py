@@ -10,11 +10,10 @@ import typer
 
 from fluidcc.cli.check_law import check_law
 from fluidcc.cli.commands import Commands, Program
+from fluidcc.cli.ends import Interrupt, report
 from fluidcc.cli.explore import explore
-from fluidcc.cli.flags import Changes, Json, Scenario
-from fluidcc.cli.interrupt import Interrupt
 from fluidcc.cli.machine import doctor, warm
-from fluidcc.cli.options import prepare
+from fluidcc.cli.options import CHANGES, JSON, SCENARIO, flag, prepare, takes, word
 from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import CUT_OFF, EXIT_CODES, INTERRUPTED, advise
 from fluidcc.cli.sweep import sweep
@@ -65,11 +64,8 @@ app.command()(check_law)
 
 
 @app.command()
-def show(
-    scenario: Scenario, changes: Changes = None,
-    latex: Annotated[bool, typer.Option("--latex", help="Print the equations as LaTeX.")] = False,
-    json: Json = False,
-) -> None:  # fmt: skip
+@takes(scenario=SCENARIO, changes=CHANGES, latex=flag("Print the equations as LaTeX."), json=JSON)
+def show(scenario: str, changes: list[str] | None, latex: bool, json: bool) -> None:
     """A scenario in full, or its equations."""
     faults = Faults()
     task = prepare(faults, scenario, changes, None, json)
@@ -81,10 +77,8 @@ def show(
 
 
 @app.command("list", laws=True)
-def list_(
-    what: Annotated[str, typer.Argument(help="scenarios, laws or figures")] = "scenarios",
-    json: Json = False,
-) -> None:
+@takes(what=word(None, "scenarios, laws or figures", str, "scenarios"), json=JSON)
+def list_(what: str, json: bool) -> None:
     """Bundled scenarios, the laws with their parameters, or figures of papers."""
     from fluidcc.cli import about
 
@@ -112,6 +106,4 @@ def main() -> None:
         sys.exit(CUT_OFF if end.code == 1 else end.code)
     except Exception as error:
         interrupt.leave(INTERRUPTED)
-        from fluidcc.cli.crash import report
-
         sys.exit(report(error))

@@ -1,32 +1,26 @@
 """The command `check-law`: laws of one's own through the battery, with a report."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fluidcc.cli.flags import FastCPU, Json, completed
-from fluidcc.cli.options import begin, read_scenario
+from fluidcc.cli.options import FAST_CPU, JSON, Option, begin, completed, read_scenario, takes, word
 from fluidcc.cli.run import SOME_FAILED, print_json, progress
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
-    from fluidcc.check.report import LawReport
+    from fluidcc.check.verb import LawReport
 
 
-def check_law(
-    file: Annotated[
-        str, typer.Argument(help="Python file with a law or several, which is run: read it first.")
-    ],
-    within: Annotated[
-        str | None,
-        typer.Option(
-            "--scenario", metavar="SCENARIO",
-            help="Where the law is tried; ten flows over 10 Mbit/s if not told.",
-            autocompletion=completed,
-        ),
-    ] = None,
-    json: Json = False, fast_cpu: FastCPU = True,
-) -> None:  # fmt: skip
+@takes(
+    file=word(None, "Python file with a law or several, which is run: read it first."),
+    within=Option(
+        "Where the law is tried; ten flows over 10 Mbit/s if not told.", str | None, None,
+        "--scenario", {"metavar": "SCENARIO", "autocompletion": completed},
+    ),
+    json=JSON, fast_cpu=FAST_CPU,
+)  # fmt: skip
+def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None:
     """Laws of one's own through every check; exit code 3 where one fails."""
     begin(fast_cpu)
     from fluidcc.check.verb import check_law as verb

@@ -4,25 +4,19 @@ import contextlib
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from fluidcc.cli.options import begin
-from fluidcc.cli.run import print_error, told
+from fluidcc.cli.options import begin, several
+from fluidcc.cli.run import told
 from fluidcc.errors import Fault, ScenarioError
 
-_LawFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--law-file", metavar="FILE",
-        help="Add the laws of a Python file, which is run: read it first. Repeatable.",
-    ),
-]  # fmt: skip
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_UsageError: Any = typer.BadParameter.__base__
+_LAW_FILES = several(
+    "FILE", "Add the laws of a Python file, which is run: read it first. Repeatable."
+)
 
 
 class Program(TyperGroup):
@@ -30,28 +24,17 @@ class Program(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words before the command."""
-        with _told("--json" in args):
+        with told("--json" in args):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named."""
-        json = "--json" in ctx.args
-        with told(json), _told(json):
-            return super().invoke(ctx)
-
-
-@contextlib.contextmanager
-def _told(json: bool) -> Iterator[None]:
-    """Tell wrong use in JSON too if asked for, and an interrupt."""
-    try:
-        yield
-    except _UsageError as error:  # whose text Typer prints
-        if json:
-            print_error(error.format_message())
-        raise
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        raise
+        try:
+            with told("--json" in ctx.args):
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise
 
 
 class Once(TyperCommand):
@@ -102,6 +85,6 @@ def _take_laws(function: Callable[..., None]) -> Callable[..., None]:
             function(**given)
 
     own = inspect.signature(function)
-    option = inspect.Parameter("law_file", _KEYWORD, default=None, annotation=_LawFiles)
+    option = _LAW_FILES.parameter("law_file")
     command.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # pyright: ignore[reportAttributeAccessIssue]
     return command

@@ -4,12 +4,11 @@ import os
 import socket
 import sys
 import threading
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from fluidcc.cli.flags import completed
-from fluidcc.cli.options import begin
+from fluidcc.cli.options import Option, begin, completed, flag, takes, word
 from fluidcc.errors import Fault, ScenarioError
 
 if TYPE_CHECKING:
@@ -18,23 +17,16 @@ if TYPE_CHECKING:
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-def explore(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(
-            help="Bundled scenario or a TOML file to begin with.", autocompletion=completed
-        ),
-    ] = None,
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; another lets other machines in.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any that is free.")
-    ] = 8765,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
-    ] = False,
-) -> None:
+@takes(
+    scenario=word(
+        None, "Bundled scenario or a TOML file to begin with.", str | None, None,
+        autocompletion=completed,
+    ),
+    host=Option("Address to listen on; another lets other machines in.", str, "127.0.0.1"),
+    port=Option("Port; 0 takes any that is free.", int, 8765, "", {"min": 0, "max": 65535}),
+    no_browser=flag("Print the address, open nothing."),
+)  # fmt: skip
+def explore(scenario: str | None, host: str, port: int, no_browser: bool) -> None:
     """A page in the browser: sliders, equilibrium, roots, margins, maps, runs."""
     begin(True)
     from fluidcc.extras import extra

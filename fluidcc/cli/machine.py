@@ -2,29 +2,39 @@
 
 import contextlib
 import dataclasses
+import os
+import platform
 import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Any
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fluidcc.cli.flags import FastCPU, Json, completed
-from fluidcc.cli.options import begin, read_scenario
+from fluidcc.cli.options import FAST_CPU, JSON, begin, completed, read_scenario, takes, words
 from fluidcc.cli.run import SOME_FAILED, print_json
+from fluidcc.folders import ELSEWHERE, own_folder, require_room
+from fluidcc.machine import card, processors, threads
 from fluidcc.scenario.typed import Faults
+from fluidcc.seals import damaged, is_sound
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 _UNTIL = 1.0  # [s]: lengths of runs change nothing that is compiled
 
 
-def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
+@takes(json=JSON, fast_cpu=FAST_CPU)
+def doctor(json: bool, fast_cpu: bool) -> None:
     """What is there: versions, devices, memory, caches, optional parts; and what is wrong."""
     with contextlib.suppress(ImportError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is missing or wrong stands below
         begin(fast_cpu)
-    from fluidcc.cli.doctor import examine
+    from fluidcc.cli.machine import examine
 
     found = examine()
     if json:
@@ -51,15 +61,11 @@ def doctor(json: Json = False, fast_cpu: FastCPU = True) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
-def warm(
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SCENARIO]...", help="Yours, or two bundled ones.", autocompletion=completed
-        ),
-    ] = None,
-    fast_cpu: FastCPU = True,
-) -> None:
+@takes(
+    scenarios=words("[SCENARIO]...", "Yours, or two bundled ones.", autocompletion=completed),
+    fast_cpu=FAST_CPU,
+)
+def warm(scenarios: list[str] | None, fast_cpu: bool) -> None:
     """Compile now what the first commands on a scenario would compile; it is kept."""
     begin(fast_cpu)
     faults = Faults()
@@ -97,3 +103,167 @@ def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
         except ValueError as error:  # a verb that does not take such a network
             message = str(error)
         yield name, time.perf_counter() - began, message
+
+
+_KEPT = {
+    "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
+    "faults": "reports of failures",
+}  # fmt: skip
+_ITSELF_FROM = (0, 12)  # JAX compiles loops as a whole without being told
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing found: `good` is None where it is neither good nor bad."""
+
+    topic: str
+    name: str
+    value: str
+    good: bool | None = None
+    advice: str = ""
+
+
+def examine() -> list[Finding]:
+    """Everything found, in the order in which it is told; JAX is started by it.
+
+    Where packages are missing nothing else is found, as that takes them.
+    """
+    versions = [*_versions()]
+    if any(finding.good is False for finding in versions):
+        return versions
+    return [*versions, *_machine(), *_devices(), *_caches(), *_extras()]
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("versions", "Python", platform.python_version())
+    yield Finding("versions", "fluidcc", version("fluidcc"))
+    for requirement in _wanted():
+        if requirement.marker is None:
+            yield _core(requirement)
+
+
+def _core(requirement: "Requirement") -> Finding:
+    """A package that fluidcc does not go without."""
+    name = requirement.name
+    if any(_missing(requirement)):
+        return Finding("versions", name, "missing or old", False, f"pip install '{requirement}'")
+    return Finding("versions", name, version(name))
+
+
+def _machine() -> Iterator[Finding]:
+    from fluidcc.memory import as_text, host
+
+    yield Finding("machine", "system", platform.platform())
+    used, there = threads(), processors()
+    yield Finding(
+        "machine", "processors", f"{there}" if used == there else f"{there}, {used} of them used"
+    )
+    yield Finding("machine", "memory", as_text(host()))
+
+
+def _devices() -> Iterator[Finding]:
+    import jax
+
+    import fluidcc.ops  # noqa: F401  # switches on double precision
+    from fluidcc.dde.cpu import FLAG, VARIABLE
+
+    devices = jax.devices()
+    for device in devices:
+        yield Finding("devices", str(device), device.device_kind)
+    if card() and devices[0].platform == "cpu":
+        yield Finding(
+            "devices", "graphics card", "JAX does not see it", False,
+            "pip install 'fluidcc[gpu]', and unset JAX_PLATFORMS",
+        )  # fmt: skip
+    double = bool(jax.config.values["jax_enable_x64"])
+    yield Finding("devices", "double precision", "on" if double else "off", double)
+    if jax.__version_info__ >= _ITSELF_FROM:
+        found, good, advice = "whole, by JAX itself", True, ""
+    elif FLAG in os.environ.get("XLA_FLAGS", ""):
+        found, good, advice = "whole (XLA_FLAGS)", True, ""
+    else:
+        found, good = "in parts: slower", None
+        advice = f"commands do it; in Python fc.fast_cpu() first, or {VARIABLE}=1"
+    yield Finding("devices", "loops compiled", found, good, advice)
+
+
+def _caches() -> Iterator[Finding]:
+    try:
+        home = own_folder("jax").parent
+    except OSError as error:
+        yield Finding("cache", "folder", str(error.filename), False, _cure(error))
+        return
+    try:
+        require_room(home)
+    except OSError as error:
+        yield Finding("cache", "folder", str(home), False, _cure(error))
+    else:
+        yield Finding("cache", "folder", str(home), True)
+    for folder in sorted(each for each in home.iterdir() if each.is_dir()):
+        yield _cache(folder)
+
+
+def _cache(folder: Path) -> Finding:
+    """What is in a folder of the cache, and what is wrong with it."""
+    from fluidcc.memory import as_text
+
+    try:
+        own_folder(folder.name)
+    except OSError as error:
+        return Finding("cache", folder.name, str(error.filename), False, _cure(error))
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    name = _KEPT.get(folder.name, "compiled packet engine" if "numba" in folder.name else "files")
+    size = as_text(float(sum(file.stat().st_size for file in files)))
+    bad = damaged(folder)
+    if folder.name == "results":
+        bad = [file for file in files if not is_sound(file, file.read_bytes())]
+    if not bad:
+        return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")
+    found = f"{name}: {len(files)} files, {size}, damaged: {len(bad)}, as '{bad[0]}'"
+    advice = "what needs them makes them anew; to do so with all, delete the folder"
+    return Finding("cache", folder.name, found, False, advice)
+
+
+def _cure(error: OSError) -> str:
+    why = str(error.strerror)
+    return why if "FLUIDCC_CACHE_DIR" in why else f"{why}; {ELSEWHERE}"
+
+
+def _extras() -> Iterator[Finding]:
+    for name in sorted(metadata("fluidcc").get_all("Provides-Extra") or ()):
+        wanted = [r for r in _wanted() if _belongs(r, name)]
+        missing = [lacking for requirement in wanted for lacking in _missing(requirement)]
+        found = f"without {', '.join(missing)}" if missing else "installed"
+        advice = f"pip install 'fluidcc[{name}]'" if missing else ""
+        yield Finding("extras", name, found, None if missing else True, advice)
+
+
+def _wanted(package: str = "fluidcc") -> "list[Requirement]":
+    """What a package requires, with its extras."""
+    from packaging.requirements import Requirement
+
+    return [Requirement(text) for text in requires(package) or ()]
+
+
+def _belongs(requirement: "Requirement", extra: str) -> bool:
+    """Whether an extra asks for it, and the package without extras does not."""
+    marker = requirement.marker
+    return (
+        marker is not None
+        and marker.evaluate({"extra": extra})
+        and not marker.evaluate({"extra": ""})
+    )
+
+
+def _missing(requirement: "Requirement") -> Iterator[str]:
+    """Names of what is not installed of a requirement and of what its own extras bring."""
+    try:
+        found = version(requirement.name)
+    except PackageNotFoundError:
+        found = ""
+    if not found or not requirement.specifier.contains(found, prereleases=True):
+        yield requirement.name
+        return
+    for inner in _wanted(requirement.name):
+        if any(_belongs(inner, extra) for extra in requirement.extras):
+            yield from _missing(inner)

@@ -1,14 +1,19 @@
-"""What every command is told: a scenario, changes to it, a grid, and where results go."""
+"""Arguments and options that several commands share."""
 
 import dataclasses
+import inspect
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import typer
+
+from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import keep_compiled, writable
 from fluidcc.scenario.typed import Faults, count, seconds, value_of
@@ -16,6 +21,114 @@ from fluidcc.texts import read_standard_input
 
 if TYPE_CHECKING:
     from fluidcc.scenario.network import Network
+
+
+def completed(incomplete: str) -> list[str]:
+    """Scenarios that a shell may complete a word to: bundled ones, TOML files, folders."""
+    found = [name for name in bundled.scenarios() if name.startswith(incomplete)]
+    head = incomplete[: incomplete.rfind("/") + 1]
+    for path in sorted(Path(os.path.expanduser(head or ".")).glob("*")):
+        name = head + path.name + "/" * path.is_dir()
+        if name.startswith(incomplete) and (path.is_dir() or path.suffix == ".toml"):
+            found.append(name)
+    return found
+
+
+_NEEDED = inspect.Parameter.empty
+
+
+class Option(NamedTuple):
+    """A word or an option of a command, as it is typed and shown.
+
+    Parameters
+    ----------
+    help
+        Its line of help.
+    type, default
+        What it is read as, and what it is where it is not given; a word without a default is
+        needed.
+    names
+        How an option is typed, by default ``--name``; None for a word.
+    more
+        What else Typer is told, such as the `metavar`.
+    """
+
+    help: str
+    type: Any
+    default: Any
+    names: str | None = ""
+    more: Mapping[str, Any] = MappingProxyType({})
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """It as the parameter of a command."""
+        if self.names is None:
+            shown: Any = typer.Argument(help=self.help, **self.more)
+        else:
+            typed = self.names or f"--{name.replace('_', '-')}"
+            shown = typer.Option(typed, help=self.help, **self.more)
+        return inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=self.default,
+            annotation=Annotated[self.type, shown],
+        )  # fmt: skip
+
+
+def word(
+    metavar: str | None, help: str, type: Any = str, default: Any = _NEEDED, **more: Any
+) -> Option:
+    """A word, or words, which have to be there without a default."""
+    more |= {} if metavar is None else {"metavar": metavar}
+    return Option(help, type, default, None, more)
+
+
+def words(metavar: str, help: str, **more: Any) -> Option:
+    """Any number of words."""
+    return word(metavar, help, list[str] | None, None, **more)
+
+
+def text(metavar: str, help: str, default: str | None = None, **more: Any) -> Option:
+    """An option with a value."""
+    kind = str | None if default is None else str
+    return Option(help, kind, default, "", {"metavar": metavar, **more})
+
+
+def several(metavar: str, help: str, names: str = "") -> Option:
+    """An option that may be repeated."""
+    return Option(help, list[str] | None, None, names, {"metavar": metavar})
+
+
+def flag(help: str, names: str = "", *, default: bool = False) -> Option:
+    """Yes or no."""
+    return Option(help, bool, default, names)
+
+
+def file(help: str, default: Path | None = None) -> Option:
+    """The name of a file or a folder."""
+    return Option(help, Path | None if default is None else Path, default)
+
+
+def takes(**options: Option) -> Callable[[Callable[..., None]], Any]:
+    """Declare the words and options of a command by the names of its function's parameters."""
+
+    def declare(function: Any) -> Any:
+        parameters = [option.parameter(name) for name, option in options.items()]
+        function.__signature__ = inspect.Signature(parameters)
+        return function
+
+    return declare
+
+
+ONE_SCENARIO = "Bundled scenario (fluidcc list), a TOML file, or - for standard input."
+SCENARIO = word(None, ONE_SCENARIO, autocompletion=completed)
+CHANGES = several("PATH=VALUE", "Change a parameter. Repeatable.", "--set")
+OVER = several("PATH=A:B:STEP|v1,v2", "Sweep a parameter. Repeat for a grid.", "--over")
+JSON = flag("Print one JSON object.")
+OUT = file("Write the result: .nc, .csv, or its tables as .tex.")
+PLOT = file("Draw the result: .png, .pdf or .svg.")
+UNTIL = text("TIME", "End of the run [s].", "60")
+WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
+SEEDS = text("K", "Packet runs: seeds 1 to K.", "5")
+FAST_CPU = flag("Compile integration loops as a whole.", "--fast-cpu/--no-fast-cpu", default=True)
+
 
 _DATA = (".nc", ".csv", ".tex")
 _PICTURES = (".png", ".pdf", ".svg")

@@ -1,22 +1,18 @@
 """Figures of the papers, and verdicts on their claims."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from fluidcc.bundled import module
-from fluidcc.cli.flags import FastCPU, Json
-from fluidcc.cli.options import begin, check_file
+from fluidcc.cli.options import FAST_CPU, JSON, begin, check_file, file, flag, takes, words
 from fluidcc.cli.run import SOME_FAILED, print_json, progress, told, written
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder, whole
 from fluidcc.scenario.typed import Faults
 
-Results = Annotated[
-    Path | None,
-    typer.Option("--results", help="Folder of finished runs, which are not done again."),
-]
+_RESULTS = file("Folder of finished runs, which are not done again.")
 
 
 def _bench(results: Path | None, quick: bool) -> Any:
@@ -32,18 +28,15 @@ def _bench(results: Path | None, quick: bool) -> Any:
     return module("validation.lab.making").Bench(store, quick, processors(), progress)
 
 
+@takes(
+    which=words("[PAPER|PAPER/FIGURE|all]...", "Which; all if none is named."),
+    quick=flag("Few seeds, and the longest runs shortened."),
+    out=file("Folder for PDF, PNG and CSV.", Path("figures")),
+    results=_RESULTS, json=JSON, fast_cpu=FAST_CPU,
+)  # fmt: skip
 def figures(
-    which: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PAPER|PAPER/FIGURE|all]...", help="Which; all if none is named."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few seeds, and the longest runs shortened.")
-    ] = False,
-    out: Annotated[Path, typer.Option("--out", help="Folder for PDF, PNG and CSV.")] = Path(
-        "figures"
-    ),
-    results: Results = None, json: Json = False, fast_cpu: FastCPU = True,
+    which: list[str] | None, quick: bool, out: Path, results: Path | None, json: bool,
+    fast_cpu: bool,
 ) -> None:  # fmt: skip
     """The figures of the papers, by packets with the fluid model beside them."""
     begin(fast_cpu)
@@ -66,8 +59,8 @@ def _print_figure(made: Any) -> None:
     out.print(head, style="bold", markup=False)
     for line in made.notes[1:]:
         out.print(f"  {line}", markup=False)
-    for file in made.files[:1]:
-        out.print(f"  {file}", markup=False)
+    for picture in made.files[:1]:
+        out.print(f"  {picture}", markup=False)
 
 
 def _finish(failures: dict[str, str]) -> None:
@@ -77,17 +70,15 @@ def _finish(failures: dict[str, str]) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
+@takes(
+    papers=words("[PAPER|all]...", "All if none is named."),
+    full=flag("All seeds; otherwise those of figures --quick."),
+    report=file("Write a report with figures: .html."),
+    results=_RESULTS, json=JSON, fast_cpu=FAST_CPU,
+)  # fmt: skip
 def validate(
-    papers: Annotated[
-        list[str] | None, typer.Argument(metavar="[PAPER|all]...", help="All if none is named.")
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="All seeds; otherwise those of figures --quick.")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a report with figures: .html.")
-    ] = None,
-    results: Results = None, json: Json = False, fast_cpu: FastCPU = True,
+    papers: list[str] | None, full: bool, report: Path | None, results: Path | None, json: bool,
+    fast_cpu: bool,
 ) -> None:  # fmt: skip
     """One verdict for each claim of the papers, with numbers, engine and reason."""
     begin(fast_cpu)

@@ -27,6 +27,7 @@ EXIT_CODES: Mapping[int, str] = {
     CUT_OFF: "nobody reads the output any more",
 }
 
+_UsageError: Any = typer.BadParameter.__base__
 _FORM = re.compile(r"(?:(?P<where>.*?): )?expected (?P<expected>.*), got (?P<got>.*)", re.DOTALL)
 
 
@@ -38,6 +39,10 @@ def told(json: bool = False) -> Iterator[None]:
     """
     try:
         yield
+    except _UsageError as error:  # whose text Typer prints
+        if json:
+            print_error(error.format_message())
+        raise
     except (MemoryError, ValueError) as error:
         faults = _faults(error)
         for fault in faults:
@@ -117,7 +122,7 @@ def evaluate(
         if grid:
             return verb(task.net, task.axes, progress=show)
         if task.axes:
-            from fluidcc.sweep.sweep import sweep
+            from fluidcc.sweep.run import sweep
 
             return sweep(task.net, task.axes, verb, progress=show)
         return verb(task.net, progress=show) if reports else verb(task.net)
@@ -209,7 +214,7 @@ def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[
 
 
 def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.sweep.point import failure
+    from fluidcc.sweep.result import failure
 
     if task.axes:
         return [point.told() for point in result.failed]

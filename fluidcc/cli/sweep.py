@@ -2,23 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fluidcc.cli.flags import (
+from fluidcc.cli.options import (
+    CHANGES,
+    FAST_CPU,
+    JSON,
     ONE_SCENARIO,
-    Changes,
-    FastCPU,
-    Json,
-    Out,
-    Over,
-    Seeds,
-    Until,
-    Warmup,
+    OUT,
+    OVER,
+    Task,
+    command_line,
     completed,
+    flag,
+    prepare,
+    takes,
+    text,
+    word,
+    words,
 )
-from fluidcc.cli.options import Task, command_line, prepare
 from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
 from fluidcc.cli.verbs import VERBS, Options
 from fluidcc.errors import SweepStopped, nearest, shown
@@ -34,55 +38,29 @@ _LONGEST = 2000  # characters of a command that is shown
 _NAMED = 20  # failed points that are named
 
 
+_OPTIONS = {
+    name: own._replace(default="") if isinstance(own.default, str) else own
+    for verb in SWEPT for name, own in VERBS[verb].choices.items()
+}  # fmt: skip
+"""Options of all verbs that a sweep takes; the verb knows what holds where one is not given."""
+
+
+@takes(
+    verb=word("VERB", ", ".join(SWEPT), str | None, None),
+    scenario=word(None, ONE_SCENARIO, str | None, None, autocompletion=completed),
+    words=words("[WORD]...", "As after the scenario of the verb itself."),
+    over=OVER, changes=CHANGES, out=OUT,
+    workers=text("N", "Processes; one for each core if not told."),
+    scheduler=text("ADDRESS", "Of a Dask cluster: tcp://host:8786."),
+    status=flag("Tell what is done, failed, missing; run nothing."),
+    **_OPTIONS, json=JSON, fast_cpu=FAST_CPU,
+)  # fmt: skip
 def sweep(
-    verb: Annotated[
-        str | None, typer.Argument(metavar="VERB", help=", ".join(SWEPT), show_default=False)
-    ] = None,
-    scenario: Annotated[
-        str | None,
-        typer.Argument(help=ONE_SCENARIO, show_default=False, autocompletion=completed),
-    ] = None,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="As after the scenario of the verb itself."),
-    ] = None,
-    over: Over = None, changes: Changes = None, out: Out = None,
-    workers: Annotated[
-        str | None,
-        typer.Option("--workers", metavar="N", help="Processes; one for each core if not told."),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster: tcp://host:8786."),
-    ] = None,
-    status: Annotated[
-        bool, typer.Option("--status", help="Tell what is done, failed, missing; run nothing.")
-    ] = False,
-    until: Until = "", warmup: Warmup = "", seeds: Seeds = "",
-    sample: Annotated[
-        str | None, typer.Option("--sample", metavar="TIME", help="Sample packet runs [s].")
-    ] = None,
-    certify: Annotated[
-        bool, typer.Option("--certify", help="Prove counts of unstable roots strictly.")
-    ] = False,
-    probability: Annotated[
-        str | None, typer.Option("--probability", metavar="P", help="Of a mark, for windows.")
-    ] = None,
-    trajectory: Annotated[
-        bool,
-        typer.Option("--trajectory/--no-trajectory", help="Integrate the fluid model."),
-    ] = True,
-    fused: Annotated[
-        bool, typer.Option("--fused", help="Integrate trajectories by one kernel.")
-    ] = False,
-    json: Json = False, fast_cpu: FastCPU = True,
+    verb: str | None, scenario: str | None, words: list[str] | None, over: Any, changes: Any,
+    out: Path | None, workers: str | None, scheduler: str | None, status: bool, json: bool,
+    fast_cpu: bool, **given: Any,
 ) -> None:  # fmt: skip
     """A verb over a grid in chunks, by all cores; what is finished is kept in FILE.sweep."""
-    given: dict[str, Any] = {
-        "until": until, "warmup": warmup, "seeds": seeds, "sample": sample,
-        "certify": certify or None, "probability": probability,
-        "trajectory": None if trajectory else False, "fused": fused or None,
-    }  # fmt: skip
     faults = Faults()
     if status and verb is None:
         _tell_status(_folder(out, faults), json, faults)
@@ -123,25 +101,26 @@ def _options(
 
     Words that are too many or too few, and options of other verbs, are faults.
     """
-    given = {key: value for key, value in given.items() if value not in ("", None)}
-    taken = {verb: [p.name for p in VERBS[verb].parameters] for verb in SWEPT}
+    given = {key: value for key, value in given.items() if value != _OPTIONS[key].default}
+    taken = {verb: VERBS[verb].choices for verb in SWEPT}
     for key in given:
         if key not in taken.get(name, given):
             able = ", ".join(verb for verb, names in taken.items() if key in names)
             faults.add(f"--{key}", "", f"a verb that takes it ({able})", f"{name!r}")
     if name not in SWEPT:
         return {}
-    needed = [p for p in VERBS[name].parameters if p.default is p.empty]
-    wanted = " ".join(p.annotation.__metadata__[0].metavar for p in needed)
+    verb = VERBS[name]
+    wanted = " ".join(each.more["metavar"] for each in verb.words.values())
     least = len(wanted.split())
     if len(words) < least or (len(words) > least and not wanted.endswith("...")):
         got = " ".join(words) or "nothing"
         faults.add("sweep", "", f"{wanted or 'nothing'} after the scenario", repr(got))
         return {}
-    own = {key: value for key, value in given.items() if key in taken[name]}
-    for k, p in enumerate(needed):
-        own[p.name] = words[k] if p.annotation.__origin__ is str else list(words[k:])
-    return VERBS[name].read(task, faults, **own)
+    own = {key: each.default for key, each in verb.options.items()}
+    own |= {key: value for key, value in given.items() if key in taken[name]}
+    for k, (key, each) in enumerate(verb.words.items()):
+        own[key] = words[k] if each.type is str else list(words[k:])
+    return verb.read(task, faults, **own)
 
 
 def _folder(out: Path | None, faults: Faults) -> Path:

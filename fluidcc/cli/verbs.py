@@ -1,24 +1,44 @@
 """The table of verbs: each is declared once; its command, and what `sweep` takes of it, follow.
 
 A verb is a public function of `fluidcc` that takes a network. It is declared by a function that
-reads its words and options: the parameters of that function, after the task and the faults, are
-those of the command, its docstring is the help line, and what it returns are the options of the
-public function. A new verb is a module with the function and its result, their names in
-`fluidcc/__init__.pyi`, and a declaration here.
+reads its words and options, whose docstring is the help line, and which returns the options of the
+public function. A new verb is a module with the function and its result, the view of this, their
+names in `fluidcc/__init__.pyi`, and a declaration here.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-import typer
+from typing import Any, NamedTuple
 
 import fluidcc
-from fluidcc.cli import flags
-from fluidcc.cli.flags import Sample, Seeds, Trace, Until, Warmup
-from fluidcc.cli.options import Task, check_file, end_of, interval, prepare, times
+from fluidcc.cli.options import (
+    CHANGES,
+    FAST_CPU,
+    JSON,
+    OUT,
+    OVER,
+    PLOT,
+    SCENARIO,
+    SEEDS,
+    UNTIL,
+    WARMUP,
+    Option,
+    Task,
+    check_file,
+    completed,
+    end_of,
+    file,
+    flag,
+    interval,
+    prepare,
+    several,
+    takes,
+    text,
+    times,
+    word,
+)
 from fluidcc.cli.run import deliver, evaluate
 from fluidcc.scenario.typed import Faults, count, seconds, share
 
@@ -35,39 +55,52 @@ class Verb(NamedTuple):
         The command, and the name in `fluidcc` of what it runs.
     read
         Reads its words and options: ``read(task, faults, ...)``.
+    options
+        Its own words and options.
     doing
         What the bar of its progress says.
     reports
         Whether the function takes `progress`.
     grid
         Whether the function takes a grid beside the network, which must be given.
-    over, plot
+    gridded, drawn
         Whether the command has ``--over`` and ``--plot``.
     listed
         Whether its JSON is a list of points even where there is but one.
     command, swept
         Whether there is a command, and whether `sweep` takes the verb.
+    alone
+        Options that `sweep` does not take.
     scenario
-        Type of the first argument, None by default if it may be missing.
+        The first word.
     """
 
     name: str
     function: str
     read: Callable[..., Options]
+    options: Mapping[str, Option]
     doing: str
     reports: bool = False
     grid: bool = False
-    over: bool = True
-    plot: bool = True
+    gridded: bool = True
+    drawn: bool = True
     listed: bool = False
     command: bool = True
     swept: bool = True
-    scenario: Any = flags.Scenario
+    alone: tuple[str, ...] = ()
+    scenario: Option = SCENARIO
 
     @property
-    def parameters(self) -> list[inspect.Parameter]:
-        """Its own words and options, as parameters of its function."""
-        return list(inspect.signature(self.read).parameters.values())[2:]
+    def words(self) -> dict[str, Option]:
+        """The words that it needs after the scenario."""
+        needed = inspect.Parameter.empty
+        return {name: own for name, own in self.options.items() if own.default is needed}
+
+    @property
+    def choices(self) -> dict[str, Option]:
+        """Those of its options that `sweep` takes."""
+        left = (*self.alone, *(name for name, own in self.options.items() if own.names is None))
+        return {name: own for name, own in self.options.items() if name not in left}
 
     def call(self, options: Options) -> Any:
         """What is called with a network."""
@@ -80,11 +113,14 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {}
 
 
-def _verb(name: str, function: str = "", doing: str = "", **properties: Any) -> Callable[..., Any]:
-    """Declare a verb by the function that reads its words and options."""
+def _verb(
+    name: str, function: str = "", own: Mapping[str, Option] | None = None, **properties: Any
+) -> Callable[..., Any]:
+    """Declare a verb by the function that reads its own words and options."""
 
     def declare(read: Callable[..., Options]) -> Callable[..., Options]:
-        VERBS[name] = Verb(name, function or name, read, doing or name, **properties)
+        doing = properties.pop("doing", name)
+        VERBS[name] = Verb(name, function or name, read, own or {}, doing, **properties)
         return read
 
     return declare
@@ -110,24 +146,14 @@ def make_command(verb: Verb) -> Callable[..., None]:
         deliver(task, result, listed=verb.listed)
 
     command.__doc__ = verb.read.__doc__
-    shared = {"changes": flags.Changes, "grid": flags.Over if verb.over else None}
-    shared |= {"json": flags.Json, "out": flags.Out, "plot": flags.Plot if verb.plot else None}
-    shared["fast_cpu"] = flags.FastCPU
-    defaults = {"json": False, "fast_cpu": True}
-    needed = inspect.Parameter.empty if verb.scenario is flags.Scenario else None
-    command.__signature__ = inspect.Signature([  # pyright: ignore[reportFunctionMemberAccess]
-        _parameter("scenario", verb.scenario, needed), *verb.parameters,
-        *(_parameter(k, own, defaults.get(k)) for k, own in shared.items() if own is not None),
-    ])  # fmt: skip
-    return command
+    shared = {"changes": CHANGES} | ({"grid": OVER} if verb.gridded else {})
+    shared |= {"json": JSON, "out": OUT} | ({"plot": PLOT} if verb.drawn else {})
+    return takes(
+        scenario=verb.scenario, **verb.options, **shared, fast_cpu=FAST_CPU
+    )(command)  # fmt: skip
 
 
-def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-
-Parameters = Annotated[list[str], typer.Argument(metavar="PATH...", help="Parameters.")]
+_PATHS = word("PATH...", "Parameters.", list[str])
 
 
 @_verb("equilibrium", listed=True)
@@ -136,13 +162,10 @@ def _equilibrium(task: Task, faults: Faults) -> Options:
     return {}
 
 
-@_verb("stability", listed=True)
-def _stability(
-    task: Task, faults: Faults,
-    certify: Annotated[
-        bool, typer.Option("--certify", help="Prove the count of unstable roots strictly.")
-    ] = False,
-) -> Options:  # fmt: skip
+@_verb(
+    "stability", own={"certify": flag("Prove the count of unstable roots strictly.")}, listed=True
+)
+def _stability(task: Task, faults: Faults, certify: bool) -> Options:
     """Stability of the equilibrium: roots and margins."""
     return {"certify": True} if certify else {}
 
@@ -153,23 +176,18 @@ def _map(task: Task, faults: Faults) -> Options:
     return {}
 
 
-@_verb("crossings")
-def _crossings(
-    task: Task, faults: Faults,
-    along: Annotated[str, typer.Argument(metavar="PATH=LO:HI", help="The range to search.")],
-) -> Options:  # fmt: skip
+@_verb("crossings", own={"along": word("PATH=LO:HI", "The range to search.")})
+def _crossings(task: Task, faults: Faults, along: str) -> Options:
     """Every change of stability along one parameter."""
     path, low, high = interval(along, task, faults, "crossings")
     return {"path": path, "low": low, "high": high}
 
 
-@_verb("boundary")
-def _boundary(
-    task: Task, faults: Faults,
-    along: Annotated[
-        list[str], typer.Argument(metavar="PATH=LO:HI PATH=LO:HI", help="Both ranges to search.")
-    ],
-) -> Options:  # fmt: skip
+@_verb(
+    "boundary",
+    own={"along": word("PATH=LO:HI PATH=LO:HI", "Both ranges to search.", list[str])},
+)
+def _boundary(task: Task, faults: Faults, along: list[str]) -> Options:
     """Every curve over two parameters on which stability changes."""
     if len(along) != 2:
         faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
@@ -178,17 +196,16 @@ def _boundary(
     return {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
 
 
-@_verb("cycle")
-def _cycle(
-    task: Task, faults: Faults,
-    along: Annotated[
-        str | None,
-        typer.Argument(metavar="[PATH=LO:HI]", help="Follow cycles from each Hopf point in it."),
-    ] = None,
-    points: Annotated[
-        str, typer.Option("--points", metavar="N", help="Of the range, beyond smooth cycles.")
-    ] = "12",
-) -> Options:  # fmt: skip
+@_verb(
+    "cycle", alone=("points",),
+    own={
+        "along": word(
+            "[PATH=LO:HI]", "Follow cycles from each Hopf point in it.", str | None, None
+        ),
+        "points": text("N", "Of the range, beyond smooth cycles.", "12"),
+    },
+)  # fmt: skip
+def _cycle(task: Task, faults: Faults, along: str | None, points: str) -> Options:
     """The limit cycle: period, extremes, Floquet multipliers. Points follow their neighbours."""
     number = count("--points", points, faults)
     if task.chunked:
@@ -201,23 +218,22 @@ def _cycle(
     return follower()
 
 
-@_verb("gradient", plot=False)
-def _gradient(
-    task: Task, faults: Faults,
-    of: Annotated[str, typer.Argument(metavar="QUANTITY", help="phase_margin, link.queue, ...")],
-    over: Parameters,
-) -> Options:  # fmt: skip
+@_verb(
+    "gradient", drawn=False,
+    own={"of": word("QUANTITY", "phase_margin, link.queue, ..."), "over": _PATHS},
+)  # fmt: skip
+def _gradient(task: Task, faults: Faults, of: str, over: list[str]) -> Options:
     """Derivatives of a quantity of the equilibrium, a root or a margin by parameters."""
     return {"of": of, "over": over}
 
 
-@_verb("sensitivity", doing="derivatives")
-def _sensitivity(
-    task: Task, faults: Faults, over: Parameters, until: Until = "60",
-    after: Annotated[
-        str, typer.Option("--after", metavar="TIME", help="Means are from here on [s].")
-    ] = "0",
-) -> Options:  # fmt: skip
+@_verb(
+    "sensitivity", doing="derivatives",
+    own={
+        "over": _PATHS, "until": UNTIL, "after": text("TIME", "Means are from here on [s].", "0")
+    },
+)  # fmt: skip
+def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after: str) -> Options:
     """Derivatives of a trajectory by parameters, delays and the initial state."""
     end = end_of(until, faults)
     begin = seconds("--after", after, faults, within="[0, inf)")
@@ -226,56 +242,35 @@ def _sensitivity(
     return {"over": over, "until": end} | ({"after": begin} if begin else {})
 
 
-@_verb("optimize", reports=True, over=False, plot=False, swept=False)
+@_verb(
+    "optimize", reports=True, gridded=False, drawn=False, swept=False,
+    own={
+        "over": several("PATH=LO:HI", "Parameter to choose. Repeatable."),
+        "maximize": text("QUANTITY", "phase_margin, ..."),
+        "minimize": text("QUANTITY", "packets.queue_mean, ..."),
+        "subject_to": several("CONSTRAINT", '"utilization >= 0.95". Repeatable.'),
+        "over_scenarios": several("PATH=LO:HI", "The worst case counts. Repeatable."),
+        "whole": several("PATH", "Only whole numbers. Repeatable."),
+        "tradeoff": text("QUANTITY", "The best goal for each level of it."),
+        "points": text("N", "Levels of that.", "9"),
+        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS._replace(default="3"),
+        "starts": text("N", "Starts of a search with derivatives.", "3"),
+        "trials": text("N", "Trials of one without.", "60"),
+        "seed": text("K", "Seed of the trials.", "1"),
+        "verify": flag(
+            "Run the optimum as trajectory and packets.", "--verify/--no-verify", default=True
+        ),
+    },
+)  # fmt: skip
 def _optimize(
-    task: Task, faults: Faults,
-    over: Annotated[
-        list[str] | None,
-        typer.Option("--over", metavar="PATH=LO:HI", help="Parameter to choose. Repeatable."),
-    ] = None,
-    maximize: Annotated[
-        str | None, typer.Option("--maximize", metavar="QUANTITY", help="phase_margin, ...")
-    ] = None,
-    minimize: Annotated[
-        str | None, typer.Option("--minimize", metavar="QUANTITY", help="packets.queue_mean, ...")
-    ] = None,
-    subject_to: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--subject-to", metavar="CONSTRAINT", help='"utilization >= 0.95". Repeatable.'
-        ),
-    ] = None,
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--over-scenarios", metavar="PATH=LO:HI", help="The worst case counts. Repeatable."
-        ),
-    ] = None,
-    whole: Annotated[
-        list[str] | None,
-        typer.Option("--whole", metavar="PATH", help="Only whole numbers. Repeatable."),
-    ] = None,
-    tradeoff: Annotated[
-        str | None,
-        typer.Option("--tradeoff", metavar="QUANTITY", help="The best goal for each level of it."),
-    ] = None,
-    points: Annotated[str, typer.Option("--points", metavar="N", help="Levels of that.")] = "9",
-    until: Until = "60", warmup: Warmup = "", seeds: Seeds = "3",
-    starts: Annotated[
-        str, typer.Option("--starts", metavar="N", help="Starts of a search with derivatives.")
-    ] = "3",
-    trials: Annotated[
-        str, typer.Option("--trials", metavar="N", help="Trials of one without.")
-    ] = "60",
-    seed: Annotated[str, typer.Option("--seed", metavar="K", help="Seed of the trials.")] = "1",
-    verify: Annotated[
-        bool,
-        typer.Option("--verify/--no-verify", help="Run the optimum as trajectory and packets."),
-    ] = True,
+    task: Task, faults: Faults, over: Sequence[str] | None, maximize: str | None,
+    minimize: str | None, subject_to: Sequence[str] | None, over_scenarios: Sequence[str] | None,
+    whole: Sequence[str] | None, tradeoff: str | None, points: str, until: str, warmup: str,
+    seeds: str, starts: str, trials: str, seed: str, verify: bool,
 ) -> Options:  # fmt: skip
     """The best parameters under constraints, and whether both engines agree."""
     ranges = _ranges("--over", over or (), task, faults)
-    box = _ranges("--over-scenarios", scenarios or (), task, faults)
+    box = _ranges("--over-scenarios", over_scenarios or (), task, faults)
     counts: dict[str, Any] = {
         "starts": count("--starts", starts, faults), "trials": count("--trials", trials, faults),
     }  # fmt: skip
@@ -308,10 +303,10 @@ def _ranges(
 ) -> dict[str, tuple[float, float]]:
     """The ranges of ``PATH=LO:HI`` options by path."""
     found: dict[str, tuple[float, float]] = {}
-    for text in texts:
-        path, low, high = interval(text, task, faults, option)
+    for given in texts:
+        path, low, high = interval(given, task, faults, option)
         if path in found:
-            faults.add(option, path, "each path once", f"{text!r}")
+            faults.add(option, path, "each path once", f"{given!r}")
         found[path] = low, high
     return found
 
@@ -322,44 +317,55 @@ def _check_names(
     """Note quantities, by option, and constraints that the network does not have."""
     if task.net is None:
         return
-    from fluidcc.optimize.measures import constraint, measure
+    from fluidcc.analysis.measures import measure
+    from fluidcc.optimize.problem import constraint
 
     for option, name in quantities.items():
         if name is not None:
             faults.catch(measure, task.net, name, where=option)
-    for text in rules:
-        faults.catch(constraint, task.net, text, where="--subject-to")
+    for rule in rules:
+        faults.catch(constraint, task.net, rule, where="--subject-to")
 
 
-@_verb("windows", "stationary_windows")
-def _windows(
-    task: Task, faults: Faults,
-    probability: Annotated[
-        str | None,
-        typer.Option("--probability", metavar="P", help="Of a mark; what is heard at rest if not."),
-    ] = None,
-) -> Options:  # fmt: skip
+@_verb(
+    "windows",
+    "stationary_windows",
+    {"probability": text("P", "Of a mark; what is heard at rest if not.")},
+)
+def _windows(task: Task, faults: Faults, probability: str | None) -> Options:
     """Distribution of the windows under random marks: what the fluid's mean leaves out."""
     return {} if probability is None else {"p": share("--probability", probability, faults)}
 
 
-@_verb("simulate", doing="fluid model")
-def _simulate(task: Task, faults: Faults, until: Until = "60") -> Options:
+@_verb("simulate", own={"until": UNTIL}, doing="fluid model")
+def _simulate(task: Task, faults: Faults, until: str) -> Options:
     """A trajectory of the fluid model."""
     return {"until": end_of(until, faults)}
 
 
-@_verb("trajectories", "simulate_map", grid=True, command=False)
-def _trajectories(task: Task, faults: Faults, until: Until = "60", fused: bool = False) -> Options:
+@_verb(
+    "trajectories", "simulate_map",
+    {"until": UNTIL, "fused": flag("Integrate trajectories by one kernel.")},
+    grid=True, command=False,
+)  # fmt: skip
+def _trajectories(task: Task, faults: Faults, until: str, fused: bool) -> Options:
     """Trajectories of the fluid model over a grid, stepped side by side."""
     mesh = {"mesh": fluidcc.Uniform(fused=True)} if fused else {}
     return {"until": end_of(until, faults), **mesh}
 
 
-@_verb("packets", "simulate_packets", reports=True)
+@_verb(
+    "packets", "simulate_packets",
+    {
+        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
+        "sample": text("TIME", "Sample queues and windows, for --out or --plot [s]."),
+        "trace": file("Write every event of seed 1's run: .csv."),
+    },
+    reports=True, alone=("trace",),
+)  # fmt: skip
 def _packets(
-    task: Task, faults: Faults, until: Until = "60", warmup: Warmup = "", seeds: Seeds = "5",
-    sample: Sample = None, trace: Trace = None,
+    task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
+    trace: Path | None,
 ) -> Options:  # fmt: skip
     """The packet-level simulation, with intervals."""
     options = times(until, warmup, seeds, faults)
@@ -378,42 +384,39 @@ def _packets(
     return options
 
 
-@_verb("compare", doing="fluid and packets", reports=True)
-def _compare(
-    task: Task, faults: Faults, until: Until = "60", warmup: Warmup = "", seeds: Seeds = "5",
-    trajectory: Annotated[
-        bool,
-        typer.Option(
-            "--trajectory/--no-trajectory",
-            help="Integrate the fluid model, or take its equilibrium alone.",
+@_verb(
+    "compare", doing="fluid and packets", reports=True,
+    own={
+        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
+        "trajectory": flag(
+            "Integrate the fluid model, or take its equilibrium alone.",
+            "--trajectory/--no-trajectory", default=True,
         ),
-    ] = True,
-) -> Options:  # fmt: skip
+    },
+)  # fmt: skip
+def _compare(
+    task: Task, faults: Faults, until: str, warmup: str, seeds: str, trajectory: bool
+) -> Options:
     """The fluid model beside the packets, with intervals."""
     return times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
 
 
 @_verb(
-    "bounds", "check_bounds", reports=True, over=False, plot=False, swept=False,
-    scenario=Annotated[
-        str | None,
-        typer.Argument(
-            help="Judge this scenario; without one, search over parameters.",
-            autocompletion=flags.completed,
-        ),
-    ],
+    "bounds", "check_bounds",
+    {
+        "only": several("BOUND", "Judge this. Repeatable."),
+        "budget": text("N", "Cases searched for each kind of network."),
+        "seed": text("K", "Seed of the search.", "1"),
+    },
+    reports=True, gridded=False, drawn=False, swept=False,
+    scenario=word(
+        None, "Judge this scenario; without one, search over parameters.", str | None, None,
+        autocompletion=completed,
+    ),
 )  # fmt: skip
 def _bounds(
-    task: Task, faults: Faults,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="BOUND", help="Judge this. Repeatable.")
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option("--budget", metavar="N", help="Cases searched for each kind of network."),
-    ] = None,
-    seed: Annotated[str, typer.Option("--seed", metavar="K", help="Seed of the search.")] = "1",
-) -> Options:  # fmt: skip
+    task: Task, faults: Faults, only: list[str] | None, budget: str | None, seed: str
+) -> Options:
     """Published bounds put to the test: verdicts, and the smallest counterexamples."""
     size = None if budget is None else count("--budget", budget, faults)
     start = count("--seed", seed, faults, least=0)

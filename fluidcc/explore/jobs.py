@@ -19,7 +19,7 @@ from typing import Any
 
 from fluidcc.errors import ScenarioError
 from fluidcc.folders import keep_compiled
-from fluidcc.sweep.processes import end_with_parent
+from fluidcc.sweep.workers import end_with_parent
 
 Progress = Callable[[float], None]
 Work = Callable[[Progress], Any]

@@ -17,18 +17,23 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fluidcc.explore.controls import controls
-from fluidcc.explore.costs import (
+from fluidcc.explore.answers import (
+    axes,
     check_map,
     check_packets,
     check_present,
     check_trajectory,
+    duration,
+    heavy,
+    numbers_at,
+    packets,
+    present,
+    stability_grid,
     structure,
+    trajectory,
 )
+from fluidcc.explore.controls import controls
 from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, told
-from fluidcc.explore.maps import axes, heavy, stability_grid
-from fluidcc.explore.present import numbers_at, present
-from fluidcc.explore.runs import duration, packets, trajectory
 from fluidcc.explore.state import Catalogue, State, parse
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
@@ -157,38 +162,30 @@ class Explorer:
             "heavy": heavy(net),
         }
 
-    def present(self, state: State) -> Task:
-        """Equilibrium, roots, margins, Nyquist curves."""
-        _, net = self._catalogue.changed(state)
-        check_present(net)
-        return Task("present", functools.partial(_present, net, state.changes), structure(net))
-
-    def map(self, state: State) -> Task:
-        """The stability map."""
+    def task(self, kind: str, state: State) -> Task:
+        """What computes an answer of a kind, if it takes no longer than anybody waits."""
         base, net = self._catalogue.changed(state)
-        across, up = state.options.get("map.x"), state.options.get("map.y")
-        check_map(net)
-        return Task("map", functools.partial(stability_grid, base, net, across, up), structure(net))
-
-    def trajectory(self, state: State) -> Task:
-        """A fluid run."""
-        _, net = self._catalogue.changed(state)
-        faults = Faults()
-        until = _until(state, net, faults)
-        faults.finish()
-        check_trajectory(net, until)
-        return Task("trajectory", functools.partial(_trajectory, net, until), structure(net))
-
-    def packets(self, state: State) -> Task:
-        """A packet run."""
-        _, net = self._catalogue.changed(state)
-        faults = Faults()
-        until = _until(state, net, faults)
-        text = state.options.get("seed", "1")
-        seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
-        faults.finish()
-        check_packets(net, until)
-        return Task("packets", functools.partial(packets, net, until, seed), structure(net))
+        given, faults = state.options, Faults()
+        if kind == "present":
+            check_present(net)
+            work = functools.partial(_present, net, state.changes)
+        elif kind == "map":
+            check_map(net)
+            across, up = given.get("map.x"), given.get("map.y")
+            work = functools.partial(stability_grid, base, net, across, up)
+        else:
+            until = given.get("until") or repr(duration(net))
+            end = seconds("until", until, faults, within=_LONGEST_RUN)
+            text = given.get("seed", "1") if kind == "packets" else "1"
+            seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
+            faults.finish()
+            if kind == "trajectory":
+                check_trajectory(net, end)
+                work = functools.partial(_trajectory, net, end)
+            else:
+                check_packets(net, end)
+                work = functools.partial(packets, net, end, seed)
+        return Task(kind, work, structure(net))
 
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
@@ -197,7 +194,7 @@ class Explorer:
 
     def warm(self) -> None:
         """Compile what the first page will ask for."""
-        task = self.present(State(self._catalogue.start, {}, {}))
+        task = self.task("present", State(self._catalogue.start, {}, {}))
         job = Job(task.work, task.structure, lambda *_: None)
         self._workers[task.kind].put(job)
 
@@ -237,12 +234,6 @@ def _present(net: Network, changes: Mapping[str, str], _: Progress) -> dict[str,
 
 def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
     return trajectory(net, until)
-
-
-def _until(state: State, net: Network, faults: Faults) -> float:
-    """The end of a run [s]."""
-    text = state.options.get("until") or repr(duration(net))
-    return seconds("until", text, faults, within=_LONGEST_RUN)
 
 
 def _route(path: str, question: Callable[[State], Any], answer: _Answer) -> Route:
@@ -306,10 +297,7 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     if warm:
         explorer.warm()
     routes = [_route(name, getattr(explorer, name), _json) for name in ("scenarios", "controls")]
-    routes += [
-        _route(name, getattr(explorer, name), explorer.at_once if name == "present" else
-               explorer.lines)
-        for name in KINDS
-    ]  # fmt: skip
+    answers = dict.fromkeys(KINDS, explorer.lines) | {"present": explorer.at_once}
+    routes += [_route(k, functools.partial(explorer.task, k), answers[k]) for k in KINDS]
     routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)

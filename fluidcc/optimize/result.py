@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.optimize.search import Active
-from fluidcc.optimize.tradeoff import Tradeoff, tradeoff
-from fluidcc.optimize.verify import Verification
 from fluidcc.result import Result, plain
+from fluidcc.results.compare import Comparison
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -48,7 +47,124 @@ class Kept:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; one that is infinite is None, and `infinite` says so."""
-        return plain(dataclasses.asdict(self)) | {"infinite": math.isinf(self.value)}
+        own = {name: plain(value) for name, value in vars(self).items()}
+        return {**own, "infinite": math.isinf(self.value)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settling:
+    """How a link's queue settles along the trajectory from the scenario's own start.
+
+    `time` [s] is as `settling_time` defines it, infinite where it does not settle, NaN where it has
+    no rest to settle at.
+    """
+
+    link: str
+    time: float
+    variation: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        own = {name: plain(value) for name, value in vars(self).items()}
+        return {**own, "settles": self.settles}
+
+    @property
+    def settles(self) -> bool | None:
+        """Whether the queue comes to its rest and stays there; None where it has none."""
+        return None if math.isnan(self.time) else math.isfinite(self.time)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A quantity in packets: mean over seeds, half width of its 95 % interval, and the bound.
+
+    `fluid` is what the fluid model says at rest, None where it has no number. `bound` is None where
+    there is none; `holds` is None there, and where the interval has the bound inside.
+    """
+
+    text: str
+    metric: str
+    bound: float | None
+    fluid: float | None
+    value: float
+    ci95: float
+    holds: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """The network at the optimum in both engines; `message` says why something is missing.
+
+    `scenario` is the one of a box in which it was run, `worst_for` the goal and the constraints for
+    which that one is the worst; both are empty where there is no box.
+    """
+
+    scenario: dict[str, float]
+    worst_for: tuple[str, ...]
+    settling: tuple[Settling, ...]
+    checks: tuple[Check, ...]
+    comparison: Comparison | None
+    until: float
+    warmup: float
+    seeds: tuple[int, ...]
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        both = self.comparison
+        names = "scenario", "worst_for", "settling", "checks", "until", "warmup", "seeds", "message"
+        return {name: plain(getattr(self, name)) for name in names} | {
+            "outside": list(both.outside) if both else [],
+            "rows": both.to_dict()["rows"] if both else [],
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """The best goal with a quantity at a level: `relation` says on which side it was kept."""
+
+    level: float
+    relation: str
+    objective: float
+    quantity: float
+    values: dict[str, float]
+    status: str
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tradeoff(Result):
+    """The goal against another quantity: levels from the least to the greatest."""
+
+    _view = "verdicts.TradeoffView"
+
+    goal: str
+    unit: str
+    quantity: str
+    quantity_unit: str
+    levels: tuple[Level, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Goal, quantity and parameters along the dimension `level`."""
+        import xarray as xr
+
+        paths = list(self.levels[0].values)
+        data: dict[str, Any] = {
+            "best": ("level", [p.objective for p in self.levels], {"units": self.unit}),
+            "at": ("level", [p.quantity for p in self.levels], {"units": self.quantity_unit}),
+            "best_value": (
+                ("level", "parameter"), [[p.values[path] for path in paths] for p in self.levels]
+            ),
+            "level_status": ("level", [p.status for p in self.levels]),
+        }  # fmt: skip
+        coords = {
+            "level": ("level", [p.level for p in self.levels], {"units": self.quantity_unit}),
+            "parameter": paths,
+        }
+        return xr.Dataset(data, coords, {"traded": self.quantity})
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -115,6 +231,8 @@ class Optimum(Result):
             If there is no optimum to trade from, the range of the quantity is not known, or there
             are less than two points.
         """
+        from fluidcc.optimize.solve import tradeoff
+
         return tradeoff(self, quantity, points)
 
     def traded(self, quantity: str, points: int = 9) -> Optimum:
@@ -130,15 +248,11 @@ class Optimum(Result):
         """Plain numbers, None for what is not known."""
         names = (
             "status", "message", "goal", "sense", "objective", "unit", "given", "given_meets",
-            "values", "units", "worst", "residual", "points",
+            "values", "units", "worst", "residual", "points", "constraints", "active", "starts",
+            "verification",
         )  # fmt: skip
-        out = {name: plain(getattr(self, name)) for name in names}
-        out["constraints"] = [each.to_dict() for each in self.constraints]
-        out["active"] = plain([dataclasses.asdict(each) for each in self.active])
-        out["starts"] = plain([dataclasses.asdict(each) for each in self.starts])
-        out["verification"] = [each.to_dict() for each in self.verification]
-        out["tradeoff"] = None if self.curve is None else self.curve.to_dict()
-        return out
+        own = {name: plain(getattr(self, name)) for name in names}
+        return {**own, "tradeoff": plain(self.curve)}
 
     def to_dataset(self) -> xarray.Dataset:
         """Parameters, constraints and starts as labelled arrays; the trade-off curve with them."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import Measure
 from fluidcc.dde.status import Status
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.runs import Trajectory
 from fluidcc.model.simulate import simulate
-from fluidcc.optimize.measures import Measure
 from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
 from fluidcc.scenario.network import Network
@@ -33,8 +33,9 @@ class Runs:
 
 
 def settling_time(time: Array, queue: Array, rest: float) -> float:
-    """When a queue (T,) enters the band about its rest to stay there; infinite if it does not.
+    """When a queue (T,) last enters the band about its rest to stay there until the end.
 
+    The band is 5 % of the rest, or one packet if that is wider. Infinite if it does not stay,
     NaN where there is no rest to come to.
     """
     if math.isnan(rest):

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.optimize.problem import Evaluator, Problem, Range, halton, worst_at
-from fluidcc.optimize.search import Found, Progress, search
-from fluidcc.optimize.trials import trials
+from fluidcc.analysis.measures import measure
+from fluidcc.optimize.problem import (
+    Constraint,
+    Evaluator,
+    Problem,
+    Range,
+    halton,
+    worst,
+    worst_at,
+)
+from fluidcc.optimize.result import Level, Optimum, Tradeoff
+from fluidcc.optimize.search import Found, Progress, search, trials
 
 _CHECKED = 16  # scenarios that an optimum is put to: as many as the largest box has corners
 _ROUNDS = 5  # of adding what is worse: each adds a scenario at least, and costs an optimisation
@@ -116,3 +126,52 @@ def _worse(
         s = worst_at(rule.sign, point.values[:, j])
         at |= set() if rule.met(float(point.values[s, j])) else {s}
     return [fresh[k] for k in sorted(at)]
+
+
+def tradeoff(best: Optimum, quantity: str, points: int) -> Tradeoff:
+    """The curve of an optimum, as `Optimum.tradeoff` says and raises.
+
+    Below the quantity's value at the optimum it is kept at most at each level, above at least.
+    """
+    if best.status != "ok":
+        raise ValueError(f"tradeoff: expected an optimum, got one that is {best.status}")
+    if points < 2:
+        raise ValueError(f"tradeoff: expected at least 2 points, got {points!r}")
+    problem, other = best.problem, measure(best.problem.net, quantity, where="tradeoff")
+    pairs = zip(problem.ranges, best.values.values(), strict=True)
+    here = np.array([r.coordinate(value) for r, value in pairs])
+    ends = []
+    for sign in (-1, 1):  # the least and the greatest that the constraints allow
+        end = _solve(best, here, goal=other, sign=sign)
+        if end.x is None or end.status != "ok":
+            raise ValueError(f"tradeoff: the range of {other.name} is not known: {end.message}")
+        ends.append(worst(sign, end.look(end.x).values[:, 0]))
+    own = worst(-1, Evaluator(dataclasses.replace(problem, goal=other))(here).values[:, 0])
+    levels = np.linspace(ends[0], ends[1], points)
+    found: dict[int, Level] = {}
+    starts = {-1: here, 1: here}  # the neighbour nearer to the optimum, on either side
+    for k in sorted(range(points), key=lambda k: abs(levels[k] - own)):
+        sign = -1 if levels[k] <= own else 1
+        rule = Constraint(other, sign, float(levels[k]))
+        each = _solve(best, starts[sign], constraints=(*problem.constraints, rule))
+        starts[sign] = starts[sign] if each.x is None else each.x
+        found[k] = _level(best, rule, each)
+    return Tradeoff(
+        best.goal, best.unit, other.name, other.unit, tuple(found[k] for k in range(points))
+    )
+
+
+def _solve(best: Optimum, start: Array, **changes: Any) -> Found:
+    """The optimum of the same problem with changes, near a start."""
+    problem = dataclasses.replace(best.problem, **changes)
+    return solve(problem, best.effort, given=(start,) if problem.smooth else ())
+
+
+def _level(best: Optimum, rule: Constraint, found: Found) -> Level:
+    relation = ">=" if rule.sign > 0 else "<="
+    if found.x is None:
+        nothing = dict.fromkeys(best.values, math.nan)
+        return Level(rule.bound, relation, math.nan, math.nan, nothing, found.status)
+    problem, values = best.problem, found.look(found.x).values
+    goal, reached = worst(problem.sign, values[:, 0]), worst(rule.sign, values[:, -1])
+    return Level(rule.bound, relation, goal, reached, problem.values(found.x), found.status)

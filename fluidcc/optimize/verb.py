@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import REST, Measure, measure
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.optimize.measures import REST, Constraint, constraint, measure
-from fluidcc.optimize.problem import Problem, Range, ranges, worst, worst_at
-from fluidcc.optimize.result import Kept, Optimum, Start
-from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.problem import Constraint, Problem, Range, constraint, ranges, worst, worst_at
+from fluidcc.optimize.result import Check, Kept, Optimum, Settling, Start, Verification
+from fluidcc.optimize.runs import Runs, settling_time, variation
 from fluidcc.optimize.search import Descent, Found, Multipliers, Progress, multipliers
 from fluidcc.optimize.solve import Effort, corners, solve, solve_worst_case
-from fluidcc.optimize.verify import Verification, verify
+from fluidcc.packets.layout.plan import PacketError
+from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
@@ -246,3 +247,69 @@ def _verified(
         )
         for place, names in (worst_for or {(): []}).items()
     )  # fmt: skip
+
+
+def verify(
+    net: Network,
+    goal: Measure,
+    constraints: Sequence[Constraint],
+    runs: Runs,
+    *,
+    scenario: Mapping[str, float] | None = None,
+    worst_for: Sequence[str] = (),
+) -> Verification:
+    """Run the network in both engines from the scenario's own start.
+
+    Parameters
+    ----------
+    net
+        The network at the optimum, in the scenario that is to be looked at.
+    goal, constraints
+        What is checked in packets, as far as they have it.
+    runs
+        Ends, warm-up and seeds of both runs.
+    scenario, worst_for
+        What the network was put into, and why it was.
+    """
+    settling, checks, both, message = [], [], None, ""
+    try:
+        both = compare(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
+        both.packets.complete()
+    except (PacketError, ValueError) as error:
+        message = str(error)
+    if both is not None and both.fluid is not None:
+        time = both.fluid.time
+        for name, run in both.fluid.links.items():
+            settled = settling_time(time, run.queue, both.equilibrium.links[name].queue)
+            settling.append(Settling(name, settled, variation(time, run.queue, runs.warmup)))
+        message = both.fluid.message if both.fluid.status.value else ""
+    if both is not None:
+        wanted = [(goal, None), *((c.measure, c) for c in constraints)]
+        known = {m.name for m, _ in wanted}
+        always = [f"links.{n}.{key}" for n in net.link_names for key in ("queue", "utilization")]
+        wanted += [(measure(net, name), None) for name in always if name not in known]
+        checks = [c for c in (_check(net, both, m, bound) for m, bound in wanted) if c is not None]
+    return Verification(
+        dict(scenario or {}), tuple(worst_for), tuple(settling), tuple(checks), both, runs.until,
+        runs.warmup, runs.seeds, message,
+    )  # fmt: skip
+
+
+def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | None) -> Check | None:
+    metric = each.in_packets(net)
+    if metric is None:
+        return None
+    value, half = (
+        float(seen[metric.kind][metric.owner].get(metric.key, math.nan))
+        for seen in (both.packets.mean, both.packets.ci95)
+    )
+    holds = None
+    if bound is not None and math.isfinite(value):
+        wide = bound.sign * (half if math.isfinite(half) else math.inf)
+        holds = True if bound.met(value - wide) else None if bound.met(value + wide) else False
+    text = each.name if bound is None else bound.text
+    name = f"packets.{metric.kind}.{metric.owner}.{metric.key}"
+    most = None if bound is None else bound.bound
+    rest = each.read(both.equilibrium)
+    fluid = None if rest is None or not math.isfinite(rest) else float(rest)
+    return Check(text, name, most, fluid, value, half, holds)

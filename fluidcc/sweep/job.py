@@ -2,18 +2,23 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from platform import python_version_tuple
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+import xarray as xr
+
 from fluidcc.folders import SHOWING, fingerprint
-from fluidcc.laws.own import Carried, files
+from fluidcc.laws.own import Carried, files, origins, source_of
+from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Blocks, Grid
-from fluidcc.sweep.identity import name_of
-from fluidcc.sweep.point import evaluated, interrupted
-from fluidcc.sweep.result import Sweep, of_point
-from fluidcc.sweep.table import Table, join, outcome, table_of, to_bytes
+from fluidcc.sweep.result import Sweep, evaluated, interrupted, of_point
+from fluidcc.sweep.table import join, memory_of, table_of, to_bytes, with_outcome
 
 GRID_VERBS = {
     "fluidcc.analysis.batch.stability_map.stability_map": 16384,
@@ -80,24 +85,22 @@ class Job:
             )
         one = self._point if self.pointwise else self._block
         table = join([one(block) for block in range(first, last)])
-        count, failed = len(table.numbers), table.failed
-        return Chunk(first, last, count, failed, table.memory, to_bytes(table))
+        count, failed = table["failed"].size, int(table["failed"].sum())
+        return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
-    def _point(self, number: int) -> Table:
+    def _point(self, number: int) -> xr.Dataset:
         point = evaluated(self.net, self.grid.point(number), self.verb)
         if interrupted(point.result):
             raise KeyboardInterrupt
         return of_point(point, number)
 
-    def _block(self, block: int) -> Table:
+    def _block(self, block: int) -> xr.Dataset:
         found, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
         if isinstance(found, Sweep):
             return found.table(numbers)
         table = table_of(found.to_dataset(), numbers, tuple(self.grid.axes))
-        columns = table.columns
-        failed = columns["status"].values == "failed"
-        columns |= outcome(columns["status"].values, columns["message"].values, failed)
-        return table
+        status = table["status"].values
+        return with_outcome(table, status, table["message"].values, status == "failed")
 
 
 @functools.cache
@@ -108,3 +111,77 @@ def code() -> str:
     """
     major, minor, _ = python_version_tuple()
     return f"{fingerprint(*SHOWING)} {major}.{minor}"
+
+
+def name_of(verb: Callable[..., Any]) -> str:
+    """Module and name of a function, or of the one that a `functools.partial` is of."""
+    inner = _inner(verb)
+    return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', '')}"
+
+
+def _inner(verb: Callable[..., Any]) -> Any:
+    while isinstance(verb, functools.partial):
+        verb = verb.func
+    return verb
+
+
+def options_of(verb: Callable[..., Any]) -> dict[str, Any]:
+    """Options that a `functools.partial` gives, as plain data.
+
+    Raises ValueError for a verb that has no name, or an option that is no plain value, as nothing
+    would tell such a sweep from another.
+    """
+    name, options = name_of(verb), {}
+    if "<" in name or name.startswith(".") or name.endswith("."):
+        raise ValueError(
+            "verb: expected a function of a module, such as fc.equilibrium, or a functools.partial "
+            f"of one, got {verb!r}: processes and files know it by its name"
+        )
+    while isinstance(verb, functools.partial):
+        if verb.args:
+            raise ValueError(f"verb: expected options by name, got {verb.args!r} without names")
+        options = {k: _plain(k, v) for k, v in verb.keywords.items()} | options
+        verb = verb.func
+    return options
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value as JSON has it; every digit of a number is kept."""
+    if isinstance(value, bool | int | str | None):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else repr(value)
+    if isinstance(value, Mapping):
+        return {str(k): _plain(name, v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return _plain(name, np.asarray(value).tolist())
+    if isinstance(value, list | tuple | range):
+        return [_plain(name, v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(name, v) for v in value), key=repr)
+    if isinstance(value, Path):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        own = {f.name: _plain(name, getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"of": type(value).__qualname__, **own}
+    raise ValueError(
+        f"verb: expected numbers, text, lists or dataclasses as options, got {name}={value!r}"
+    )
+
+
+def description(
+    net: Network, axes: Mapping[str, tuple], verb: Callable[..., Any], code: str
+) -> dict[str, Any]:
+    """Scenario, grid, verb with its options, laws of one's own and the code that the results
+    follow from.
+    """
+    inner = _inner(verb)
+    own = "" if inner.__module__.startswith("fluidcc.") else source_of(inner)
+    return {
+        "scenario": dumps(net),
+        "grid": {path: _plain(path, values) for path, values in axes.items()},
+        "verb": name_of(verb),
+        "options": options_of(verb),
+        "laws": [[Path(origin.name).name, origin.digest] for origin in origins(net)],
+        "code": hashlib.sha256(f"{code}{own}".encode()).hexdigest(),
+    }

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 from fluidcc.errors import SweepStopped
 from fluidcc.folders import UNFINISHED, whole
 from fluidcc.seals import is_sound, sealed_name
 from fluidcc.sweep.job import Chunk
-from fluidcc.sweep.table import Table, from_bytes, join
+from fluidcc.sweep.table import from_bytes, join
 
 try:
     import fcntl
@@ -40,7 +42,7 @@ class InMemory:
         """Keep a chunk."""
         self._chunks.append(chunk)
 
-    def table(self) -> Table:
+    def table(self) -> xr.Dataset:
         """All chunks as one table."""
         return join([from_bytes(chunk.data) for chunk in sorted(self._chunks)])
 
@@ -104,13 +106,13 @@ class Folder:
                 file.unlink()
         return list(sound.values())
 
-    def table(self) -> Table:
+    def table(self) -> xr.Dataset:
         """All chunks as one table; raises SweepStopped where some have gone since they were kept.
 
         They are read and verified again: what a disk gives back may not be what was written to it.
         """
         tables = [from_bytes(chunk.data) for _, chunk in self._sound()]
-        if sum(len(table.numbers) for table in tables) < self.points:
+        if sum(table["failed"].size for table in tables) < self.points:
             raise SweepStopped(
                 f"chunks were damaged or deleted meanwhile in '{self.place}': run the same again"
             )
@@ -208,13 +210,20 @@ def check(place: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> N
 
 def busy(place: Path) -> bool:
     """Whether a process works on a folder now."""
-    if fcntl is None or not (place / _LOCK).exists():
+    if not (place / _LOCK).exists():
         return False
     with (place / _LOCK).open("rb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            return error.errno in _HELD
+        return _held_by_another(lock)
+
+
+def _held_by_another(lock: Any) -> bool:
+    """Whether another process holds a lock; if not, this one does, where there are locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # of a file system without locks
+        return error.errno in _HELD
     return False
 
 
@@ -225,19 +234,13 @@ def _write(file: Path, data: bytes) -> None:
 
 def _hold(lock: Any, place: Path) -> None:
     """Hold the lock of a folder; the system frees it when this process ends, however it does."""
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in _HELD:  # a file system without locks
-            return
+    if _held_by_another(lock):
         lock.seek(0)
         raise ValueError(
             f"folder: {lock.read().decode() or 'another process'} is sweeping into '{place}': wait "
             "for it, end it, or take another folder"
-        ) from None
-    with contextlib.suppress(OSError):  # of a full disk: the text is for messages alone
+        )
+    with contextlib.suppress(OSError, AttributeError):  # a full disk, Windows: it is for messages
         lock.truncate(0)
         lock.write(f"process {os.getpid()} of {os.uname().nodename}".encode())
 

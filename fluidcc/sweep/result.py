@@ -1,16 +1,86 @@
-"""Results over a grid as they are, before they are numbers in a table."""
+"""One point of a sweep, and whether its result is sound."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from fluidcc.dde.status import Status
 from fluidcc.result import Result
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.paths import replace
+from fluidcc.scenario.reader import failed_at
 from fluidcc.sweep.grid import Grid
-from fluidcc.sweep.point import Point
-from fluidcc.sweep.table import Table, dataset, join, outcome, table_of
+from fluidcc.sweep.table import dataset, join, table_of, with_outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One point of a sweep: what was set, what came out, and why nothing came out."""
+
+    set: Mapping[str, Any]
+    result: Any = None
+    message: str = ""
+
+    def told(self) -> str:
+        """Where the point failed and why, in one line."""
+        return failed_at(self.set, self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result's own dictionary with what was set."""
+        if self.result is None:
+            return {"set": dict(self.set), "status": "failed", "message": self.message}
+        return {"set": dict(self.set), **self.result.to_dict()}
+
+    @property
+    def status(self) -> str:
+        """What the result says of itself in a word; `failed` where there is none."""
+        if self.result is None:
+            return "failed"
+        status = getattr(getattr(self.result, "fluid", self.result), "status", "")
+        return status.name if isinstance(status, Status) else str(status)
+
+    @property
+    def why(self) -> str:
+        """Why there is no sound result, or what the result says of itself."""
+        return self.message or str(getattr(self.result, "message", ""))
+
+
+def evaluated(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]) -> Point:
+    """The point with these changes; what goes wrong there is its message.
+
+    Raises MemoryError where the machine has no room, which another time it may have.
+    """
+    try:
+        result = verb(replace(net, changes))
+    except Exception as error:  # whatever goes wrong at one point must not end the others
+        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+            raise MemoryError(f"no memory left: {error}") from None
+        return Point(changes, None, str(error) or type(error).__name__)
+    return Point(changes, result, failure(result))
+
+
+def failure(result: Any) -> str:
+    """Why a result is not sound, by what it says or the status it carries; empty if it is.
+
+    That a network has no equilibrium, no cycle or no root is an answer; an equilibrium that fails
+    its own check is none.
+    """
+    if why := getattr(result, "failure", ""):
+        return str(why)
+    status = getattr(getattr(result, "fluid", result), "status", None)
+    if isinstance(status, Status) and status is not Status.ok:
+        return status.advice
+    if status in ("incomplete", "infeasible", "unbounded", "unknown", "undetermined"):
+        return str(result.message)
+    return getattr(getattr(result, "packets", result), "message", "") if interrupted(result) else ""
+
+
+def interrupted(result: Any) -> bool:
+    """Whether packet runs were stopped before all seeds were done."""
+    return bool(getattr(getattr(result, "packets", result), "missing", ()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +117,7 @@ class Sweep(Result):
         """
         return dataset(Grid(self.axes, self.units), self.table(np.arange(len(self.points))))
 
-    def table(self, numbers: np.ndarray) -> Table:
+    def table(self, numbers: np.ndarray) -> xr.Dataset:
         """All points as one table, with their numbers (P,) in a grid."""
         return join([of_point(p, k) for p, k in zip(self.points, numbers, strict=True)])
 
@@ -57,10 +127,9 @@ class Sweep(Result):
         return "\n".join(lines)
 
 
-def of_point(point: Point, number: Any) -> Table:
+def of_point(point: Point, number: Any) -> xr.Dataset:
     """A point of a sweep as a table."""
-    columns = outcome([point.status], [point.why], [bool(point.message)])
-    if point.result is None:
-        return Table(np.array([number]), {}, columns)
-    table = table_of(point.result.to_dataset(), np.array([number]))
-    return dataclasses.replace(table, columns=table.columns | columns)
+    found = xr.Dataset() if point.result is None else point.result.to_dataset()
+    return with_outcome(
+        table_of(found, [number]), [point.status], [point.why], [bool(point.message)]
+    )

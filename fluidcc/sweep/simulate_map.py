@@ -13,8 +13,7 @@ from fluidcc.model.simulate_batch import Member, simulate_batch
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.plan import Clock, Progress
-from fluidcc.sweep.point import evaluated, failure
-from fluidcc.sweep.result import Sweep
+from fluidcc.sweep.result import Sweep, evaluated, failure
 
 
 def simulate_map(

@@ -11,7 +11,7 @@ import xarray as xr
 from fluidcc.analysis.boundary.result import Boundary
 from fluidcc.analysis.cycles.result import none_found, not_known
 from fluidcc.analysis.gradients.result import Gradient
-from fluidcc.sweep.point import failure
+from fluidcc.sweep.result import failure
 
 SLOW = "hollot2001/slow"
 

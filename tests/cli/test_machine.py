@@ -13,7 +13,7 @@ from full_disk import small_files
 
 from fluidcc.bundled import scenarios
 from fluidcc.bundled.validation.lab.store import Store
-from fluidcc.cli import doctor
+from fluidcc.cli import machine as doctor
 from fluidcc.folders import own_folder
 from fluidcc.seals import sealed
 

@@ -7,7 +7,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.results import blocks
-from fluidcc.sweep.point import Point
+from fluidcc.sweep.result import Point
 
 IDLE = (
     "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",

@@ -4,7 +4,7 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.analysis.batch import roots
-from fluidcc.explore import maps
+from fluidcc.explore import answers as maps
 
 
 def test_the_map_tells_what_stability_tells(monkeypatch):

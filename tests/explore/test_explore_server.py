@@ -9,8 +9,8 @@ from explore.asgi import ask
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
+from fluidcc.explore.answers import present
 from fluidcc.explore.jobs import prepare
-from fluidcc.explore.present import present
 from fluidcc.explore.server import application
 from fluidcc.explore.state import Catalogue
 

@@ -8,9 +8,10 @@ import xarray as xr
 from optimize_cases import red_p_max, red_queue
 
 import fluidcc as fc
-from fluidcc.optimize.measures import constraint, measure
+from fluidcc.analysis.measures import measure
+from fluidcc.optimize.problem import constraint
 from fluidcc.optimize.runs import Runs
-from fluidcc.optimize.verify import verify
+from fluidcc.optimize.verb import verify
 
 RED = "hollot2001/slow"
 LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "queue")

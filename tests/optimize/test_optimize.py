@@ -9,11 +9,11 @@ from optimize_cases import red_queue
 
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
+from fluidcc.analysis.measures import measure
 from fluidcc.errors import ScenarioError
 from fluidcc.extras import MissingExtra
-from fluidcc.optimize import trials as by_trials
-from fluidcc.optimize.measures import constraint, measure
-from fluidcc.optimize.problem import ranges
+from fluidcc.optimize import search as by_trials
+from fluidcc.optimize.problem import constraint, ranges
 from fluidcc.optimize.runs import settling_time, variation
 from fluidcc.quantities import in_packets
 

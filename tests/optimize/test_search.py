@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.optimize.measures import REST, Constraint, Measure
-from fluidcc.optimize.problem import Problem, Range
+from fluidcc.analysis.measures import REST, Measure
+from fluidcc.optimize.problem import Constraint, Problem, Range
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.search import multipliers, search
 from fluidcc.optimize.solve import Effort, corners, solve_worst_case

@@ -9,7 +9,7 @@ import fluidcc as fc
 from fluidcc.check import verb
 from fluidcc.check.checks import RULES, Subject
 from fluidcc.check.locations import own_frame
-from fluidcc.check.report import FAILED
+from fluidcc.check.verb import FAILED
 
 
 def findings(law, *names):

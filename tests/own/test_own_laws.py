@@ -13,7 +13,7 @@ from fluidcc.laws.own import Carried, files, loaded, origins
 from fluidcc.laws.registry import LAWS, own_laws, restore
 from fluidcc.laws.spreading import Geometric
 from fluidcc.results.export import provenance
-from fluidcc.sweep.identity import description
+from fluidcc.sweep.job import description
 
 SLOW = "hollot2001/slow"
 HEAD = """\

@@ -71,7 +71,7 @@ def test_a_point_that_kills_workers_of_a_cluster_is_named():
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
-    module = importlib.import_module("fluidcc.sweep.cluster")
+    module = importlib.import_module("fluidcc.sweep.workers")
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     with pytest.raises(ValueError, match="scheduler: expected the address of a Dask scheduler"):
         fc.sweep(NET, OVER, draw, scheduler="tcp://127.0.0.1:9")
@@ -80,7 +80,7 @@ def test_an_address_without_a_scheduler_is_told(monkeypatch):
 
 
 def test_a_cluster_without_workers_is_told(monkeypatch):
-    module = importlib.import_module("fluidcc.sweep.cluster")
+    module = importlib.import_module("fluidcc.sweep.workers")
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as own,

@@ -14,8 +14,8 @@ import fluidcc as fc
 from fluidcc.sweep.grid import Blocks, Grid
 from fluidcc.sweep.job import Job, of_point
 from fluidcc.sweep.plan import Clock, Plan, Progress
-from fluidcc.sweep.point import evaluated
-from fluidcc.sweep.table import Column, Table, dataset, from_bytes, join, table_of, to_bytes
+from fluidcc.sweep.result import evaluated
+from fluidcc.sweep.table import dataset, from_bytes, join, table_of, to_bytes
 
 GRID = Grid.of(NET, OVER)
 
@@ -69,10 +69,10 @@ def test_labels_are_united_and_counts_stay_whole_numbers():
         return table_of(data, np.array([number]))
 
     joined = join([table(0, [0.0, 2.0], [1, 2]), table(1, [1.0, 2.0], [3, 4])])
-    assert joined.labels["at"].tolist() == [0.0, 1.0, 2.0]
+    assert joined["at"].values.tolist() == [0.0, 1.0, 2.0]
     expected = [[1, np.nan, 2], [np.nan, 3, 4]]
-    assert np.array_equal(joined.columns["x"].values, expected, equal_nan=True)
-    assert joined.columns["n"].values.dtype.kind == "i"
+    assert np.array_equal(joined["x"].values, expected, equal_nan=True)
+    assert joined["n"].values.dtype.kind == "i"
 
 
 def test_tables_of_any_kind_come_back_from_bytes():
@@ -82,16 +82,17 @@ def test_tables_of_any_kind_come_back_from_bytes():
         "count": np.array([2**53 + 1, -1]), "none": np.zeros((2, 0)),
     }  # fmt: skip
     dims = {"number": ("root",), "none": ("nothing",)}
-    columns = {k: Column(dims.get(k, ()), v, {"units": "s"}, "variable") for k, v in values.items()}
-    labels = {"root": np.array(["a", "b"], object), "nothing": np.arange(0)}
-    back = from_bytes(to_bytes(Table(np.array([5, 7]), labels, columns)))
-    assert back.numbers.tolist() == [5, 7] and back.labels["root"].tolist() == ["a", "b"]
-    for name, column in back.columns.items():
-        assert column.attrs == {"units": "s"} and column.dims == dims.get(name, ())
+    given = {k: (("point", *dims.get(k, ())), v, {"units": "s"}) for k, v in values.items()}
+    labels = {"point": [5, 7], "root": np.array(["a", "b"], object), "nothing": np.arange(0)}
+    back = from_bytes(to_bytes(xr.Dataset(given, labels)))
+    assert back["point"].values.tolist() == [5, 7] and back["root"].values.tolist() == ["a", "b"]
+    for name, value in values.items():
+        found = back[name]
+        assert found.attrs == {"units": "s"} and found.dims == ("point", *dims.get(name, ()))
         if name == "text":
-            assert column.values.tolist() == values[name].tolist()
+            assert found.values.tolist() == value.tolist()
         else:
-            assert column.values.tobytes() == values[name].tobytes()
+            assert found.values.tobytes() == value.tobytes()
 
 
 def test_results_of_different_shapes_are_told():

@@ -13,28 +13,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.contacts import NoDerivative
+from fluidcc.analysis.contacts import Contact, NoDerivative
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, equilibrium, without
-from fluidcc.analysis.gradients.equilibrium import Branch, Motion, Observed, branches, motions
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
+from fluidcc.analysis.gradients.equilibrium import Motion, Observed, edge, motion
 from fluidcc.analysis.gradients.implicit import directions
-from fluidcc.analysis.gradients.loop import Matrices, crossover_slopes, matrix_slopes, root_slopes
-from fluidcc.analysis.gradients.quantities import Quantity, quantity
+from fluidcc.analysis.gradients.loop import crossover_slopes, root_slopes, slopes_of_linear
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import PhaseCrossover, link_margins, scale_of
-from fluidcc.analysis.model import unit_of
+from fluidcc.analysis.measures import REST, Measure, find, measures
+from fluidcc.analysis.model import family, unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import check_paths
+from fluidcc.scenario.paths import check_paths, number_at
 
 _SAME = 1e-9  # relative difference up to which two numbers are the same
 _ROUNDING = 1e-12  # of the largest relative change, in derivatives that are zero
 _NEAR = 1e-6  # of a root's size: how far right of it another one is looked for
+_ASIDE = (
+    1e-6  # of a parameter: neighbours of an edge, farther from it than an equilibrium's rounding
+)
 _BRIEF = 3000  # evaluations spent on one line
 _ROOT = {"rightmost": np.real, "decay_rate": lambda s: -np.real(s), "frequency": np.imag}
 
@@ -104,7 +107,8 @@ def gradients(
     if not over:
         raise ScenarioError([Fault("gradient", "", "at least one path", "none")])
     point = _Point(net, tuple(dict.fromkeys(over)))
-    wanted = [quantity(point.eq.net, name) if isinstance(name, str) else name for name in of]
+    known = measures(point.eq.net, REST)
+    wanted = [find(point.eq.net, x, known, "gradient") if isinstance(x, str) else x for x in of]
     return tuple(point.gradient(each) for each in wanted)
 
 
@@ -122,22 +126,14 @@ class _Point:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
 
     @functools.cached_property
-    def kink(self) -> bool:
-        """Whether the equilibrium is at a kink of a marking function."""
-        return at_kink(self.eq.net, self.eq)
+    def edge(self) -> tuple[tuple[Contact, ...], str]:
+        """The jumps that hold the equilibrium, and the edge that it is at; raises NoDerivative."""
+        return edge(self.eq)
 
     @functools.cached_property
-    def branches(self) -> tuple[list[Branch], str] | NoDerivative:
-        """How the equilibrium moves to either side, or why that is not known."""
-        try:
-            return branches(self.eq, self.along)
-        except NoDerivative as reason:
-            return reason
-
-    @functools.cached_property
-    def smooth(self) -> Motion:
-        """How the equilibrium moves away from kinks."""
-        return motions(self.eq, self.along)[0]
+    def motion(self) -> Motion:
+        """How the equilibrium moves along the jumps that hold it."""
+        return motion(self.eq, self.along, self.edge[0])
 
     @functools.cached_property
     def system(self) -> Linear:
@@ -145,9 +141,10 @@ class _Point:
         return linearize(self.eq.net, self.eq)
 
     @functools.cached_property
-    def slopes(self) -> Matrices:
+    def slopes(self) -> list[Linear]:
         """How the linearisation moves."""
-        return matrix_slopes(self.eq, self.along, self.smooth.state, self.smooth.wire)
+        move = self.motion
+        return slopes_of_linear(self.eq, self.system, self.along, move.state, move.wire)
 
     @functools.cached_property
     def roots(self) -> Roots:
@@ -159,22 +156,38 @@ class _Point:
         """Margins per link whose signal is heard."""
         return link_margins(self.system, scale=scale_of(self.system))
 
-    def gradient(self, of: Quantity | Callable[[Equilibrium], Any]) -> Gradient:
+    @functools.cached_property
+    def beside(self) -> dict[tuple[str, int], list[_Point]]:
+        """Neighbours towards smaller and larger values (-1 and 1) of each path: two that are off
+        the edge, the point itself where the edge goes along, none out of the parameter's range.
+        """
+        return {(path, sign): self._beside(path, sign) for path in self.paths for sign in (-1, 1)}
+
+    def _beside(self, path: str, sign: int) -> list[_Point]:
+        at = number_at(self.net, path)
+        step = sign * _ASIDE * (abs(at) or 1.0)
+        member: Any = family(self.net, [path], "gradient")
+        try:
+            found = [_Point(member(at + k * step), self.paths) for k in (1, 2)]
+            return [self] if any(point.edge[1] for point in found) else found
+        except (ValueError, NoDerivative):
+            return []
+
+    def gradient(self, of: Measure | Callable[[Equilibrium], Any]) -> Gradient:
         """The gradient of one quantity."""
         units = {path: unit_of(self.net, path) for path in self.paths}
         sides: dict[str, tuple[float, float]] = {}
         status, message, name, unit = "ok", "", getattr(of, "__name__", "function"), "1"
-        if isinstance(of, Quantity):
+        if isinstance(of, Measure):
             name, unit = of.name, of.unit
         try:
-            if isinstance(of, Quantity) and of.kind == "loop":
+            if isinstance(of, Measure) and of.kind == "loop":
                 value, slopes = self._of_loop(of.key)
             else:
-                read = of.read if isinstance(of, Quantity) else of
-                value, slopes, sides, edge = self._of_equilibrium(read)
+                read = of.read if isinstance(of, Measure) else of
+                value, slopes, sides = self._of_equilibrium(read)
                 if np.any(np.isnan(slopes)):
-                    status, message = "kink", f"{edge}: one-sided derivatives"
-                sides = sides if edge else {}
+                    status, message = "kink", f"{self.edge[1]}: one-sided derivatives"
         except _NoSlopes as found:
             value, status, message = found.value, found.status, found.message
             slopes = np.full(len(self.paths), math.nan)
@@ -189,43 +202,51 @@ class _Point:
 
     def _of_equilibrium(
         self, read: Callable[[Equilibrium], Any]
-    ) -> tuple[float, Array, dict[str, tuple[float, float]], str]:
-        """The value, its derivatives, those towards smaller and larger values of each parameter,
-        and what edge of a regime the equilibrium is at, if any.
+    ) -> tuple[float, Array, dict[str, tuple[float, float]]]:
+        """The value, its derivatives, and at the edge of a regime those towards smaller and larger
+        values of each parameter.
         """
-        value, found = float(read(self.eq)), self.branches
-        if isinstance(found, NoDerivative):
-            raise _NoSlopes(value, *self._without(str(found)))
-        each, edge = found
-        if all(branch.motion.message for branch in each):
-            raise _NoSlopes(value, "singular", each[0].motion.message)
-        slopes = [_slopes(self.eq, read, branch.motion) for branch in each]
-        pace = np.max([branch.motion.pace for branch in each], axis=0)
-        rounding = _ROUNDING * pace * (1 + abs(value))
+        value = float(read(self.eq))
+        try:
+            _, where = self.edge
+        except NoDerivative as reason:
+            raise _NoSlopes(value, *self._without(str(reason))) from None
+        if not where:
+            self._require_motion(value)
+            return value, _slopes(self.eq, read, self.motion), {}
+        rounding = _ROUNDING * self.motion.pace * (1 + abs(value))
         sides = {}
         for k, path in enumerate(self.paths):
-            below = [float(s[k]) for s, branch in zip(slopes, each, strict=True) if branch.below[k]]
-            above = [float(s[k]) for s, branch in zip(slopes, each, strict=True) if branch.above[k]]
-            sides[path] = (_agreed(below, rounding[k]), _agreed(above, rounding[k]))
-        both = [_agreed(pair, up_to) for pair, up_to in zip(sides.values(), rounding, strict=True)]
-        return value, np.array(both), sides, edge
+            low, high = (self._limit(read, k, self.beside[path, sign]) for sign in (-1, 1))
+            sides[path] = (low, high)
+        if np.isnan(list(sides.values())).all():
+            self._require_motion(value)
+        pairs = zip(sides.values(), rounding, strict=True)
+        both = [_agreed(low, high, up_to) for (low, high), up_to in pairs]
+        return value, np.array(both), sides
+
+    def _limit(self, read: Callable[[Equilibrium], Any], k: int, points: list[_Point]) -> float:
+        """The derivative by parameter k at a point, extrapolated from one or two on one side."""
+        if not points or any(point.motion.message for point in points):
+            return math.nan
+        each = [float(_slopes(point.eq, read, point.motion)[k]) for point in points]
+        return 2 * each[0] - each[-1]
+
+    def _require_motion(self, value: float) -> None:
+        if self.motion.message:
+            raise _NoSlopes(value, "singular", self.motion.message)
 
     def _of_loop(self, key: str) -> tuple[float, Array]:
         """A root or a margin."""
         if not self.eq.smooth:
             raise _NoSlopes(math.nan, *self._without(f"no linearisation, as {without(self.eq)}"))
-        if self.kink:
+        if at_kink(self.eq.net, self.eq):
             raise _NoSlopes(
                 _of_stability(stability(self.net), key), "kink", "at a kink of the marking the "
                 "linearisation jumps, and this quantity with it; the value is that of the worse "
                 "side",
             )  # fmt: skip
         return self._of_root(key) if key in _ROOT else self._of_crossover(key)
-
-    def _moved(self, value: float) -> Matrices:
-        if self.smooth.message:
-            raise _NoSlopes(value, "singular", self.smooth.message)
-        return self.slopes
 
     def _of_root(self, key: str) -> tuple[float, Array]:
         roots = self.roots
@@ -241,7 +262,8 @@ class _Point:
         others = [s for s in roots.values[1:] if abs(s - first.conjugate()) > _SAME * abs(first)]
         if any(abs(s.real - first.real) <= _SAME * abs(first) for s in others):
             raise _NoSlopes(value, "tie", "two characteristic roots are equally far to the right")
-        slopes = root_slopes(self.system, first, self._moved(value))
+        self._require_motion(value)
+        slopes = root_slopes(self.system, first, self.slopes)
         if slopes is None:
             raise _NoSlopes(value, "grazing", "the rightmost root is double")
         return value, take(slopes)
@@ -267,8 +289,8 @@ class _Point:
         value = float(getattr(first, "frequency" if key.endswith("crossover") else key))
         if len(every) > 1 and far(every[1][1]) - far(first) <= _SAME * far(first):
             raise _NoSlopes(value, "tie", "two crossovers are equally near to critical")
-        moved = self._moved(value)
-        slopes = crossover_slopes(self.system, link, first.frequency, moved, gain=gain)
+        self._require_motion(value)
+        slopes = crossover_slopes(self.system, link, first.frequency, self.slopes, gain=gain)
         if slopes is None:
             raise _NoSlopes(value, "grazing", "the loop only touches its crossover")
         by_frequency, level = slopes
@@ -283,15 +305,17 @@ class _Point:
 
 def _slopes(eq: Equilibrium, read: Callable[[Equilibrium], Any], motion: Motion) -> Array:
     """Derivatives (K,) of what is read off the equilibrium."""
-    seen, slopes = (
-        {kind: jax.tree.map(jnp.asarray, each[kind]) for kind in ("links", "flows")}
-        for each in (motion.seen, motion.slopes)
-    )
+    seen, slopes = (jax.tree.map(jnp.asarray, each) for each in (motion.seen, motion.slopes))
 
-    def along(direction: Observed) -> Any:
-        return jax.jvp(lambda s: jnp.asarray(read(_shell(eq, s)), float), (seen,), (direction,))[1]
+    def value(seen: Observed) -> Any:
+        links = {
+            name: dataclasses.replace(seen[0][name], quench_ratio=own.quench_ratio)
+            for name, own in eq.links.items()
+        }
+        flows = {name: seen[1][name] for name in eq.flows}
+        return jnp.asarray(read(dataclasses.replace(eq, links=links, flows=flows)), float)
 
-    return np.asarray(jax.vmap(along)(slopes))
+    return np.asarray(jax.vmap(lambda along: jax.jvp(value, (seen,), (along,))[1])(slopes))
 
 
 def _of_stability(found: Any, key: str) -> float:
@@ -304,30 +328,7 @@ def _of_stability(found: Any, key: str) -> float:
     return float(value)
 
 
-def _agreed(each: Sequence[float], rounding: float) -> float:
-    """One derivative where all are the same but for rounding."""
-    if not each:
-        return math.nan
-    least, most = min(each), max(each)
-    apart = _SAME * max(abs(least), abs(most)) + rounding
-    return each[-1] if most - least <= apart else math.nan
-
-
-def _shell(eq: Equilibrium, seen: Observed) -> Equilibrium:
-    """The equilibrium with its numbers as JAX arrays."""
-    one, many = seen["links"], seen["flows"]
-    links = {
-        name: LinkRest(
-            **{key: one[key][k] for key in ("queue", "average", "signal", "utilization")},
-            load=None if rest.load is None else one["load"][k],
-            quench_ratio=rest.quench_ratio,
-        )
-        for k, (name, rest) in enumerate(eq.links.items())
-    }
-    flows = {
-        name: FlowsRest(
-            *(many[key][i] for key in ("window", "rtt", "rate", "heard")), active=rest.active
-        )
-        for i, (name, rest) in enumerate(eq.flows.items())
-    }
-    return dataclasses.replace(eq, links=links, flows=flows)
+def _agreed(below: float, above: float, rounding: float) -> float:
+    """One derivative where those of both sides are the same but for rounding; else NaN."""
+    apart = _SAME * max(abs(below), abs(above)) + rounding
+    return above if abs(below - above) <= apart else math.nan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
-from fluidcc.analysis.linear import Array, Linear, full_matrix
+from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.margins import heard_signals
 from fluidcc.analysis.operating_point import operating_point, present
@@ -25,64 +24,52 @@ from fluidcc.scenario.network import Network
 _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossover, a double root
 
 
-class Matrices(NamedTuple):
-    """A, B, C, D and the lags of a `Linear`, or their derivatives along K directions (K, ...)."""
-
-    A: Any
-    B: Any
-    C: Any
-    D: Any
-    lag: Any
-
-    @classmethod
-    def of(cls, system: Linear) -> Matrices:
-        """Those of a linear system."""
-        return cls(system.A, system.B, system.C, system.D, system.lag)
-
-    def matrix(self, pick: Num, s: Num) -> Num:
-        """The characteristic matrix at s."""
-        return full_matrix(*self, pick=pick, s=s, xp=jnp)
-
-
 @jax.jit
-def _slopes(net: Network, rest: Rest, along: Network, dv: Num, du: Num) -> Matrices:
-    """Derivatives of the matrices (K, ...) as numbers, state and wire move."""
+def _slopes(net: Network, rest: Rest, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
+    """Derivatives of A, B, C, D and the lags (K, ...) as numbers, state and wire move."""
     at = operating_point(net, rest, jnp.zeros(()))
     function, v, index = present(net, at.y, at.modes)
     unflatten = ravel_pytree(at.y)[1]
     n = len(v)
 
-    def matrices(net: Network, v: Num, u: Num) -> Matrices:
+    def matrices(net: Network, v: Num, u: Num) -> tuple[Num, ...]:
         by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, u[index])
         lag = ravel_pytree(ages(net, unflatten(v)))[0]
-        return Matrices(by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag)
+        return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag
 
-    def one(direction: tuple) -> Matrices:
+    def one(direction: tuple) -> tuple[Num, ...]:
         return jax.jvp(matrices, (net, v, at.wire), direction)[1]
 
     return jax.lax.map(one, (along, dv, du))
 
 
-def matrix_slopes(eq: Equilibrium, along: Network, dv: Array, du: Array) -> Matrices:
-    """How the linearisation of an equilibrium moves, of which state and wire move by dv and du."""
+def slopes_of_linear(
+    eq: Equilibrium, system: Linear, along: Network, dv: Array, du: Array
+) -> list[Linear]:
+    """Derivatives along K directions of the linear system at an equilibrium, of which state and
+    wire move by dv and du (K, ...): systems with derivatives in place of matrices and lags.
+    """
     net = steady(eq.net)
     A, B, *_, frozen = map(np.asarray, jacobians(net, eq.rest, jnp.zeros(())))
     free = (frozen == 0) & ~still(A, B)
-    found = _slopes(net, eq.rest, along, jnp.asarray(dv), jnp.asarray(du))
-    dA, dB, dC, dD, lag = map(np.asarray, found)
-    return Matrices(dA[:, free][:, :, free], dB[:, free], dC[:, :, free], dD, lag)
+    found = map(np.asarray, _slopes(net, eq.rest, along, jnp.asarray(dv), jnp.asarray(du)))
+    return [
+        dataclasses.replace(system, A=a[free][:, free], B=b[free], C=c[:, free], D=d, lag=lag)
+        for a, b, c, d, lag in zip(*found, strict=True)
+    ]
 
 
-@jax.jit
-def _root(x: Num, at: Matrices, along: Matrices, pick: Num, left: Num, right: Num) -> Any:
-    def residual(x: Num, at: Matrices) -> Num:
-        value = left @ at.matrix(pick, jax.lax.complex(*x)) @ right
-        return jnp.stack([value.real, value.imag])
+def _matrix_along(system: Linear, moved: Linear, s: complex) -> Array:
+    """Derivative of the characteristic matrix as matrices and lags move."""
+    looked_up, late = np.eye(system.size[1])[system.pick], np.exp(-s * system.lag)
+    now, change = late[:, None] * looked_up, (-s * moved.lag * late)[:, None] * looked_up
+    return -np.block([
+        [moved.A, moved.B @ now + system.B @ change],
+        [moved.C, moved.D @ now + system.D @ change],
+    ])  # fmt: skip
 
-    return expand(residual, x, at, along)
 
-
-def root_slopes(system: Linear, root: complex, along: Matrices) -> Array | None:
+def root_slopes(system: Linear, root: complex, along: list[Linear]) -> Array | None:
     """Derivatives (K,) of a simple characteristic root [1/s]; None where it is not simple.
 
     With null vectors w and v of M at the root, w* M(s) v vanishes with M's determinant.
@@ -94,40 +81,42 @@ def root_slopes(system: Linear, root: complex, along: Matrices) -> Array | None:
     rate = system.matrix_slope(root)
     if abs(w @ rate @ v) <= _LEVEL * (np.abs(w) @ np.abs(rate) @ np.abs(v)):
         return None
-    x = jnp.array([root.real, root.imag])
-    _, by_x, directed = _root(x, Matrices.of(system), along, system.pick, w, v)
-    return motion_of(np.asarray(by_x), np.asarray(directed)) @ np.array([1, 1j])
-
-
-@functools.partial(jax.jit, static_argnames="rows")
-def _crossover(x: Num, at: Matrices, along: Matrices, pick: Num, rows: tuple[int, ...]) -> Any:
-    """Log |L(i w)| and the phase of L, the loop cut at these rows of the wire."""
-
-    def log_loop(x: Num, at: Matrices) -> Num:
-        closed = at.matrix(pick, jax.lax.complex(0.0 * x[0], x[0]))
-        cut = len(at.A) + np.array(rows)
-        unit = jnp.eye(len(closed), dtype=complex)[cut]
-        returned = (closed[cut] - unit) @ jnp.linalg.solve(closed.at[cut].set(unit), unit.T)
-        several = len(rows) > 1
-        around = jnp.linalg.det(jnp.eye(len(rows), dtype=complex) + returned) if several else 1.0
-        log = jnp.log(around - 1 if several else returned[0, 0])
-        return jnp.stack([log.real, log.imag])
-
-    return expand(log_loop, x, at, along)
+    return np.array([-(w @ _matrix_along(system, d, root) @ v) for d in along]) / (w @ rate @ v)
 
 
 def crossover_slopes(
-    system: Linear, link: int, frequency: float, along: Matrices, *, gain: bool
+    system: Linear, link: int, frequency: float, along: list[Linear], *, gain: bool
 ) -> tuple[Array, Array] | None:
     """Derivatives (K,) of the frequency of a crossover [rad/s], and there of the phase [rad] (of a
     `gain` crossover) or of log |L| (of a phase crossover); None where the loop only touches it.
     """
-    rows = tuple(heard_signals(system, link))
-    x = jnp.array([frequency])
-    found = _crossover(x, Matrices.of(system), along, system.pick, rows)
-    _, by_x, directed = map(np.asarray, found)
-    held, seen = (0, 1) if gain else (1, 0)
-    if abs(by_x[held, 0]) <= _LEVEL * max(float(np.linalg.norm(by_x)), 1 / frequency):
+    s = 1j * frequency
+    changes = [1j * system.matrix_slope(s), *(_matrix_along(system, d, s) for d in along)]
+    by_frequency, *by_path = _log_loop_slopes(system, link, s, np.array(changes))
+    held, seen = (np.real, np.imag) if gain else (np.imag, np.real)
+    if abs(held(by_frequency)) <= _LEVEL * max(abs(by_frequency), 1 / frequency):
         return None
-    moves = motion_of(by_x[[held]], directed[:, [held]])
-    return moves[:, 0], carry(by_x[seen], directed[:, seen], moves)
+    moves = -held(by_path) / held(by_frequency)
+    return moves, seen(by_path) + seen(by_frequency) * moves
+
+
+def _log_loop_slopes(system: Linear, link: int, s: complex, changes: Array) -> Array:
+    """Derivatives (K,) of log L, the loop cut at a link's signal, as M(s) changes (K, N, N).
+
+    1 + L is the determinant of I + R, R what returns at the cut rows (r, r) of what enters there.
+    """
+    rows = len(system.A) + np.array(heard_signals(system, link))
+    matrix = system.matrix(s)
+    enters = np.eye(len(matrix))[:, rows]
+    cut, opened = matrix[rows] - enters.T, matrix.copy()
+    opened[rows] = enters.T
+    inside = np.linalg.solve(opened, enters)
+    around = np.linalg.solve(opened.T, cut.T).T
+    fixed = changes.copy()
+    fixed[:, rows] = 0.0
+    returned, moved = cut @ inside, (changes[:, rows] - around @ fixed) @ inside
+    if len(rows) == 1:
+        return moved[:, 0, 0] / returned[0, 0]
+    closed = np.eye(len(rows)) + returned
+    whole = np.linalg.det(closed)
+    return whole * np.trace(np.linalg.solve(closed, moved), axis1=1, axis2=2) / (whole - 1)

@@ -20,16 +20,15 @@ from numpy.typing import ArrayLike
 
 from fluidcc.analysis.gradients.equilibrium import pinned
 from fluidcc.analysis.gradients.implicit import directions
-from fluidcc.analysis.gradients.quantities import mean_over_flows
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import FLUID, Measure, find, mean_over_flows, measures
 from fluidcc.analysis.model import unit_of
 from fluidcc.dde import located
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.located import MOST_STEPS, Located
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import System
-from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.layout import initial_state
 from fluidcc.model.network_mesh import periods, uniform_mesh
@@ -46,10 +45,9 @@ from fluidcc.model.runs import (
 )  # fmt: skip
 from fluidcc.model.simulate import check_network, checked_times
 from fluidcc.ops import Num
-from fluidcc.quantities import quantity
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import check_paths, full_path
+from fluidcc.scenario.paths import check_paths
 
 if TYPE_CHECKING:
     import xarray
@@ -94,25 +92,26 @@ class Sensitivity(Result):
     @property
     def quantities(self) -> list[str]:
         """Full names of what has means and ends."""
-        return _quantities(self.run.net)
+        links = [f"links.{name}.{key}" for name in self.run.links for key in LINK_KEYS]
+        return links + [f"flows.{name}.{key}" for name in self.run.flows for key in FLOW_KEYS]
 
     def end(self, name: str) -> Gradient:
         """The gradient of a quantity, such as ``links.bottleneck.queue``, at the end of the run."""
-        return self._gradient(name, f"end of {name}", (self.run.links, self.run.flows), self.slopes)
+        return self._gradient(name, "end", (self.run.links, self.run.flows), self.slopes)
 
     def mean(self, name: str) -> Gradient:
         """The gradient of a quantity's mean over time, from `after` to the end."""
-        return self._gradient(name, f"mean of {name}", self.means, self.mean_slopes)
+        return self._gradient(name, "mean", self.means, self.mean_slopes)
 
-    def _gradient(self, name: str, told: str, values: Any, slopes: dict[str, Any]) -> Gradient:
-        kind, owner, key = _address(self.run.net, name)
-        value = _last(self.run.net, values[kind][owner], key)
-        found = {p: _last(self.run.net, each[kind][owner], key) for p, each in slopes.items()}
-        units = {p: unit_of(self.run.net, p) for p in slopes}
-        failed = self.run.status is not Status.ok
-        status, message = self.run.status.name, self.run.status.advice if failed else ""
-        unit = quantity(("links", "flows")[kind], key).unit
-        return Gradient(told, value, found, status, message, unit, units, {})
+    def _gradient(self, name: str, what: str, values: Any, slopes: dict[str, Any]) -> Gradient:
+        run, net = self.run, as_fluid(self.run.net)
+        of = find(net, name, measures(net, FLUID), "sensitivity")
+        units = {path: unit_of(run.net, path) for path in slopes}
+        failed = run.status is not Status.ok
+        return Gradient(
+            f"{what} of {name}", _last(of, values), {p: _last(of, v) for p, v in slopes.items()},
+            run.status.name, run.status.advice if failed else "", of.unit, units, {},
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """The trajectory, and per path the derivatives of links and flows, as plain lists; means
@@ -123,9 +122,8 @@ class Sensitivity(Result):
             for path, (links, flows) in self.slopes.items()
         }
         kept = {path: {k: v[k] for k in ("links", "flows")} for path, v in by.items()}
-        names = _quantities(self.run.net)
-        means = {name: _brief(self.mean(name)) for name in names}
-        ends = {name: _brief(self.end(name)) for name in names}
+        means = {name: _brief(self.mean(name)) for name in self.quantities}
+        ends = {name: _brief(self.end(name)) for name in self.quantities}
         rest = {"after": self.after, "means": means, "ends": ends}
         return {**self.run.to_dict(), "slopes": kept, **rest}
 
@@ -280,27 +278,8 @@ def _brief(found: Gradient) -> dict[str, Any]:
     return {name: told[name] for name in ("value", "derivatives", "unit")}
 
 
-def _quantities(net: Network) -> list[str]:
-    """Full names of what is reported."""
-    fluid = as_fluid(net)
-    links = [f"links.{k}.{key}" for k in fluid.link_names for key in LINK_KEYS]
-    return links + [f"flows.{k}.{key}" for k in fluid.flow_names for key in FLOW_KEYS]
-
-
-def _address(net: Network, name: str) -> tuple[int, str, str]:
-    """Links (0) or flows (1), the owner's name and the key of a reported quantity."""
-    known = _quantities(net)
-    full = full_path(as_fluid(net), name)
-    if full not in known:
-        close = nearest(full, known, least=0.0)
-        raise ScenarioError([Fault("sensitivity", name, "a quantity of a run", "no such", close)])
-    kind, owner, key = full.split(".")
-    return int(kind == "flows"), owner, key
-
-
-def _last(net: Network, values: LinkRun | FlowsRun, key: str) -> float:
-    """The last value, of a group the mean over its flows."""
-    last: Array = getattr(values, key)[-1]
-    if isinstance(values, LinkRun):
-        return float(last)
-    return float(mean_over_flows(values.n, last))
+def _last(of: Measure, values: tuple[Any, Any]) -> float:
+    """The last value of a quantity of links and groups, of a group the mean over its flows."""
+    own = values[of.kind == "flows"][of.owner]
+    last: Array = getattr(own, of.key)[-1]
+    return float(last if of.kind == "links" else mean_over_flows(own.n, last))

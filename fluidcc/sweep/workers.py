@@ -5,22 +5,26 @@ Nothing heavy is imported here, as processes that start need to know first where
 
 import contextlib
 import functools
+import logging
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from fluidcc.errors import SweepStopped
+from fluidcc.extras import extra
 from fluidcc.folders import keep_compiled
 from fluidcc.machine import processors
 
 if TYPE_CHECKING:
     from fluidcc.sweep.job import Chunk, Job
+
 
 _LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _SPAWN = multiprocessing.get_context("spawn")
@@ -157,3 +161,85 @@ def end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+_ADDRESS = re.compile(r"(\w+://)?[^/]+:\d+|inproc://.+")
+_PATIENCE = 30.0  # s until there must be a scheduler, and a worker
+_GOODBYE = 1.0  # s
+_LOST = "the connection to the scheduler is lost: start it, and run the same again"
+
+
+class Cluster:
+    """Workers of a Dask scheduler, which replaces those that die.
+
+    Raises MissingExtra without Dask, ValueError if there is no scheduler at this address, and
+    SweepStopped if it or its workers are lost.
+    """
+
+    def __init__(self, job: "Job", scheduler: str) -> None:
+        self._dask = extra("distributed", "cluster", what="a sweep on a cluster")
+        cloudpickle = extra("cloudpickle", "cluster", what="a sweep on a cluster")
+        if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it says so
+            raise ValueError(
+                "scheduler: expected the address of a Dask scheduler, such as tcp://host:8786, got "
+                f"{scheduler!r}"
+            )
+        # sent with each chunk, some kilobytes: what is scattered is lost with its holders
+        self._sent = cloudpickle.dumps(job)
+        logger = logging.getLogger("distributed.client")
+        self._unmuted = logger.level
+        logger.setLevel(logging.CRITICAL + 1)  # a lost connection is reported once, as an error
+        try:
+            self._client = self._dask.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            logger.setLevel(self._unmuted)
+            raise ValueError(
+                f"scheduler: expected the address of a Dask scheduler, got {scheduler!r} ({error})"
+            ) from None
+        self._executor = self._client.get_executor(pure=False)
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            address = self._client.scheduler.addr
+            self.close()
+            raise SweepStopped(
+                f"the scheduler has no workers: start some with `dask worker {address}`, "
+                "and run the same again"
+            ) from None
+
+    @property
+    def workers(self) -> int:
+        """How many chunks can be done at a time now; raises SweepStopped without a connection."""
+        with self._connected():
+            return max(1, sum(self._client.nthreads().values()))
+
+    def submit(self, first: int, last: int) -> "Future[Chunk]":
+        """Begin a chunk."""
+        with self._connected():
+            return self._executor.submit(work, self._sent, first, last)
+
+    def result(self, future: "Future[Chunk]") -> "Chunk":
+        """The chunk of a future that is done; raises WorkerDied if workers died over it."""
+        with self._connected():
+            error = future.exception()
+        if isinstance(error, self._dask.KilledWorker):
+            raise WorkerDied(str(error))
+        if error is None or isinstance(error, ValueError):
+            return future.result()
+        what = str(error) if isinstance(error, SweepStopped) else f"{type(error).__name__}: {error}"
+        raise SweepStopped(f"a worker of the cluster says {what}")
+
+    def close(self) -> None:
+        """Leave the cluster; what it still does for this sweep is given up."""
+        self._client.close(timeout=_GOODBYE)
+        logging.getLogger("distributed.client").setLevel(self._unmuted)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Report a lost connection in one way, whatever it makes fail."""
+        try:
+            if self._client.status != "running":
+                raise SweepStopped(_LOST)
+            yield
+        except (OSError, TimeoutError, CancelledError):
+            raise SweepStopped(_LOST) from None

@@ -1,0 +1,125 @@
+"""The one table of scalar quantities of a network, by names such as ``links.bottleneck.queue``.
+
+`gradient`, `sensitivity` and `optimize` name what they are about in this way: quantities at rest,
+of a trajectory, and of packet runs (with the prefix ``packets.``). The owner goes without its name
+where only one fits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.quantities import in_packets, units
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.paths import full_path
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.equilibrium import Equilibrium
+
+Known = TypeVar("Known")
+
+REST, FLUID, RUN, PACKETS = "rest", "fluid", "run", "packets"
+"""What a quantity is taken from: the equilibrium and its loop, a trajectory at one time, a
+trajectory as a whole, packet runs."""
+
+_PREFIX = "packets."
+_LISTS = ("goodput_flows",)  # one number a flow
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One number of a network: `engine` says what it is taken from, `key` which one it is.
+
+    `kind` is ``links`` or ``flows`` with the `owner`'s name, or ``loop``. Those of a group with
+    several round trips are means over its flows.
+    """
+
+    name: str
+    engine: str
+    kind: str
+    owner: str
+    key: str
+    unit: str
+
+    def read(self, eq: Equilibrium) -> Any:
+        """The number of an equilibrium; None where that has none."""
+        own = getattr(eq, self.kind, {}).get(self.owner)
+        if self.kind != "flows":
+            return getattr(own, self.key, None)
+        each = getattr(own, "signal" if self.key == "heard" else self.key, None)
+        flows = eq.net.flows[eq.net.flow_names.index(self.owner)]
+        return None if each is None else mean_over_flows(flows.n, each)
+
+    def in_packets(self, net: Network) -> Measure | None:
+        """The metric of packets that stands for the same thing; None where there is none."""
+        if self.engine == PACKETS:
+            return self
+        metric = in_packets(net, self.kind, self.owner, self.key)
+        return None if metric is None else dataclasses.replace(self, engine=PACKETS, key=metric)
+
+
+def mean_over_flows(n: Any, each: Any) -> Any:
+    """Mean over the flows of a group of `n` (m,) of values (..., m), one for each round trip."""
+    count = np.asarray(n, float)
+    return each @ (count / count.sum())
+
+
+def measures(net: Network, *engines: str) -> dict[str, Measure]:
+    """Everything that these engines have a number of, by full name."""
+    owners = {"links": net.link_names, "flows": net.flow_names, "loop": ("",)}
+    found = []
+    for engine in engines:
+        prefix = _PREFIX if engine == PACKETS else ""
+        for kind, names in owners.items():
+            found += [
+                Measure(f"{prefix}{kind}.{owner}.{key}" if owner else key, engine, kind, owner, key,
+                        unit)
+                for k, owner in enumerate(names)
+                for key, unit in units(engine, kind).items()
+                if key not in _LISTS
+                and (engine != REST or key != "load" or net.links[k].queue.loads)
+            ]  # fmt: skip
+    return {each.name: each for each in found}
+
+
+def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
+    """What a name stands for in any engine that `optimize` takes; raises as `find` does."""
+    return find(net, name, measures(net, REST, RUN, PACKETS), where)
+
+
+def find(
+    net: Network, name: str, known: Mapping[str, Known], where: str, what: str = "quantity"
+) -> Known:
+    """What a name stands for among those known by full names.
+
+    Parameters
+    ----------
+    net
+        The network.
+    name
+        The name, in full or without an owner that is clear.
+    known
+        Everything that it may stand for.
+    where, what
+        What messages call the place of the name, and what is named.
+
+    Raises
+    ------
+    ScenarioError
+        For a name that nothing has or that several have, with the nearest ones.
+    """
+    prefix = _PREFIX if name.startswith(_PREFIX) else ""
+    short = name.removeprefix(prefix)
+    tried = (prefix + full_path(net, one) for one in (short, f"link.{short}", f"flow.{short}"))
+    found = [full for full in dict.fromkeys(tried) if full in known]
+    if len(found) == 1:
+        return known[found[0]]
+    ending = [f for f in known if f.startswith(prefix) and f".{f}".endswith(f".{short}")]
+    got = "one that several have" if ending or found else "no such one"
+    close = tuple(found or ending[:3]) or nearest(name, list(known), least=0.0)
+    raise ScenarioError([Fault(where, name, f"the name of a {what}", got, close)])
