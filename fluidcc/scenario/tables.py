@@ -10,10 +10,10 @@ import numpy as np
 from fluidcc.laws.addable import kind_of
 from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.own import laws_in
+from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.network import Flows, Link, Network, require_network
-from fluidcc.scenario.reader import described_fields
+from fluidcc.scenario.reader import Laws
 
 Tables = dict[str, Any]
 
@@ -31,7 +31,7 @@ def _plain(value: Any) -> Any:
 def _fields(thing: Any) -> Tables:
     """The described fields of a law, link or group; laws within it by name."""
     out = {}
-    for name in described_fields(type(thing)):
+    for name in infos(thing):
         value = getattr(thing, name)
         if value is not None:
             out[name] = value.name if isinstance(value, Law) else _plain(value)
@@ -83,7 +83,7 @@ def window_table(flows: Flows) -> Tables:
 
 def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
     table: Tables = _round_trips(flows)
-    for name in described_fields(Flows):
+    for name in infos(Flows):
         value = getattr(flows, name)
         if name not in table and value is not None:
             table[name] = _plain(value)
