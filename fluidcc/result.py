@@ -63,7 +63,7 @@ class Result:
         return latex(self.tables())
 
     def _repr_html_(self) -> str:
-        from fluidcc.results.html import html
+        from fluidcc.results.text import html
 
         return html(self.tables(_ROWS))
 

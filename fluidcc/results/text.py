@@ -1,4 +1,4 @@
-"""Lines and tables as text: for a console, and for what `print` shows."""
+"""Lines and tables as text: for a console, for what `print` shows, and for notebooks."""
 
 import io
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ _STYLES = {
     "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
 }  # fmt: skip
 _WIDTH = 400  # letters: nothing is cut
+_PAGE = '<pre class="fluidcc" style="line-height: normal; overflow-x: auto">{code}</pre>'
 
 
 def console(**options: object) -> Console:
@@ -53,6 +54,13 @@ def text(shown: Iterable[Block]) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
+def html(shown: Iterable[Block]) -> str:
+    """Lines and tables as on a console; text has the colour of the page."""
+    out = console(file=io.StringIO(), record=True)
+    printed(shown, out)
+    return out.export_html(code_format=_PAGE, inline_styles=True)
+
+
 def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
 
@@ -60,7 +68,7 @@ def _line(line: Line) -> Text:
 def _table(own: Table, bare: bool) -> RichTable:
     out = table(own.title, *(column.heading for column in own.columns), bare=bare)
     for k, column in enumerate(out.columns):
-        if blocks.wordy(own, k):
+        if own.is_wordy(k):
             column.justify = "left"
     for row in own.rows:
         out.add_row(*map(_cell, row))

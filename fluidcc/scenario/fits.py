@@ -36,69 +36,50 @@ def check_link(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
 
 def check_group(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
     """The laws of a group, and its window before the start, must fit to each other."""
+
+    def need(fits: bool, at: str, expected: str, seen: str) -> None:
+        if not fits:
+            reader.fault(f"{key}.{at}", expected, seen)
+
     window, feedback = values.get("window"), values.get("feedback")
+    reaction, estimator = values.get("reaction"), values.get("estimator", Flows.estimator)
     if window is not None:
-        _check_window(reader, key, values, window)
-    if feedback is None:
-        return
-    growth = getattr(values.get("reaction"), "growth", "all")
-    if feedback.quench and growth != "all":
-        reader.fault(
-            f"{key}.window.growth", f'"all", as {feedback.name} marks no acknowledgement',
-            f'"{growth}"',
-        )  # fmt: skip
-    if window is not None and window.loads and not feedback.loads:
-        reader.fault(
-            f"{key}.feedback", f'"load_factor", as {window.name} acts on the load factor',
-            got(feedback.name),
-        )  # fmt: skip
-    if window is not None and feedback.loads and not window.loads:
-        reader.fault(
-            f"{key}.feedback", f"one with marks or losses, as {window.name} knows no load factor",
-            got(feedback.name),
-        )  # fmt: skip
-    estimator = values.get("estimator", Flows.estimator)
-    if estimator.remembers and not feedback.loads:
-        reader.fault(
-            f"{key}.estimator", f'"exact", as {feedback.name} tells no load factor',
-            got(estimator.name),
-        )  # fmt: skip
-
-
-def _check_window(reader: Reader, key: str, values: Mapping[str, Any], window: Any) -> None:
-    """What a window law needs of the other laws, and of the window before the start."""
-    if isinstance(values.get("marking"), EqualWindow) and not isinstance(
-        window, AbstractPolynomial
-    ):
-        reader.fault(
-            f"{key}.marking", '"plain", as equal_window needs a polynomial window law',
+        most = f"at most {key}.window.max_window, {window.max_window!r} packet"
+        polynomial = isinstance(window, AbstractPolynomial)
+        need(
+            polynomial or not isinstance(values.get("marking"), EqualWindow), "marking",
+            '"plain", as equal_window needs a polynomial window law',
             f'"equal_window" with {window.name}',
         )  # fmt: skip
-    first = values["initial"].window if "initial" in values else FlowsInitial.window
-    # a maximum below the default of the first window must not need another default
-    if first > window.max_window and first != FlowsInitial.window:
-        expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
-        reader.fault(f"{key}.initial.window", expected, f"{first!r} packet")
-    _check_opening(reader, key, values.get("traffic"), window)
-    if window.min_window > window.max_window:
-        expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
-        reader.fault(f"{key}.window.min_window", expected, f"{window.min_window!r} packet")
-    pause, reaction = getattr(window, "pause", None), values.get("reaction")
-    if pause is not None and reaction is not None and pause != (reaction.name == "pause"):
-        expected = f'"pause", or {key}.window.pause = false' if pause else "another than pause"
-        reader.fault(f"{key}.window.reaction", expected, got(reaction.name))
-
-
-def _check_opening(reader: Reader, key: str, traffic: Any, window: Any) -> None:
-    """The window of a new connection, unless by default, must lie within the flows' bounds."""
-    opening = getattr(traffic, "first", None)
-    if opening is None or opening == type(traffic).first:
-        return
-    for side, bound in (("least", window.min_window), ("most", window.max_window)):
-        if (opening < bound) if side == "least" else (opening > bound):
-            name = "min_window" if side == "least" else "max_window"
-            expected = f"at {side} {key}.window.{name}, {bound!r} packet"
-            reader.fault(f"{key}.traffic.first", expected, f"{opening!r} packet")
+        first = values["initial"].window if "initial" in values else FlowsInitial.window
+        # a maximum below the default of the first window must not need another default
+        fits = first <= window.max_window or first == FlowsInitial.window
+        need(fits, "initial.window", most, f"{first!r} packet")
+        opening = getattr(values.get("traffic"), "first", None)
+        if opening is not None and opening != type(values["traffic"]).first:
+            seen, least = f"{opening!r} packet", f"at least {key}.window.min_window, "
+            need(opening <= window.max_window, "traffic.first", most, seen)
+            least += f"{window.min_window!r} packet"
+            need(opening >= window.min_window, "traffic.first", least, seen)
+        seen = f"{window.min_window!r} packet"
+        need(window.min_window <= window.max_window, "window.min_window", most, seen)
+        pause = getattr(window, "pause", None)
+        if pause is not None and reaction is not None:
+            expected = f'"pause", or {key}.window.pause = false' if pause else "another than pause"
+            fits = pause == (reaction.name == "pause")
+            need(fits, "window.reaction", expected, got(reaction.name))
+    if feedback is not None:
+        growth, name = getattr(reaction, "growth", "all"), got(feedback.name)
+        expected = f'"all", as {feedback.name} marks no acknowledgement'
+        need(growth == "all" or not feedback.quench, "window.growth", expected, got(growth))
+        expected = f'"exact", as {feedback.name} tells no load factor'
+        fits = feedback.loads or not estimator.remembers
+        if window is not None:
+            acts = f'"load_factor", as {window.name} acts on the load factor'
+            need(feedback.loads or not window.loads, "feedback", acts, name)
+            deaf = f"one with marks or losses, as {window.name} knows no load factor"
+            need(window.loads or not feedback.loads, "feedback", deaf, name)
+        need(fits, "estimator", expected, got(estimator.name))
 
 
 def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:

@@ -20,14 +20,16 @@ from fluidcc.results.axes import (
 )
 from fluidcc.results.blocks import (
     Block,
-    Difference,
     Line,
     Measured,
     Number,
     Path,
     Table,
+    in_row,
+    in_unit,
     lines,
     number,
+    percent,
     quantity,
     span,
     table,
@@ -163,10 +165,11 @@ class PacketsView(View):
         """Goodputs and queues, or all series in one."""
         return 2 if self.found.series is None else 1
 
-    def _all(self, kind: str, metric: str) -> list[tuple[float | None, float | None]]:
-        """Means and half widths of a metric, for each link or group."""
+    def _all(self, kind: str, metric: str) -> list[Measured]:
+        """Means of a metric with their intervals, for each link or group."""
         means, halves = self.found.mean[kind], self.found.ci95[kind]
-        return [(means[name].get(metric), halves[name].get(metric)) for name in means]
+        unit = quantities.units("packets", kind)[metric]
+        return [Measured(own.get(metric), unit, halves[k].get(metric)) for k, own in means.items()]
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means over seeds with 95 % intervals."""
@@ -174,12 +177,11 @@ class PacketsView(View):
         head = f"{found.message}, statistics from {number(found.warmup)} s"
         out: list[Block] = [Line(f"{head}: mean ± half width of the 95 % interval")]
         for kind, title in (("links", "Links"), ("flows", "Flows")):
-            own = table(title, "metric", *found.mean[kind])
+            own = table(title, "metric", "unit", *found.mean[kind])
             for metric, unit in quantities.units("packets", kind).items():
                 known = any(metric in values for values in found.mean[kind].values())
                 if known and metric not in _LISTS:
-                    pairs = self._all(kind, metric)
-                    own.add_row(metric, *(Measured(value, unit, half) for value, half in pairs))
+                    own.add_row(metric, *in_row(unit, *self._all(kind, metric)))
             out.append(own)
         return out
 
@@ -188,10 +190,8 @@ class PacketsView(View):
         out = {}
         wanted = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
         for kind, metric in wanted:
-            unit = quantities.units("packets", kind)[metric]
-            pairs = self._all(kind, metric)
-            for name, (value, half) in zip(self.found.mean[kind], pairs, strict=True):
-                out[f"{name}: {metric}"] = Measured(value, unit, half)
+            for name, own in zip(self.found.mean[kind], self._all(kind, metric), strict=True):
+                out[f"{name}: {metric}"] = own
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -202,14 +202,14 @@ class PacketsView(View):
         """Goodput of each group, and queue of each link, with intervals."""
         runs = self.found
         left, right = abreast(figure)
-        for ax, kind, metric, words, unit in (
-            (left, "flows", "goodput", "goodput of a group", "bit/s"),
-            (right, "links", "system_mean", "mean queue", "packet"),
+        for ax, kind, metric, words in (
+            (left, "flows", "goodput", "goodput of a group"),
+            (right, "links", "system_mean", "mean queue"),
         ):
-            names, pairs = list(runs.mean[kind]), self._all(kind, metric)
-            scale, unit = scaled([value for value, _ in pairs], unit)
-            values, halves = np.array(pairs, float).T / scale
-            ax.errorbar(names, values, yerr=np.nan_to_num(halves), fmt="o")
+            unit = quantities.units("packets", kind)[metric]
+            unit, own = in_unit(unit, *self._all(kind, metric))
+            values, halves = np.array([(each.value, each.half) for each in own], float).T
+            ax.errorbar(list(runs.mean[kind]), values, yerr=np.nan_to_num(halves), fmt="o")
             what = {"flows": "group of flows", "links": "link"}[kind]
             ax.set(xlabel=what, ylabel=with_unit(words, unit))
             ax.margins(x=0.3)
@@ -259,13 +259,13 @@ class ComparisonView(View):
         both, fluid = self.found, self.found.fluid
         span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
         own = table(
-            f"Fluid beside packets, {span}", "quantity", "equilibrium", "fluid", "packets (95 %)",
-            "fluid / packets - 1",
+            f"Fluid beside packets, {span}", "quantity", "unit", "equilibrium", "fluid",
+            "packets (95 %)", ("fluid / packets - 1", "%"),
         )  # fmt: skip
-        for row in both.rows:
-            values = (Measured(value, row.unit) for value in (row.equilibrium, row.fluid))
-            packets = Measured(row.packets, row.unit, row.ci95)
-            own.add_row(row.name, *values, packets, Difference(row.difference))
+        for each in both.rows:
+            engines = ((each.equilibrium, None), (each.fluid, None), (each.packets, each.ci95))
+            cells = in_row(each.unit, *(Measured(value, half=half) for value, half in engines))
+            own.add_row(each.name, *cells, percent(each.difference))
         out = [head(both.equilibrium)]
         if fluid and (fluid.status.name != "ok" or "not to be trusted" in fluid.message):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
@@ -403,12 +403,13 @@ class SensitivityView(View):
             (f"Means from {number(found.after)} s", found.mean),
             ("At the end", found.end),
         ):
-            own = table(words, "quantity", "value", *(f"by {path}" for path in found.slopes))
+            slopes = (f"by {path}" for path in found.slopes)
+            own = table(words, "quantity", "unit", "value", *slopes)
             for name in found.quantities:
                 each = of(name)
-                slopes = each.derivatives.values()
-                if any(value for value in (each.value, *slopes) if value == value):  # no NaN
-                    own.add_row(name, Measured(each.value, each.unit), *map(Number, slopes))
+                numbers = (each.value, *each.derivatives.values())
+                if any(value for value in numbers if value == value):  # no NaN
+                    own.add_row(name, each.unit, *map(Number, numbers))
             out.append(own)
         note = "Derivatives are per unit of each parameter, in packet, packet/s and s."
         return [*out, *lines(note)]
@@ -471,11 +472,11 @@ class WindowsView(View):
         out = table(
             "Windows under independent marks", "group", "marks", ("mean over time", "packet"),
             ("over packets", "packet"), ("standard deviation", "packet"), ("fluid", "packet"),
-            "fluid / mean - 1",
+            ("fluid / mean - 1", "%"),
         )  # fmt: skip
         for name, own in self.groups.items():
             moments = (own.p, own.time_mean, own.mean, math.sqrt(own.variance), own.fluid)
-            out.add_row(name, *map(Number, moments), Difference(own.bias))
+            out.add_row(name, *map(Number, moments), percent(own.bias))
         notes = (f"flows.{n}: {own.message}" for n, own in self.groups.items() if own.message)
         return [out, *lines(*notes, self.reasons)]
 

@@ -9,7 +9,6 @@ from fluidcc.results.axes import legend
 from fluidcc.results.blocks import (
     Block,
     Line,
-    Measured,
     Number,
     Path,
     Table,
@@ -120,7 +119,7 @@ def _verification(found: Any) -> list[Block]:
         out.append(verdict(link.settles, f"Trajectory: the queue of {_settled(link)}"))
     checks = table(f"Packets, {seeds}", "quantity or constraint", "fluid", "packets (95 %)", "")
     for check in found.checks:
-        value = Measured(check.value, "1", check.ci95)
+        value = Number(check.value, half=check.ci95)
         holds = "" if check.bound is None else _HOLDS[check.holds]
         checks.add_row(check.text, Number(check.fluid), value, holds)
     out += [checks] if found.checks else []
@@ -172,25 +171,25 @@ class BoundsView(View):
     """Verdicts on bounds, and the cases that decide them."""
 
     @property
-    def reports(self) -> Sequence[Any]:
-        """One for each bound."""
-        return self.found.reports
+    def height(self) -> float:
+        """Of one bound, or of several [inch]."""
+        return 2.8 if len(self.found.reports) == 1 else 4.0
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """For each bound what it says, and its verdicts by the definitions."""
         out: list[Block] = []
-        for report in self.reports:
+        for report in self.found.reports:
             if report.readings:
                 why = (reading.why for reading in report.readings)
                 out += [*_heads(report), _lines(report.readings), *lines(*why)]
-        silent = [f"{r.id}: {r.message}" for r in self.reports if not r.readings]
+        silent = [f"{r.id}: {r.message}" for r in self.found.reports if not r.readings]
         return [*out, *([Line("Not applicable", "bold"), *lines(*silent)] if silent else [])]
 
     def draw(self, figure: "SubFigure") -> None:
         """The value of each reading's worst case, relative to the bound."""
         judged = [
             (report.id, k, reading)
-            for report in self.reports
+            for report in self.found.reports
             for k, reading in enumerate(report.readings)
             if reading.worst is not None and reading.worst.bound
         ]
@@ -208,17 +207,6 @@ class BoundsView(View):
         ax.invert_yaxis()
         ax.set(xlabel="value over bound, at the worst case found", ylabel="bound")
         legend(ax, 3)
-
-
-class BoundView(BoundsView):
-    """One bound."""
-
-    height = 2.8
-
-    @property
-    def reports(self) -> Sequence[Any]:
-        """The only one."""
-        return (self.found,)
 
 
 def _heads(report: Any) -> list[Block]:
