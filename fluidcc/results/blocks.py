@@ -149,8 +149,8 @@ def in_row(unit: str, *found: Measured) -> list[Cell]:
 
 
 def percent(value: float | None) -> Number:
-    """A relative difference in percent."""
-    return Number(None if value is None else 100 * value, 3)
+    """A relative difference in percent, to a hundredth."""
+    return Number(None if value is None else round(100 * value, 2))
 
 
 def number(value: Any, digits: int = DIGITS, half: float | None = None) -> str:

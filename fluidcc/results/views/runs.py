@@ -409,7 +409,8 @@ class SensitivityView(View):
                 each = of(name)
                 numbers = (each.value, *each.derivatives.values())
                 if any(value for value in numbers if value == value):  # no NaN
-                    own.add_row(name, each.unit, *map(Number, numbers))
+                    unit = "" if each.unit == "1" else each.unit
+                    own.add_row(name, unit, *map(Number, numbers))
             out.append(own)
         note = "Derivatives are per unit of each parameter, in packet, packet/s and s."
         return [*out, *lines(note)]
