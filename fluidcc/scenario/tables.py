@@ -69,18 +69,6 @@ def reaction_table(reaction: AbstractReaction) -> Tables:
     return {"reaction": reaction.name, **_fields(reaction)}
 
 
-def window_table(flows: Flows) -> Tables:
-    """The window table: the parameters of all laws that stand in it."""
-    return {
-        "law": flows.window.name,
-        **_fields(flows.window),
-        **reaction_table(flows.reaction),
-        "loss": flows.loss.name,
-        **_fields(flows.loss),
-        **_fields(flows.feedback),
-    }
-
-
 def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
     table: Tables = _round_trips(flows)
     for name in infos(Flows):
@@ -90,7 +78,14 @@ def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
     table["route"] = [link_names[k] for k in flows.route]
     if flows.reverse_route:
         table["reverse_route"] = [link_names[k] for k in flows.reverse_route]
-    table["window"] = window_table(flows)
+    table["window"] = {
+        "law": flows.window.name,
+        **_fields(flows.window),
+        **reaction_table(flows.reaction),
+        "loss": flows.loss.name,
+        **_fields(flows.loss),
+        **_fields(flows.feedback),
+    }
     table["feedback"] = flows.feedback.name
     for kind in ("marking", "estimator", "traffic"):
         table[kind] = _name_or_table(getattr(flows, kind))

@@ -366,8 +366,7 @@ class BoundaryView(View):
                 x[chosen], y[chosen], marker, color="0.6", markersize=4, label=word, linestyle=""
             )
         for axis, (low, high) in zip("xy", found.ranges, strict=True):
-            if low > 0 and high > 10 * low:
-                getattr(ax, f"set_{axis}scale")("log")
+            fit_scale(ax, low, high, axis)
             getattr(ax, f"set_{axis}lim")(low, high)
         labels = [with_unit(p, u) for p, u in zip(found.paths, found.units, strict=True)]
         ax.set(xlabel=labels[0], ylabel=labels[1])

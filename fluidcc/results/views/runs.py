@@ -17,6 +17,7 @@ from fluidcc.results.axes import (
     from_zero_late,
     is_narrow,
     legend,
+    over_time,
 )
 from fluidcc.results.blocks import (
     Block,
@@ -80,7 +81,7 @@ class TrajectoryView(View):
     def draw(self, figure: "SubFigure") -> None:
         """Queue and windows over time."""
         found = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = over_time(figure)
         for name, link in found.links.items():
             (line,) = above.plot(found.time, link.queue, label=f"{name}: queue")
             above.plot(
@@ -91,8 +92,7 @@ class TrajectoryView(View):
             mean = np.average(group.window, axis=1, weights=group.n)
             below.plot(found.time, mean, label=name)
             below.fill_between(found.time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
-        above.set(title=found.net.title, ylabel=axis_label("links", "queue"))
-        below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+        above.set(title=found.net.title)
         legend(above, 2)
         legend(below, 3)
 
@@ -219,7 +219,7 @@ class PacketsView(View):
     def _draw_series(self, figure: "SubFigure") -> None:
         """Queues and windows of the first run over time."""
         runs = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = over_time(figure)
         run = runs.series.isel(seed=0)
         for k, name in enumerate(run.link.values):
             link, colour = run.sel(link=name), f"C{k}"
@@ -239,10 +239,7 @@ class PacketsView(View):
             below.plot(
                 run.time, run.group_window.sel(group=name), color=f"C{k}", label=f"{name}: mean"
             )
-        above.set(
-            title=f"{runs.message}, here seed {runs.seeds[0]}", ylabel=axis_label("links", "queue")
-        )
-        below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+        above.set(title=f"{runs.message}, here seed {runs.seeds[0]}")
         from_zero(above)
         from_zero_late(below, runs.warmup)
         legend(above, 2)
@@ -428,7 +425,7 @@ class SensitivityView(View):
     def draw(self, figure: "SubFigure") -> None:
         """Queues over time, and what they change by for a relative change of each parameter."""
         found = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = over_time(figure)
         run = found.run
         for name, link in run.links.items():
             above.plot(run.time, link.queue, label=name)
@@ -437,8 +434,8 @@ class SensitivityView(View):
             for name, link in links.items():
                 label = path if len(links) == 1 else f"{name} by {path}"
                 below.plot(run.time, value * link.queue / 100, label=label)
-        above.set(title=run.net.title, ylabel=axis_label("links", "queue"))
-        below.set(xlabel="time [s]", ylabel="change of the queue\nfor + 1 % [packet]")
+        above.set(title=run.net.title)
+        below.set(ylabel="change of the queue\nfor + 1 % [packet]")
         for ax in (above, below):
             legend(ax, 2)
 
