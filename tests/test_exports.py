@@ -22,7 +22,7 @@ import fluidcc as fc
 from fluidcc import quantities
 from fluidcc.model.runs import FlowsRun, LinkRun
 from fluidcc.results import blocks, tex
-from fluidcc.results.blocks import Measured, Number, Span, Table, Word
+from fluidcc.results.blocks import Measured, Number, Span, Table
 from fluidcc.results.export import ROWS, write
 from fluidcc.results.text import html
 
@@ -120,7 +120,7 @@ def test_html_is_escaped():
         (Number(float("nan")), "--"),
         (Number(-3), "$-3$"),
         (Span(1.0, 2.5), r"$1$ \dots{} $2.5$"),
-        (Word("50 % & more_", True), r"50 \% \& more\_"),
+        (blocks.verdict(True, "50 % & more_"), r"50 \% \& more\_"),
         (
             r"a\b{c}~^#$|<>",
             r"a\textbackslash{}b\{c\}\textasciitilde{}\textasciicircum{}\#\$$|$$<$$>$",

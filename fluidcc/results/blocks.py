@@ -15,7 +15,7 @@ Tone = Literal["good", "bad", "open", "bold", "plain"]
 
 
 class Line(NamedTuple):
-    """A line of text; the tone says how a verdict is (`open`: neither good nor bad)."""
+    """Words in a line or a cell; the tone says how a verdict is (`open`: neither good nor bad)."""
 
     text: str
     tone: Tone = "plain"
@@ -47,20 +47,13 @@ class Span(NamedTuple):
     high: float
 
 
-class Word(NamedTuple):
-    """A verdict in a cell."""
-
-    text: str
-    good: bool | None
-
-
 class Path(NamedTuple):
     """A parameter by its path."""
 
     path: str
 
 
-Cell = str | Number | Span | Word | Path
+Cell = str | Number | Span | Line | Path
 
 
 class Column(NamedTuple):
@@ -94,7 +87,7 @@ class Table:
     def is_wordy(self, column: int) -> bool:
         """Whether a column has words only."""
         cells = [row[column] for row in self.rows if row[column] not in (DASH, "")]
-        words = (isinstance(c, str | Word) and not text(c).isdecimal() for c in cells)
+        words = (isinstance(c, str | Line) and not text(c).isdecimal() for c in cells)
         return bool(cells) and all(words)
 
 
@@ -177,6 +170,6 @@ def text(cell: Cell) -> str:
         case Span(low, high):
             low, high = number(low), number(high)
             return low if low == high else f"{low} … {high}"
-        case Word(words, _) | Path(words):
+        case Line(words) | Path(words):
             return words
     return cell

@@ -9,9 +9,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fluidcc.folders import whole
-from fluidcc.result import Result
+from fluidcc.result import Result, View
 from fluidcc.results.axes import narrow
-from fluidcc.results.view import View
 
 _WIDTH = 7.0  # inch: two columns of a page
 _LEAST = 2.0  # inch

@@ -78,6 +78,4 @@ def _table(own: Table, bare: bool) -> RichTable:
 
 
 def _cell(cell: Cell) -> str | Text:
-    if isinstance(cell, blocks.Word):
-        return _line(blocks.verdict(cell.good, cell.text))
-    return blocks.text(cell)
+    return _line(cell) if isinstance(cell, Line) else blocks.text(cell)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.result import View
 from fluidcc.results.axes import PALE, axis_label, fit_scale, legend, over_time
 from fluidcc.results.blocks import (
     Block,
@@ -20,7 +21,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import with_unit
-from fluidcc.results.view import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure

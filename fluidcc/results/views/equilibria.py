@@ -9,7 +9,7 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.nyquist import LoopCurve, loop_curves
-from fluidcc.result import plain
+from fluidcc.result import View, plain
 from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
 from fluidcc.results.blocks import (
     DASH,
@@ -24,7 +24,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import with_unit
-from fluidcc.results.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

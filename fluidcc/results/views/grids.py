@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.result import Result
+from fluidcc.result import Result, View
 from fluidcc.results.axes import MARKERS, fit_scale, is_narrow, legend
 from fluidcc.results.blocks import (
     Block,
@@ -20,7 +20,6 @@ from fluidcc.results.blocks import (
     parameter,
 )
 from fluidcc.results.export import columns, scaled, with_unit
-from fluidcc.results.view import View
 from fluidcc.results.views.equilibria import root
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from fluidcc import quantities
+from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,
     abreast,
@@ -37,7 +38,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import scaled, with_unit
-from fluidcc.results.view import View
 from fluidcc.results.views.equilibria import head
 from fluidcc.scenario.paths import number_at
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.result import View
 from fluidcc.results.axes import legend
 from fluidcc.results.blocks import (
     Block,
@@ -12,7 +13,6 @@ from fluidcc.results.blocks import (
     Number,
     Path,
     Table,
-    Word,
     lines,
     number,
     parameter,
@@ -21,7 +21,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import with_unit
-from fluidcc.results.view import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -237,7 +236,9 @@ def _lines(readings: Sequence[Any]) -> Table:
         word = f"{reading.verdict}, tight" if reading.tight else reading.verdict
         words = [reading.definitions[axis] for axis in varied]
         numbers = (Number(worst and worst.bound), Number(worst and worst.value))
-        out.add_row(*words, Word(word, reading.verdict == "holds"), *numbers, str(reading.searched))
+        out.add_row(
+            *words, verdict(reading.verdict == "holds", word), *numbers, str(reading.searched)
+        )
     return out
 
 
@@ -251,5 +252,5 @@ class LawView(View):
         found, good = self.found, {"ok": True, "failed": False}
         out = table(f"{found.law}, a {found.kind} law", "check", "verdict", "why")
         for check in found.findings:
-            out.add_row(check.check, Word(check.verdict, good.get(check.verdict)), check.why)
+            out.add_row(check.check, verdict(good.get(check.verdict), check.verdict), check.why)
         return [out, verdict(not found.failed, found.summary)]
