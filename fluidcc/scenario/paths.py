@@ -21,9 +21,6 @@ from fluidcc.scenario.sender import SenderOptions
 from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
 from fluidcc.scenario.window import KINDS, NAMED, default_reaction
 
-_WITH_TABLES = {"queue": "links", "marking": "flows", "estimator": "flows", "traffic": "flows"}
-"""Kinds of laws with tables of their own, which may ask for parameters of laws not chosen."""
-
 _OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
 
 _INSTEAD = {"calls": ("arrivals", "most"), "arrivals": ("calls",)}
@@ -146,7 +143,7 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
         return _replace_traced(net, full)
     values, laws = tables(net), laws_of(net)
     if wrong := _wrong(net, values, changes):
-        told_later = _of_other_laws(net, values, full, laws)
+        told_later = _of_other_laws(values, full, laws)
         _refuse(net, [p for p in wrong if full_path(net, p) not in told_later], where)
     _reset_dependants(net, values, list(full), laws)
     for path in sorted(full, key=lambda p: not p.endswith(".law")):
@@ -154,21 +151,17 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     return build(values, where, laws)
 
 
-def _of_other_laws(
-    net: Network, values: Tables, changed: Iterable[str], laws: Laws
-) -> tuple[str, ...]:
-    """Paths that lead to parameters of laws which the network has not, or not yet."""
-    anew = [path.removesuffix(".law") for path in changed if path.endswith(".law")]
-    inside = tuple(f"{path}." for path in anew if _settable(net, values, path))
-    homes = [("flows", "window", kind) for kind in KINDS]
-    homes += [(owner, kind, kind) for kind, owner in _WITH_TABLES.items()]
-    known = {
-        f"{owner}.{name}.{table}.{field}"
-        for owner, table, kind in homes
-        for field in {field for law in laws[kind].values() for field in infos(law)}
-        for name in _names(net)[owner]
-    }
-    return tuple(path for path in changed if path.startswith(inside) or path in known)
+def _of_other_laws(values: Tables, changed: Iterable[str], laws: Laws) -> tuple[str, ...]:
+    """Paths of parameters of laws that the network has not, or not yet: `build` judges them."""
+    anew = {path.removesuffix(".law") for path in changed if path.endswith(".law")}
+    names = {name for kind in laws.values() for law in kind.values() for name in infos(law)}
+
+    def is_of_a_law(path: str) -> bool:
+        owner, _, name = path.rpartition(".")
+        inside = owner.count(".") > 1 and isinstance(leaf(values, owner), Mapping | str)
+        return inside and (name in names or owner in anew)
+
+    return tuple(filter(is_of_a_law, changed))
 
 
 def _drop(table: Tables, names: Iterable[str]) -> None:
