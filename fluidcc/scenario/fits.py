@@ -51,7 +51,8 @@ def check_group(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
 
 def _needs_of_window(table: str, values: Mapping[str, Any]) -> Iterator[_Need]:
     """What a window law needs of the other laws, and of windows at a start."""
-    window, reaction, traffic = values["window"], values.get("reaction"), values.get("traffic")
+    window, reaction = values["window"], values.get("reaction")
+    traffic: Any = values.get("traffic")
     least = f"at least {table}.min_window, {window.min_window!r} packet"
     most = f"at most {table}.max_window, {window.max_window!r} packet"
     plain = '"plain", as equal_window needs a polynomial window law'
