@@ -21,10 +21,8 @@ _ROWS = 12  # of a grid that a notebook has
 class View:
     """How one result is shown; each class of results names its own (`fluidcc.result.Result`)."""
 
-    height: Any = 4.0
-    """Of the picture [inch]."""
-    panels: Any = 1
-    """Beside each other; below each other in a narrow picture."""
+    size: Any = (4.0, 1)
+    """Height of the picture [inch], and its panels beside each other, below in a narrow one."""
     instead = ""
     """Why there is no picture, and what to draw."""
 

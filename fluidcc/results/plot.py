@@ -48,7 +48,8 @@ def plot(*results: Any, width: float = _WIDTH) -> Figure:
         raise ValueError(f"width: expected at least {_LEAST:g} inch, got {width!r}")
     shown = [_view(result) for result in results]
     slim = narrow(width)
-    heights = [view.height * (view.panels if slim else 1) for view in shown]
+    sizes = [view.size for view in shown]
+    heights = [height * (panels if slim else 1) for height, panels in sizes]
     with style():
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]

@@ -168,7 +168,7 @@ class CyclesView(View):
 class RelayView(View):
     """Period and extremes of the switching cycle of a relay."""
 
-    height = 2.2
+    size = (2.2, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Times and extremes."""

@@ -51,12 +51,10 @@ class Panel(NamedTuple):
 class SweepView(View):
     """Results over a grid: a line for each point, a panel for each quantity over the last axis."""
 
-    panels: Any = 2
-
     @property
-    def height(self) -> Any:
-        """As many rows of panels as there are quantities, two beside each other [inch]."""
-        return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3
+    def size(self) -> Any:
+        """As many rows of panels as there are quantities, two beside each other."""
+        return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3, 2
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
         """The numbers of a point; None if it failed."""
@@ -147,14 +145,9 @@ class SweepDataView(SweepView):
     """Results over a grid as a data set."""
 
     @property
-    def height(self) -> Any:
-        """Of panels, or of a map [inch]."""
-        return 3.7 if self._is_map() else super().height
-
-    @property
-    def panels(self) -> Any:
-        """Beside each other."""
-        return 1 if self._is_map() else 2
+    def size(self) -> Any:
+        """Of panels, or of a map."""
+        return (3.7, 1) if self._is_map() else super().size
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points: what differs from one to the next, and has few numbers there."""
@@ -236,8 +229,7 @@ def _first(data: "Dataset", axes: Sequence[str], wanted: int) -> dict[Any, slice
 class MapView(SweepView):
     """Verdicts over a grid."""
 
-    height: Any = 4.0
-    panels: Any = 1
+    size: Any = (4.0, 1)
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
         """Count of unstable roots and the rightmost root; None if the point failed."""

@@ -109,7 +109,7 @@ def _series_line(out: Table, name: str, series: np.ndarray) -> None:
 class SolutionView(View):
     """Solutions of delay equations."""
 
-    height = 2.8
+    size = (2.8, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """How the runs ended."""
@@ -156,14 +156,9 @@ class PacketsView(View):
     """Packet runs: metrics, and series if they were asked for."""
 
     @property
-    def height(self) -> float:
-        """Of metrics, or of series [inch]."""
-        return 2.6 if self.found.series is None else 4.0
-
-    @property
-    def panels(self) -> int:
-        """Goodputs and queues, or all series in one."""
-        return 2 if self.found.series is None else 1
+    def size(self) -> Any:
+        """Of goodputs and queues beside each other, or of series."""
+        return (2.6, 2) if self.found.series is None else (4.0, 1)
 
     def _all(self, kind: str, metric: str) -> list[Measured]:
         """Means of a metric with their intervals, for each link or group."""
@@ -249,7 +244,7 @@ class PacketsView(View):
 class ComparisonView(View):
     """The fluid model beside the packets."""
 
-    height = 6.6
+    size = (6.6, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Both engines, and what the fluid model says of itself."""
@@ -446,8 +441,6 @@ _BINS = 60
 class WindowsView(View):
     """Windows of the groups of a network."""
 
-    height = 2.8
-
     @property
     def groups(self) -> Mapping[str, Any]:
         """Distributions by the names of their groups."""
@@ -459,9 +452,9 @@ class WindowsView(View):
         return self.found.message
 
     @property
-    def panels(self) -> int:
-        """One for each group."""
-        return max(len(self.groups), 1)
+    def size(self) -> Any:
+        """A panel for each group."""
+        return 2.8, max(len(self.groups), 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Moments of the stationary window of each group."""
@@ -491,7 +484,7 @@ class WindowsView(View):
         """Densities of the windows over time, and the windows of the fluid model."""
         if not self.groups:
             raise ValueError(f"no picture: {self.found.message}")
-        axes = abreast(figure, self.panels)
+        axes = abreast(figure, len(self.groups))
         for k, (ax, (name, own)) in enumerate(zip(axes, self.groups.items(), strict=True)):
             edges = np.linspace(own.quantile(0.0), own.quantile(1.0 - 1e-4), _BINS + 1)
             for shares, style, label in (

@@ -33,9 +33,9 @@ class OptimumView(View):
     """Parameters, constraints, starts, the trade-off curve and the verification."""
 
     @property
-    def height(self) -> float:
-        """Of both engines, or of the trade-off curve [inch]."""
-        return 6.6 if self.found.curve is None else self.found.curve.view.height
+    def size(self) -> Any:
+        """Of both engines, or of the trade-off curve."""
+        return (6.6, 1) if self.found.curve is None else self.found.curve.view.size
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Parameters, what holds them, and how they do in packets."""
@@ -139,7 +139,7 @@ def _settled(link: Any) -> str:
 class TradeoffView(View):
     """The best goal for every level of another quantity."""
 
-    height = 2.8
+    size = (2.8, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """A line for each level."""
@@ -170,9 +170,9 @@ class BoundsView(View):
     """Verdicts on bounds, and the cases that decide them."""
 
     @property
-    def height(self) -> float:
-        """Of one bound, or of several [inch]."""
-        return 2.8 if len(self.found.reports) == 1 else 4.0
+    def size(self) -> Any:
+        """Of one bound, or of several."""
+        return (2.8 if len(self.found.reports) == 1 else 4.0), 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """For each bound what it says, and its verdicts by the definitions."""
