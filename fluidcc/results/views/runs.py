@@ -82,19 +82,31 @@ class TrajectoryView(View):
         """Queue and windows over time."""
         found = self.found
         above, below = over_time(figure)
-        for name, link in found.links.items():
-            (line,) = above.plot(found.time, link.queue, label=f"{name}: queue")
-            above.plot(
-                found.time, link.average, "--", color=line.get_color(), label=f"{name}: average"
-            )
-        for k, (name, group) in enumerate(found.flows.items()):
-            low, high = group.window.min(axis=1), group.window.max(axis=1)
-            mean = np.average(group.window, axis=1, weights=group.n)
-            below.plot(found.time, mean, label=name)
-            below.fill_between(found.time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
         above.set(title=found.net.title)
+        for k, (name, link) in enumerate(found.links.items()):
+            _queue_over(above, k, name, found.time, link.queue, link.average)
+        for k, (name, group) in enumerate(found.flows.items()):
+            mean = np.average(group.window, axis=1, weights=group.n)
+            _windows_over(below, k, name, found.time, group.window, mean)
         legend(above, 2)
         legend(below, 3)
+
+
+def _queue_over(ax: "Axes", k: int, name: str, time: Any, queue: Any, average: Any) -> None:
+    """A queue over time, and its average if the queue law has another one."""
+    ax.plot(time, queue, color=f"C{k}", linewidth=0.9, label=f"{name}: queue")
+    if not np.array_equal(average, queue):
+        ax.plot(time, average, "--", color="0.2", linewidth=1, label=f"{name}: average")
+
+
+def _windows_over(ax: "Axes", k: int, name: str, time: Any, windows: Any, mean: Any) -> None:
+    """The mean window of a group over time, and the range of its windows (T, m) where known."""
+    known = ~np.isnan(windows).all(axis=1)
+    low, high = np.nanmin(windows[known], axis=1), np.nanmax(windows[known], axis=1)
+    # its edge shows peaks that are narrower than a point of the picture
+    edge = {"color": f"C{k}", "alpha": PALE, "linewidth": 0.3}
+    ax.fill_between(time[known], low, high, **edge)
+    ax.plot(time, mean, color=f"C{k}", label=f"{name}: mean")
 
 
 def _series_line(out: Table, name: str, series: np.ndarray) -> None:
@@ -216,25 +228,15 @@ class PacketsView(View):
         runs = self.found
         above, below = over_time(figure)
         run = runs.series.isel(seed=0)
+        above.set(title=f"{runs.message}, here seed {runs.seeds[0]}")
+        time = run.time.values
         for k, name in enumerate(run.link.values):
-            link, colour = run.sel(link=name), f"C{k}"
-            above.plot(
-                run.time, link.link_queue, color=colour, linewidth=0.7, label=f"{name}: queue"
-            )
-            if not np.array_equal(link.link_average, link.link_queue):
-                label = f"{name}: average"
-                above.plot(run.time, link.link_average, "--", color="0.2", linewidth=1, label=label)
+            link = run.sel(link=name)
+            _queue_over(above, k, name, time, link.link_queue.values, link.link_average.values)
         for k, name in enumerate(run.group.values):
             windows = run.flow_window.values[:, run.flow_group.values == name]
-            known = ~np.isnan(windows).all(axis=1)
-            time, windows = run.time.values[known], windows[known]
-            low, high = np.nanmin(windows, axis=1), np.nanmax(windows, axis=1)
-            below.fill_between(time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
-            below.plot(time, high, color=f"C{k}", alpha=PALE, linewidth=0.3)
-            below.plot(
-                run.time, run.group_window.sel(group=name), color=f"C{k}", label=f"{name}: mean"
-            )
-        above.set(title=f"{runs.message}, here seed {runs.seeds[0]}")
+            mean = run.group_window.sel(group=name).values
+            _windows_over(below, k, name, time, windows, mean)
         from_zero(above)
         from_zero_late(below, runs.warmup)
         legend(above, 2)
