@@ -47,7 +47,7 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     reader = Reader(where, laws)
     reader.unknown(raw, "", ["title", "source", "model", "links", "flows"])
     texts = {name: reader.text(raw.get(name, ""), name) for name in ("title", "source")}
-    choices = sound(reader.only(raw.get("model", {}), "model", infos(Network)))
+    choices = sound(reader.values(raw.get("model", {}), "model", infos(Network)))
     links = {
         name: _read_link(reader, f"links.{name}", table)
         for name, table in _named(reader, raw, "links").items()
@@ -177,7 +177,7 @@ def _vector(reader: Reader, raw: Any, key: str, info: Info) -> Any:
 
 def _spread(reader: Reader, key: str, n: Any, rtt: dict[str, Any], info: Info) -> Any:
     """Round trips spaced evenly from min to max, one flow each."""
-    ends = sound(reader.only(rtt, f"{key}.rtt", {"min": info, "max": info}))
+    ends = sound(reader.values(rtt, f"{key}.rtt", {"min": info, "max": info}))
     for name in ("min", "max"):
         if name not in rtt:
             reader.fault(f"{key}.rtt.{name}", "a round trip [s]", "nothing")

@@ -32,12 +32,17 @@ PLANNED_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Keys of law tables that are reserved for modelling choices of later versions."""
 
-_LABELS = {
+LABELS: Mapping[str, str] = {
+    "window": "a window law",
+    "reaction": "a reaction",
+    "loss": "a loss closure",
+    "feedback": "a feedback law",
     "queue": "a queue law",
     "marking": "a marking",
     "estimator": "an estimator",
     "traffic": "a kind of traffic",
 }
+"""What messages call the kinds of laws whose parameters stand in tables."""
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
@@ -189,7 +194,7 @@ class Reader:
                 values[name] = self.described(raw[name], f"{key}.{name}", info, packet_size)
         return values
 
-    def only(
+    def values(
         self, raw: Any, key: str, described: Mapping[str, Info], packet_size: float | None = None
     ) -> dict[str, Any]:
         """The values of a table that has nothing but described fields, faulty ones as FAULTY."""
@@ -202,7 +207,7 @@ class Reader:
         """An object of a class with described fields, or FAULTY."""
         if not isinstance(raw, dict):
             return self.table(raw, key)
-        return self.made(cls, key, self.only(raw, key, infos(cls), packet_size))
+        return self.made(cls, key, self.values(raw, key, infos(cls), packet_size))
 
     def made(self, cls: Any, key: str, values: Mapping[str, Any]) -> Any:
         """`cls` with these values, or FAULTY; what it refuses becomes a fault at `key`."""
@@ -231,9 +236,28 @@ class Reader:
         listed = ", ".join(f'"{n}"' for n in self.laws[kind])
         return self.fault(f"{key}.law", f"one of {listed}", "nothing")
 
-    def owners(self, name: str, kind: str) -> str:
-        """Laws of a kind that have a parameter of this name, as a list in text."""
-        return ", ".join(law for law, cls in self.laws[kind].items() if name in infos(cls))
+    def check_keys(
+        self, raw: Mapping[str, Any], key: str, chosen: Mapping[str, Any], *named: str
+    ) -> None:
+        """Note keys of a table that no chosen law has, and whose they are if others have them.
+
+        `chosen` are the laws by kind, the table's own first; `named` keys name some of them.
+        """
+        known, planned = ["law", *named], PLANNED_KEYS.get(next(iter(chosen)), ())
+        for kind, law in chosen.items():
+            for cls in self.laws[kind].values() if law is FAULTY else (law,):
+                known += [name for name in infos(cls) if name not in known]
+        for name, value in raw.items():
+            if name in known:
+                continue
+            for kind, law in chosen.items():
+                owners = [own for own, cls in self.laws[kind].items() if name in infos(cls)]
+                if owners:
+                    having = f"{LABELS[kind]} that has it ({', '.join(owners)}), not {law.name}"
+                    self.fault(f"{key}.{name}", having, got(value))
+                    break
+            else:
+                self.unknown({name: value}, key, known, planned)
 
     def law(self, raw: Any, key: str, kind: str, packet_size: float | None) -> Any:
         """The law of a table ``{ law = NAME, parameter = value, ... }``, or FAULTY.
@@ -243,14 +267,7 @@ class Reader:
         cls = self.law_of(raw, key, kind)
         if cls is FAULTY:
             return FAULTY
-        known = ["law", *infos(cls)]
-        owners = {name: self.owners(name, kind) for name in raw if name not in known}
-        for name, having in owners.items():
-            if having:
-                expected = f"{_LABELS[kind]} that has it ({having}), not {cls.name}"
-                self.fault(f"{key}.{name}", expected, got(raw[name]))
-        others = {name: raw[name] for name, having in owners.items() if not having}
-        self.unknown(others, key, known, PLANNED_KEYS.get(kind, ()))
+        self.check_keys(raw, key, {kind: cls})
         return self.made(cls, key, self.fields(raw, key, infos(cls), packet_size))
 
     def law_or_name(self, raw: Any, key: str, kind: str, packet_size: float | None) -> Any:

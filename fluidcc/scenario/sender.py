@@ -100,7 +100,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 def read_sender(reader: Reader, raw: Any, key: str) -> tuple[tuple[str, Any], ...]:
     """Rules of the packet sender, as pairs of name and value in the order of their names."""
-    values = reader.only(raw, key, infos(SenderOptions))
+    values = reader.values(raw, key, infos(SenderOptions))
     for name in (f.name for f in dataclasses.fields(SenderOptions) if f.type is int):
         value = values.get(name)
         if isinstance(value, float):

@@ -10,15 +10,12 @@ from typing import Any
 from fluidcc.laws.law import AbstractFeedback, AbstractReaction, AbstractWindowLaw
 from fluidcc.laws.parameters import infos
 from fluidcc.scenario.network import Flows
-from fluidcc.scenario.reader import FAULTY, PLANNED_KEYS, Laws, Reader, got
+from fluidcc.scenario.reader import FAULTY, LABELS, Laws, Reader, got
 
 KINDS = {
-    "window": "window law",
-    "reaction": "reaction",
-    "loss": "loss closure",
-    "feedback": "feedback law",
+    kind: LABELS[kind].removeprefix("a ") for kind in ("window", "reaction", "loss", "feedback")
 }
-"""Kinds of laws whose fields stand in the window table, and what messages call them."""
+"""Kinds of laws whose fields stand in the window table, and what they are called."""
 
 NAMED = ("reaction", "loss")
 """Those which the table names by keys of their own."""
@@ -36,24 +33,6 @@ def _growth(reaction: type[AbstractReaction], feedback: Any) -> dict[str, str]:
     """What differs from the reaction's defaults: quenches mark no ACK, so all let it grow."""
     quench = feedback is not FAULTY and feedback.quench
     return {"growth": "all"} if quench and "growth" in infos(reaction) else {}
-
-
-def _check_keys(reader: Reader, raw: Any, key: str, chosen: Mapping[str, Any]) -> None:
-    """Note keys that no chosen law has, and whose they are if laws not chosen have them."""
-    known = ["law", *NAMED]
-    for kind, law in chosen.items():
-        for cls in reader.laws[kind].values() if law is FAULTY else (law,):
-            known += [name for name in infos(cls) if name not in known]
-    for name, value in raw.items():
-        if name in known:
-            continue
-        owners = {kind: reader.owners(name, kind) for kind in KINDS}
-        kind = next((kind for kind, having in owners.items() if having), None)
-        if kind is None:
-            reader.unknown({name: value}, key, known, PLANNED_KEYS["window"])
-        else:
-            having = f"a {KINDS[kind]} that has it ({owners[kind]}), not {chosen[kind].name}"
-            reader.fault(f"{key}.{name}", having, got(value))
 
 
 def read_sender_laws(
@@ -104,8 +83,8 @@ def read_sender_laws(
         reaction = reader.law_named(raw["reaction"], f"{at}.reaction", "reaction")
     elif found is not FAULTY:
         reaction = reader.laws["reaction"][found.reaction]
-    chosen = {"window": window, "feedback": feedback, "loss": loss, "reaction": reaction}
-    _check_keys(reader, raw, at, chosen)
+    chosen = {"window": window, "reaction": reaction, "loss": loss, "feedback": feedback}
+    reader.check_keys(raw, at, chosen, *NAMED)
     return {
         "window": found,
         "reaction": read(reaction, {} if reaction is FAULTY else _growth(reaction, feedback)),
