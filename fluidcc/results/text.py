@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from fluidcc.result import Result
@@ -55,10 +56,10 @@ def text(shown: Iterable[Block]) -> str:
 
 
 def html(shown: Iterable[Block]) -> str:
-    """Lines and tables as on a console; text has the colour of the page."""
+    """Lines and tables as on a console; verdicts are readable on light and on dark pages."""
     out = console(file=io.StringIO(), record=True)
     printed(shown, out)
-    return out.export_html(code_format=_PAGE, inline_styles=True)
+    return out.export_html(theme=DIMMED_MONOKAI, code_format=_PAGE, inline_styles=True)
 
 
 def _line(line: Line) -> Text:
