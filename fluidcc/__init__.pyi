@@ -29,10 +29,10 @@ from fluidcc.analysis.stationary import StationaryWindow as StationaryWindow
 from fluidcc.analysis.stationary import StationaryWindows as StationaryWindows
 from fluidcc.analysis.stationary import stationary_window as stationary_window
 from fluidcc.analysis.stationary import stationary_windows as stationary_windows
+from fluidcc.bounds.check import BoundReport as BoundReport
+from fluidcc.bounds.check import BoundReports as BoundReports
 from fluidcc.bounds.check import check_bound as check_bound
 from fluidcc.bounds.check import check_bounds as check_bounds
-from fluidcc.bounds.reports import BoundReport as BoundReport
-from fluidcc.bounds.reports import BoundReports as BoundReports
 from fluidcc.check.verb import LawReport as LawReport
 from fluidcc.check.verb import check_law as check_law
 from fluidcc.dde.cpu import fast_cpu as fast_cpu

@@ -15,9 +15,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
     from fluidcc.results.blocks import Block, Measured
-    from fluidcc.results.view import View
 
 _ROWS = 12  # of a grid that a notebook has
+
+
+class View:
+    """How one result is shown; each class of results names its own (`fluidcc.result.Result`)."""
+
+    size: Any = (4.0, 1)
+    """Height of the picture [inch], and its panels beside each other, below in a narrow one."""
+    instead = ""
+    """Why there is no picture, and what to draw."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def tables(self, rows: int | None = None) -> "list[Block]":
+        """Lines and tables, as `Result.tables` has them."""
+        raise NotImplementedError
+
+    def numbers(self) -> "dict[str, Measured]":
+        """The few numbers that stand for the result in a sweep; none by default."""
+        return {}
+
+    def draw(self, figure: "SubFigure") -> None:
+        """Draw the picture."""
+        raise TypeError(f"plot: {type(self.found).__name__} has no picture: {self.instead}")
 
 
 class Result:
@@ -27,7 +50,7 @@ class Result:
     """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
 
     @property
-    def view(self) -> "View":
+    def view(self) -> View:
         """How this result is shown."""
         module, name = self._view.split(".")
         return getattr(importlib.import_module(f"fluidcc.results.views.{module}"), name)(self)
@@ -64,7 +87,7 @@ class Result:
         return latex(self.tables())
 
     def _repr_html_(self) -> str:
-        from fluidcc.results.html import html
+        from fluidcc.results.text import html
 
         return html(self.tables(_ROWS))
 

@@ -5,8 +5,10 @@ in one beside them.
 """
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from fluidcc.folders import whole
@@ -74,3 +76,29 @@ def damaged(folder: Path) -> list[Path]:
             if not file.is_file() or seal(file.read_bytes()) != known:
                 out.append(file if name else mark)
     return out
+
+
+@functools.cache
+def seal_compiled(folder: Path) -> None:
+    """Let JAX keep what it compiles in a folder under seals: what is damaged is compiled again."""
+    from jax._src import compilation_cache
+    from jax._src.lru_cache import LRUCache
+
+    present: type[LRUCache] = compilation_cache.LRUCache  # pyright: ignore[reportPrivateImportUsage]
+
+    class Sealed(present):
+        """JAX's cache; the folders of others are as JAX has them."""
+
+        def get(self, key: str) -> bytes | None:
+            with self._sealed(key):
+                return super().get(key)
+
+        def put(self, key: str, value: bytes) -> None:
+            with self._sealed(key):
+                super().put(key, value)
+
+        def _sealed(self, key: str) -> AbstractContextManager[None]:
+            own = Path(self.path) == folder
+            return sealed(folder, key, f"{key}-cache") if own else contextlib.nullcontext()
+
+    compilation_cache.LRUCache = Sealed  # pyright: ignore[reportPrivateImportUsage]

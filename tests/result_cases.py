@@ -12,7 +12,7 @@ from fluidcc.analysis.boundary import BoundaryCurve
 from fluidcc.analysis.crossings import Crossing
 from fluidcc.analysis.cycles.branches import CycleBranch
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
-from fluidcc.bounds.reports import Example, Reading
+from fluidcc.bounds.check import Example, Reading
 from fluidcc.check.verb import Finding
 from fluidcc.model.runs import FlowsRun, LinkRun
 from fluidcc.optimize.result import Kept, Level, Start, Tradeoff

@@ -15,12 +15,12 @@ from fluidcc.laws.law import (
     Law,
     Trip,
 )
+from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.symbolic import RULES, changes, marking_rule, rule, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
 from fluidcc.scenario.bibliography import bibliography, keys
-from fluidcc.scenario.reader import described_fields
 
 KINDS = {
     "window": (
@@ -191,13 +191,13 @@ def _marking(law: AbstractMarking) -> Iterator[str]:
 
 def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]:
     """A table of what can be set, without what the law `apart` has too."""
-    shared = () if apart is None else described_fields(apart)
-    fields = {n: field for n, field in described_fields(law).items() if n not in shared}
+    shared = () if apart is None else infos(apart)
+    fields = {name: info for name, info in infos(law).items() if name not in shared}
     if not fields:
         return
     yield from ("", "| parameter | symbol | default | range | meaning |", "|---|---|---|---|---|")
-    for name, field in fields.items():
-        info, default = field.metadata["info"], field.default
+    for name, info in fields.items():
+        default = getattr(law, name, None)
         symbol = f"${info.symbol}$" if info.symbol else ""
         words = LAWS.get(name) or info.words  # a law within a law by its name
         within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in words)

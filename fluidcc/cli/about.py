@@ -65,13 +65,13 @@ def _print_figures(figures: list[dict[str, Any]]) -> None:
 
 def _laws() -> dict[str, dict[str, Any]]:
     """Laws by kind and name: source and parameters."""
+    from fluidcc.laws.parameters import infos
     from fluidcc.laws.registry import LAWS
-    from fluidcc.scenario.reader import described_fields
 
     def parameters(law: Any) -> dict[str, Any]:
         out = {}
-        for name, field in described_fields(law).items():
-            info, default = field.metadata["info"], field.default
+        for name, info in infos(law).items():
+            default = getattr(law, name, None)
             within = str(info.within) if info.within else list(LAWS.get(name) or info.words)
             plain = default if isinstance(default, str | int | float) else None
             out[name] = {

@@ -12,9 +12,9 @@ from fluidcc.errors import ScenarioError
 from fluidcc.explore.state import changed
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Interval, infos
-from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.paths import home, info_at, leaf, paths
+from fluidcc.scenario.reader import Laws
 from fluidcc.scenario.tables import laws_of, tables
 from fluidcc.scenario.window import KINDS, NAMED
 

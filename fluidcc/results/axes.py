@@ -9,7 +9,7 @@ from fluidcc.results.export import with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import FigureBase, SubFigure
 
 PALE = 0.18  # opacity of bands
 MARKERS = "osD^vP*"
@@ -39,6 +39,14 @@ def abreast(figure: "FigureBase", count: int = 2) -> np.ndarray:
     return found.ravel()
 
 
+def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:
+    """Two panels over one time, for queues above and for windows below."""
+    above, below = figure.subplots(2, 1, sharex=True)
+    above.set(ylabel=axis_label("links", "queue"))
+    below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+    return above, below
+
+
 def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
     """A legend of as many columns as there is room for."""
     figure: Any = ax.figure
@@ -60,8 +68,8 @@ def from_zero_late(ax: "Axes", begin: float) -> None:
     ax.set_ylim(0, 1.5 * top if top > 0 else None)
 
 
-def fit_scale(ax: "Axes", low: Any, high: Any) -> None:
+def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x") -> None:
     """A logarithmic axis where the values span more than a decade or so."""
     numbers = all(isinstance(v, int | float) for v in (low, high))
     if numbers and low > 0 and high > 30 * low:
-        ax.set_xscale("log")
+        getattr(ax, f"set_{axis}scale")("log")

@@ -15,17 +15,21 @@ Tone = Literal["good", "bad", "open", "bold", "plain"]
 
 
 class Line(NamedTuple):
-    """A line of text; the tone says how a verdict is (`open`: neither good nor bad)."""
+    """Words in a line or a cell; the tone says how a verdict is (`open`: neither good nor bad)."""
 
     text: str
     tone: Tone = "plain"
 
 
 class Number(NamedTuple):
-    """A number whose unit the heading has; None where there is none. Words pass as they are."""
+    """A number whose unit the heading has, and the half width of its interval.
+
+    None or NaN where there is none. Words pass as they are.
+    """
 
     value: Any
     digits: int = DIGITS
+    half: float | None = None
 
 
 class Measured(NamedTuple):
@@ -43,26 +47,13 @@ class Span(NamedTuple):
     high: float
 
 
-class Difference(NamedTuple):
-    """A relative difference; None where there is none."""
-
-    value: float | None
-
-
-class Word(NamedTuple):
-    """A verdict in a cell."""
-
-    text: str
-    good: bool | None
-
-
 class Path(NamedTuple):
     """A parameter by its path."""
 
     path: str
 
 
-Cell = str | Number | Measured | Span | Difference | Word | Path
+Cell = str | Number | Span | Line | Path
 
 
 class Column(NamedTuple):
@@ -93,30 +84,25 @@ class Table:
             raise ValueError(f"{self.title}: {len(self.columns)} columns, {len(cells)} cells")
         self.rows.append(cells)
 
+    def is_wordy(self, column: int) -> bool:
+        """Whether a column has words only."""
+        cells = [row[column] for row in self.rows if row[column] not in (DASH, "")]
+        words = (isinstance(c, str | Line) and not text(c).isdecimal() for c in cells)
+        return bool(cells) and all(words)
+
 
 Block = Line | Table
 
 
 def table(title: str, *columns: str | tuple[str, str] | Column) -> Table:
     """An empty table with these columns: names, or names with units."""
-    own = (c if isinstance(c, Column) else _column(c) for c in columns)
-    return Table(title, tuple(own))
+    named = (Column(c) if isinstance(c, str) else c for c in columns)
+    return Table(title, tuple(c if isinstance(c, Column) else Column(*c) for c in named))
 
 
 def known(kind: str, *names: str) -> list[Column]:
     """Columns of quantities of links, flows, loops or windows, with the units these have."""
     return [Column(name, quantities.quantity(kind, name).unit) for name in names]
-
-
-def _column(given: str | tuple[str, str]) -> Column:
-    return Column(given) if isinstance(given, str) else Column(*given)
-
-
-def wordy(own: Table, column: int) -> bool:
-    """Whether a column has words only."""
-    cells = [row[column] for row in own.rows if row[column] != DASH]
-    words = (isinstance(c, str | Word) and not text(c).isdecimal() for c in cells)
-    return bool(cells) and all(words)
 
 
 def parameter(path: str, unit: str = "1") -> Column:
@@ -139,34 +125,51 @@ def span(values: Sequence[float], scale: float = 1.0) -> Span:
     return Span(min(values) / scale, max(values) / scale)
 
 
-def number(value: Any, digits: int = DIGITS) -> str:
-    """A number as text; a dash where there is none."""
+def in_unit(unit: str, *found: Measured) -> tuple[str, list[Number]]:
+    """The unit in which numbers of one unit read best, and they in it."""
+    scale, unit = scaled([each.value for each in found], unit)
+
+    def divided(value: float | None) -> float | None:
+        return None if value is None else value / scale
+
+    return unit, [Number(divided(each.value), half=divided(each.half)) for each in found]
+
+
+def in_row(unit: str, *found: Measured) -> list[Cell]:
+    """The cells of a line with a unit of its own: this, and the numbers in it."""
+    unit, numbers = in_unit(unit, *found)
+    return ["" if unit == "1" else unit, *numbers]
+
+
+def percent(value: float | None) -> Number:
+    """A relative difference in percent, to a hundredth."""
+    return Number(None if value is None else round(100 * value, 2))
+
+
+def number(value: Any, digits: int = DIGITS, half: float | None = None) -> str:
+    """A number as text, with the half width of its interval; a dash where there is none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    shown = f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    interval = half is not None and math.isfinite(half)
+    return f"{shown} ± {float(f'{half:.2g}'):g}" if interval else shown
 
 
-def quantity(value: float | None, unit: str = "1", half: float | None = None) -> str:
-    """A number with its unit, and the half width of its interval, as text."""
-    scale, unit = scaled([value], unit)
-    shown = number(None if value is None else value / scale)
-    if half is not None and math.isfinite(half):
-        shown += f" ± {float(f'{half / scale:.2g}'):g}"
+def quantity(value: float | None, unit: str = "1") -> str:
+    """A number with its unit as text."""
+    unit, (own,) = in_unit(unit, Measured(value))
+    shown = number(own.value)
     return shown if shown == DASH or unit in ("", "1") else f"{shown} {unit}"
 
 
 def text(cell: Cell) -> str:
     """A cell as text."""
     match cell:
-        case Number(value, digits):
-            return number(value, digits)
-        case Measured(value, unit, half):
-            return quantity(value, unit, half)
+        case Number():
+            return number(*cell)
         case Span(low, high):
             low, high = number(low), number(high)
             return low if low == high else f"{low} … {high}"
-        case Difference(value):
-            return DASH if value is None else f"{100 * value:+.2f} %"
-        case Word(words, _) | Path(words):
+        case Line(words) | Path(words):
             return words
     return cell

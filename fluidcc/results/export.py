@@ -11,8 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fluidcc.folders import whole
 from fluidcc.result import plain
 
@@ -102,13 +100,15 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, s
 
     What has further dimensions has a column for each place along these: ``name[label]``.
     """
-    shape = [dataset.sizes[d] for d in rows]
+    shape = {d: dataset.sizes[d] for d in rows}
     out: list[tuple[str, str, list[Any]]] = []
-    for k, dim in enumerate(rows):
-        labels = dataset[dim].values
-        spread = labels.reshape([-1 if j == k else 1 for j in range(len(rows))])
-        values = np.broadcast_to(spread, shape).ravel().tolist()
-        out.append((dim, _unit(dataset[dim].attrs), values))
+
+    def add(name: str, variable: "xarray.Variable") -> None:
+        values = variable.set_dims(shape).values.ravel().tolist()
+        out.append((name, str(variable.attrs.get("units", "1")), values))
+
+    for dim in rows:
+        add(dim, dataset[dim].variable)
     places = {str(d): _labels(dataset, str(d)) for d in dataset.dims if d not in rows}
     for name, variable in dataset.variables.items():
         if name in dataset.dims:
@@ -117,8 +117,7 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, s
         for index in itertools.product(*(range(dataset.sizes[d]) for d in others)):
             part = variable.isel(dict(zip(others, index, strict=True)))
             label = "".join(f"[{places[d][i]}]" for d, i in zip(others, index, strict=True))
-            filled = part.set_dims(dict(zip(rows, shape, strict=True))) if rows else part
-            out.append((f"{name}{label}", _unit(variable.attrs), filled.values.ravel().tolist()))
+            add(f"{name}{label}", part)
     return out
 
 
@@ -132,10 +131,6 @@ def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
             total, place = Counter(names), {name: itertools.count(1) for name in names}
             return [name if total[name] == 1 else f"{name} {next(place[name])}" for name in names]
     return list(range(dataset.sizes[dim]))
-
-
-def _unit(attributes: Mapping[str, Any]) -> str:
-    return str(attributes.get("units", "1"))
 
 
 def _heading(name: str, unit: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,30 +37,14 @@ def throughputs(eq: Equilibrium) -> dict[str, float]:
     return out
 
 
-def _samples(
-    mix: Equilibrium | PacketRuns | Mapping[str, float],
-    baseline: Equilibrium | PacketRuns | Mapping[str, float],
-) -> list[list[Mapping[str, float]]]:
-    """Throughputs by group of both results: one for each seed that both have, or one."""
-    out, seeds = [], []
-    for result in (mix, baseline):
-        if isinstance(result, Mapping):
-            out.append([result])
-        elif isinstance(result, Equilibrium):
-            out.append([throughputs(result)])
-        else:
-            rates = [{k: g["goodput"] for k, g in r["flows"].items()} for r in result.runs]
-            out.append(rates)
-            seeds.append(result.seeds)
-    if len(seeds) == 2:
-        common = [s for s in seeds[0] if s in seeds[1]]
-        if not common:
-            raise ValueError(f"expected runs of the same seeds, got {seeds[0]} and {seeds[1]}")
-        out = [[r[known.index(s)] for s in common] for r, known in zip(out, seeds, strict=True)]
-    else:
-        most = max(map(len, out))
-        out = [r * most if len(r) == 1 else r for r in out]
-    return out
+def _by_seed(result: Equilibrium | PacketRuns | Mapping[str, float]) -> dict[Any, Any]:
+    """Throughputs by group, for each seed of packet runs; for None if there are no seeds."""
+    if isinstance(result, Mapping):
+        return {None: result}
+    if isinstance(result, Equilibrium):
+        return {None: throughputs(result)}
+    rates = [{k: g["goodput"] for k, g in run["flows"].items()} for run in result.runs]
+    return dict(zip(result.seeds, rates, strict=True))
 
 
 def gain_and_loss(
@@ -93,9 +77,16 @@ def gain_and_loss(
     >>> fc.gain_and_loss(after, before, aggressive="bmcc", other="sack")
     GainAndLoss(gain=1.2, loss=0.9, gain_ci95=nan, loss_ci95=nan)
     """
+    mixed, alone = _by_seed(mix), _by_seed(baseline)
+    if None in mixed:
+        mixed = {seed: mixed[None] for seed in alone}
+    if None in alone:
+        alone = {seed: alone[None] for seed in mixed}
+    common = [seed for seed in mixed if seed in alone]
+    if not common:
+        raise ValueError(f"expected runs of the same seeds, got {(*mixed,)} and {(*alone,)}")
     found = [
-        [_ratio(mixed, alone, name) for name in (aggressive, other)]
-        for mixed, alone in zip(*_samples(mix, baseline), strict=True)
+        [_ratio(mixed[seed], alone[seed], name) for name in (aggressive, other)] for seed in common
     ]
     if len(found) == 1:
         return GainAndLoss(*found[0])

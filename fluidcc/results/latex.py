@@ -90,11 +90,6 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     return out | ({} if flight == window else {"x": readable(flight / rtt)})
 
 
-def window_equation(flows: Flows, rates: str) -> sp.Expr:
-    """Change of the window W per second; symbols as in `sender_equations`."""
-    return sender_equations(flows, rates)[r"\dot W"]
-
-
 def queue_equations(link: Link) -> dict[str, sp.Expr]:
     """What a queue law remembers and says, by the left-hand side.
 

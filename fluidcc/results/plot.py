@@ -9,9 +9,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fluidcc.folders import whole
-from fluidcc.result import Result
+from fluidcc.result import Result, View
 from fluidcc.results.axes import narrow
-from fluidcc.results.view import View
 
 _WIDTH = 7.0  # inch: two columns of a page
 _LEAST = 2.0  # inch
@@ -49,7 +48,8 @@ def plot(*results: Any, width: float = _WIDTH) -> Figure:
         raise ValueError(f"width: expected at least {_LEAST:g} inch, got {width!r}")
     shown = [_view(result) for result in results]
     slim = narrow(width)
-    heights = [view.height * (view.panels if slim else 1) for view in shown]
+    sizes = [view.size for view in shown]
+    heights = [height * (panels if slim else 1) for height, panels in sizes]
     with style():
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]

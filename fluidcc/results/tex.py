@@ -1,10 +1,10 @@
 r"""Tables for LaTeX, in the manner of booktabs."""
 
+import functools
 import math
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from fluidcc.folders import whole
 from fluidcc.results.blocks import (
@@ -13,18 +13,13 @@ from fluidcc.results.blocks import (
     Block,
     Cell,
     Column,
-    Difference,
     Line,
-    Measured,
     Number,
     Path,
     Span,
     Table,
     text,
-    wordy,
 )
-from fluidcc.results.export import scaled
-from fluidcc.results.symbols import symbol
 
 _LONG = 60  # rows beyond which a table breaks over pages
 _SPECIAL = {
@@ -33,12 +28,8 @@ _SPECIAL = {
     ">": "$>$", "|": "$|$", "±": r"$\pm$", "…": r"\dots{}", DASH: "--", "\N{MICRO SIGN}": r"$\mu$",
     "\n": " ",
 }  # fmt: skip
-
-
-class _Unit(NamedTuple):
-    """A unit beside its numbers."""
-
-    text: str
+_POWER = re.compile(r"\^(-?\d+)")  # of a unit
+_PATH = re.compile(r"(links?|flows?)\.([\w.]+)")
 
 
 def latex(blocks: Iterable[Block], origin: Mapping[str, str] | None = None) -> str:
@@ -66,21 +57,24 @@ def _noted(words: str) -> list[str]:
 
 
 def escaped(words: str) -> str:
-    """Text with everything that LaTeX reads as more than itself made harmless."""
-    return "".join(_SPECIAL.get(letter, letter) for letter in words)
+    """Text with powers raised, and all else that LaTeX reads as more than itself made harmless."""
+    parts = _POWER.split(words)  # text and powers in turn
+    for k, part in enumerate(parts):
+        harmless = "".join(_SPECIAL.get(letter, letter) for letter in part)
+        parts[k] = f"$^{{{part}}}$" if k % 2 else harmless
+    return "".join(parts)
 
 
 def _tabular(own: Table, titled: bool) -> str:
-    own = _units_aside(own)
-    sides = "".join("l" if k == 0 or wordy(own, k) else "r" for k in range(len(own.columns)))
-    heads = _unit_heads(_names(own.columns), [column.unit for column in own.columns])
+    sides = "".join("l" if k == 0 or own.is_wordy(k) else "r" for k in range(len(own.columns)))
     long = len(own.rows) > _LONG
-    lines = [rf"\begin{{{'longtable' if long else 'tabular'}}}{{{sides}}}"]
+    name = "longtable" if long else "tabular"
+    lines = [rf"\begin{{{name}}}{{{sides}}}"]
     if titled and own.title:
-        lines.append(rf"\multicolumn{{{len(heads)}}}{{l}}{{\textbf{{{escaped(own.title)}}}}} \\")
-    lines += [r"\toprule", _row(heads), r"\midrule", *([r"\endhead"] if long else [])]
+        lines.append(rf"\multicolumn{{{len(sides)}}}{{l}}{{\textbf{{{escaped(own.title)}}}}} \\")
+    lines += [r"\toprule", _row(_heads(own.columns)), r"\midrule", *([r"\endhead"] if long else [])]
     lines += [_row([_cell(cell) for cell in row]) for row in own.rows]
-    return "\n".join([*lines, r"\bottomrule", lines[0].split("}")[0].replace("begin", "end") + "}"])
+    return "\n".join([*lines, r"\bottomrule", rf"\end{{{name}}}"])
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -88,105 +82,75 @@ def _row(cells: Sequence[str]) -> str:
     return ("{}" if line[:1] in ("[", "*") else "") + line + r" \\"  # no argument of the last row
 
 
-def _names(columns: Sequence[Column]) -> list[str]:
+def _heads(columns: Sequence[Column]) -> list[str]:
     """Headings, with symbols of parameters where these are known and tell columns apart."""
-    found = [_label(c.name) if c.parameter else escaped(c.name) for c in columns]
-    return found if len(set(found)) == len(found) else [escaped(c.name) for c in columns]
+    names = [_label(c.name) if c.parameter else escaped(c.name) for c in columns]
+    if len(set(names)) < len(names):
+        names = [escaped(c.name) for c in columns]
+    units = ("" if c.unit in ("", "1") else f" [{escaped(c.unit)}]" for c in columns)
+    return [f"{name}{unit}" for name, unit in zip(names, units, strict=True)]
 
 
 def _label(path: str) -> str:
-    known = symbol(path)
-    if known is None:
-        return escaped(path)
-    math, owner = known
-    return f"${math}$" + (f" ({escaped(owner)})" if owner else "")
+    """The symbol of the parameter at a path, with the name of its link or group; else the path."""
+    found = _PATH.fullmatch(path)
+    kind, parts = (found[1], found[2].split(".")) if found else ("", [])
+    owner = f" ({escaped(f'{kind}.{parts.pop(0)}')})" if kind.endswith("s") else ""
+    symbols = _symbols().get((kind.rstrip("s"), ".".join(parts)), set())
+    return f"${next(iter(symbols))}${owner}" if len(symbols) == 1 else escaped(path)
 
 
-def _unit_heads(names: Sequence[str], units: Sequence[str]) -> list[str]:
-    pairs = zip(names, units, strict=True)
-    return [name if unit in ("", "1") else f"{name} [{_unit(unit)}]" for name, unit in pairs]
+@functools.cache
+def _symbols() -> Mapping[tuple[str, str], set[str]]:
+    """Symbols that laws, links and flows have for a path below a link or a group."""
+    from fluidcc.laws.parameters import infos
+    from fluidcc.laws.registry import LAWS
+    from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial
+    from fluidcc.scenario.window import KINDS
 
-
-def _unit(unit: str) -> str:
-    return re.sub(r"\\textasciicircum\{\}(-?\d+)", r"$^{\1}$", escaped(unit))
-
-
-def _units_aside(own: Table) -> Table:
-    """The same numbers with their units in the headings, or in a column where rows differ."""
-    columns, rows = list(own.columns), [list(row) for row in own.rows]
-    for k, column in enumerate(columns):
-        cells = [row[k] for row in rows if isinstance(row[k], Measured)]
-        units = {cell.unit for cell in cells if isinstance(cell, Measured)}
-        if len(units) == 1 and column.unit in ("", "1"):
-            scale, unit = _common(cells)
-            columns[k] = column._replace(unit=unit)
-            for row in rows:
-                row[k] = _bare(row[k], scale)
-    beside = []
-    for row in rows:
-        cells = [cell for cell in row if isinstance(cell, Measured) and cell.unit != "1"]
-        scale, unit = _common(cells) if len({cell.unit for cell in cells}) == 1 else (1.0, "1")
-        beside.append("" if unit == "1" else unit)
-        if unit != "1":
-            row[:] = [_bare(cell, scale) for cell in row]
-    if any(beside):
-        columns.insert(1, columns[0]._replace(name="unit", unit="1"))
-        rows = [[row[0], _Unit(unit), *row[1:]] for row, unit in zip(rows, beside, strict=True)]
-    return Table(own.title, tuple(columns), [tuple(row) for row in rows])
-
-
-def _common(cells: Sequence[Cell]) -> tuple[float, str]:
-    known = [cell for cell in cells if isinstance(cell, Measured)]
-    return scaled([cell.value for cell in known], known[0].unit)
-
-
-def _bare(cell: Cell, scale: float) -> Cell:
-    """A quantity in units of `scale`, its unit elsewhere."""
-    if not isinstance(cell, Measured):
-        return cell
-    value = None if cell.value is None else cell.value / scale
-    return Measured(value, "1", None if cell.half is None else cell.half / scale)
+    owners = [("link", "", Link), ("flow", "", Flows)]
+    owners += [("link", "initial.", LinkInitial), ("flow", "initial.", FlowsInitial)]
+    for kind, laws in LAWS.items():
+        table = "window" if kind in KINDS else kind
+        side = "link" if kind == "queue" else "flow"
+        owners += [(side, f"{table}.", law) for law in laws.values()]
+    out: dict[tuple[str, str], set[str]] = {}
+    for side, prefix, thing in owners:
+        for name, info in infos(thing).items():
+            if info.symbol:
+                out.setdefault((side, f"{prefix}{name}"), set()).add(info.symbol)
+    return out
 
 
 def _cell(cell: Cell) -> str:
     match cell:
-        case _Unit(unit):
-            return _unit(unit)
         case Path(path):
             return _label(path)
-        case Number(value, digits) if isinstance(value, int | float) and value == value:
-            return _number(value, digits)
-        case Measured(value, unit, half) if value is not None and value == value:
-            scale, unit = scaled([value], unit)
-            shown = _interval(value / scale, None if half is None else half / scale)
-            return shown if unit in ("", "1") else rf"{shown}\,{_unit(unit)}"
-        case Difference(value) if value is not None:
-            return rf"${100 * value:+.2f}\,\%$"
+        case Number(value, digits, half) if isinstance(value, int | float) and value == value:
+            return _number(value, digits, half)
         case Span(low, high):
-            ends = dict.fromkeys((_number(low), _number(high)))
-            return r" \dots{} ".join(ends)
+            return r" \dots{} ".join(dict.fromkeys((_number(low), _number(high))))
     return escaped(text(cell))
 
 
-def _number(value: float, digits: int = DIGITS) -> str:
+def _number(value: float, digits: int = DIGITS, half: float | None = None) -> str:
     if isinstance(value, int):
         return f"${value}$"
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"
+    if half and math.isfinite(half):
+        return _interval(value, half)
     mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
-    return f"${mantissa}{_power(int(exponent)) if exponent else ''}$"
+    error = r" \pm 0" if half == 0 else ""
+    return f"${mantissa}{error}{_power(int(exponent)) if exponent else ''}$"
 
 
 def _power(exponent: int) -> str:
     return rf" \times 10^{{{exponent}}}"
 
 
-def _interval(value: float, half: float | None) -> str:
+def _interval(value: float, half: float) -> str:
     """A mean and its half width, which has two digits, to the same place."""
-    if half is None or not math.isfinite(half) or not math.isfinite(value):
-        return _number(float(value))
-    if half == 0:
-        return _number(float(value))[:-1] + r" \pm 0$"
     width = float(f"{half:.1e}")
     size = math.floor(math.log10(max(abs(value), width)))
     power = size if not -4 < size < 6 else 0

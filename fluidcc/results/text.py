@@ -1,10 +1,11 @@
-"""Lines and tables as text: for a console, and for what `print` shows."""
+"""Lines and tables as text: for a console, for what `print` shows, and for notebooks."""
 
 import io
 from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from fluidcc.result import Result
@@ -15,6 +16,7 @@ _STYLES = {
     "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
 }  # fmt: skip
 _WIDTH = 400  # letters: nothing is cut
+_PAGE = '<pre class="fluidcc" style="line-height: normal; overflow-x: auto">{code}</pre>'
 
 
 def console(**options: object) -> Console:
@@ -53,6 +55,13 @@ def text(shown: Iterable[Block]) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
+def html(shown: Iterable[Block]) -> str:
+    """Lines and tables as on a console; verdicts are readable on light and on dark pages."""
+    out = console(file=io.StringIO(), record=True)
+    printed(shown, out)
+    return out.export_html(theme=DIMMED_MONOKAI, code_format=_PAGE, inline_styles=True)
+
+
 def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
 
@@ -60,7 +69,7 @@ def _line(line: Line) -> Text:
 def _table(own: Table, bare: bool) -> RichTable:
     out = table(own.title, *(column.heading for column in own.columns), bare=bare)
     for k, column in enumerate(out.columns):
-        if blocks.wordy(own, k):
+        if own.is_wordy(k):
             column.justify = "left"
     for row in own.rows:
         out.add_row(*map(_cell, row))
@@ -70,6 +79,4 @@ def _table(own: Table, bare: bool) -> RichTable:
 
 
 def _cell(cell: Cell) -> str | Text:
-    if isinstance(cell, blocks.Word):
-        return _line(blocks.verdict(cell.good, cell.text))
-    return blocks.text(cell)
+    return _line(cell) if isinstance(cell, Line) else blocks.text(cell)

@@ -1,6 +1,6 @@
 """What must fit together in a scenario, beyond the range of each value."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
 from fluidcc.scenario.reader import FAULTY, Reader, got
 from fluidcc.scenario.ways import forward_delays, reverse_delays
+
+_Need = tuple[bool, str, str, str]
+"""Whether two values fit, the key of one, what is expected there, and what was got."""
 
 _ROUNDING = 1e-12  # of delays that are added up
 _LEVELS = ("max_th", "at", "threshold", "q_ref")  # queues that a law must be able to see
@@ -36,69 +39,57 @@ def check_link(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
 
 def check_group(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
     """The laws of a group, and its window before the start, must fit to each other."""
-    window, feedback = values.get("window"), values.get("feedback")
-    if window is not None:
-        _check_window(reader, key, values, window)
-    if feedback is None:
-        return
-    growth = getattr(values.get("reaction"), "growth", "all")
-    if feedback.quench and growth != "all":
-        reader.fault(
-            f"{key}.window.growth", f'"all", as {feedback.name} marks no acknowledgement',
-            f'"{growth}"',
-        )  # fmt: skip
-    if window is not None and window.loads and not feedback.loads:
-        reader.fault(
-            f"{key}.feedback", f'"load_factor", as {window.name} acts on the load factor',
-            got(feedback.name),
-        )  # fmt: skip
-    if window is not None and feedback.loads and not window.loads:
-        reader.fault(
-            f"{key}.feedback", f"one with marks or losses, as {window.name} knows no load factor",
-            got(feedback.name),
-        )  # fmt: skip
-    estimator = values.get("estimator", Flows.estimator)
-    if estimator.remembers and not feedback.loads:
-        reader.fault(
-            f"{key}.estimator", f'"exact", as {feedback.name} tells no load factor',
-            got(estimator.name),
-        )  # fmt: skip
+    needs: list[_Need] = []
+    if "window" in values:
+        needs += _needs_of_window(f"{key}.window", values)
+    if "feedback" in values:
+        needs += _needs_of_feedback(values)
+    for fits, at, expected, seen in needs:
+        if not fits:
+            reader.fault(f"{key}.{at}", expected, seen)
 
 
-def _check_window(reader: Reader, key: str, values: Mapping[str, Any], window: Any) -> None:
-    """What a window law needs of the other laws, and of the window before the start."""
-    if isinstance(values.get("marking"), EqualWindow) and not isinstance(
-        window, AbstractPolynomial
-    ):
-        reader.fault(
-            f"{key}.marking", '"plain", as equal_window needs a polynomial window law',
-            f'"equal_window" with {window.name}',
-        )  # fmt: skip
+def _needs_of_window(table: str, values: Mapping[str, Any]) -> Iterator[_Need]:
+    """What a window law needs of the other laws, and of windows at a start."""
+    window, reaction = values["window"], values.get("reaction")
+    traffic: Any = values.get("traffic")
+    least = f"at least {table}.min_window, {window.min_window!r} packet"
+    most = f"at most {table}.max_window, {window.max_window!r} packet"
+    plain = '"plain", as equal_window needs a polynomial window law'
+    polynomial = isinstance(window, AbstractPolynomial)
+    fits = polynomial or not isinstance(values.get("marking"), EqualWindow)
+    yield fits, "marking", plain, f'"equal_window" with {window.name}'
     first = values["initial"].window if "initial" in values else FlowsInitial.window
     # a maximum below the default of the first window must not need another default
-    if first > window.max_window and first != FlowsInitial.window:
-        expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
-        reader.fault(f"{key}.initial.window", expected, f"{first!r} packet")
-    _check_opening(reader, key, values.get("traffic"), window)
-    if window.min_window > window.max_window:
-        expected = f"at most {key}.window.max_window, {window.max_window!r} packet"
-        reader.fault(f"{key}.window.min_window", expected, f"{window.min_window!r} packet")
-    pause, reaction = getattr(window, "pause", None), values.get("reaction")
-    if pause is not None and reaction is not None and pause != (reaction.name == "pause"):
-        expected = f'"pause", or {key}.window.pause = false' if pause else "another than pause"
-        reader.fault(f"{key}.window.reaction", expected, got(reaction.name))
-
-
-def _check_opening(reader: Reader, key: str, traffic: Any, window: Any) -> None:
-    """The window of a new connection, unless by default, must lie within the flows' bounds."""
+    fits = first <= window.max_window or first == FlowsInitial.window
+    yield fits, "initial.window", most, f"{first!r} packet"
     opening = getattr(traffic, "first", None)
-    if opening is None or opening == type(traffic).first:
-        return
-    for side, bound in (("least", window.min_window), ("most", window.max_window)):
-        if (opening < bound) if side == "least" else (opening > bound):
-            name = "min_window" if side == "least" else "max_window"
-            expected = f"at {side} {key}.window.{name}, {bound!r} packet"
-            reader.fault(f"{key}.traffic.first", expected, f"{opening!r} packet")
+    if opening is not None and opening != type(traffic).first:
+        seen = f"{opening!r} packet"
+        yield opening >= window.min_window, "traffic.first", least, seen
+        yield opening <= window.max_window, "traffic.first", most, seen
+    fits = window.min_window <= window.max_window
+    yield fits, "window.min_window", most, f"{window.min_window!r} packet"
+    pause = getattr(window, "pause", None)
+    if pause is not None and reaction is not None:
+        expected = f'"pause", or {table}.pause = false' if pause else "another than pause"
+        yield pause == (reaction.name == "pause"), "window.reaction", expected, got(reaction.name)
+
+
+def _needs_of_feedback(values: Mapping[str, Any]) -> Iterator[_Need]:
+    """What a feedback law needs of the other laws."""
+    feedback, window = values["feedback"], values.get("window")
+    estimator = values.get("estimator", Flows.estimator)
+    growth, name = getattr(values.get("reaction"), "growth", "all"), got(feedback.name)
+    grow = f'"all", as {feedback.name} marks no acknowledgement'
+    yield growth == "all" or not feedback.quench, "window.growth", grow, got(growth)
+    if window is not None:
+        load = f'"load_factor", as {window.name} acts on the load factor'
+        yield feedback.loads or not window.loads, "feedback", load, name
+        mark = f"one with marks or losses, as {window.name} knows no load factor"
+        yield window.loads or not feedback.loads, "feedback", mark, name
+    exact = f'"exact", as {feedback.name} tells no load factor'
+    yield feedback.loads or not estimator.remembers, "estimator", exact, got(estimator.name)
 
 
 def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:

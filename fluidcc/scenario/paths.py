@@ -13,18 +13,16 @@ from fluidcc.laws.parameters import Info, infos
 from fluidcc.module import leaves
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
-from fluidcc.scenario.dependants import reset_dependants
-from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.network import Flows, Network, require_network
-from fluidcc.scenario.reader import got
-from fluidcc.scenario.sender import SENDER_FIELDS
-from fluidcc.scenario.tables import Tables, laws_of, tables
-from fluidcc.scenario.window import KINDS
-
-_WITH_TABLES = ("queue", "marking", "estimator", "traffic")
-"""Kinds of laws with tables of their own, which may ask for parameters of laws not chosen."""
+from fluidcc.scenario.reader import Laws, got
+from fluidcc.scenario.sender import SenderOptions
+from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
+from fluidcc.scenario.window import KINDS, NAMED, default_reaction
 
 _OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
+
+_INSTEAD = {"calls": ("arrivals", "most"), "arrivals": ("calls",)}
+"""Values of voice calls that each of two takes the place of."""
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
@@ -48,8 +46,7 @@ def paths(net: Network) -> tuple[str, ...]:
 
 
 def _paths(values: Tables) -> tuple[str, ...]:
-    found = [*_leaves({"links": values["links"]}, ""), *_leaves({"flows": values["flows"]}, "")]
-    found += _leaves({"model": values["model"]}, "")
+    found = [p for kind in ("links", "flows", "model") for p in _leaves(values[kind], f"{kind}.")]
     for kind, keys in _OPTIONAL.items():
         for name, table in values[kind].items():
             found += [f"{kind}.{name}.{key}" for key in keys if key not in table]
@@ -68,47 +65,40 @@ def leaf(values: Tables, path: str) -> Any:
     return here
 
 
+def _names(net: Network) -> dict[str, tuple[str, ...]]:
+    return {"links": net.link_names, "flows": net.flow_names}
+
+
 def full_path(net: Network, path: str) -> str:
     """The path with ``link.`` and ``flow.`` replaced by the name of the only link or group."""
     short, *rest = path.split(".")
-    names = {"link": net.link_names, "flow": net.flow_names}.get(short, ())
+    names = _names(net).get(f"{short}s", ())
     return ".".join([f"{short}s", names[0], *rest]) if len(names) == 1 else path
 
 
 def _settable(net: Network, values: Tables, path: str) -> bool:
-    """Whether a path leads to a value or a table of a scenario, or to a sender's rule."""
+    """Whether a full path leads to a value or a table of a scenario, or to a sender's rule."""
     parts = path.split(".")
-    if path in _paths(values):
-        return True
     if parts[0] == "flows" and len(parts) == 4 and parts[2] == "sender":
-        return parts[1] in net.flow_names and parts[3] in SENDER_FIELDS
-    here: Any = values
-    for part in parts:
-        if not isinstance(here, Mapping) or part not in here:
-            return False
-        here = here[part]
-    return len(parts) > 2
+        return parts[1] in net.flow_names and parts[3] in infos(SenderOptions)
+    return path in _paths(values) or (len(parts) > 2 and leaf(values, path) is not None)
 
 
 def _wrong_path(net: Network, path: str, where: str) -> Fault:
     known = list(paths(net))
-    known += [p for p in (_short(net, known_path) for known_path in paths(net)) if p]
+    known += [p for p in (_short(net, known_path) for known_path in known) if p]
     close = nearest(path, known) or nearest(full_path(net, path), known)
     if not close:
-        last = path.split(".")[-1]
-        close = tuple(p for p in known if p.split(".")[-1] in nearest(last, _lasts(known), 1))[:3]
+        lasts = sorted({p.split(".")[-1] for p in known})
+        alike = nearest(path.split(".")[-1], lasts, 1)
+        close = tuple(p for p in known if p.split(".")[-1] in alike)[:3]
     close = close or nearest(path, known, 1, least=0.0)
     return Fault(where, path, "a path of the scenario", "no such path", close)
 
 
-def _lasts(known: list[str]) -> list[str]:
-    return sorted({p.split(".")[-1] for p in known})
-
-
 def _short(net: Network, path: str) -> str:
     kind, *rest = path.split(".")
-    names = {"links": net.link_names, "flows": net.flow_names}.get(kind, ())
-    return ".".join([kind[:-1], *rest[1:]]) if len(names) == 1 else ""
+    return ".".join([kind[:-1], *rest[1:]]) if len(_names(net).get(kind, ())) == 1 else ""
 
 
 def _traced(value: Any) -> bool:
@@ -150,36 +140,62 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
         form = 'values by path, such as {"flow.n": 40}'
         raise ScenarioError([Fault(where, "", form, f"{changes!r}")])
     require_network(net)
-    values = tables(net) if not _any_traced(net, changes) else None
     _require_once(net, changes, where)
     full = {full_path(net, path): value for path, value in changes.items()}
-    if values is None:
+    if any(map(_traced, (*changes.values(), *leaves(net)))):
         return _replace_traced(net, full)
-    laws = laws_of(net)
+    values, laws = tables(net), laws_of(net)
     if wrong := _wrong(net, values, changes):
-        told_later = _of_other_laws(net, values, full, laws)
+        told_later = _of_other_laws(values, full, laws)
         _refuse(net, [p for p in wrong if full_path(net, p) not in told_later], where)
-    reset_dependants(net, values, list(full), laws)
+    _reset_dependants(net, values, list(full), laws)
     for path in sorted(full, key=lambda p: not p.endswith(".law")):
         _put(values, path.split("."), _as_plain(full[path]))
     return build(values, where, laws)
 
 
-def _of_other_laws(
-    net: Network, values: Tables, changed: Iterable[str], laws: Laws
-) -> tuple[str, ...]:
-    """Paths that lead to parameters of laws which the network has not, or not yet."""
-    anew = [path.removesuffix(".law") for path in changed if path.endswith(".law")]
-    inside = tuple(f"{path}." for path in anew if _settable(net, values, path))
-    shared = {name for kind in KINDS for law in laws[kind].values() for name in infos(law)}
-    known = {f"flows.{group}.window.{name}" for group in net.flow_names for name in shared}
-    for kind in _WITH_TABLES:
-        names = {name for law in laws[kind].values() for name in infos(law)}
-        owners = [f"links.{link}" for link in net.link_names] if kind == "queue" else [
-            f"flows.{group}" for group in net.flow_names
-        ]  # fmt: skip
-        known |= {f"{owner}.{kind}.{name}" for owner in owners for name in names}
-    return tuple(path for path in changed if path.startswith(inside) or path in known)
+def _of_other_laws(values: Tables, changed: Iterable[str], laws: Laws) -> tuple[str, ...]:
+    """Paths of parameters of laws that the network has not, or not yet: `build` judges them."""
+    anew = {path.removesuffix(".law") for path in changed if path.endswith(".law")}
+    names = {name for kind in laws.values() for law in kind.values() for name in infos(law)}
+
+    def is_of_a_law(path: str) -> bool:
+        owner, _, name = path.rpartition(".")
+        inside = owner.count(".") > 1 and isinstance(leaf(values, owner), Mapping | str)
+        return inside and (name in names or owner in anew)
+
+    return tuple(filter(is_of_a_law, changed))
+
+
+def _drop(table: Tables, names: Iterable[str]) -> None:
+    for name in names:
+        table.pop(name, None)
+
+
+def _reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws: Laws) -> None:
+    """Take out of a network's tables what follows from the values that are about to change.
+
+    A new law starts from its own defaults. A reaction that is the default of window law and
+    feedback law stays so when these change. Calls replace arrivals, and arrivals calls.
+    """
+    for flows, table in zip(net.flows, values["flows"].values(), strict=True):
+        own = reaction_table(flows.reaction)
+        if own == reaction_table(default_reaction(flows.window, flows.feedback, laws)):
+            _drop(table["window"], own)
+    for path in changed:
+        kind, name, *inner = path.split(".")
+        if inner[:1] == ["voice"] and len(inner) == 2 and kind == "links":
+            _drop(values[kind].get(name, {}).get("voice", {}), _INSTEAD.get(inner[1], ()))
+        if inner[-1:] == ["law"] and inner != ["window", "law"]:
+            _put(values, [kind, name, *inner[:-1]], {})
+        if kind == "flows" and name in net.flow_names:
+            flows, window = net.flows[net.flow_names.index(name)], values[kind][name]["window"]
+            if inner == ["window", "law"]:
+                _drop(window, (*infos(flows.window), *reaction_table(flows.reaction)))
+            elif inner[:1] == ["window"] and inner[1:] in ([named] for named in NAMED):
+                _drop(window, infos(getattr(flows, inner[1])))
+            elif inner[:1] == ["feedback"]:
+                _drop(window, infos(flows.feedback))
 
 
 def _require_once(net: Network, wanted: Iterable[str], where: str) -> None:
@@ -208,10 +224,6 @@ def _refuse(net: Network, wrong: Iterable[str], where: str) -> None:
         raise ScenarioError(faults)
 
 
-def _any_traced(net: Network, changes: Mapping[str, Any]) -> bool:
-    return any(map(_traced, changes.values())) or any(map(_traced, leaves(net)))
-
-
 def _as_plain(value: Any) -> Any:
     """Arrays and NumPy scalars as TOML would have them."""
     if hasattr(value, "shape"):
@@ -230,15 +242,15 @@ def _put(values: Tables, parts: list[str], value: Any) -> None:
     here[parts[-1]] = value
 
 
-def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str]:
-    """Steps from the network to the module that owns a value, and the name of its field."""
-    kind, _, rest = path.partition(".")
-    name, *inner = rest.split(".")
-    names = {"links": net.link_names, "flows": net.flow_names}.get(kind, ())
-    if name not in names or not inner:
-        raise ScenarioError([_wrong_path(net, path, "")])
-    part = getattr(net, kind)[names.index(name)]
-    return (kind, names.index(name), *home(part, inner[:-1], inner[-1])), inner[-1]
+def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str] | None:
+    """Steps from the network to what has the value at a full path, and the name of its field."""
+    kind, *inner = path.split(".")
+    names = _names(net).get(kind, ())
+    if len(inner) < 2 or inner[0] not in names:
+        return None
+    name, *steps, field = inner
+    place = names.index(name)
+    return (kind, place, *home(getattr(net, kind)[place], steps, field)), field
 
 
 def home(part: Any, steps: list[str], field: str) -> list[str]:
@@ -260,10 +272,10 @@ def _spread(net: Network, path: str, value: Any) -> tuple[str, Any]:
     from fluidcc.arrays import jnp
 
     owner, _, end = path.rpartition(".")
-    if not owner.endswith(".rtt") or end not in ("min", "max"):
+    found = _owner(net, owner) if end in ("min", "max") and owner.endswith(".rtt") else None
+    if found is None:
         return path, value
-    steps, field = _owner(net, owner)
-    rtt = jnp.asarray(getattr(_walk(net, steps), field), float)
+    rtt = jnp.asarray(_walk(net, found[0]).rtt, float)
     share = jnp.linspace(0.0, 1.0, rtt.size)
     share = share if end == "max" else 1.0 - share
     return owner, rtt + share * (value - (rtt[-1] if end == "max" else rtt[0]))
@@ -276,7 +288,10 @@ def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
 
     for path, value in changes.items():
         path, value = _spread(net, path, value)
-        steps, field = _owner(net, path)
+        found = _owner(net, path)
+        if found is None:
+            raise ScenarioError([_wrong_path(net, path, "")])
+        steps, field = found
         present: Any = getattr(_walk(net, steps), field, None)
         if not eqx.is_array_like(present) or isinstance(present, bool):
             expected = "the path of a number that the scenario has, as the value is traced"
@@ -314,16 +329,9 @@ def number_at(net: Network, path: str) -> float:
 
 def info_at(net: Network, path: str) -> Info | None:
     """Symbol, unit, meaning and range of the parameter at a path; None where it is no parameter."""
-    parts = re.sub(r"\.rtt\.(min|max)$", ".rtt", full_path(net, path)).split(".")
-    if parts[0] not in ("links", "flows") or len(parts) < 3:
-        return None
-    names = {"links": net.link_names, "flows": net.flow_names}[parts[0]]
-    if parts[1] not in names:
-        return None
-    part: Any = getattr(net, parts[0])[names.index(parts[1])]
-    for step in home(part, parts[2:-1], parts[-1]):
-        part = getattr(part, step, None)
-    return infos(part).get(parts[-1]) if dataclasses.is_dataclass(part) else None
+    found = _owner(net, re.sub(r"\.rtt\.(min|max)$", ".rtt", full_path(net, path)))
+    owner = None if found is None else _walk(net, found[0])
+    return infos(owner).get(found[1]) if found and dataclasses.is_dataclass(owner) else None
 
 
 def value_at(net: Network, path: str, value: Any, *, where: str = "") -> Any:

@@ -1,6 +1,5 @@
 """Reading tables of a scenario: values that fit are kept, everything else becomes a fault."""
 
-import dataclasses
 import datetime
 import json
 import math
@@ -10,7 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.laws.parameters import Info
+from fluidcc.laws.addable import BASES as ADDABLE
+from fluidcc.laws.law import Law
+from fluidcc.laws.parameters import Info, infos
+from fluidcc.laws.registry import LAWS
 from fluidcc.scenario import units
 
 _NEEDS = re.compile(r"^\w+ needs ")  # how a law opens its complaint
@@ -20,6 +22,27 @@ _LETTERS = 2000  # of a title
 _ITEMS = 8  # of a list that are shown
 _LARGEST = 1e100  # magnitude of a number, whose powers and inverses are to be numbers too
 _BITS = 64  # of a whole number that is shown in full
+
+Laws = Mapping[str, Mapping[str, type[Law]]]
+"""Laws by kind and name."""
+
+PLANNED_KEYS: Mapping[str, tuple[str, ...]] = {
+    "window": ("phi", "rtt"),
+    "queue": ("hash", "stamp"),
+}
+"""Keys of law tables that are reserved for modelling choices of later versions."""
+
+LABELS: Mapping[str, str] = {
+    "window": "a window law",
+    "reaction": "a reaction",
+    "loss": "a loss closure",
+    "feedback": "a feedback law",
+    "queue": "a queue law",
+    "marking": "a marking",
+    "estimator": "an estimator",
+    "traffic": "a kind of traffic",
+}
+"""What messages call the kinds of laws whose parameters stand in tables."""
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
@@ -60,10 +83,18 @@ def failed_at(changes: Mapping[str, Any], message: str) -> str:
 
 
 class Reader:
-    """Reads values of one scenario and collects its faults, each with file and key."""
+    """Reads values of one scenario and collects its faults, each with file and key.
 
-    def __init__(self, where: str) -> None:
-        self.where = where
+    Parameters
+    ----------
+    where
+        File, or what else stands in for it in messages.
+    laws
+        The laws that the scenario may name.
+    """
+
+    def __init__(self, where: str, laws: Laws = LAWS) -> None:
+        self.where, self.laws = where, laws
         self.faults: list[Fault] = []
 
     def fault(self, key: str, expected: str, got: str, close: Iterable[str] = ()) -> Any:
@@ -127,12 +158,6 @@ class Reader:
         listed = ", ".join(f'"{n}"' for n in names)
         return self.fault(key, f"one of {listed}{more}", got(raw), close)
 
-    def flag(self, raw: Any, key: str) -> Any:
-        """A yes or no."""
-        if isinstance(raw, bool):
-            return raw
-        return self.fault(key, "true or false", got(raw))
-
     def text(self, raw: Any, key: str) -> str:
         """A text that can be printed in one line."""
         if not isinstance(raw, str):
@@ -144,40 +169,115 @@ class Reader:
             return raw
         return ""
 
-    def numbers(
-        self, raw: Any, key: str, infos: Mapping[str, Info], packet_size: float | None = None
-    ) -> dict[str, Any]:
-        """The values of a table of described fields; faulty ones and unknown keys are left out."""
-        if self.table(raw, key) is FAULTY:
-            return {}
-        self.unknown(raw, key, infos)
-        out = {
-            name: self.described(raw[name], f"{key}.{name}", info, packet_size)
-            for name, info in infos.items()
-            if name in raw
-        }
-        return sound(out)
-
-    def described(self, raw: Any, key: str, info: Info, packet_size: float | None) -> Any:
+    def described(self, raw: Any, key: str, info: Info, packet_size: float | None = None) -> Any:
         """A value of a described field: a number, a word, or a yes/no."""
         if info.within is not None:
             return self.number(raw, key, info, packet_size)
-        return self.word(raw, key, info.choices) if info.choices else self.flag(raw, key)
+        if info.choices:
+            return self.word(raw, key, info.choices)
+        return raw if isinstance(raw, bool) else self.fault(key, "true or false", got(raw))
 
-    def made(self, make: Any, key: str, values: dict[str, Any]) -> Any:
-        """`make(**values)`; what it refuses becomes a fault at `key`."""
-        try:
-            return make(**values)
+    def fields(
+        self, raw: Mapping[str, Any], key: str, described: Mapping[str, Info],
+        packet_size: float | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The values of a table that are described, faulty ones as FAULTY; other keys may be there.
+
+        What is no number and named like a kind of laws is one, such as RED's spreading.
+        """
+        values: dict[str, Any] = {}
+        for name, info in described.items():
+            if name in raw and name in self.laws and info.within is None:
+                inner = self.law_named(raw[name], f"{key}.{name}", name)
+                values[name] = FAULTY if inner is FAULTY else inner()
+            elif name in raw:
+                values[name] = self.described(raw[name], f"{key}.{name}", info, packet_size)
+        return values
+
+    def values(
+        self, raw: Any, key: str, described: Mapping[str, Info], packet_size: float | None = None
+    ) -> dict[str, Any]:
+        """The values of a table that has nothing but described fields, faulty ones as FAULTY."""
+        if self.table(raw, key) is FAULTY:
+            return {}
+        self.unknown(raw, key, described)
+        return self.fields(raw, key, described, packet_size)
+
+    def record(self, raw: Any, key: str, cls: Any, packet_size: float | None = None) -> Any:
+        """An object of a class with described fields, or FAULTY."""
+        if not isinstance(raw, dict):
+            return self.table(raw, key)
+        return self.made(cls, key, self.values(raw, key, infos(cls), packet_size))
+
+    def made(self, cls: Any, key: str, values: Mapping[str, Any]) -> Any:
+        """`cls` with these values, or FAULTY; what it refuses becomes a fault at `key`."""
+        faulty = len(sound(values)) < len(values)
+        try:  # those that could be read must fit together too
+            found = cls(**values)
         except ValueError as error:
             expected, _, seen = _NEEDS.sub("", str(error)).partition(", got ")
             return self.fault(key, expected, seen or "values that do not fit together")
+        except TypeError:
+            if not faulty:  # of a law that compares even what is no number
+                raise
+            return FAULTY
+        return FAULTY if faulty else found
+
+    def law_named(self, raw: Any, key: str, kind: str) -> Any:
+        """The class of the law of this name, or FAULTY."""
+        more = ", or a law that is added (--law-file FILE)" if kind in ADDABLE else ""
+        name = self.word(raw, key, self.laws[kind], more)
+        return FAULTY if name is FAULTY else self.laws[kind][name]
+
+    def law_of(self, table: Mapping[str, Any], key: str, kind: str) -> Any:
+        """The class of the law that a table names by `law`, or FAULTY."""
+        if "law" in table:
+            return self.law_named(table["law"], f"{key}.law", kind)
+        listed = ", ".join(f'"{n}"' for n in self.laws[kind])
+        return self.fault(f"{key}.law", f"one of {listed}", "nothing")
+
+    def check_keys(
+        self, raw: Mapping[str, Any], key: str, chosen: Mapping[str, Any], *named: str
+    ) -> None:
+        """Note keys of a table that no chosen law has, and whose they are if others have them.
+
+        `chosen` are the laws by kind, the table's own first; `named` keys name some of them.
+        """
+        known, planned = ["law", *named], PLANNED_KEYS.get(next(iter(chosen)), ())
+        for kind, law in chosen.items():
+            for cls in self.laws[kind].values() if law is FAULTY else (law,):
+                known += [name for name in infos(cls) if name not in known]
+        for name, value in raw.items():
+            if name in known:
+                continue
+            for kind, law in chosen.items():
+                owners = [own for own, cls in self.laws[kind].items() if name in infos(cls)]
+                if owners:
+                    having = f"{LABELS[kind]} that has it ({', '.join(owners)}), not {law.name}"
+                    self.fault(f"{key}.{name}", having, got(value))
+                    break
+            else:
+                self.unknown({name: value}, key, known, planned)
+
+    def law(self, raw: Any, key: str, kind: str, packet_size: float | None) -> Any:
+        """The law of a table ``{ law = NAME, parameter = value, ... }``, or FAULTY.
+
+        `packet_size` [B] is for parameters given as sizes; None where it is not known.
+        """
+        cls = self.law_of(raw, key, kind)
+        if cls is FAULTY:
+            return FAULTY
+        self.check_keys(raw, key, {kind: cls})
+        return self.made(cls, key, self.fields(raw, key, infos(cls), packet_size))
+
+    def law_or_name(self, raw: Any, key: str, kind: str, packet_size: float | None) -> Any:
+        """The law of a table as in `law`, or of a name alone, with its defaults."""
+        if isinstance(raw, dict):
+            return self.law(raw, key, kind, packet_size)
+        cls = self.law_named(raw, key, kind)
+        return FAULTY if cls is FAULTY else cls()
 
 
 def sound(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that could be read."""
     return {name: value for name, value in values.items() if value is not FAULTY}
-
-
-def described_fields(cls: Any) -> dict[str, dataclasses.Field]:
-    """Fields of a class with a description, by name."""
-    return {f.name: f for f in dataclasses.fields(cls) if "info" in f.metadata}

@@ -1,40 +1,120 @@
-"""Rules of the packet sender in a scenario."""
+"""Rules of packet senders by name, with the two profiles of ns-2 as sets of defaults."""
 
 import dataclasses
+from collections.abc import Iterable, Mapping
+from math import inf
+from types import MappingProxyType
 from typing import Any
 
-from fluidcc.errors import nearest
-from fluidcc.scenario import units
-from fluidcc.scenario.reader import FAULTY, Reader, got, sound
-from fluidcc.scenario.sender_options import as_kept, expected, fields
-
-SENDER_FIELDS = fields()
-"""The rules by name."""
+from fluidcc.laws.parameters import choice, infos, param
+from fluidcc.scenario.reader import Reader, got, sound
 
 
-def _option(reader: Reader, raw: Any, key: str, field: dataclasses.Field) -> Any:
-    value = raw
-    if field.metadata["bounds"]:
-        try:
-            value = units.read(raw, field.metadata["unit"])
-        except units.UnitError as error:
-            return reader.fault(key, str(error), got(raw), error.nearest)
-    needed = expected(field, value)
-    if needed:
-        words = field.metadata["choices"] if isinstance(raw, str) else ()
-        return reader.fault(key, needed, got(raw), nearest(str(raw), words, 1))
-    return as_kept(field, value)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SenderOptions:
+    """What a packet sender does beside its window law; defaults are those of ns-2.35.
+
+    The receiver's window is `max_window` of the window law.
+    """
+
+    profile: str = choice("ns-2.35", "ns-2.35", "ns-2.1b8a", doc="set of defaults")
+    tick: float = param(0.01, unit="s", doc="clock of the round-trip timer", within="[1e-6, 10]")
+    min_rto: float = param(0.2, unit="s", doc="smallest retransmission timeout", within="[0, 60]")
+    max_rto: float = param(
+        60.0, unit="s", doc="largest retransmission timeout", within="[0.1, 1e6]"
+    )
+    initial_rto: float = param(
+        3.0, unit="s", doc="timeout before the first sample", within="[0.01, 60]"
+    )
+    initial_window: float = param(
+        2.0, unit="packet", doc="window of the first data", within="[1, 1e6]"
+    )
+    initial_ssthresh: float = param(
+        inf, unit="packet", within="[1, inf]",
+        doc="slow start ends here at first; at most the receiver's window",
+    )  # fmt: skip
+    syn: bool = choice(True, doc="a small packet opens the connection")
+    syn_size: float = param(40.0, unit="B", doc="size of that packet", within="[1, 65535]")
+    ack_size: float = param(40.0, unit="B", doc="size of an acknowledgement", within="[1, 65535]")
+    quench_size: float = param(56.0, unit="B", doc="size of a source quench", within="[1, 65535]")
+    dup_acks: int = param(3, unit="1", doc="duplicate ACKs that mean a loss", within="[1, 100]")
+    limited_transmit: bool = choice(True, doc="send new data on the duplicate ACKs before that")
+    one_fast_retransmit: bool = choice(
+        True, doc="at most one fast retransmit per window of data (ns-2's bugFix_)"
+    )
+    integer_windows: bool = choice(False, doc="windows are truncated before and after a cut")
+    window_validation: bool = choice(
+        False,
+        doc="a window grows only while full; it decays where data or the receiver's window do not "
+        "fill it for a timeout, or nothing is sent for one (RFC 2861, section 3)",
+    )
+    partial_deflation: bool = choice(
+        True, doc="a partial ACK takes the packets it covers off the window"
+    )
+    partial_timer_once: bool = choice(
+        True, doc="only the first partial ACK of a recovery restarts the timer"
+    )
+    recovery_burst: int = param(
+        2, unit="packet", within="[0, 1e6]",
+        doc="most that NewReno sends on one ACK in a recovery; 0 for any number",
+    )  # fmt: skip
+    recovery: str = choice("law", "law", "reno", "newreno", "sack", doc="how losses are repaired")
+    echo: str = choice(
+        "law", "law", "packet", "sticky",
+        doc="receiver's echo of marks: of each packet, or until the sender confirms",
+    )  # fmt: skip
+    grow_on_echo: bool = choice(False, doc="windows grow on ACKs that carry a sticky echo")
+    overhead: float = param(
+        0.0, unit="s", doc="each send waits for a time uniform between 0 and this",
+        within="[0, 10]",
+    )  # fmt: skip
+    choice_waiting: int = param(
+        2, unit="1", within="[0, 1e6]",
+        doc="packets (bytes in byte mode) that wait before a queue with an average may choose",
+    )  # fmt: skip
+    choice_arms: bool = choice(
+        True, doc="the first packet after the average crosses the threshold is never chosen"
+    )
+    mark_below: float = param(
+        inf, unit="1", within="[0, inf]",
+        doc="packets chosen at this long-run probability or above are dropped, not marked",
+    )  # fmt: skip
+
+
+PROFILES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "ns-2.35": MappingProxyType({}),
+        "ns-2.1b8a": MappingProxyType(
+            {
+                "min_rto": 1.0,
+                "limited_transmit": False,
+                "integer_windows": True,
+                "partial_deflation": False,
+                "partial_timer_once": False,
+            }
+        ),
+    }
+)
+"""What each profile changes of the defaults above."""
 
 
 def read_sender(reader: Reader, raw: Any, key: str) -> tuple[tuple[str, Any], ...]:
     """Rules of the packet sender, as pairs of name and value in the order of their names."""
-    table = reader.table(raw, key)
-    if table is FAULTY:
-        return ()
-    reader.unknown(table, key, SENDER_FIELDS)
-    values = {
-        name: _option(reader, table[name], f"{key}.{name}", field)
-        for name, field in SENDER_FIELDS.items()
-        if name in table
-    }
+    values = reader.values(raw, key, infos(SenderOptions))
+    for name in (f.name for f in dataclasses.fields(SenderOptions) if f.type is int):
+        value = values.get(name)
+        if isinstance(value, float):
+            needs = f"{key}.{name}", "a whole number", got(raw[name])
+            values[name] = int(value) if value.is_integer() else reader.fault(*needs)
     return tuple(sorted(sound(values).items()))
+
+
+def sender_options(pairs: Iterable[tuple[str, Any]] | Mapping[str, Any] = ()) -> SenderOptions:
+    """Options from (name, value) pairs over the defaults of the profile among them.
+
+    Raises ScenarioError, which names the option, what was expected and the nearest valid name.
+    """
+    reader = Reader("")
+    given = dict(read_sender(reader, dict(pairs), "sender"))
+    reader.finish()
+    return SenderOptions(**{**PROFILES[given.get("profile", "ns-2.35")], **given})

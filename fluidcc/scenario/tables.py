@@ -9,10 +9,10 @@ import numpy as np
 
 from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.own import laws_in
+from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS, kind_of
-from fluidcc.scenario.laws import Laws
 from fluidcc.scenario.network import Flows, Link, Network, require_network
-from fluidcc.scenario.reader import described_fields
+from fluidcc.scenario.reader import Laws
 
 Tables = dict[str, Any]
 
@@ -30,7 +30,7 @@ def _plain(value: Any) -> Any:
 def _fields(thing: Any) -> Tables:
     """The described fields of a law, link or group; laws within it by name."""
     out = {}
-    for name in described_fields(type(thing)):
+    for name in infos(thing):
         value = getattr(thing, name)
         if value is not None:
             out[name] = value.name if isinstance(value, Law) else _plain(value)
@@ -68,9 +68,16 @@ def reaction_table(reaction: AbstractReaction) -> Tables:
     return {"reaction": reaction.name, **_fields(reaction)}
 
 
-def window_table(flows: Flows) -> Tables:
-    """The window table: the parameters of all laws that stand in it."""
-    return {
+def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
+    table: Tables = _round_trips(flows)
+    for name in infos(Flows):
+        value = getattr(flows, name)
+        if name not in table and value is not None:
+            table[name] = _plain(value)
+    table["route"] = [link_names[k] for k in flows.route]
+    if flows.reverse_route:
+        table["reverse_route"] = [link_names[k] for k in flows.reverse_route]
+    table["window"] = {
         "law": flows.window.name,
         **_fields(flows.window),
         **reaction_table(flows.reaction),
@@ -78,18 +85,6 @@ def window_table(flows: Flows) -> Tables:
         **_fields(flows.loss),
         **_fields(flows.feedback),
     }
-
-
-def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
-    table: Tables = _round_trips(flows)
-    for name in described_fields(Flows):
-        value = getattr(flows, name)
-        if name not in table and value is not None:
-            table[name] = _plain(value)
-    table["route"] = [link_names[k] for k in flows.route]
-    if flows.reverse_route:
-        table["reverse_route"] = [link_names[k] for k in flows.reverse_route]
-    table["window"] = window_table(flows)
     table["feedback"] = flows.feedback.name
     for kind in ("marking", "estimator", "traffic"):
         table[kind] = _name_or_table(getattr(flows, kind))

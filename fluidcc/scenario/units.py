@@ -16,44 +16,27 @@ NUMBER = re.compile(rf"{_DIGITS}(?:[eE][-+]?\d+)?", re.ASCII)
 _LONGEST = 100  # characters of a quantity
 _COMMA = re.compile(r"(\d),(\d)")  # as written in half of the world
 
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _TIMES = {
-    "s": Fraction(1),
-    "ms": Fraction(1, 1000),
-    "us": Fraction(1, 10**6),
-    "\N{MICRO SIGN}s": Fraction(1, 10**6),
-    "ns": Fraction(1, 10**9),
-    "min": Fraction(60),
+    "s": Fraction(1), "ms": Fraction(1, 1000), "us": Fraction(1, 10**6),
+    "\N{MICRO SIGN}s": Fraction(1, 10**6), "ns": Fraction(1, 10**9), "min": Fraction(60),
     "h": Fraction(3600),
-}
+}  # fmt: skip
+_BITS = {f"{prefix}bit": Fraction(size, 8) for prefix, size in _DECIMAL.items()}
 _SIZES = {
-    "B": Fraction(1),
-    "byte": Fraction(1),
-    "bytes": Fraction(1),
-    "kB": Fraction(10**3),
-    "MB": Fraction(10**6),
-    "GB": Fraction(10**9),
-    "KiB": Fraction(2**10),
-    "MiB": Fraction(2**20),
-    "GiB": Fraction(2**30),
-    "bit": Fraction(1, 8),
-    "kbit": Fraction(10**3, 8),
-    "Mbit": Fraction(10**6, 8),
-    "Gbit": Fraction(10**9, 8),
+    **{f"{prefix}B": Fraction(size) for prefix, size in (_DECIMAL | _BINARY).items()},
+    **dict.fromkeys(("byte", "bytes"), Fraction(1)),
+    **_BITS,
 }
-_PACKETS = {name: Fraction(1) for name in ("packet", "packets", "pkt", "pkts")}
-_BIT_RATES = {
-    "bps": Fraction(1, 8),
-    "kbps": Fraction(10**3, 8),
-    "Mbps": Fraction(10**6, 8),
-    "Gbps": Fraction(10**9, 8),
-}
+_PACKETS = dict.fromkeys(("packet", "packets", "pkt", "pkts"), Fraction(1))
 _UNITS: dict[str, tuple[str, Fraction]] = {
     **{name: ("s", factor) for name, factor in _TIMES.items()},
     **{name: ("B", factor) for name, factor in _SIZES.items()},
     **{name: ("packet", factor) for name, factor in _PACKETS.items()},
     **{f"{name}/s": ("B/s", factor) for name, factor in _SIZES.items()},
     **{f"{name}/s": ("packet/s", factor) for name, factor in _PACKETS.items()},
-    **{name: ("B/s", factor) for name, factor in _BIT_RATES.items()},
+    **{name.replace("bit", "bps"): ("B/s", factor) for name, factor in _BITS.items()},
     "%": ("1", Fraction(1, 100)),
 }
 _MADE_FROM = {"packet": "B", "packet/s": "B/s", "bit/s": "B/s"}

@@ -3,7 +3,7 @@
 import pytest
 from jax._src import compilation_cache
 
-from fluidcc.compiled import seal_compiled
+from fluidcc.seals import seal_compiled
 
 KEY = "jit_f-0123"
 

@@ -12,7 +12,7 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Flows, Link, Network, Start
-from fluidcc.scenario.sender_options import PROFILES, fields
+from fluidcc.scenario.sender import PROFILES, SenderOptions
 
 QUEUES = list(LAWS["queue"].values())
 WINDOWS = st.one_of(st.sampled_from([1.0, 2.0, 1e9, math.inf]), logarithmic(1.0, 1e4))
@@ -22,12 +22,10 @@ DELAYS = st.one_of(st.sampled_from([0.0, 0.01]), logarithmic(1e-6, 2.0))
 
 def _value(field: dataclasses.Field) -> st.SearchStrategy[Any]:
     """Values of a sender option, by its metadata."""
-    meta = field.metadata
-    if meta["choices"]:
-        return st.sampled_from(meta["choices"])
-    if field.type is bool:
-        return st.booleans()
-    low, high = meta["bounds"]
+    info = field.metadata["info"]
+    if info.within is None:
+        return st.sampled_from(info.choices or (True, False))
+    low, high = info.within.ends
     ends = [end for end in (low, high) if math.isfinite(end)]
     inside = logarithmic(max(low, 1e-3), min(high, 1e4))
     values = st.one_of(st.sampled_from(ends), inside)
@@ -37,7 +35,7 @@ def _value(field: dataclasses.Field) -> st.SearchStrategy[Any]:
 @st.composite
 def senders(draw: st.DrawFn) -> tuple[tuple[str, Any], ...]:
     """Options of a packet sender, most of them as a profile has them."""
-    known = fields()
+    known = {field.name: field for field in dataclasses.fields(SenderOptions)}
     names = draw(st.lists(st.sampled_from(sorted(known)), max_size=5, unique=True))
     chosen = {name: draw(_value(known[name])) for name in names}
     return tuple(({"profile": draw(st.sampled_from(sorted(PROFILES)))} | chosen).items())

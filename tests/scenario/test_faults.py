@@ -9,7 +9,7 @@ from fluidcc.errors import ScenarioError
 from fluidcc.laws.registry import LAWS
 from fluidcc.scenario.build import build
 from fluidcc.scenario.files import dumps, load, loads
-from fluidcc.scenario.laws import PLANNED_KEYS
+from fluidcc.scenario.reader import PLANNED_KEYS
 
 # a faulty value by its path, and what the fault at this path must say
 VALUES = [

@@ -19,7 +19,7 @@ from fluidcc.laws.window.polynomial import AbstractTCP
 from fluidcc.laws.window.reno import Reno
 from fluidcc.ops import Num, sqrt
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
-from fluidcc.scenario.sender_options import sender_options
+from fluidcc.scenario.sender import sender_options
 
 from ..lab.bound import Definitions, Point, Range, packet_means
 

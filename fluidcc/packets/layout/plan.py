@@ -15,7 +15,7 @@ from fluidcc.laws.law import AbstractSource, Moment, Signal
 from fluidcc.laws.voice import Voice
 from fluidcc.packets.layout.refusals import refusals
 from fluidcc.scenario.network import Flows, Network, require_network
-from fluidcc.scenario.sender_options import SenderOptions, sender_options
+from fluidcc.scenario.sender import SenderOptions, sender_options
 from fluidcc.scenario.ways import forward_delays, link_delays, reverse_delays
 
 UNBOUNDED = 1000.0  # packets assumed, at first, to wait in a buffer without limit

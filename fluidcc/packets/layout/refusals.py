@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fluidcc.laws.law import RECOVERIES, AbstractQueueLaw, Arrival, Moment
 from fluidcc.scenario.network import Flows, Link, Network
-from fluidcc.scenario.sender_options import sender_options
+from fluidcc.scenario.sender import sender_options
 
 
 def _by_rate(law: AbstractQueueLaw) -> bool:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.results.axes import PALE, axis_label, fit_scale, legend
+from fluidcc.result import View
+from fluidcc.results.axes import PALE, axis_label, fit_scale, legend, over_time
 from fluidcc.results.blocks import (
     Block,
     Measured,
@@ -20,7 +21,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import with_unit
-from fluidcc.results.view import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -82,7 +82,7 @@ class CycleView(View):
     def draw(self, figure: "SubFigure") -> None:
         """One period: queues and averages above, windows below; or the states of an equation."""
         found = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = over_time(figure)
         if found.course is not None:
             for name, values in found.course.values.items():
                 ax = below if name.partition("[")[0].endswith(".window") else above
@@ -91,8 +91,9 @@ class CycleView(View):
         known = (
             "no cycle" if found.period is None else f"{found.status}, period {found.period:.5g} s"
         )
-        above.set(title=known, ylabel=axis_label("links", "queue") if found.links else "state")
-        below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+        above.set(title=known)
+        if not found.links:
+            above.set(ylabel="state")
         for ax in (above, below):
             if ax.get_lines():
                 legend(ax, 3)
@@ -167,7 +168,7 @@ class CyclesView(View):
 class RelayView(View):
     """Period and extremes of the switching cycle of a relay."""
 
-    height = 2.2
+    size = (2.2, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Times and extremes."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.margins import LoopCurve, loop_curves
-from fluidcc.result import plain
+from fluidcc.result import View, plain
 from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
 from fluidcc.results.blocks import (
     DASH,
@@ -24,7 +24,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import with_unit
-from fluidcc.results.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +42,7 @@ def head(found: Any) -> Block:
 class EquilibriumView(View):
     """Links and groups of flows at equilibrium; rates and windows over round trips."""
 
-    height, panels = 2.6, 2
+    size = (2.6, 2)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
@@ -139,17 +138,12 @@ def period(frequency: float | None) -> Number:
 class StabilityView(View):
     """The verdict, margins and roots; Nyquist's curve of a network with a linearisation."""
 
-    height = 3.4
-
     @property
-    def panels(self) -> int:
-        """Roots, and the loop where there is one."""
-        return 2 if self._has_loop() else 1
-
-    def _has_loop(self) -> bool:
+    def size(self) -> Any:
+        """Of roots, and of the loop where there is one."""
         found = self.found
         whole = found.linear is not None and found.margins is not None
-        return whole and isinstance(found.equilibrium, Equilibrium)
+        return 3.4, 2 if whole and isinstance(found.equilibrium, Equilibrium) else 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict, margins and rightmost roots."""
@@ -193,7 +187,7 @@ class StabilityView(View):
                 raise ValueError(f"no picture: {found.message or found.status}")
             found.cycle.draw(figure)
             return
-        left, *right = abreast(figure, self.panels)
+        left, *right = abreast(figure, self.size[1])
         _roots(left, found)
         for ax in right:
             _nyquist(ax, found, loop_curves(found.linear))
@@ -251,7 +245,7 @@ def _margins(ax: "Axes", found: Any) -> None:
 class CrossingsView(View):
     """Every change of stability along one parameter."""
 
-    height = 3.0
+    size = (3.0, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The changes, and the parts of the range without a verdict."""
@@ -366,8 +360,7 @@ class BoundaryView(View):
                 x[chosen], y[chosen], marker, color="0.6", markersize=4, label=word, linestyle=""
             )
         for axis, (low, high) in zip("xy", found.ranges, strict=True):
-            if low > 0 and high > 10 * low:
-                getattr(ax, f"set_{axis}scale")("log")
+            fit_scale(ax, low, high, axis)
             getattr(ax, f"set_{axis}lim")(low, high)
         labels = [with_unit(p, u) for p, u in zip(found.paths, found.units, strict=True)]
         ax.set(xlabel=labels[0], ylabel=labels[1])

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.result import Result
+from fluidcc.result import Result, View
 from fluidcc.results.axes import MARKERS, fit_scale, is_narrow, legend
 from fluidcc.results.blocks import (
-    DASH,
     Block,
     Cell,
     Column,
     Measured,
     Number,
     Table,
+    in_unit,
     parameter,
-    table,
 )
 from fluidcc.results.export import columns, scaled, with_unit
-from fluidcc.results.view import View
 from fluidcc.results.views.equilibria import root
 
 if TYPE_CHECKING:
@@ -53,12 +51,10 @@ class Panel(NamedTuple):
 class SweepView(View):
     """Results over a grid: a line for each point, a panel for each quantity over the last axis."""
 
-    panels: Any = 2
-
     @property
-    def height(self) -> Any:
-        """As many rows of panels as there are quantities, two beside each other [inch]."""
-        return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3
+    def size(self) -> Any:
+        """As many rows of panels as there are quantities, two beside each other."""
+        return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3, 2
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
         """The numbers of a point; None if it failed."""
@@ -66,36 +62,39 @@ class SweepView(View):
             return point.result.numbers()
         return None if point.result is None else {}
 
+    def _measured(self, points: Sequence[Any]) -> dict[str, list[Measured]]:
+        """Each quantity at each point, without a number where a point has none."""
+        every, out = [self._numbers(point) or {} for point in points], {}
+        for name in dict.fromkeys(name for numbers in every for name in numbers):
+            unit = next(numbers[name].unit for numbers in every if name in numbers)
+            out[name] = [numbers.get(name, Measured(None, unit)) for numbers in every]
+        return out
+
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points with their few numbers."""
-        found = self.found
-        lines: list[dict[str, Cell] | None] = []
-        for point in found.points[:rows]:
-            numbers = self._numbers(point)
-            status = {"status": point.status} if point.status else {}
-            lines.append(None if numbers is None else {**status, **numbers})
-        names = list(dict.fromkeys(name for line in lines if line is not None for name in line))
-        names = names or ["status"]
-        axes = (parameter(path, found.units[path]) for path in found.axes)
-        out = table(f"{len(found.points)} points", *axes, *names)
-        out.hidden = len(found.points) - len(lines)
-        for point, line in zip(found.points, lines, strict=False):
-            values = [Number(point.set[path]) for path in found.axes]
-            shown: Mapping[str, Cell] = {"status": "failed"} if line is None else line
-            absent = "" if line is None else DASH
-            out.add_row(*values, *(shown.get(name, absent) for name in names))
+        found, points = self.found, self.found.points[:rows]
+        columns: dict[Column, Sequence[Cell]] = {
+            parameter(path, found.units[path]): [Number(point.set[path]) for point in points]
+            for path in found.axes
+        }
+        statuses = ["failed" if self._numbers(p) is None else p.status for p in points]
+        if any(statuses):
+            columns[Column("status")] = statuses
+        for name, own in self._measured(points).items():
+            unit, numbers = in_unit(own[0].unit, *own)
+            columns[Column(name, unit)] = numbers
+        out = Table(
+            f"{len(found.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
+        )
+        out.hidden = len(found.points) - len(points)
         return [out]
 
     def _panels(self) -> dict[str, Panel]:
         """The quantities of a sweep; raises TypeError if there are none to draw."""
-        every = [self._numbers(point) or {} for point in self.found.points]
         out = {}
-        for name in dict.fromkeys(name for numbers in every for name in numbers):
-            own = [numbers.get(name) for numbers in every]
-            unit = next(q.unit for q in own if q is not None)
-            values = [math.nan if q is None or q.value is None else q.value for q in own]
-            halves = [math.nan if q is None or q.half is None else q.half for q in own]
-            out[name] = Panel(np.array(values, float), np.array(halves, float), unit)
+        for name, own in self._measured(self.found.points).items():
+            values, halves = np.array([(each.value, each.half) for each in own], float).T
+            out[name] = Panel(values, halves, own[0].unit)
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
@@ -146,14 +145,9 @@ class SweepDataView(SweepView):
     """Results over a grid as a data set."""
 
     @property
-    def height(self) -> Any:
-        """Of panels, or of a map [inch]."""
-        return 3.7 if self._is_map() else super().height
-
-    @property
-    def panels(self) -> Any:
-        """Beside each other."""
-        return 1 if self._is_map() else 2
+    def size(self) -> Any:
+        """Of panels, or of a map."""
+        return (3.7, 1) if self._is_map() else super().size
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points: what differs from one to the next, and has few numbers there."""
@@ -235,8 +229,7 @@ def _first(data: "Dataset", axes: Sequence[str], wanted: int) -> dict[Any, slice
 class MapView(SweepView):
     """Verdicts over a grid."""
 
-    height: Any = 4.0
-    panels: Any = 1
+    size: Any = (4.0, 1)
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
         """Count of unstable roots and the rightmost root; None if the point failed."""

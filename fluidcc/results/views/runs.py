@@ -9,6 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from fluidcc import quantities
+from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,
     abreast,
@@ -17,24 +18,26 @@ from fluidcc.results.axes import (
     from_zero_late,
     is_narrow,
     legend,
+    over_time,
 )
 from fluidcc.results.blocks import (
     Block,
-    Difference,
     Line,
     Measured,
     Number,
     Path,
     Table,
+    in_row,
+    in_unit,
     lines,
     number,
+    percent,
     quantity,
     span,
     table,
     verdict,
 )
 from fluidcc.results.export import scaled, with_unit
-from fluidcc.results.view import View
 from fluidcc.results.views.equilibria import head
 from fluidcc.scenario.paths import number_at
 
@@ -78,21 +81,32 @@ class TrajectoryView(View):
     def draw(self, figure: "SubFigure") -> None:
         """Queue and windows over time."""
         found = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
-        for name, link in found.links.items():
-            (line,) = above.plot(found.time, link.queue, label=f"{name}: queue")
-            above.plot(
-                found.time, link.average, "--", color=line.get_color(), label=f"{name}: average"
-            )
+        above, below = over_time(figure)
+        above.set(title=found.net.title)
+        for k, (name, link) in enumerate(found.links.items()):
+            _queue_over(above, k, name, found.time, link.queue, link.average)
         for k, (name, group) in enumerate(found.flows.items()):
-            low, high = group.window.min(axis=1), group.window.max(axis=1)
             mean = np.average(group.window, axis=1, weights=group.n)
-            below.plot(found.time, mean, label=name)
-            below.fill_between(found.time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
-        above.set(title=found.net.title, ylabel=axis_label("links", "queue"))
-        below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+            _windows_over(below, k, name, found.time, group.window, mean)
         legend(above, 2)
         legend(below, 3)
+
+
+def _queue_over(ax: "Axes", k: int, name: str, time: Any, queue: Any, average: Any) -> None:
+    """A queue over time, and its average if the queue law has another one."""
+    ax.plot(time, queue, color=f"C{k}", linewidth=0.9, label=f"{name}: queue")
+    if not np.array_equal(average, queue):
+        ax.plot(time, average, "--", color="0.2", linewidth=1, label=f"{name}: average")
+
+
+def _windows_over(ax: "Axes", k: int, name: str, time: Any, windows: Any, mean: Any) -> None:
+    """The mean window of a group over time, and the range of its windows (T, m) where known."""
+    known = ~np.isnan(windows).all(axis=1)
+    low, high = np.nanmin(windows[known], axis=1), np.nanmax(windows[known], axis=1)
+    # its edge shows peaks that are narrower than a point of the picture
+    edge = {"color": f"C{k}", "alpha": PALE, "linewidth": 0.3}
+    ax.fill_between(time[known], low, high, **edge)
+    ax.plot(time, mean, color=f"C{k}", label=f"{name}: mean")
 
 
 def _series_line(out: Table, name: str, series: np.ndarray) -> None:
@@ -107,7 +121,7 @@ def _series_line(out: Table, name: str, series: np.ndarray) -> None:
 class SolutionView(View):
     """Solutions of delay equations."""
 
-    height = 2.8
+    size = (2.8, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """How the runs ended."""
@@ -154,19 +168,15 @@ class PacketsView(View):
     """Packet runs: metrics, and series if they were asked for."""
 
     @property
-    def height(self) -> float:
-        """Of metrics, or of series [inch]."""
-        return 2.6 if self.found.series is None else 4.0
+    def size(self) -> Any:
+        """Of goodputs and queues beside each other, or of series."""
+        return (2.6, 2) if self.found.series is None else (4.0, 1)
 
-    @property
-    def panels(self) -> int:
-        """Goodputs and queues, or all series in one."""
-        return 2 if self.found.series is None else 1
-
-    def _all(self, kind: str, metric: str) -> list[tuple[float | None, float | None]]:
-        """Means and half widths of a metric, for each link or group."""
+    def _all(self, kind: str, metric: str) -> list[Measured]:
+        """Means of a metric with their intervals, for each link or group."""
         means, halves = self.found.mean[kind], self.found.ci95[kind]
-        return [(means[name].get(metric), halves[name].get(metric)) for name in means]
+        unit = quantities.units("packets", kind)[metric]
+        return [Measured(own.get(metric), unit, halves[k].get(metric)) for k, own in means.items()]
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means over seeds with 95 % intervals."""
@@ -174,12 +184,11 @@ class PacketsView(View):
         head = f"{found.message}, statistics from {number(found.warmup)} s"
         out: list[Block] = [Line(f"{head}: mean ± half width of the 95 % interval")]
         for kind, title in (("links", "Links"), ("flows", "Flows")):
-            own = table(title, "metric", *found.mean[kind])
+            own = table(title, "metric", "unit", *found.mean[kind])
             for metric, unit in quantities.units("packets", kind).items():
                 known = any(metric in values for values in found.mean[kind].values())
                 if known and metric not in _LISTS:
-                    pairs = self._all(kind, metric)
-                    own.add_row(metric, *(Measured(value, unit, half) for value, half in pairs))
+                    own.add_row(metric, *in_row(unit, *self._all(kind, metric)))
             out.append(own)
         return out
 
@@ -188,10 +197,8 @@ class PacketsView(View):
         out = {}
         wanted = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
         for kind, metric in wanted:
-            unit = quantities.units("packets", kind)[metric]
-            pairs = self._all(kind, metric)
-            for name, (value, half) in zip(self.found.mean[kind], pairs, strict=True):
-                out[f"{name}: {metric}"] = Measured(value, unit, half)
+            for name, own in zip(self.found.mean[kind], self._all(kind, metric), strict=True):
+                out[f"{name}: {metric}"] = own
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -202,14 +209,14 @@ class PacketsView(View):
         """Goodput of each group, and queue of each link, with intervals."""
         runs = self.found
         left, right = abreast(figure)
-        for ax, kind, metric, words, unit in (
-            (left, "flows", "goodput", "goodput of a group", "bit/s"),
-            (right, "links", "system_mean", "mean queue", "packet"),
+        for ax, kind, metric, words in (
+            (left, "flows", "goodput", "goodput of a group"),
+            (right, "links", "system_mean", "mean queue"),
         ):
-            names, pairs = list(runs.mean[kind]), self._all(kind, metric)
-            scale, unit = scaled([value for value, _ in pairs], unit)
-            values, halves = np.array(pairs, float).T / scale
-            ax.errorbar(names, values, yerr=np.nan_to_num(halves), fmt="o")
+            unit = quantities.units("packets", kind)[metric]
+            unit, own = in_unit(unit, *self._all(kind, metric))
+            values, halves = np.array([(each.value, each.half) for each in own], float).T
+            ax.errorbar(list(runs.mean[kind]), values, yerr=np.nan_to_num(halves), fmt="o")
             what = {"flows": "group of flows", "links": "link"}[kind]
             ax.set(xlabel=what, ylabel=with_unit(words, unit))
             ax.margins(x=0.3)
@@ -219,30 +226,17 @@ class PacketsView(View):
     def _draw_series(self, figure: "SubFigure") -> None:
         """Queues and windows of the first run over time."""
         runs = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = over_time(figure)
         run = runs.series.isel(seed=0)
+        above.set(title=f"{runs.message}, here seed {runs.seeds[0]}")
+        time = run.time.values
         for k, name in enumerate(run.link.values):
-            link, colour = run.sel(link=name), f"C{k}"
-            above.plot(
-                run.time, link.link_queue, color=colour, linewidth=0.7, label=f"{name}: queue"
-            )
-            if not np.array_equal(link.link_average, link.link_queue):
-                label = f"{name}: average"
-                above.plot(run.time, link.link_average, "--", color="0.2", linewidth=1, label=label)
+            link = run.sel(link=name)
+            _queue_over(above, k, name, time, link.link_queue.values, link.link_average.values)
         for k, name in enumerate(run.group.values):
             windows = run.flow_window.values[:, run.flow_group.values == name]
-            known = ~np.isnan(windows).all(axis=1)
-            time, windows = run.time.values[known], windows[known]
-            low, high = np.nanmin(windows, axis=1), np.nanmax(windows, axis=1)
-            below.fill_between(time, low, high, color=f"C{k}", alpha=PALE, linewidth=0)
-            below.plot(time, high, color=f"C{k}", alpha=PALE, linewidth=0.3)
-            below.plot(
-                run.time, run.group_window.sel(group=name), color=f"C{k}", label=f"{name}: mean"
-            )
-        above.set(
-            title=f"{runs.message}, here seed {runs.seeds[0]}", ylabel=axis_label("links", "queue")
-        )
-        below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+            mean = run.group_window.sel(group=name).values
+            _windows_over(below, k, name, time, windows, mean)
         from_zero(above)
         from_zero_late(below, runs.warmup)
         legend(above, 2)
@@ -252,20 +246,20 @@ class PacketsView(View):
 class ComparisonView(View):
     """The fluid model beside the packets."""
 
-    height = 6.6
+    size = (6.6, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Both engines, and what the fluid model says of itself."""
         both, fluid = self.found, self.found.fluid
         span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
         own = table(
-            f"Fluid beside packets, {span}", "quantity", "equilibrium", "fluid", "packets (95 %)",
-            "fluid / packets - 1",
+            f"Fluid beside packets, {span}", "quantity", "unit", "equilibrium", "fluid",
+            "packets (95 %)", ("fluid / packets - 1", "%"),
         )  # fmt: skip
-        for row in both.rows:
-            values = (Measured(value, row.unit) for value in (row.equilibrium, row.fluid))
-            packets = Measured(row.packets, row.unit, row.ci95)
-            own.add_row(row.name, *values, packets, Difference(row.difference))
+        for each in both.rows:
+            engines = ((each.equilibrium, None), (each.fluid, None), (each.packets, each.ci95))
+            cells = in_row(each.unit, *(Measured(value, half=half) for value, half in engines))
+            own.add_row(each.name, *cells, percent(each.difference))
         out = [head(both.equilibrium)]
         if fluid and (fluid.status.name != "ok" or "not to be trusted" in fluid.message):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
@@ -403,12 +397,14 @@ class SensitivityView(View):
             (f"Means from {number(found.after)} s", found.mean),
             ("At the end", found.end),
         ):
-            own = table(words, "quantity", "value", *(f"by {path}" for path in found.slopes))
+            slopes = (f"by {path}" for path in found.slopes)
+            own = table(words, "quantity", "unit", "value", *slopes)
             for name in found.quantities:
                 each = of(name)
-                slopes = each.derivatives.values()
-                if any(value for value in (each.value, *slopes) if value == value):  # no NaN
-                    own.add_row(name, Measured(each.value, each.unit), *map(Number, slopes))
+                numbers = (each.value, *each.derivatives.values())
+                if any(value for value in numbers if value == value):  # no NaN
+                    unit = "" if each.unit == "1" else each.unit
+                    own.add_row(name, unit, *map(Number, numbers))
             out.append(own)
         note = "Derivatives are per unit of each parameter, in packet, packet/s and s."
         return [*out, *lines(note)]
@@ -426,7 +422,7 @@ class SensitivityView(View):
     def draw(self, figure: "SubFigure") -> None:
         """Queues over time, and what they change by for a relative change of each parameter."""
         found = self.found
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = over_time(figure)
         run = found.run
         for name, link in run.links.items():
             above.plot(run.time, link.queue, label=name)
@@ -435,8 +431,8 @@ class SensitivityView(View):
             for name, link in links.items():
                 label = path if len(links) == 1 else f"{name} by {path}"
                 below.plot(run.time, value * link.queue / 100, label=label)
-        above.set(title=run.net.title, ylabel=axis_label("links", "queue"))
-        below.set(xlabel="time [s]", ylabel="change of the queue\nfor + 1 % [packet]")
+        above.set(title=run.net.title)
+        below.set(ylabel="change of the queue\nfor + 1 % [packet]")
         for ax in (above, below):
             legend(ax, 2)
 
@@ -446,8 +442,6 @@ _BINS = 60
 
 class WindowsView(View):
     """Windows of the groups of a network."""
-
-    height = 2.8
 
     @property
     def groups(self) -> Mapping[str, Any]:
@@ -460,9 +454,9 @@ class WindowsView(View):
         return self.found.message
 
     @property
-    def panels(self) -> int:
-        """One for each group."""
-        return max(len(self.groups), 1)
+    def size(self) -> Any:
+        """A panel for each group."""
+        return 2.8, max(len(self.groups), 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Moments of the stationary window of each group."""
@@ -471,11 +465,11 @@ class WindowsView(View):
         out = table(
             "Windows under independent marks", "group", "marks", ("mean over time", "packet"),
             ("over packets", "packet"), ("standard deviation", "packet"), ("fluid", "packet"),
-            "fluid / mean - 1",
+            ("fluid / mean - 1", "%"),
         )  # fmt: skip
         for name, own in self.groups.items():
             moments = (own.p, own.time_mean, own.mean, math.sqrt(own.variance), own.fluid)
-            out.add_row(name, *map(Number, moments), Difference(own.bias))
+            out.add_row(name, *map(Number, moments), percent(own.bias))
         notes = (f"flows.{n}: {own.message}" for n, own in self.groups.items() if own.message)
         return [out, *lines(*notes, self.reasons)]
 
@@ -492,7 +486,7 @@ class WindowsView(View):
         """Densities of the windows over time, and the windows of the fluid model."""
         if not self.groups:
             raise ValueError(f"no picture: {self.found.message}")
-        axes = abreast(figure, self.panels)
+        axes = abreast(figure, len(self.groups))
         for k, (ax, (name, own)) in enumerate(zip(axes, self.groups.items(), strict=True)):
             edges = np.linspace(own.quantile(0.0), own.quantile(1.0 - 1e-4), _BINS + 1)
             for shares, style, label in (

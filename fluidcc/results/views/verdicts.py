@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.result import View
 from fluidcc.results.axes import legend
 from fluidcc.results.blocks import (
     Block,
     Line,
-    Measured,
     Number,
     Path,
     Table,
-    Word,
     lines,
     number,
     parameter,
@@ -22,7 +21,6 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import with_unit
-from fluidcc.results.view import View
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -35,9 +33,9 @@ class OptimumView(View):
     """Parameters, constraints, starts, the trade-off curve and the verification."""
 
     @property
-    def height(self) -> float:
-        """Of both engines, or of the trade-off curve [inch]."""
-        return 6.6 if self.found.curve is None else self.found.curve.view.height
+    def size(self) -> Any:
+        """Of both engines, or of the trade-off curve."""
+        return (6.6, 1) if self.found.curve is None else self.found.curve.view.size
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Parameters, what holds them, and how they do in packets."""
@@ -120,7 +118,7 @@ def _verification(found: Any) -> list[Block]:
         out.append(verdict(link.settles, f"Trajectory: the queue of {_settled(link)}"))
     checks = table(f"Packets, {seeds}", "quantity or constraint", "fluid", "packets (95 %)", "")
     for check in found.checks:
-        value = Measured(check.value, "1", check.ci95)
+        value = Number(check.value, half=check.ci95)
         holds = "" if check.bound is None else _HOLDS[check.holds]
         checks.add_row(check.text, Number(check.fluid), value, holds)
     out += [checks] if found.checks else []
@@ -141,7 +139,7 @@ def _settled(link: Any) -> str:
 class TradeoffView(View):
     """The best goal for every level of another quantity."""
 
-    height = 2.8
+    size = (2.8, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """A line for each level."""
@@ -172,25 +170,25 @@ class BoundsView(View):
     """Verdicts on bounds, and the cases that decide them."""
 
     @property
-    def reports(self) -> Sequence[Any]:
-        """One for each bound."""
-        return self.found.reports
+    def size(self) -> Any:
+        """Of one bound, or of several."""
+        return (2.8 if len(self.found.reports) == 1 else 4.0), 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """For each bound what it says, and its verdicts by the definitions."""
         out: list[Block] = []
-        for report in self.reports:
+        for report in self.found.reports:
             if report.readings:
                 why = (reading.why for reading in report.readings)
                 out += [*_heads(report), _lines(report.readings), *lines(*why)]
-        silent = [f"{r.id}: {r.message}" for r in self.reports if not r.readings]
+        silent = [f"{r.id}: {r.message}" for r in self.found.reports if not r.readings]
         return [*out, *([Line("Not applicable", "bold"), *lines(*silent)] if silent else [])]
 
     def draw(self, figure: "SubFigure") -> None:
         """The value of each reading's worst case, relative to the bound."""
         judged = [
             (report.id, k, reading)
-            for report in self.reports
+            for report in self.found.reports
             for k, reading in enumerate(report.readings)
             if reading.worst is not None and reading.worst.bound
         ]
@@ -208,17 +206,6 @@ class BoundsView(View):
         ax.invert_yaxis()
         ax.set(xlabel="value over bound, at the worst case found", ylabel="bound")
         legend(ax, 3)
-
-
-class BoundView(BoundsView):
-    """One bound."""
-
-    height = 2.8
-
-    @property
-    def reports(self) -> Sequence[Any]:
-        """The only one."""
-        return (self.found,)
 
 
 def _heads(report: Any) -> list[Block]:
@@ -249,7 +236,9 @@ def _lines(readings: Sequence[Any]) -> Table:
         word = f"{reading.verdict}, tight" if reading.tight else reading.verdict
         words = [reading.definitions[axis] for axis in varied]
         numbers = (Number(worst and worst.bound), Number(worst and worst.value))
-        out.add_row(*words, Word(word, reading.verdict == "holds"), *numbers, str(reading.searched))
+        out.add_row(
+            *words, verdict(reading.verdict == "holds", word), *numbers, str(reading.searched)
+        )
     return out
 
 
@@ -263,5 +252,5 @@ class LawView(View):
         found, good = self.found, {"ok": True, "failed": False}
         out = table(f"{found.law}, a {found.kind} law", "check", "verdict", "why")
         for check in found.findings:
-            out.add_row(check.check, Word(check.verdict, good.get(check.verdict)), check.why)
+            out.add_row(check.check, verdict(good.get(check.verdict), check.verdict), check.why)
         return [out, verdict(not found.failed, found.summary)]
