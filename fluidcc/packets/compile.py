@@ -112,8 +112,8 @@ class QueueHooks(NamedTuple):
     """Hooks of a queue law; all 0 for a law that never says anything."""
 
     update: Hook  # count packets that found a queue
-    arrive: Hook  # one packet: update the state, then say
-    say: Hook  # mark, drop, chance, in the present state
+    arrive: Hook  # one packet: update the state, then signal
+    signal: Hook  # mark, drop, chance, in the present state
     tick: Hook  # what changes from time to time, and by how much in all; 0 for none
     block: np.ndarray
 
@@ -152,7 +152,7 @@ def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
     if law.loads:
         told[r.Q_LOAD] = load
     said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
-    text = _function("update", _lines(after, slots)) + _function("say", said)
+    text = _function("update", _lines(after, slots)) + _function("signal", said)
     text += _function("arrive", _lines(single, slots), said)
     if law.period is not None:
         tick = rule(law, "on_tick")
@@ -169,7 +169,7 @@ def queue_hooks(law: AbstractQueueLaw, average: float) -> QueueHooks:
         return QueueHooks(0, 0, 0, 0, block)
     module = _load(text)
     tick = module.tick if law.period is not None else 0
-    return QueueHooks(module.update, module.arrive, module.say, tick, block)
+    return QueueHooks(module.update, module.arrive, module.signal, tick, block)
 
 
 class WindowHooks(NamedTuple):
@@ -289,15 +289,15 @@ def _permit_text(law: AbstractFeedback) -> str:
     window, marked = told.event
     if told.results[0] == window:
         return ""
-    slots = {window: records.P_WINDOW, marked: records.P_MARKED}
-    slots |= _slots(records.P_RESULT + 1, *told.parameters)
-    return _function("permit", _lines({records.P_RESULT: told.results[0]}, slots))
+    slots = {window: records.A_WINDOW, marked: records.A_MARKED}
+    slots |= _slots(records.A_RESULT + 1, *told.parameters)
+    return _function("permit", _lines({records.A_RESULT: told.results[0]}, slots))
 
 
 def permit_hook(law: AbstractFeedback) -> tuple[Hook, np.ndarray]:
     """Hook of what an acknowledgement permits, and its block; 0 if it permits the window."""
     text = _once("permit", (law,), lambda: _permit_text(law))
-    block = _block(records.P_RESULT + 1, *parameter_values(law))
+    block = _block(records.A_RESULT + 1, *parameter_values(law))
     return (_load(text).permit if text else 0), block
 
 

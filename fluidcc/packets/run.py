@@ -13,26 +13,14 @@ import numpy as np
 
 from fluidcc.folders import whole
 from fluidcc.machine import threads as most_threads
-from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
+from fluidcc.packets.accounts.metrics import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.accounts.series import Sampler, Series, dataset, sample_times
 from fluidcc.packets.accounts.trace_files import SLICE, TraceFile
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED
-from fluidcc.packets.engine.records import (
-    FINISHED,
-    MORE,
-    NO_FREE_CALL,
-    NO_FREE_PLACE,
-    NOT_A_NUMBER,
-    PART_MISSING,
-    POOL_EXHAUSTED,
-    ROUTE_ENDED,
-    TOO_MANY_PACKETS,
-    TRACE_FULL,
-    WINDOW_BEYOND_RING,
-)
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import TOO_MUCH_UNDER_WAY, Simulation
+from fluidcc.packets.layout.build import TOO_MANY_IN_FLIGHT, Simulation
 from fluidcc.packets.layout.plan import PacketError, Plan, plan
 from fluidcc.scenario.network import LONGEST, Network
 
@@ -44,19 +32,25 @@ _LARGEST = 4096  # most that pool and rings are enlarged
 _POLL = 0.1  # s between progress reports
 _MOST_SEEDS = 1_000_000
 
-_SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
+_SCALED = (
+    r.POOL_EXHAUSTED,
+    r.WINDOW_BEYOND_RING,
+    r.TOO_MANY_TRANSFERS,
+    r.TOO_MANY_CALLS,
+    r.TRACE_FULL,
+)
 _FAULT = ", which is a fault of this package: please report it"
 _ADVICE = {
-    POOL_EXHAUSTED: TOO_MUCH_UNDER_WAY,
-    WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
-    NO_FREE_PLACE: "more transfers are under way than any estimate allows; lower the arrivals of "
-    "the sources, or their sizes",
-    NO_FREE_CALL: "more calls are under way than any estimate allows; limit them by most",
-    TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
-    TOO_MANY_PACKETS: "a flow sent 2^31 packets, which is the most; make the run shorter",
-    PART_MISSING: f"a part of the engine is absent{_FAULT}",
-    ROUTE_ENDED: f"a packet left its route{_FAULT}",
-    NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
+    r.POOL_EXHAUSTED: TOO_MANY_IN_FLIGHT,
+    r.WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
+    r.TOO_MANY_TRANSFERS: "more transfers are in progress than any estimate allows; lower the "
+    "arrivals of the sources, or their sizes",
+    r.TOO_MANY_CALLS: "more calls are in progress than any estimate allows; limit them by most",
+    r.TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
+    r.TOO_MANY_PACKETS: "a flow sent 2^31 packets, which is the most; make the run shorter",
+    r.PART_MISSING: f"a part of the engine is absent{_FAULT}",
+    r.ROUTE_ENDED: f"a packet left its route{_FAULT}",
+    r.NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
 }
 
 
@@ -104,8 +98,8 @@ def _advance(
 ) -> int:
     """Run to `time` in slices; the status. `passed` is told the time after each of them."""
     advance, _ = entry_points()
-    status = MORE
-    while status == MORE:
+    status = r.MORE
+    while status == r.MORE:
         status = advance(simulation.address, time, _SLICE if trace is None else SLICE)
         if trace is not None:
             trace.flush()
@@ -134,7 +128,7 @@ def _perform(
         taken.append(snapshot(simulation, 0.0))
     for time in map(float, np.union1d(task.times, task.samples)):
         status = _advance(simulation, time, passed, trace)
-        if status != FINISHED:
+        if status != r.FINISHED:
             return status, taken, sampler
         if time in sampled:
             sampler.take(time)
@@ -142,7 +136,7 @@ def _perform(
             settle(simulation.address, time)
             if time in kept:
                 taken.append(snapshot(simulation, time))
-    return FINISHED, taken, sampler
+    return r.FINISHED, taken, sampler
 
 
 def _build(layout: Plan, seed: int, elide: bool, scale: int = 1) -> Simulation:
@@ -150,7 +144,7 @@ def _build(layout: Plan, seed: int, elide: bool, scale: int = 1) -> Simulation:
     try:
         return Simulation(layout, seed, elide, scale)
     except MemoryError:
-        raise PacketError(f"seed {seed}: no memory is left: {TOO_MUCH_UNDER_WAY}") from None
+        raise PacketError(f"seed {seed}: no memory is left: {TOO_MANY_IN_FLIGHT}") from None
 
 
 def _attempt(
@@ -171,7 +165,7 @@ def _attempt(
     except BaseException:
         simulation.close()  # others wait, and the error's traceback keeps it
         raise
-    return status, taken, sampler.series() if status == FINISHED else None
+    return status, taken, sampler.series() if status == r.FINISHED else None
 
 
 def _run(
@@ -196,7 +190,7 @@ def _run(
         if series is not None:
             break
         last = layout
-        if status == NO_FREE_PLACE:
+        if status == r.TOO_MANY_TRANSFERS:
             places *= 8
             layout = task.layout.scaled(places)
             largest = layout.sources == last.sources

@@ -148,14 +148,14 @@ def test_queue_hooks(case: Case, data: st.DataObject):
     size, fields = len(case.rule.state), len(Arrival._fields)
     state, arrival, gap = numbers[:size], numbers[size : size + fields], numbers[size + fields]
     hooks, seen = queue_hooks(law, 0.0), Arrival(*arrival)
-    if not hooks.say:  # a law that never says anything has no hooks
+    if not hooks.signal:  # a law that never says anything has no hooks
         assert case.sympy(*numbers) == (0.0,)
         return
     event = [r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE, r.Q_GAP]
     hooks.block[event] = *arrival, gap
     places = slice(r.Q_STATE, r.Q_STATE + size)
     hooks.block[places] = state
-    said = called(hooks.say, hooks.block)
+    said = called(hooks.signal, hooks.block)
     assert said[r.Q_CHANCE] == pytest.approx(float(case.sympy(*numbers)[0]), rel=1e-12)
     x = symbolic.state_symbols(law)
     x = type(x)(*state) if isinstance(x, tuple) else state[0]

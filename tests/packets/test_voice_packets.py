@@ -14,7 +14,7 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice, erlang_blocking, present_calls
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout import background
+from fluidcc.packets.layout import traffic
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.quantities import units
@@ -102,7 +102,7 @@ def test_calls_do_not_depend_on_the_flows():
             simulation = finished(dumbbell(group, red(), voice=calls), 30.0)
             told = simulation.voices[0]
             sent = int(simulation.flows[len(simulation.plan.flows)]["sent"])
-            names = ("offered", "refused", "present", "numbered", "calls_time")
+            names = ("offered", "refused", "present", "calls_begun", "calls_time")
             accounts.append([sent, *(float(told[n]) for n in names)])
     assert all(a == accounts[0] for a in accounts)
 
@@ -117,8 +117,8 @@ def test_packets_do_not_depend_on_what_is_the_fluid_models():
 def test_room_for_calls_grows_where_it_was_too_small(monkeypatch):
     net = dumbbell(flows(2), red(), voice=Voice(calls=30.0, holding=3.0))
     enough = simulate_packets(net, until=20.0, seeds=(3,))
-    monkeypatch.setattr(background, "_DEVIATIONS", -3)
-    monkeypatch.setattr(background, "_SPARE", 0)
+    monkeypatch.setattr(traffic, "_DEVIATIONS", -3)
+    monkeypatch.setattr(traffic, "_SPARE", 0)
     assert simulate_packets(net, until=20.0, seeds=(3,)).runs == enough.runs
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from fluidcc.packets.accounts.measure import COUNTS, LARGEST, Metrics
+from fluidcc.packets.accounts.metrics import COUNTS, LARGEST, Metrics
 from fluidcc.quantities import attributes, units
 from fluidcc.result import Result, plain
 

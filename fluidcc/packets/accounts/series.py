@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from fluidcc.packets.accounts.files import delivered
+from fluidcc.packets.accounts.metrics import delivered
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, Plan
 from fluidcc.quantities import attributes
@@ -76,7 +76,7 @@ class Sampler:
         self._bits = np.repeat([8.0 * plan.groups[k].size for k in groups], list(map(len, members)))
         most = [plan.groups[f.group].max_window for f in plan.flows]
         self._most = np.array(most)[self._numbers]
-        self._beside = _classes(plan)
+        self._classes = _classes(plan)
         self._links = {
             name: np.zeros((count, links))
             for name in ("queue", "bytes", "system", "used", "drops", "marks")
@@ -92,7 +92,7 @@ class Sampler:
         since = time - ports["changed"]
         used = time - ports["idle"] - np.where(ports["busy"] == 0, since, 0.0)
         system = ports["count"] + ports["busy"]
-        for link, place in self._beside.items():
+        for link, place in self._classes.items():
             other = simulation.classes[place]
             used[link] += other["used"] + other["busy"] * since[link]
         found = {
@@ -149,8 +149,8 @@ class Sampler:
 
 
 def _classes(plan: Plan) -> dict[int, int]:
-    """Places of the classes beside the queues of links, by number of the link."""
-    links = [traffic.link for traffic in plan.background if traffic.beside]
+    """Places of the second classes of ports, by number of the link."""
+    links = [traffic.link for traffic in plan.background if traffic.has_own_class]
     return {link: place for place, link in enumerate(links)}
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.entry import trace_addresses
 from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.needs import trace_addresses
 from fluidcc.packets.layout.plan import Plan
 
 HEADING = "time (s),event,link,group,flow,connection,sequence,size (B),flags,window,threshold"
@@ -30,13 +30,13 @@ EVENTS = {
 `quench` are arrivals at the sender; `timeout` is a retransmission timer that fires, `window` any
 change of a window or slow-start threshold [packet]."""
 FLAGS = {
-    r.MARKABLE: "ect",
-    r.MARKED: "ce",
-    r.ECHO: "ece",
-    r.CONFIRM: "cwr",
-    r.SETUP: "syn",
-    r.REPLY: "ack",
-    r.BESIDE: "beside",
+    r.ECT: "ect",
+    r.CE: "ce",
+    r.ECE: "ece",
+    r.CWR: "cwr",
+    r.SYN: "syn",
+    r.ACK: "ack",
+    r.SECOND_CLASS: "class2",
 }
 
 SLICE = 1 << 10  # events between looks at the block of lines
@@ -62,7 +62,7 @@ def _flow_names(plan: Plan) -> Iterator[str]:
     names = plan.net.flow_names
     counters: dict[int, Iterator[int]] = {}
     asking = {
-        flow.group: plan.flows[flow.answers].group for flow in plan.flows if flow.answers >= 0
+        flow.group: plan.flows[flow.data_flow].group for flow in plan.flows if flow.data_flow >= 0
     }
     for flow in plan.flows:
         group = flow.group

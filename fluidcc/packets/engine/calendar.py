@@ -9,8 +9,8 @@ by entity number: equal round trips on a lattice of packet times resolve as in n
 
 import numpy as np
 
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import compiled
-from fluidcc.packets.engine.records import ENTRY_RECORD, entry_at, index_at
 
 
 def tournament(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +20,7 @@ def tournament(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     who take part stand behind: their number is a power of two.
     """
     places = 1 << max(len(times) - 1, 1).bit_length()
-    entries = np.zeros(places, ENTRY_RECORD)
+    entries = np.zeros(places, r.ENTRY_RECORD)
     entries["time"] = np.inf
     entries["time"][: len(times)] = times
     order = np.argsort(entries["time"], kind="stable")
@@ -36,26 +36,26 @@ def tournament(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @compiled
 def first(s):
     """The entity with the next event."""
-    return index_at(s.winners, 1).value
+    return r.index_at(s.winners, 1).value
 
 
 @compiled
 def next_time(s, entity):
     """Time of the next event of an entity."""
-    return entry_at(s.entries, entity).time
+    return r.entry_at(s.entries, entity).time
 
 
 @compiled
 def schedule(s, entity, time, since):
     """Move the next event of an entity, set off at `since`, to `time`."""
-    entry = entry_at(s.entries, entity)
+    entry = r.entry_at(s.entries, entity)
     entry.time = time
     entry.since = since
     winner = entity
-    match = s.places + entity
+    match = s.leaves + entity
     while match > 1:
-        other = index_at(s.winners, match ^ 1).value
-        rival = entry_at(s.entries, other)
+        other = r.index_at(s.winners, match ^ 1).value
+        rival = r.entry_at(s.entries, other)
         their_time, their_since = rival.time, rival.since
         wins = their_time < time
         if their_time == time:
@@ -64,7 +64,7 @@ def schedule(s, entity, time, since):
         time = their_time if wins else time
         since = their_since if wins else since
         match >>= 1
-        above = index_at(s.winners, match)
+        above = r.index_at(s.winners, match)
         if above.value == winner and winner != entity:
             return
         above.value = winner

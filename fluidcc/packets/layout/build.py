@@ -1,5 +1,6 @@
 """Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
 
+import dataclasses
 import operator
 import weakref
 
@@ -19,17 +20,16 @@ from fluidcc.packets.compile import (
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
-from fluidcc.packets.layout.background import Background
-from fluidcc.packets.layout.needs import addresses
+from fluidcc.packets.entry import part_addresses
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
-from fluidcc.packets.layout.transfers import Transfers
+from fluidcc.packets.layout.traffic import Background, Transfers
 from fluidcc.scenario.echoes import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average
 
-TOO_MUCH_UNDER_WAY = (
+TOO_MANY_IN_FLIGHT = (
     "more packets are under way than any estimate allows; give the links a finite buffer or the "
     "window law a max_window"
 )
@@ -69,11 +69,12 @@ class Simulation:
         self.link_ports = list(range(len(plan.net.links)))
         groups = [self._group(g) for g in plan.groups]
         self._transfers = Transfers(plan, self._routes, seed, self._array)
-        flows = self._transfers.placed(self._flows())
+        flows = self._flows()
+        self._transfers.assign(flows)
         self._background = Background(plan, self._routes, groups, seed, scale)
         self.groups = self._records(r.GROUP_RECORD, groups + self._background.groups)
-        beside = self._records(r.FLOW_RECORD, self._background.flows)
-        self.flows = np.concatenate([flows, beside])
+        datagrams = self._records(r.FLOW_RECORD, self._background.flows)
+        self.flows = np.concatenate([flows, datagrams])
         self._keep.append(self.flows)
         self.ports = self._records(r.PORT_RECORD, self._routes.ports)
         sizes = self._sizes(scale)
@@ -101,8 +102,8 @@ class Simulation:
     def _records(self, dtype: np.dtype, values: list[Fields]) -> np.ndarray:
         array = np.zeros(len(values), dtype)
         for name in {name: None for value in values for name in value}:
-            told = [k for k, value in enumerate(values) if name in value]
-            array[name][told] = np.array([values[k][name] for k in told], dtype[name])
+            given = [k for k, value in enumerate(values) if name in value]
+            array[name][given] = np.array([values[k][name] for k in given], dtype[name])
         self._keep.append(array)
         return array
 
@@ -124,7 +125,7 @@ class Simulation:
         self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
-        timer = routes.add(r.TIMER, port) if hooks.tick else 0
+        timer = routes.add(r.QUEUE_TIMER, port) if hooks.tick else 0
         groups = self.plan.groups
         return routes.port(
             rate=capacity * unit,
@@ -135,7 +136,7 @@ class Simulation:
             counts_system=getattr(law, "counts", "waiting") == "system",
             update=hooks.update,
             arrive=hooks.arrive,
-            say=hooks.say,
+            signal=hooks.signal,
             tick=hooks.tick,
             block=self._array(hooks.block),
             averages=_averages(law),
@@ -145,7 +146,8 @@ class Simulation:
             waits=law.waits,
             loads=law.loads,
             link=k,
-            marks_sent=bool(hooks.say) and any(g.moment is Moment.TRANSMITTED for g in groups),
+            marks_transmitted=bool(hooks.signal)
+            and any(g.moment is Moment.TRANSMITTED for g in groups),
             key=stream_key(self.seed, "queue", k),
         )
 
@@ -154,55 +156,46 @@ class Simulation:
     def _group(self, group: GroupPlan) -> Fields:
         law, options = group.flows.window, group.options
         window, reaction = window_hooks(law), reaction_hooks(group.flows.reaction)
-        memory = np.array(window.memory, dtype=np.float64)
         self._memories.append(window.memory)
         marking, marking_block = marking_hook(group.flows.marking, law)
-        permit, permit_block = permit_hook(group.flows.feedback)
+        advertise, advertise_block = permit_hook(group.flows.feedback)
         decode, decode_block = estimator_hook(group.flows.estimator)
+        blocks = {
+            "law_block": window.block,
+            "reaction_block": reaction.block,
+            "marking_block": marking_block,
+            "advertise_block": advertise_block,
+            "decode_block": decode_block,
+            "memory": np.array(window.memory, dtype=np.float64),
+        }
         by_floor = reaction.each_mark or window.slow_start != 0
         recovery = law.recovery if options.recovery == "law" else options.recovery
-        same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
-                "dup_acks", "limited_transmit", "one_fast_retransmit", "integer_windows",
-                "partial_deflation", "partial_timer_once", "grow_on_echo", "choice_waiting",
-                "choice_arms", "window_validation")  # fmt: skip
-        return {name: getattr(options, name) for name in same} | {
-            "receiver_window": min(group.max_window, 1e9),
-            # a law that reacts to every mark has no slow start to lift a window below its floor
-            "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
-            "size": group.size,
-            "ack_size": int(options.ack_size),
-            "quench_size": int(options.quench_size),
-            "newreno": recovery == "newreno",
-            "sack": recovery == "sack",
-            "recovery_burst": options.recovery_burst if recovery == "newreno" else 0,
-            "echoes": group.echoes,
-            "markable": group.markable,
-            "quenched": group.flows.feedback.quench,
-            "moment": _MOMENTS[group.moment],
-            "each_mark": reaction.each_mark,
-            "sticky": repeated(group.flows, options.echo),
-            "on_ack": window.on_ack,
-            "on_mark": window.on_mark,
-            "on_loss": window.on_loss,
-            "observe": window.observe,
-            "states": len(window.memory),
-            "memory": self._array(memory),
-            "law_block": self._array(window.block),
-            "ready": reaction.ready,
-            "growing": reaction.growing,
-            "reaction_block": self._array(reaction.block),
-            "marking": marking,
-            "marking_block": self._array(marking_block),
-            "permit": permit,
-            "permit_block": self._array(permit_block),
-            "on_tick": window.on_tick,
-            "period": window.period,
-            "slow_start": window.slow_start,
-            "decode": decode,
-            "decode_block": self._array(decode_block),
-            "loads": group.flows.feedback.loads,
-            "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
-        }
+        fields = dataclasses.asdict(options) | window._asdict() | reaction._asdict()
+        fields = {name: fields[name] for name in r.GROUP_RECORD.names or () if name in fields}
+        return (
+            fields
+            | {name: self._array(block) for name, block in blocks.items()}
+            | {
+                "receiver_window": min(group.max_window, 1e9),
+                # a law that reacts to every mark has no slow start to lift a window below its floor
+                "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
+                "size": group.size,
+                "newreno": recovery == "newreno",
+                "sack": recovery == "sack",
+                "recovery_burst": options.recovery_burst if recovery == "newreno" else 0,
+                "ecn_echo": group.ecn_echo,
+                "ecn_capable": group.ecn_capable,
+                "source_quench": group.flows.feedback.quench,
+                "moment": _MOMENTS[group.moment],
+                "echo_until_cwr": repeated(group.flows, options.echo),
+                "states": len(window.memory),
+                "marking": marking,
+                "advertise": advertise,
+                "decode": decode,
+                "loads": group.flows.feedback.loads,
+                "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
+            }
+        )
 
     def _flows(self) -> np.ndarray:
         """Records of the flows, as they are before anything has been sent."""
@@ -212,12 +205,12 @@ class Simulation:
         out["rtt"] = [flow.rtt for flow in flows]
         out["tail_delay"], out["return_wire"] = self._routes.tails, self._routes.returns
         out["reacted_at"], out["deadline"], out["tick_at"] = -r.NEVER, r.NEVER, r.NEVER
-        for name in ("request", "answers", "highest_sent", "acked", "timed_sequence"):
+        for name in ("request_flow", "data_flow", "highest_sent", "acked", "timed_sequence"):
             out[name] = -1
-        out["backoff"], out["limit"] = 1, r.ENDLESS
+        out["backoff"], out["limit"] = 1, r.UNLIMITED
         for g in range(len(self.plan.groups)):
             self._begin(g, out, np.flatnonzero(out["group"] == g))
-        # numbers of places do not change where others are added
+        # numbers of the flows of open sources do not change if others are added
         place = np.array([flow.place for flow in flows])
         for kind, index in ("", np.arange(len(flows))), ("place_", place):
             own = np.flatnonzero((place >= 0) == bool(kind))
@@ -225,7 +218,7 @@ class Simulation:
                 purpose: stream_key(self.seed, f"{kind}{purpose}", index[own].astype(np.uint64))
                 for purpose in ("boot", "send", "hash")
             }
-            out["boot"][own] *= uniform(keys["boot"])
+            out["clock_phase"][own] *= uniform(keys["boot"])
             out["key"][own], out["hash_key"][own] = keys["send"], keys["hash"]
         return out
 
@@ -238,14 +231,14 @@ class Simulation:
         begin: Fields = {
             "window": 1.0 if options.syn else options.initial_window,
             "initial_window": options.initial_window,
-            "permitted": min(group.max_window, 1e9),
+            "advertised": min(group.max_window, 1e9),
             "memory": self._array(memory) + memory.strides[0] * np.arange(len(own)),
-            "threshold": float(int(min(options.initial_ssthresh, group.max_window, 1e9))),
+            "ssthresh": float(int(min(options.initial_ssthresh, group.max_window, 1e9))),
             "send_at": low + (high - low) * draw,  # the start, until it has happened
             "rto": options.initial_rto,
-            "deviation": int(4 * options.initial_rto / options.tick) << 2,
-            "boot": options.tick,  # times a number of its own
-            "capable": not options.syn and group.echoes,
+            "rttvar": int(4 * options.initial_rto / options.tick) << 2,
+            "clock_phase": options.tick,  # times a number of its own
+            "ecn_on": not options.syn and group.ecn_echo,
         }
         for name, value in begin.items():
             out[name][own] = value
@@ -253,9 +246,9 @@ class Simulation:
     # pool and calendar
 
     def _sizes(self, scale: int) -> tuple[int, int]:
-        """Packets in the pool, and slots of a reassembly ring (a power of two), with room for them.
+        """Packets in the pool, and slots of a reassembly ring, a power of two.
 
-        Raises PacketError where they would take too much memory.
+        Raises PacketError if they would take too much memory.
         """
         links = self.plan.net.links
         longest = max(flow.rtt for flow in self.plan.flows)
@@ -266,42 +259,42 @@ class Simulation:
         pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * places
         pool += self._background.packets
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
-        told = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
-        needed = pool * (r.PACKET_RECORD.itemsize + (told > 0) * r.REPORT_RECORD.itemsize)
-        needed += ring * (len(windows) + told * r.INDEX_RECORD.itemsize)
+        sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
+        blocks = (sack > 0) * r.BLOCKS * r.BLOCK_RECORD.itemsize
+        needed = pool * (r.PACKET_RECORD.itemsize + blocks)
+        needed += ring * (len(windows) + sack * r.INDEX_RECORD.itemsize)
         if not needed <= _MOST_BYTES:
             raise PacketError(
-                f"packets on their way would take {needed:.2g} bytes: {TOO_MUCH_UNDER_WAY}"
+                f"packets in flight would take {needed:.2g} bytes: {TOO_MANY_IN_FLIGHT}"
             )
         try:
-            _memory.take(needed, f"seed {self.seed}: packets on their way", TOO_MUCH_UNDER_WAY)
+            _memory.take(needed, f"seed {self.seed}: packets in flight", TOO_MANY_IN_FLIGHT)
         except TooLittleMemory as error:
             raise PacketError(str(error)) from None
         self.close = weakref.finalize(self, _memory.give, needed)
         return int(pool), int(ring)
 
     def _scoreboards(self, pool: int, ring: int) -> Fields:
-        """What selective acknowledgements need: blocks of each packet and flow, scoreboards."""
-        told = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
-        for k in told:
+        """Records of selective ACKs: blocks of each packet and receiver, and scoreboards."""
+        own = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
+        for k in own:
             self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
-        reports = np.zeros(pool if told else 0, r.REPORT_RECORD)
-        kept = np.zeros(len(self.plan.flows) if told else 0, r.REPORT_RECORD)
-        return {"reports": self._array(reports), "kept": self._array(kept)}
+        counts = {"ack_blocks": pool, "receiver_blocks": len(self.plan.flows)}
+        return {
+            name: self._array(np.zeros(r.BLOCKS * count * bool(own), r.BLOCK_RECORD))
+            for name, count in counts.items()
+        }
 
     def _files(self) -> Fields:
-        """Sources of files, and what a new connection of a flow begins with."""
+        """Sources of files, and the state with which a new connection of a flow begins."""
         self.sources = self._records(r.SOURCE_RECORD, self._transfers.sources)
         self.sessions = self._records(r.SESSION_RECORD, self._transfers.sessions)
         self.histograms = self._transfers.histograms
-        words = np.array(r.RENEWED, np.int32)
         return {
             "sources": self.sources.ctypes.data,
             "sessions": self.sessions.ctypes.data,
-            "fresh": self._array(self.flows.copy()),
-            "renewed": self._array(words),
-            "renewed_count": len(words),
-            "done": -1,
+            "initial_flows": self._array(self.flows.copy()),
+            "finished_flow": -1,
         }
 
     def _simulation(self, pool: int, ring: int) -> np.ndarray:
@@ -341,7 +334,7 @@ class Simulation:
             "voices": self.voices.ctypes.data,
             "calls": self._array(self.calls),
             **self._files(),
-            "places": len(entries),
+            "leaves": len(entries),
             "flow_count": len(self.plan.flows),
             "voice_count": len(self.voices),
             "port_count": len(self.ports),
@@ -349,6 +342,6 @@ class Simulation:
             "hops": self._routes.hops,
         } | self._scoreboards(pool, ring)
         kinds = self.entities["kind"].tolist()
-        for name, value in (values | addresses(kinds, self.groups, self.ports)).items():
+        for name, value in (values | part_addresses(kinds, self.groups, self.ports)).items():
             state[0][name] = value
         return state
