@@ -43,13 +43,11 @@ class Snapshot(NamedTuple):
 
 def snapshot(simulation: Simulation, time: float) -> Snapshot:
     """Copy the accounts, and start afresh with the largest queues."""
-    links = simulation.link_ports
-    ports, flows = simulation.ports[links].copy(), repack_fields(simulation.flows[_ACCOUNTS])
-    for k in links:
-        port = simulation.ports[k]
-        port["largest"] = port["count"]
-        port["largest_bytes"] = port["bytes"]
-        port["largest_system"] = port["count"] + port["busy"]
+    links = simulation.ports[: len(simulation.plan.net.links)]
+    ports, flows = links.copy(), repack_fields(simulation.flows[_ACCOUNTS])
+    links["largest"] = links["count"]
+    links["largest_bytes"] = links["bytes"]
+    links["largest_system"] = links["count"] + links["busy"]
     others = (simulation.voices, simulation.classes, simulation.sources, simulation.histograms)
     copies = (accounts.copy() for accounts in others)
     return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))

@@ -88,7 +88,7 @@ class Sampler:
     def take(self, time: float) -> None:
         """Take the next sample, at `time`."""
         k, simulation = self._taken, self._simulation
-        ports = simulation.ports[simulation.link_ports]
+        ports = simulation.ports[: len(simulation.plan.net.links)]
         since = time - ports["changed"]
         used = time - ports["idle"] - np.where(ports["busy"] == 0, since, 0.0)
         system = ports["count"] + ports["busy"]

@@ -50,6 +50,15 @@ def _averages(law: AbstractQueueLaw) -> bool:
     return float(law.average(state, 0.0)) == float(law.average(after, 0.0)) != 0.0
 
 
+def _records(dtype: np.dtype, values: list[Fields]) -> np.ndarray:
+    """Records of the given fields; others are 0."""
+    array = np.zeros(len(values), dtype)
+    for name in {name: None for value in values for name in value}:
+        given = [k for k, value in enumerate(values) if name in value]
+        array[name][given] = np.array([values[k][name] for k in given], dtype[name])
+    return array
+
+
 _memory = Share()  # of all runs of this process
 
 
@@ -66,17 +75,15 @@ class Simulation:
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
         self.law_states: list[np.ndarray] = []  # of these
         self._routes = Routes(plan, elide, self._link_port)
-        self.link_ports = list(range(len(plan.net.links)))
         groups = [self._group(g) for g in plan.groups]
         self._transfers = Transfers(plan, self._routes, seed, self._array)
         flows = self._flows()
         self._transfers.assign(flows)
         self._background = Background(plan, self._routes, groups, seed, scale)
-        self.groups = self._records(r.GROUP_RECORD, groups + self._background.groups)
-        datagrams = self._records(r.FLOW_RECORD, self._background.flows)
-        self.flows = np.concatenate([flows, datagrams])
-        self._keep.append(self.flows)
-        self.ports = self._records(r.PORT_RECORD, self._routes.ports)
+        self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
+        self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
+        self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
+        self.classes, self.histograms = self._background.classes, self._transfers.histograms
         sizes = self._sizes(scale)
         try:
             self.state = self._simulation(*sizes)
@@ -98,14 +105,6 @@ class Simulation:
     def _array(self, array: np.ndarray) -> int:
         self._keep.append(array)
         return array.ctypes.data
-
-    def _records(self, dtype: np.dtype, values: list[Fields]) -> np.ndarray:
-        array = np.zeros(len(values), dtype)
-        for name in {name: None for value in values for name in value}:
-            given = [k for k, value in enumerate(values) if name in value]
-            array[name][given] = np.array([values[k][name] for k in given], dtype[name])
-        self._keep.append(array)
-        return array
 
     def _link_port(self, routes: Routes, k: int) -> int:
         """The port of link `k`, with its timer; its entity."""
@@ -274,74 +273,61 @@ class Simulation:
         self.close = weakref.finalize(self, _memory.give, needed)
         return int(pool), int(ring)
 
-    def _scoreboards(self, pool: int, ring: int) -> Fields:
-        """Records of selective ACKs: blocks of each packet and receiver, and scoreboards."""
-        own = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
-        for k in own:
-            self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
-        counts = {"ack_blocks": pool, "receiver_blocks": len(self.plan.flows)}
-        return {
-            name: self._array(np.zeros(r.BLOCKS * count * bool(own), r.BLOCK_RECORD))
-            for name, count in counts.items()
-        }
-
-    def _files(self) -> Fields:
-        """Sources of files, and the state with which a new connection of a flow begins."""
-        self.sources = self._records(r.SOURCE_RECORD, self._transfers.sources)
-        self.sessions = self._records(r.SESSION_RECORD, self._transfers.sessions)
-        self.histograms = self._transfers.histograms
-        return {
-            "sources": self.sources.ctypes.data,
-            "sessions": self.sessions.ctypes.data,
-            "initial_flows": self._array(self.flows.copy()),
-            "finished_flow": -1,
-        }
-
     def _simulation(self, pool: int, ring: int) -> np.ndarray:
-        count = len(self._routes.kinds)
+        """The record that holds the addresses of all others, and what they are numbered by."""
+        routes, background, flows = self._routes, self._background, len(self.plan.flows)
+        count = len(routes.kinds)
         times = np.full(count, r.NEVER)
-        times[: len(self.plan.flows)] = self.flows["send_at"][: len(self.plan.flows)]
-        for entity, time in (self._background.times | self._transfers.times).items():
+        times[:flows] = self.flows["send_at"][:flows]
+        for entity, time in (background.times | self._transfers.times).items():
             times[entity] = time
         for port in self.ports[self.ports["tick"] != 0]:
             times[port["timer"]] = port["period"] + port["spread"] / 2
         entries, winners = tournament(times)
         self.entities = np.zeros(count, r.ENTITY_RECORD)
-        self.entities["kind"], self.entities["index"] = np.array(self._routes.kinds).T
+        self.entities["kind"], self.entities["index"] = np.array(routes.kinds).T
         self.packets = np.zeros(pool, r.PACKET_RECORD)
         self.packets["next"] = np.arange(1, pool + 1, dtype=np.int32)
         self.packets["next"][-1] = -1
-        self.wires = self._records(r.WIRE_RECORD, self._routes.wires)
-        self.receivers = np.zeros(len(self.plan.flows), r.RECEIVER_RECORD)
-        self.crosses = self._records(r.CROSS_RECORD, self._background.crosses)
-        self.voices = self._records(r.VOICE_RECORD, self._background.voices)
-        self.calls, self.classes = self._background.calls, self._background.classes
-        state = np.zeros(1, r.SIMULATION_RECORD)
-        values = {
-            "packets": self._array(self.packets),
-            "entities": self._array(self.entities),
-            "entries": self._array(entries),
-            "winners": self._array(winners),
-            "wires": self.wires.ctypes.data,
-            "ports": self.ports.ctypes.data,
-            "groups": self.groups.ctypes.data,
-            "flows": self.flows.ctypes.data,
-            "receivers": self._array(self.receivers),
-            "routes": self._array(self._routes.table),
-            "quenches": self._array(self._routes.quenches),
-            "ring": self._array(np.zeros(len(self.plan.flows) * ring, np.uint8)),
-            "crosses": self.crosses.ctypes.data,
-            "voices": self.voices.ctypes.data,
-            "calls": self._array(self.calls),
-            **self._files(),
+        self.receivers = np.zeros(flows, r.RECEIVER_RECORD)
+        self.voices = _records(r.VOICE_RECORD, background.voices)
+        self.sources = _records(r.SOURCE_RECORD, self._transfers.sources)
+        self.sessions = _records(r.SESSION_RECORD, self._transfers.sessions)
+        sack = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
+        for k in sack:
+            self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
+        blocks = r.BLOCKS if sack else 0
+        arrays = {
+            "packets": self.packets,
+            "entities": self.entities,
+            "entries": entries,
+            "winners": winners,
+            "wires": _records(r.WIRE_RECORD, routes.wires),
+            "ports": self.ports,
+            "groups": self.groups,
+            "flows": self.flows,
+            "initial_flows": self.flows.copy(),
+            "receivers": self.receivers,
+            "routes": routes.table,
+            "quenches": routes.quenches,
+            "ring": np.zeros(flows * ring, np.uint8),
+            "ack_blocks": np.zeros(blocks * pool, r.BLOCK_RECORD),
+            "receiver_blocks": np.zeros(blocks * flows, r.BLOCK_RECORD),
+            "crosses": _records(r.CROSS_RECORD, background.crosses),
+            "voices": self.voices,
+            "calls": background.calls,
+            "sources": self.sources,
+            "sessions": self.sessions,
+        }
+        numbers = {
             "leaves": len(entries),
-            "flow_count": len(self.plan.flows),
+            "flow_count": flows,
             "voice_count": len(self.voices),
             "port_count": len(self.ports),
             "ring_mask": ring - 1,
-            "hops": self._routes.hops,
-        } | self._scoreboards(pool, ring)
-        kinds = self.entities["kind"].tolist()
-        for name, value in (values | part_addresses(kinds, self.groups, self.ports)).items():
-            state[0][name] = value
-        return state
+            "hops": routes.hops,
+            "finished_flow": -1,
+        }
+        numbers |= {name: self._array(array) for name, array in arrays.items()}
+        numbers |= part_addresses(self.entities["kind"].tolist(), self.groups, self.ports)
+        return _records(r.SIMULATION_RECORD, [numbers])

@@ -215,18 +215,17 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     flows, name = net.flows[k], f"flows.{net.flow_names[k]}"
     access = 0.0 if flows.access_delay is None else float(flows.access_delay)
     delays = [float(delay) for delay in link_delays(net)]
-    way = float(forward_delays(flows, delays)[-1])
+    forward = float(forward_delays(flows, delays)[-1])
     home = access if flows.reverse_route else 0.0
-    passed = home + sum(delays[link] for link in flows.reverse_route)
-    back = rtt - way - passed
-    if flows.reverse_route and back < -_ROUNDING * rtt:
+    reverse = home + sum(delays[link] for link in flows.reverse_route)
+    back = rtt - forward - reverse
+    if back < (-_ROUNDING * rtt if flows.reverse_route else 0):
         raise PacketError(
-            f"{name}.rtt: expected at least its way there and back, {way + passed:g} s, got {rtt:g}"
+            f"{name}.rtt: expected at least the delays of its path, {forward + reverse:g} s, got "
+            f"{rtt:g}"
         )
-    back = max(back, 0.0) if flows.reverse_route else back
-    if back < 0:
-        raise PacketError(f"{name}.rtt: expected at least its way there, {way:g} s, got {rtt:g}")
-    ways = [float(delay) for delay in reverse_delays(flows, delays)]
+    back = max(back, 0.0)
+    quench = [float(delay) for delay in reverse_delays(flows, delays)]
     if flows.feedback.moment is Moment.REVERSE and flows.reverse_route:
         if len(flows.reverse_route) != len(flows.route):
             raise PacketError(
@@ -236,17 +235,17 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
                 f"{len(flows.reverse_route)}"
             )
     elif flows.feedback.moment is Moment.REVERSE:
-        if ways != sorted(ways):
+        if quench != sorted(quench):
             raise PacketError(
                 f"{name}.reverse_delay: ACKs pass the routers from the last to the first, got "
-                f"{ways} s from there to the source"
+                f"{quench} s from there to the source"
             )
-        if ways[-1] > back + _ROUNDING * rtt:
+        if quench[-1] > back + _ROUNDING * rtt:
             raise PacketError(
-                f"{name}.reverse_delay: ACKs pass the router on their way of {back:g} s, got "
-                f"{ways[-1]:g} s from there to the source"
+                f"{name}.reverse_delay: ACKs pass the router on their path of {back:g} s, got "
+                f"{quench[-1]:g} s from there to the source"
             )
-        ways = [min(delay, back) for delay in ways]
+        quench = [min(delay, back) for delay in quench]
     rate = float(flows.access_capacity) * size
     return FlowPlan(
         group=k,
@@ -257,7 +256,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
         back=flows.reverse_route,
         return_delay=back,
         home_delay=home,
-        quench_delays=tuple(ways),
+        quench_delays=tuple(quench),
     )
 
 
