@@ -50,8 +50,8 @@ def module_from(text: str, *, uses: str = "") -> ModuleType:
     try:
         return _import(name, text, folder)
     except OSError as error:
-        told = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
-        raise OSError(error.errno, told, str(folder)) from None
+        text = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
+        raise OSError(error.errno, text, str(folder)) from None
 
 
 def _import(name: str, text: str, folder: Path) -> ModuleType:

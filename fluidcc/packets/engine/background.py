@@ -117,7 +117,7 @@ def _switch_talking(s, voice, call):
 
 @part()
 def admit_call(s, entity):
-    """Let a new call in, or refuse it where there are as many as may be; wait for the next."""
+    """Admit a new call, or refuse it if there are as many as may be; wait for the next."""
     voice = r.voice_at(s.voices, r.entity_at(s.entities, entity).index)
     schedule(s, entity, s.now + exponential(voice, voice.gap), s.now)
     voice.offered += 1
@@ -136,7 +136,7 @@ def admit_call(s, entity):
 
 @part()
 def advance_call(s, entity):
-    """Do what is next in a call."""
+    """Handle the next event of a call: its begin, end, a switch, or a packet."""
     index = r.entity_at(s.entities, entity).index
     call = r.call_at(s.calls, index)
     voice = r.voice_at(s.voices, call.voice)

@@ -1,10 +1,10 @@
 """The calendar: a knock-out tournament of entities for the next event.
 
 Every entity takes part all the time, idle ones with the time NEVER, so nothing is allocated or
-cancelled. A change replays the matches on one way to the top, whose opponents are known in
+cancelled. A change replays the matches on one path to the top, whose opponents are known in
 advance: no step waits for a guess about the one before, as in a heap. Events of the same instant
-come in the order in which they were set off (a packet's arrival when its transmission began), then
-by entity number: equal round trips on a lattice of packet times resolve as in ns-2.
+are ordered by when they were set off (a packet's arrival when its transmission began), then by
+entity number: equal round trips on a lattice of packet times resolve as in ns-2.
 """
 
 import numpy as np
@@ -19,18 +19,18 @@ def tournament(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The winner of match k meets that of match k ^ 1 in match k // 2; the last one is match 1. Those
     who take part stand behind: their number is a power of two.
     """
-    places = 1 << max(len(times) - 1, 1).bit_length()
-    entries = np.zeros(places, r.ENTRY_RECORD)
+    leaves = 1 << max(len(times) - 1, 1).bit_length()
+    entries = np.zeros(leaves, r.ENTRY_RECORD)
     entries["time"] = np.inf
     entries["time"][: len(times)] = times
     order = np.argsort(entries["time"], kind="stable")
-    ranks = np.empty(places, np.int32)
-    ranks[order] = np.arange(places)
+    ranks = np.empty(leaves, np.int32)
+    ranks[order] = np.arange(leaves)
     rounds = [ranks]
     while len(rounds[0]) > 1:
         rounds.insert(0, np.minimum(rounds[0][::2], rounds[0][1::2]))
-    nobody = [0]  # there is no match 0
-    return entries, order[np.concatenate([nobody, *rounds])].astype(np.int32)
+    unused = [0]  # there is no match 0
+    return entries, order[np.concatenate([unused, *rounds])].astype(np.int32)
 
 
 @compiled

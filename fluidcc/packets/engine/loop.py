@@ -1,4 +1,4 @@
-"""The event loop: who acts next, and where packets go from there."""
+"""The event loop: takes the next event, and forwards packets along their routes."""
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.background import (

@@ -1,6 +1,6 @@
 """Ports: a queue law in front of one transmitter, its timer and its accounts.
 
-A port may serve a second class of packets beside its own by self-clocked fair queueing: Golestani
+A port may serve a second class of packets by self-clocked fair queueing: Golestani
 (1994), A self-clocked fair queueing scheme for broadband applications. A packet of `size` bytes of
 a class of weight w gets the tag max(tag of the one before it, virtual time) + size/w; the packet
 with the smallest tag is served next, and its tag is the virtual time while it is served. Within a
@@ -126,7 +126,7 @@ def account(s, port):
 
 @compiled
 def _become_idle(s, port):
-    """Note that the port's own queue has nothing to send."""
+    """Note that the port's own queue is empty and its transmission over."""
     if port.busy == 1:
         port.busy = 0
         port.idle_since = s.now

@@ -46,7 +46,7 @@ def dequeue(s, queue):
 
 @compiled
 def put_on_wire(s, entity, index, time, since):
-    """Put a packet, under way since `since`, on a wire from which it comes at `time`.
+    """Put a packet, under way since `since`, on a wire that it leaves at `time`.
 
     Packets leave a wire in the order in which they enter it.
     """
@@ -75,7 +75,7 @@ def send_on_wire(s, entity, index, start, spent):
 
 @compiled
 def take_from_wire(s, entity):
-    """Take the packet that has come to the end of a wire."""
+    """Take the packet that has arrived at the end of a wire."""
     wire = r.wire_at(s.wires, r.entity_at(s.entities, entity).index)
     index = dequeue(s, wire)
     if wire.count > 0:

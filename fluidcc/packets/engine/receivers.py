@@ -10,11 +10,11 @@ from fluidcc.packets.engine.traces import trace_packet
 
 
 @compiled
-def _decode(group, estimate, place, load):
-    """The estimate after a packet with a hash at `place` from links at `load`."""
+def _decode(group, estimate, hash_value, load):
+    """The estimate after a packet with a hash of `hash_value` from links at `load`."""
     block = group.decode_block
     r.number_at(block, r.E_ESTIMATE).value = estimate
-    r.number_at(block, r.E_HASHED).value = place
+    r.number_at(block, r.E_HASHED).value = hash_value
     r.number_at(block, r.E_LOAD).value = load
     call(group.decode, block)
     return r.number_at(block, r.E_ESTIMATE).value
@@ -31,11 +31,11 @@ def decode_load(s, flow, group, receiver, packet):
     """
     if packet.flags & r.ECT:
         marked = packet.flags & r.CE
-        place = 1.0 if marked else hashed(flow.hash_key, packet.identity)
-        receiver.estimate = _decode(group, receiver.estimate, place, packet.load)
+        hash_value = 1.0 if marked else hashed(flow.hash_key, packet.identity)
+        receiver.estimate = _decode(group, receiver.estimate, hash_value, packet.load)
         packet.load = receiver.estimate
         if marked and group.marks_tell_load == 1:
-            receiver.estimate = _decode(group, receiver.estimate, place, r.NEVER)
+            receiver.estimate = _decode(group, receiver.estimate, hash_value, r.NEVER)
     else:
         packet.load = receiver.estimate
 
@@ -71,7 +71,7 @@ def _ece_flag(receiver, group, flags):
 
 @inlined
 def receive(s, index, start, spent):
-    """Take a data packet in, and send its ACK on the way back.
+    """Take a data packet, and send its ACK back.
 
     Its last transmission took `spent` from `start`; what is left of its path is `tail_delay`.
     """

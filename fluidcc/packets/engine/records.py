@@ -29,8 +29,8 @@ ECT, CE, ECE, CWR, SYN, ACK = 1, 2, 4, 8, 16, 32
 # packets of the second class of a port that serves two
 SECOND_CLASS = 64
 
-# what routes end with: the receiver, after which the way of the ACKs may follow; for datagrams
-# the end of their link
+# what routes end with: the receiver, after which the path of the ACKs may follow; for
+# datagrams the end of their link
 RECEIVER, LINK_END = -1, -2
 
 # sequence number of the last packet of a flow that always has something to send
@@ -53,7 +53,7 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 # numbers of a queue law's block; its state and parameters follow
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
 Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_STATE = range(6, 12)
-# of a window law's: the state beside the window and parameters follow
+# of a window law's: the rest of its state and parameters follow
 W_WINDOW, W_ELAPSED, W_RTT, W_MARKED, W_LOAD = range(5)
 W_CHANGED, W_SLOW, W_PERIOD, W_STATE = range(5, 9)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
@@ -65,7 +65,7 @@ E_ESTIMATE, E_HASHED, E_LOAD, E_PARAMETERS = range(4)
 # of a source's: parameters follow
 U_UNIFORM, U_RESULT = range(2)
 
-# transfer times: the shortest [s] that is told apart, classes per factor e, and their number
+# histogram of transfer times: the shortest distinguished [s], bins per factor e, number of bins
 HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-6, 250, 6144
 
 

@@ -1,4 +1,4 @@
-"""Sending data packets, and what any acknowledgement of new data does, as in ns-2.35."""
+"""Sending data packets, and the ACKs of new data, as in ns-2.35."""
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import compiled, inlined
@@ -62,7 +62,7 @@ def send(s, f, flow, group, sequence):
 
 @compiled
 def wait_for_overhead(s, f, flow, group, forced):
-    """Whether what may be sent now waits: 1 for a sender with `overhead` that has not waited."""
+    """Whether a packet must wait: 1 for a sender with `overhead` that has not waited yet."""
     if forced == 1 or group.overhead == 0:
         return 0
     flow.sending = 1
@@ -99,7 +99,7 @@ def send_limited_transmit(s, f, flow, group):
 
 @compiled
 def restart_timer(s, f, flow, group, sequence):
-    """After an ACK: wait for the rest, or for the timer alone where the window is below 1."""
+    """After an ACK: wait for the rest, or for the timer alone if the window is below 1."""
     if flow.next_sequence > sequence or sequence < flow.highest_sent or flow.window < 1:
         set_timer(s, f, flow, group)
     else:

@@ -35,7 +35,7 @@ def _draw_sample(s, source, stream, hook):
 
 @compiled
 def _draw_count(s, source, stream, hook):
-    """The same in whole numbers, at least 1."""
+    """A whole number drawn by a rule of the source, at least 1."""
     return math.ceil(min(max(_draw_sample(s, source, stream, hook), 1.0), _LARGEST))
 
 
@@ -93,7 +93,7 @@ def _start_transfer(s, k, session):
 
 @part()
 def advance_session(s, entity):
-    """Begin the next object of a session, and the next page where none is under way."""
+    """Begin the next object of a session, and first the next page if none is under way."""
     k = r.entity_at(s.entities, entity).index
     session = r.session_at(s.sessions, k)
     source = r.source_at(s.sources, session.source)
@@ -147,7 +147,7 @@ def _record_transfer(s, source, flow):
 
 @compiled
 def _finish_object(s, source, session):
-    """After an object: nothing, or the pause to the next page, or the end of the session."""
+    """After an object: wait for others, pause until the next page, or end the session."""
     session.under_way -= 1
     if session.under_way > 0 or session.objects > 0:
         return
@@ -162,7 +162,7 @@ def _finish_object(s, source, session):
 
 @part()
 def finish_connection(s, f):
-    """End a connection all of whose packets are acknowledged, and what it was for."""
+    """End a connection whose packets are all acknowledged, and its request or transfer."""
     s.finished_flow = -1
     flow = r.flow_at(s.flows, f)
     group = r.group_at(s.groups, flow.group)

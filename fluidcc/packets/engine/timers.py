@@ -22,13 +22,13 @@ def set_timer(s, f, flow, group):
 
 @compiled
 def cancel_timer(flow):
-    """Stop the timer; its entry in the calendar goes when it comes up."""
+    """Stop the timer; its entry in the calendar goes when its time comes."""
     flow.deadline = r.NEVER
 
 
 @compiled
 def reschedule(s, f, flow):
-    """Move a sender's entry in the calendar to what it waits for."""
+    """Move a sender's entry in the calendar to the first event that it waits for."""
     time = flow.deadline
     if flow.sending == 1 and flow.send_at < time:
         time = flow.send_at

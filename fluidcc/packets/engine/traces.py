@@ -1,6 +1,6 @@
-"""Lines of a trace: what happens to each packet, and every change of a window.
+"""Lines of a trace: events of packets, and every change of a window.
 
-In a run without a trace, all of this costs one test of `trace` at each place. The lines fill a
+In a run without a trace, all of this costs one test of `trace` at each event. The lines fill a
 block of memory that is emptied from outside between slices of the run.
 """
 

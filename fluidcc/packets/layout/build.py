@@ -210,9 +210,9 @@ class Simulation:
         for g in range(len(self.plan.groups)):
             self._begin(g, out, np.flatnonzero(out["group"] == g))
         # numbers of the flows of open sources do not change if others are added
-        place = np.array([flow.place for flow in flows])
-        for kind, index in ("", np.arange(len(flows))), ("place_", place):
-            own = np.flatnonzero((place >= 0) == bool(kind))
+        slots = np.array([flow.slot for flow in flows])
+        for kind, index in ("", np.arange(len(flows))), ("slot_", slots):
+            own = np.flatnonzero((slots >= 0) == bool(kind))
             keys = {
                 purpose: stream_key(self.seed, f"{kind}{purpose}", index[own].astype(np.uint64))
                 for purpose in ("boot", "send", "hash")
@@ -254,8 +254,8 @@ class Simulation:
         path = sum(min(float(k.buffer), UNBOUNDED) + float(k.capacity) * longest for k in links)
         windows = [self.plan.groups[f.group].max_window for f in self.plan.flows]
         opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
-        places = sum(len(source.flows) for source in opened)  # most of them unused
-        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * places
+        slots = sum(len(source.flows) for source in opened)  # most of them unused
+        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * slots
         pool += self._background.packets
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
         sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
@@ -274,7 +274,7 @@ class Simulation:
         return int(pool), int(ring)
 
     def _simulation(self, pool: int, ring: int) -> np.ndarray:
-        """The record that holds the addresses of all others, and what they are numbered by."""
+        """The record that holds the addresses and numbers of all others."""
         routes, background, flows = self._routes, self._background, len(self.plan.flows)
         count = len(routes.kinds)
         times = np.full(count, r.NEVER)

@@ -24,9 +24,9 @@ _ROUNDING = 1e-12  # of delays that are added up
 _LARGEST_PACKET = 10_000_000  # byte
 _MOST_CALLS = 100_000  # on a link
 _MOST_PLACES = 50_000  # transfers, or sessions, of one source at a time
-_MOST_FLOWS = 200_000  # with all places for transfers
+_MOST_FLOWS = 200_000  # with those provided for transfers
 _MOST_REQUESTED = 1_000_000_000  # packets of a request
-_MOST_PER_SECOND = 1_000_000_000  # packets, calls or files that come by themselves
+_MOST_PER_SECOND = 1_000_000_000  # packets, calls or files that arrive by themselves
 
 
 class PacketError(ValueError):
@@ -49,7 +49,7 @@ class FlowPlan:
     source: int = -1  # whose files it sends; -1 if it always has something to send
     request_flow: int = -1  # flow of the request that begins its transfers; -1 for none
     data_flow: int = -1  # flow that begins when this one, a request, ends; -1 for none
-    place: int = -1  # number among the places of open sources, however many each has; else -1
+    slot: int = -1  # number among the flows of open sources, however many each has; else -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]
         yield "feedback", f"{law.name} judges data packets as they enter the queue, {why}"
     if float(flows.marking.probability(p, flows.window)) != p:
         why = f"{flows.marking.name} needs a probability"
-        yield "marking", f"{law.name} says to each packet whether it is marked, {why}"
+        yield "marking", f"{law.name} decides for each packet whether it is marked, {why}"
 
 
 def _passed(flows: Flows) -> tuple[int, ...]:
@@ -284,7 +284,7 @@ def _voice_size(voice: Voice, path: str) -> int:
     often = {
         "packets of a talker per second, 1 / frame": 1 / float(voice.frame),
         "talk spurts per second, active / talk": float(voice.active) / float(voice.talk),
-        "calls that come per second": offered / float(voice.holding),
+        "arriving calls per second": offered / float(voice.holding),
     }
     for what, rate in often.items():
         _at_most(rate, _MOST_PER_SECOND, f"{path}: {what}")
@@ -316,13 +316,13 @@ def _capacity(net: Network, row: FlowPlan, traffic: AbstractSource, scale: int) 
     name, most = f"flows.{net.flow_names[row.group]}.traffic", traffic.in_all()
     _at_most(float(traffic.beginning()), _MOST_PER_SECOND, f"{name}: transfers per second")
     _at_most(float(traffic.request()), _MOST_REQUESTED, f"{name}.ask in packets")
-    places = _most_transfers(net, row, traffic)
-    _at_most(places, _MOST_PLACES, f"{name}: transfers at a time")
+    slots = _most_transfers(net, row, traffic)
+    _at_most(slots, _MOST_PLACES, f"{name}: transfers at a time")
     sessions = min(1.5 * float(traffic.sources()), most)
     _at_most(sessions, _MOST_PLACES, f"{name}: sessions at a time (most limits them)")
-    places = min(scale * math.ceil(places), _MOST_PLACES)
-    sessions = min(max(places, scale * math.ceil(sessions)), _MOST_PLACES)
-    return places, math.ceil(min(sessions, most))
+    slots = min(scale * math.ceil(slots), _MOST_PLACES)
+    sessions = min(max(slots, scale * math.ceil(sessions)), _MOST_PLACES)
+    return slots, math.ceil(min(sessions, most))
 
 
 def _request_group(net: Network, k: int, group: GroupPlan) -> GroupPlan:
@@ -371,11 +371,11 @@ class _Layout:
             traffic = group.flows.traffic
             for count, row in rows:
                 if traffic.open:
-                    places, _ = _capacity(self.net, row, traffic, 1)
-                    opened += count * places * (1 + int(float(traffic.request()) > 0))
+                    slots, _ = _capacity(self.net, row, traffic, 1)
+                    opened += count * slots * (1 + int(float(traffic.request()) > 0))
                 else:
                     closed += count
-        _at_most(closed + opened, _MOST_FLOWS, "flows in all, with places for transfers")
+        _at_most(closed + opened, _MOST_FLOWS, "flows in all, with those provided for transfers")
         return (_MOST_FLOWS - closed) // max(opened, 1)
 
     def closed(self, k: int) -> None:
@@ -394,20 +394,18 @@ class _Layout:
             asking = len(self.groups)
             self.groups.append(_request_group(self.net, k, self.groups[k]))
         for row in (row for count, row in self.rows[k] for _ in range(count)):
-            places, sessions = _capacity(self.net, row, traffic, scale)
+            slots, sessions = _capacity(self.net, row, traffic, scale)
             request = _request(self.net, row, asking) if asking >= 0 else None
             source, numbers = len(self.sources), []
-            for j in range(places):
-                number, place = len(self.flows), (source << 32) + 2 * j
+            for j in range(slots):
+                number, slot = len(self.flows), (source << 32) + 2 * j
                 following = -1 if request is None else number + 1
                 numbers.append(number)
                 self.flows.append(
-                    dataclasses.replace(row, source=source, request_flow=following, place=place)
+                    dataclasses.replace(row, source=source, request_flow=following, slot=slot)
                 )
                 if request is not None:
-                    self.flows.append(
-                        dataclasses.replace(request, data_flow=number, place=place + 1)
-                    )
+                    self.flows.append(dataclasses.replace(request, data_flow=number, slot=slot + 1))
             self.sources.append(SourcePlan(k, tuple(numbers), sessions))
 
 

@@ -46,21 +46,15 @@ class Routes:
         self._shared: dict[Any, int] = {}
         self.returns: list[int] = []
         self.tails: list[float] = []
-        rows, starts = [], []
-        for k, flow in enumerate(plan.flows):
-            row, quenches = self._row(k, flow, access[k])
-            rows.append(row)
-            starts.append(quenches)
-        for traffic in plan.background:
-            rows.append([self._links[traffic.link], r.LINK_END])
-            starts.append({})
-        self.hops = 1 + max(map(len, rows))
+        rows = [self._row(k, flow, access[k]) for k, flow in enumerate(plan.flows)]
+        rows += [([self._links[traffic.link], r.LINK_END], {}) for traffic in plan.background]
+        self.hops = 1 + max(len(row) for row, _ in rows)
         self.table = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
         self.quenches = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
-        for k, (row, quenches) in enumerate(zip(rows, starts, strict=True)):
+        for k, (row, starts) in enumerate(rows):
             self.table[k, : len(row)] = row
-            for hop, slot in quenches.items():
-                self.quenches[k, hop] = slot
+            for hop, start in starts.items():
+                self.quenches[k, hop] = start
 
     def add(self, kind: int, index: int) -> int:
         """Add an entity; its number."""
@@ -182,5 +176,5 @@ class Routes:
         if not self._rewrites[flow.group]:
             return ()
         indices = [self.kinds[self._links[link]][1] for link in flow.route]
-        ways = zip(flow.quench_delays, indices, strict=True)
-        return tuple((delay, port) for delay, port in ways if self.ports[port]["signal"])
+        pairs = zip(flow.quench_delays, indices, strict=True)
+        return tuple((delay, port) for delay, port in pairs if self.ports[port]["signal"])
