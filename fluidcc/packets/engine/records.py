@@ -106,7 +106,7 @@ GROUP_RECORD = _record(
     "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
-    "i4 source_quench moment each_mark echo_until_cwr grow_on_echo choice_waiting choice_arms",
+    "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
     "i4 states loads marks_tell_load sack recovery_burst window_validation",
 )
 

@@ -226,15 +226,13 @@ def react_to_mark(s, flow, group, sequence):
     are not answered by a second cut. ns-2.35.
     """
     after = 1.0 if sequence > flow.recover or flow.last_reaction == r.TIMEOUT else 0.0
-    if not _ask_reaction(s, flow, group, group.ready, after, 1.0) > 0:
+    if group.ready != 0 and not _ask_reaction(s, flow, group, group.ready, after, 1.0) > 0:
         return
-    target = cut_window(
-        s, flow, group, group.on_mark, 0 if group.each_mark == 1 else flow.inflation
-    )
+    target = cut_window(s, flow, group, group.on_mark, 0 if group.ready == 0 else flow.inflation)
     if r.number_at(group.law_block, r.W_CHANGED).value == 0:  # no signal to this law
         return
     _note_reaction(s, flow, 0)
-    if group.each_mark == 1:
+    if group.ready == 0:
         flow.window = max(target, group.floor)
         flow.ssthresh = flow.window
     else:
@@ -249,13 +247,13 @@ def react_to_quench(s, flow, group, sequence, dropped):
     the duplicate ACKs that follow only repair. Akujobi et al. (2002), IV.B.
     """
     after = 1.0 if sequence > flow.recover or flow.last_reaction == r.TIMEOUT else 0.0
-    if dropped == 1 and group.each_mark == 1 and after == 0:
+    if dropped == 1 and group.ready == 0 and after == 0:
         return
-    if not _ask_reaction(s, flow, group, group.ready, after, 1.0) > 0:
+    if group.ready != 0 and not _ask_reaction(s, flow, group, group.ready, after, 1.0) > 0:
         return
     target = cut_window(s, flow, group, group.on_loss if dropped == 1 else group.on_mark, 0)
     _note_reaction(s, flow, dropped)
-    if dropped == 0 and group.each_mark == 1:
+    if dropped == 0 and group.ready == 0:
         flow.window = max(target, group.floor)
         flow.ssthresh = flow.window
     else:

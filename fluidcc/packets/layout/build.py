@@ -9,18 +9,11 @@ import numpy as np
 
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.memory import Share, TooLittleMemory
-from fluidcc.packets.compile import (
-    estimator_hook,
-    marking_hook,
-    permit_hook,
-    queue_hooks,
-    reaction_hooks,
-    window_hooks,
-)
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.entry import part_addresses
+from fluidcc.packets.hooks import law_hooks, queue_state, window_memory
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
 from fluidcc.packets.layout.traffic import Background, Transfers
@@ -71,7 +64,6 @@ class Simulation:
     def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
         self.plan, self.seed, self.elide = plan, seed, elide
         self._keep: list[np.ndarray] = []
-        self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
         self.law_states: list[np.ndarray] = []  # of these
         self._routes = Routes(plan, elide, self._link_port)
@@ -111,10 +103,12 @@ class Simulation:
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
-        hooks = queue_hooks(law, float(link.initial.average))
+        state = queue_state(law, float(link.initial.average))
+        hooks = law_hooks("queue", law, state=state)
+        ticks = hooks.addresses["tick"] != 0
         by_bytes = bool(getattr(law, "bytes", False))
-        shortest, longest = map(float, law.spacing()) if hooks.tick else (0.0, 0.0)
-        if hooks.tick and (shortest + longest) / 2 < _SHORTEST_TICK:
+        shortest, longest = map(float, law.spacing()) if ticks else (0.0, 0.0)
+        if ticks and (shortest + longest) / 2 < _SHORTEST_TICK:
             raise PacketError(
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
                 f"s between ticks, got {(shortest + longest) / 2:g}"
@@ -124,8 +118,8 @@ class Simulation:
         self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
-        timer = routes.add(r.QUEUE_TIMER, port) if hooks.tick else 0
-        groups = self.plan.groups
+        timer = routes.add(r.QUEUE_TIMER, port) if ticks else 0
+        late = any(group.moment is Moment.TRANSMITTED for group in self.plan.groups)
         return routes.port(
             rate=capacity * unit,
             capacity=capacity,
@@ -133,10 +127,7 @@ class Simulation:
             limit=limit,
             by_bytes=by_bytes,
             counts_system=getattr(law, "counts", "waiting") == "system",
-            update=hooks.update,
-            arrive=hooks.arrive,
-            signal=hooks.signal,
-            tick=hooks.tick,
+            **hooks.addresses,
             block=self._array(hooks.block),
             averages=_averages(law),
             period=shortest,
@@ -145,56 +136,47 @@ class Simulation:
             waits=law.waits,
             loads=law.loads,
             link=k,
-            marks_transmitted=bool(hooks.signal)
-            and any(g.moment is Moment.TRANSMITTED for g in groups),
+            marks_transmitted=late and hooks.addresses["signal"] != 0,
             key=stream_key(self.seed, "queue", k),
         )
 
     # senders
 
     def _group(self, group: GroupPlan) -> Fields:
-        law, options = group.flows.window, group.options
-        window, reaction = window_hooks(law), reaction_hooks(group.flows.reaction)
-        self._memories.append(window.memory)
-        marking, marking_block = marking_hook(group.flows.marking, law)
-        advertise, advertise_block = permit_hook(group.flows.feedback)
-        decode, decode_block = estimator_hook(group.flows.estimator)
-        blocks = {
-            "law_block": window.block,
-            "reaction_block": reaction.block,
-            "marking_block": marking_block,
-            "advertise_block": advertise_block,
-            "decode_block": decode_block,
-            "memory": np.array(window.memory, dtype=np.float64),
+        flows, options = group.flows, group.options
+        law = flows.window
+        memory = window_memory(law)
+        hooks = {
+            "law": law_hooks("window", law, state=memory),
+            "reaction": law_hooks("reaction", flows.reaction),
+            "marking": law_hooks("marking", flows.marking, law),
+            "advertise": law_hooks("advertise", flows.feedback),
+            "decode": law_hooks("estimator", flows.estimator),
         }
-        by_floor = reaction.each_mark or window.slow_start != 0
-        recovery = law.recovery if options.recovery == "law" else options.recovery
-        fields = dataclasses.asdict(options) | window._asdict() | reaction._asdict()
+        fields = dataclasses.asdict(options)
         fields = {name: fields[name] for name in r.GROUP_RECORD.names or () if name in fields}
-        return (
-            fields
-            | {name: self._array(block) for name, block in blocks.items()}
-            | {
-                "receiver_window": min(group.max_window, 1e9),
-                # a law that reacts to every mark has no slow start to lift a window below its floor
-                "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
-                "size": group.size,
-                "newreno": recovery == "newreno",
-                "sack": recovery == "sack",
-                "recovery_burst": options.recovery_burst if recovery == "newreno" else 0,
-                "ecn_echo": group.ecn_echo,
-                "ecn_capable": group.ecn_capable,
-                "source_quench": group.flows.feedback.quench,
-                "moment": _MOMENTS[group.moment],
-                "echo_until_cwr": repeated(group.flows, options.echo),
-                "states": len(window.memory),
-                "marking": marking,
-                "advertise": advertise,
-                "decode": decode,
-                "loads": group.flows.feedback.loads,
-                "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
-            }
-        )
+        for kind, own in hooks.items():
+            fields |= own.addresses | {f"{kind}_block": self._array(own.block)}
+        by_floor = fields["ready"] == 0 or fields["slow_start"] != 0
+        recovery = law.recovery if options.recovery == "law" else options.recovery
+        return fields | {
+            "memory": self._array(np.array(memory, dtype=np.float64)),
+            "states": len(memory),
+            "receiver_window": min(group.max_window, 1e9),
+            # a law that reacts to every mark has no slow start to lift a window below its floor
+            "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
+            "size": group.size,
+            "newreno": recovery == "newreno",
+            "sack": recovery == "sack",
+            "recovery_burst": options.recovery_burst if recovery == "newreno" else 0,
+            "ecn_echo": group.ecn_echo,
+            "ecn_capable": group.ecn_capable,
+            "source_quench": flows.feedback.quench,
+            "moment": _MOMENTS[group.moment],
+            "echo_until_cwr": repeated(flows, options.echo),
+            "loads": flows.feedback.loads,
+            "marks_tell_load": law.marks_tell_load and flows.estimator.remembers,
+        }
 
     def _flows(self) -> np.ndarray:
         """Records of the flows, as they are before anything has been sent."""
@@ -224,7 +206,8 @@ class Simulation:
     def _begin(self, g: int, out: np.ndarray, own: np.ndarray) -> None:
         """What the flows of a group, of numbers `own`, begin with."""
         group, options = self.plan.groups[g], self.plan.groups[g].options
-        memory = np.tile(np.array(self._memories[g], dtype=np.float64), (len(own), 1))
+        memory = np.array(window_memory(group.flows.window), dtype=np.float64)
+        memory = np.tile(memory, (len(own), 1))
         low, high = float(group.flows.start.low), float(group.flows.start.high)
         draw = uniform(stream_key(self.seed, "start", own.astype(np.uint64)))
         begin: Fields = {

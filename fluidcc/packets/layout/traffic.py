@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from fluidcc.laws.voice import Voice, present_calls
-from fluidcc.packets.compile import source_hooks
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.streams import stream_key, uniform
+from fluidcc.packets.hooks import law_hooks
 from fluidcc.packets.layout.plan import UNBOUNDED, BackgroundPlan, Plan, SourcePlan
 from fluidcc.packets.layout.routes import Fields, Routes
 
@@ -45,9 +45,9 @@ class Transfers:
 
     def _source(self, k: int, source: SourcePlan) -> None:
         law = self._plan.groups[source.group].flows.traffic
-        hooks = source_hooks(law)
+        hooks = law_hooks("source", law)
         first = len(self.sessions)
-        fields = hooks._asdict() | {
+        fields: Fields = hooks.addresses | {
             "block": self._keep(hooks.block),
             "histogram": self._keep(self.histograms[k]),
             "open": law.open,
