@@ -24,9 +24,9 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
 from fluidcc.ops import Num
-from fluidcc.packets.accounts.measure import Snapshot, metrics, snapshot
+from fluidcc.packets.accounts.metrics import Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import half_width
-from fluidcc.packets.engine.records import FINISHED, MARKED
+from fluidcc.packets.engine.records import CE, FINISHED
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
@@ -120,12 +120,12 @@ def _prepared(net: Network, seed: int) -> Simulation:
     """A run whose flows have sent one packet and taken its acknowledgement, flow k at 0.05 k s."""
     out = Simulation(plan(net), seed, True, scale=8)
     out.receivers["expected"] = 1
-    for name, value in {"next_sequence": 1, "capable": 1, "timed_sequence": 0}.items():
+    for name, value in {"next_sequence": 1, "ecn_on": 1, "timed_sequence": 0}.items():
         out.flows[name] = value
     out.flows["acked"] = out.flows["highest_sent"] = 0
     for k, flow in enumerate(out.flows):
-        ticks = int((_round_trip(net, k) + (0.05 * k + flow["boot"]) % TICK) / TICK)
-        flow["smoothed"], flow["deviation"] = ticks << 3, ticks << 1
+        ticks = int((_round_trip(net, k) + (0.05 * k + flow["clock_phase"]) % TICK) / TICK)
+        flow["srtt"], flow["rttvar"] = ticks << 3, ticks << 1
         flow["rto"] = 3 * ticks * TICK
     return out
 
@@ -135,7 +135,7 @@ def _marks_waiting(simulation: Simulation) -> int:
     port, count = simulation.ports[0], 0
     index = port["head"]
     for _ in range(port["count"]):
-        count += bool(simulation.packets[index]["flags"] & MARKED)
+        count += bool(simulation.packets[index]["flags"] & CE)
         index = simulation.packets[index]["next"]
     return count
 

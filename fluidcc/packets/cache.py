@@ -4,17 +4,27 @@ Numba notices edits of the file it compiles but not of what that file calls. A m
 is the hash of everything that goes into it cannot be stale.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import numba
 
-from fluidcc.folders import ELSEWHERE, compiled_folder, temporary_folder, whole
-from fluidcc.seals import sealed
+from fluidcc.folders import (
+    ELSEWHERE,
+    SHOWING,
+    compiled_folder,
+    fingerprint,
+    own_folder,
+    temporary_folder,
+    whole,
+)
+from fluidcc.seals import is_sound, sealed, sealed_name
 
 _FOLDER = f"numba-{numba.__version__}"
 
@@ -30,8 +40,25 @@ def _hash(*parts: str | bytes) -> str:
 def package_hash() -> str:
     """Hash of the engine's sources: part of the name of whatever is compiled from them."""
     here = Path(__file__).parent
-    files = [here / "compile.py", *sorted((here / "engine").glob("*.py"))]
+    files = [here / "hooks.py", *sorted((here / "engine").glob("*.py"))]
     return _hash(sys.version, *(f.read_bytes() for f in files))
+
+
+def kept_text(key: str, write: Callable[[], str]) -> str:
+    """Text that `write` makes of the sources of this package, kept on disk by `key`."""
+    try:
+        folder = own_folder("rules")
+    except OSError:
+        return write()
+    stem = f"rules_{_hash(key, fingerprint(*SHOWING))}"
+    for file in folder.glob(f"{stem}-*.txt"):
+        if is_sound(file, data := file.read_bytes()):
+            return data.decode()
+    data = write().encode()
+    file = folder / sealed_name(stem, data, ".txt")
+    with contextlib.suppress(OSError), whole(file) as part:  # of a full disk: time is lost
+        part.write_bytes(data)
+    return data.decode()
 
 
 @functools.cache
@@ -50,8 +77,8 @@ def module_from(text: str, *, uses: str = "") -> ModuleType:
     try:
         return _import(name, text, folder)
     except OSError as error:
-        told = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
-        raise OSError(error.errno, told, str(folder)) from None
+        text = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
+        raise OSError(error.errno, text, str(folder)) from None
 
 
 def _import(name: str, text: str, folder: Path) -> ModuleType:

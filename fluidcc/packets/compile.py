@@ -1,16 +1,12 @@
-"""From the rules of a law to hooks of the packet engine: SymPy, Python text, compiled function.
+"""From the rules of a law to Python source of hooks of the packet engine, by SymPy.
 
-A hook works on a block of numbers: what the event tells, the state, the parameters. The parameters
-are data, so that another value needs no compilation.
+A hook works on a block of numbers: event, state, parameters. A function `write_KIND` writes the
+hooks of one kind of law, without those that would do nothing.
 """
 
-import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
-import numba
-import numpy as np
 import sympy as sp
 
 from fluidcc.laws.law import (
@@ -22,42 +18,18 @@ from fluidcc.laws.law import (
     AbstractSource,
     AbstractWindowLaw,
     Ack,
-    Law,
     Signal,
-    State,
 )
 from fluidcc.laws.symbolic import (
     DRAWN,
     Rule,
     marking_rule,
-    parameter_values,
     period_rule,
     rule,
     slow_start_rule,
 )
-from fluidcc.module import leaves, skeleton
-from fluidcc.packets.cache import module_from, package_hash
 from fluidcc.packets.engine import records
-from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
-
-Hook = int
-"""Address of a compiled hook; 0 where there is none."""
-
-_HEAD = '"""Generated from the rules of a law."""\nimport math\n\n'
-_HEAD += "from fluidcc.packets.compile import hook\n"
-
-
-def hook(function: Callable[[Any], None]) -> Hook:
-    """Compile a function of a pointer to numbers, for the engine to call by address."""
-    if INTERPRETED:
-        return interpreted_hook(function)
-    pointer = numba.types.CPointer(numba.types.float64)
-    compiled = numba.cfunc(numba.types.int64(pointer), cache=True)(function)
-    _kept.append(compiled)  # its address is only good as long as it lives
-    return int(compiled.address or 0)
-
-
-_kept: list[Any] = []
+from fluidcc.packets.hooks import numbers_of
 
 
 def _lines(results: Mapping[int, sp.Expr], slots: Mapping[sp.Symbol, int]) -> list[str]:
@@ -85,57 +57,22 @@ def _one(expression: sp.Expr, count: sp.Symbol) -> sp.Expr:
     return sp.sympify(expression.subs(count, 1))
 
 
-def _block(first: int, *values: float) -> np.ndarray:
-    return np.array([*([0.0] * first), *values], dtype=np.float64)
-
-
-def _numbers(state: State) -> tuple[float, ...]:
-    """Numbers of a law's state, in order."""
-    return tuple(map(float, leaves(state)))
-
-
-_texts: dict[Any, Any] = {}
-
-
-def _once(kind: str, laws: tuple[Law, ...], make: Callable[[], Any]) -> Any:
-    """What `make` says for laws of this structure; parameters do not count."""
-    key = (kind, *map(skeleton, laws))
-    if key not in _texts:
-        _texts[key] = make()
-    return _texts[key]
-
-
-@functools.cache
-def _load(text: str) -> Any:
-    return module_from(_HEAD + text, uses=package_hash())
-
-
-class QueueHooks(NamedTuple):
-    """Hooks of a queue law; all 0 for a law that never says anything."""
-
-    update: Hook  # count packets that found a queue
-    arrive: Hook  # one packet: update the state, then say
-    say: Hook  # mark, drop, chance, in the present state
-    tick: Hook  # what changes from time to time, and by how much in all; 0 for none
-    block: np.ndarray
-
-
-def _after(told: Rule, slots: Mapping[sp.Symbol, int]) -> dict[int, sp.Expr]:
-    """The state after a rule, by slot; what stays as it is, is left out."""
-    pairs = zip(told.state, told.results, strict=True)
+def _after(found: Rule, slots: Mapping[sp.Symbol, int]) -> dict[int, sp.Expr]:
+    """The state after a rule, by slot, without the numbers that do not change."""
+    pairs = zip(found.state, found.results, strict=True)
     return {slots[symbol]: symbol + change for symbol, change in pairs if not change.is_zero}
 
 
-def _moved(told: Rule) -> sp.Expr:
+def _moved(found: Rule) -> sp.Expr:
     """By how much a rule changes the state in all."""
-    return sp.Add(*(sp.Abs(change) for change in told.results))
+    return sp.Add(*(sp.Abs(change) for change in found.results))
 
 
 def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Expr]:
     """The state after arrivals, kept between the law's limits."""
     if law.limits is None:
         return after
-    ends = [(low, high) for low, high in zip(*map(_numbers, law.limits), strict=True)]
+    ends = zip(*map(numbers_of, law.limits), strict=True)
     out = dict(after)
     for k, (low, high) in enumerate(ends, start=records.Q_STATE):
         if k in after and math.isfinite(low) and math.isfinite(high):
@@ -143,8 +80,8 @@ def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Ex
     return out
 
 
-def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
-    """Text of the hooks, and whether the law is silent."""
+def write_queue(law: AbstractQueueLaw) -> str:
+    """Hooks of a queue law; none for a law that never signals and has no state."""
     r = records
     update, signal, chance = (rule(law, m) for m in ("on_arrival", "signal", "chance"))
     event = (r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE)
@@ -153,186 +90,90 @@ def _queue_text(law: AbstractQueueLaw) -> tuple[str, bool]:
     slots |= _slots(r.Q_STATE, *update.state, *update.parameters)
     after = _within(law, _after(update, slots))
     single = {k: _one(e, update.event[0]) for k, e in after.items()}
-    mine = Signal(*signal.results)
-    told = {r.Q_MARK: mine.mark, r.Q_DROP: mine.drop, r.Q_CHANCE: chance.results[0]}
+    own = Signal(*signal.results)
+    signals = {r.Q_MARK: own.mark, r.Q_DROP: own.drop, r.Q_CHANCE: chance.results[0]}
     if law.loads:
-        told[r.Q_LOAD] = mine.load
-    said = _lines({k: _one(e, update.event[0]) for k, e in told.items()}, slots)
-    text = _function("update", _lines(after, slots)) + _function("say", said)
-    text += _function("arrive", _lines(single, slots), said)
+        signals[r.Q_LOAD] = own.load
+    if not update.state and all(e.is_zero for e in signals.values()):
+        return ""
+    written = _lines({k: _one(e, update.event[0]) for k, e in signals.items()}, slots)
+    text = _function("update", _lines(after, slots)) + _function("signal", written)
+    text += _function("arrive", _lines(single, slots), written)
     if law.period is not None:
         tick = rule(law, "on_tick")
         after = _after(tick, slots) | {r.Q_CHANGED: _moved(tick)}
         text += _function("tick", _lines(after, slots))
-    return text, not update.state and all(e.is_zero for e in told.values())
-
-
-def queue_hooks(law: AbstractQueueLaw, average: float) -> QueueHooks:
-    """Hooks of a queue law that starts with an average of `average` packets."""
-    text, silent = _once("queue", (law,), lambda: _queue_text(law))
-    block = _block(records.Q_STATE, *_numbers(law.start(average)), *parameter_values(law))
-    if silent:
-        return QueueHooks(0, 0, 0, 0, block)
-    module = _load(text)
-    tick = module.tick if law.period is not None else 0
-    return QueueHooks(module.update, module.arrive, module.say, tick, block)
-
-
-class WindowHooks(NamedTuple):
-    """Hooks of a window law; 0 for those that it does without."""
-
-    on_ack: Hook
-    on_mark: Hook  # tells too by how much the state has changed
-    on_loss: Hook
-    observe: Hook  # what is learnt from any ACK
-    on_tick: Hook
-    period: Hook  # time to the next tick
-    slow_start: Hook  # whether there is slow start; none if always
-    block: np.ndarray
-    memory: tuple[float, ...]  # at the start: the state beside the window
-
-
-def _window_slots(said: Rule) -> dict[sp.Symbol, int]:
-    """Where a rule of a window law finds its numbers."""
-    r, event, (window, *rest) = records, Ack(*said.event), said.state
-    slots = {window: r.W_WINDOW}
-    slots |= {getattr(event, name): slot for name, slot in r.W_EVENT.items()}
-    return slots | _slots(r.W_STATE, *rest, *said.parameters)
-
-
-def _window_text(law: AbstractWindowLaw) -> tuple[str, tuple[str, ...]]:
-    """Text of the hooks, and names of those that do something."""
-    r, text, names = records, "", ["on_ack", "on_mark", "on_loss"]
-    methods = ("on_ack", "on_mark", "on_loss", "observe", "on_tick")
-    told = {method: rule(law, method) for method in methods}
-    for method, said in told.items():
-        slots = _window_slots(said)
-        after = {k: _one(e, Ack(*said.event).count) for k, e in _after(said, slots).items()}
-        if method == "on_mark":
-            after[r.W_CHANGED] = _one(_moved(said), Ack(*said.event).count)
-        text += _function(method, _lines(after, slots))
-        if method not in names and not all(e.is_zero for e in said.results):
-            names.append(method)
-    answers = {
-        "period": (r.W_PERIOD, period_rule(law)),
-        "slow_start": (r.W_SLOW, slow_start_rule(law)),
-    }
-    for method, (slot, said) in answers.items():
-        if said.results and said.results[0] != 1:
-            text += _function(method, _lines({slot: said.results[0]}, _window_slots(said)))
-            names.append(method)
-    return text, tuple(names)
-
-
-def window_hooks(law: AbstractWindowLaw) -> WindowHooks:
-    """Hooks of a window law."""
-    text, names = _once("window", (law,), lambda: _window_text(law))
-    module = _load(text)
-    memory = _numbers(law.start(1.0))[1:]
-    block = _block(records.W_STATE, *memory, *parameter_values(law))
-    hooks = {n: getattr(module, n) if n in names else 0 for n in WindowHooks._fields[:7]}
-    return WindowHooks(**hooks, block=block, memory=memory)
-
-
-class ReactionHooks(NamedTuple):
-    """Hooks of a reaction, and which signals it lets count."""
-
-    ready: Hook
-    growing: Hook  # 0 where windows grow on every ACK
-    block: np.ndarray
-    each_mark: bool  # it is always ready
-
-
-def _reaction_text(law: AbstractReaction) -> tuple[str, bool, bool]:
-    """Text of the hooks; if it is always ready, if windows always grow."""
-    r, text = records, ""
-    for method in ("ready", "growing"):
-        told = rule(law, method)
-        slots = _slots(r.R_TIME, *told.event) | _slots(r.R_RESULT + 1, *told.parameters)
-        text += _function(method, _lines({r.R_RESULT: told.results[0]}, slots))
-    return text, rule(law, "ready").results[0] == 1, rule(law, "growing").results[0] == 1
-
-
-def reaction_hooks(law: AbstractReaction) -> ReactionHooks:
-    """Hooks of a reaction."""
-    text, each, always = _once("reaction", (law,), lambda: _reaction_text(law))
-    module = _load(text)
-    block = _block(records.R_RESULT + 1, *parameter_values(law))
-    growing = 0 if always else module.growing
-    return ReactionHooks(module.ready, growing, block, each)
-
-
-def _marking_text(law: AbstractMarking, window: AbstractWindowLaw) -> str:
-    told = marking_rule(law, window)
-    if told.results[0] == told.event[0]:
-        return ""
-    slots = {told.event[0]: records.M_PROBABILITY} | _slots(1, *told.parameters)
-    return _function("probability", _lines({records.M_PROBABILITY: told.results[0]}, slots))
-
-
-def marking_hook(law: AbstractMarking, window: AbstractWindowLaw) -> tuple[Hook, np.ndarray]:
-    """Hook of a marking map for flows with this window law, and its block; 0 if it changes nothing.
-
-    Raises TypeError where the map does not fit the law.
-    """
-    text = _once("marking", (law, window), lambda: _marking_text(law, window))
-    block = _block(1, *parameter_values(window))
-    return (_load(text).probability if text else 0), block
-
-
-def _permit_text(law: AbstractFeedback) -> str:
-    told = rule(law, "permit")
-    window, marked = told.event
-    if told.results[0] == window:
-        return ""
-    slots = {window: records.P_WINDOW, marked: records.P_MARKED}
-    slots |= _slots(records.P_RESULT + 1, *told.parameters)
-    return _function("permit", _lines({records.P_RESULT: told.results[0]}, slots))
-
-
-def permit_hook(law: AbstractFeedback) -> tuple[Hook, np.ndarray]:
-    """Hook of what an acknowledgement permits, and its block; 0 if it permits the window."""
-    text = _once("permit", (law,), lambda: _permit_text(law))
-    block = _block(records.P_RESULT + 1, *parameter_values(law))
-    return (_load(text).permit if text else 0), block
-
-
-def _estimator_text(law: AbstractEstimator) -> str:
-    told, r = rule(law, "decode"), records
-    slots = _slots(r.E_ESTIMATE, *told.event) | _slots(r.E_PARAMETERS, *told.parameters)
-    after = {r.E_ESTIMATE: told.event[0] + told.results[0]}
-    return _function("decode", _lines(after, slots))
-
-
-def estimator_hook(law: AbstractEstimator) -> tuple[Hook, np.ndarray]:
-    """Hook of a receiver's estimate of the load factor, and its block."""
-    text = _once("estimator", (law,), lambda: _estimator_text(law))
-    return _load(text).decode, _block(records.E_PARAMETERS, *parameter_values(law))
-
-
-class SourceHooks(NamedTuple):
-    """Hooks of a source: each turns the uniform number of the block into its result."""
-
-    arrival: Hook
-    pages: Hook
-    pause: Hook
-    objects: Hook
-    gap: Hook
-    size: Hook
-    block: np.ndarray
-
-
-def _source_text(law: AbstractSource) -> str:
-    r, text = records, ""
-    for method in DRAWN:
-        told = rule(law, method)
-        slots = _slots(r.U_UNIFORM, *told.event) | _slots(r.U_RESULT + 1, *told.parameters)
-        text += _function(method, _lines({r.U_RESULT: told.results[0]}, slots))
     return text
 
 
-def source_hooks(law: AbstractSource) -> SourceHooks:
-    """Hooks of a source."""
-    module = _load(_once("source", (law,), lambda: _source_text(law)))
-    block = _block(records.U_RESULT + 1, *parameter_values(law))
-    return SourceHooks(**{method: getattr(module, method) for method in DRAWN}, block=block)
+def _window_slots(found: Rule) -> dict[sp.Symbol, int]:
+    """Where a rule of a window law finds its numbers."""
+    r, event, (window, *memory) = records, Ack(*found.event), found.state
+    slots = {window: r.W_WINDOW}
+    slots |= {getattr(event, name): slot for name, slot in r.W_EVENT.items()}
+    return slots | _slots(r.W_STATE, *memory, *found.parameters)
+
+
+def write_window(law: AbstractWindowLaw) -> str:
+    """Hooks of a window law; `on_mark` also writes by how much the state has changed."""
+    r, text = records, ""
+    for method in ("on_ack", "on_mark", "on_loss", "observe", "on_tick"):
+        found = rule(law, method)
+        slots = _window_slots(found)
+        after = {k: _one(e, Ack(*found.event).count) for k, e in _after(found, slots).items()}
+        if method == "on_mark":
+            after[r.W_CHANGED] = _one(_moved(found), Ack(*found.event).count)
+        if method in ("on_ack", "on_mark", "on_loss") or not all(e.is_zero for e in found.results):
+            text += _function(method, _lines(after, slots))
+    for method, slot, found in (
+        ("period", r.W_PERIOD, period_rule(law)),
+        ("slow_start", r.W_SLOW, slow_start_rule(law)),
+    ):
+        if found.results and found.results[0] != 1:
+            text += _function(method, _lines({slot: found.results[0]}, _window_slots(found)))
+    return text
+
+
+def _answer(name: str, found: Rule, first: int, result: int) -> str:
+    """Hook of a rule with one result, whose event begins at slot `first`; parameters follow."""
+    slots = _slots(first, *found.event) | _slots(result + 1, *found.parameters)
+    return _function(name, _lines({result: found.results[0]}, slots))
+
+
+def write_reaction(law: AbstractReaction) -> str:
+    """Hooks of a reaction: whether it is ready, whether windows grow; none for always."""
+    r, methods = records, ("ready", "growing")
+    rules = {method: rule(law, method) for method in methods}
+    return "".join(
+        _answer(name, found, r.R_TIME, r.R_RESULT)
+        for name, found in rules.items()
+        if found.results[0] != 1
+    )
+
+
+def write_marking(law: AbstractMarking, window: AbstractWindowLaw) -> str:
+    """Hook of a marking map for flows with this window law."""
+    found, slot = marking_rule(law, window), records.M_PROBABILITY
+    changes = found.results[0] != found.event[0]
+    return _answer("marking", found, slot, slot) if changes else ""
+
+
+def write_advertise(law: AbstractFeedback) -> str:
+    """Hook of the window that an ACK advertises."""
+    found = rule(law, "permit")
+    changes = found.results[0] != found.event[0]
+    return _answer("advertise", found, records.A_WINDOW, records.A_RESULT) if changes else ""
+
+
+def write_estimator(law: AbstractEstimator) -> str:
+    """Hook of a receiver's estimate of the load factor."""
+    found, r = rule(law, "decode"), records
+    slots = _slots(r.E_ESTIMATE, *found.event) | _slots(r.E_PARAMETERS, *found.parameters)
+    return _function("decode", _lines({r.E_ESTIMATE: found.event[0] + found.results[0]}, slots))
+
+
+def write_source(law: AbstractSource) -> str:
+    """Hooks of a source of files, one for each number that it draws."""
+    r = records
+    rules = {method: rule(law, method) for method in DRAWN}
+    return "".join(_answer(n, found, r.U_UNIFORM, r.U_RESULT) for n, found in rules.items())

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable
@@ -13,26 +12,14 @@ import numpy as np
 
 from fluidcc.folders import whole
 from fluidcc.machine import threads as most_threads
-from fluidcc.packets.accounts.measure import Metrics, Snapshot, metrics, snapshot
+from fluidcc.packets.accounts.metrics import Metrics, Snapshot, metrics, snapshot
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.packets.accounts.series import Sampler, Series, dataset, sample_times
 from fluidcc.packets.accounts.trace_files import SLICE, TraceFile
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED
-from fluidcc.packets.engine.records import (
-    FINISHED,
-    MORE,
-    NO_FREE_CALL,
-    NO_FREE_PLACE,
-    NOT_A_NUMBER,
-    PART_MISSING,
-    POOL_EXHAUSTED,
-    ROUTE_ENDED,
-    TOO_MANY_PACKETS,
-    TRACE_FULL,
-    WINDOW_BEYOND_RING,
-)
 from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import TOO_MUCH_UNDER_WAY, Simulation
+from fluidcc.packets.layout.build import TOO_MANY_IN_FLIGHT, Simulation
 from fluidcc.packets.layout.plan import PacketError, Plan, plan
 from fluidcc.scenario.network import LONGEST, Network
 
@@ -44,19 +31,21 @@ _LARGEST = 4096  # most that pool and rings are enlarged
 _POLL = 0.1  # s between progress reports
 _MOST_SEEDS = 1_000_000
 
-_SCALED = (POOL_EXHAUSTED, WINDOW_BEYOND_RING, NO_FREE_PLACE, NO_FREE_CALL, TRACE_FULL)
+# statuses of runs that are done again with more room
+_SCALED = {r.POOL_EXHAUSTED, r.WINDOW_BEYOND_RING, r.TRACE_FULL}
+_SCALED |= {r.TOO_MANY_TRANSFERS, r.TOO_MANY_CALLS}
 _FAULT = ", which is a fault of this package: please report it"
 _ADVICE = {
-    POOL_EXHAUSTED: TOO_MUCH_UNDER_WAY,
-    WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
-    NO_FREE_PLACE: "more transfers are under way than any estimate allows; lower the arrivals of "
-    "the sources, or their sizes",
-    NO_FREE_CALL: "more calls are under way than any estimate allows; limit them by most",
-    TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
-    TOO_MANY_PACKETS: "a flow sent 2^31 packets, which is the most; make the run shorter",
-    PART_MISSING: f"a part of the engine is absent{_FAULT}",
-    ROUTE_ENDED: f"a packet left its route{_FAULT}",
-    NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
+    r.POOL_EXHAUSTED: TOO_MANY_IN_FLIGHT,
+    r.WINDOW_BEYOND_RING: "a window grew beyond any estimate; give the window law a max_window",
+    r.TOO_MANY_TRANSFERS: "more transfers are in progress than any estimate allows; lower the "
+    "arrivals of the sources, or their sizes",
+    r.TOO_MANY_CALLS: "more calls are in progress than any estimate allows; limit them by most",
+    r.TRACE_FULL: "too many packets are sent at once for a trace; give the window law a max_window",
+    r.TOO_MANY_PACKETS: "a flow sent 2^31 packets, which is the most; make the run shorter",
+    r.PART_MISSING: f"a part of the engine is absent{_FAULT}",
+    r.ROUTE_ENDED: f"a packet left its route{_FAULT}",
+    r.NOT_A_NUMBER: "a law gave a window or probability that is not a number; check its parameters",
 }
 
 
@@ -64,162 +53,141 @@ class _Stopped(Exception):
     """The run was told to stop."""
 
 
-class _Watch:
-    """What workers share with the caller: a stop flag, and how far each has come to `end` [s]."""
-
-    def __init__(self, jobs: int, end: float) -> None:
-        self.stop = threading.Event()
-        self.done = [0.0] * jobs
-        self._end = end
-
-    def pass_by(self, job: int, now: float) -> None:
-        """Note how far a job has come, and end it if it is to stop."""
-        self.done[job] = now / self._end
-        if self.stop.is_set():
-            raise _Stopped
-
-    def fraction(self) -> float:
-        return sum(self.done) / len(self.done)
-
-
-class _Task(NamedTuple):
-    """What every run is told."""
-
-    layout: Plan
-    times: np.ndarray  # of snapshots [s]
-    samples: np.ndarray  # of samples [s]
-    elide: bool
-
-
 class _Run(NamedTuple):
-    """What a run gives."""
+    """Results of one run."""
 
     whole: Metrics
     parts: list[Metrics]  # of the first seed alone
     series: Series
 
 
-def _advance(
-    simulation: Simulation, time: float, passed: Callable[[float], None], trace: TraceFile | None
-) -> int:
-    """Run to `time` in slices; the status. `passed` is told the time after each of them."""
-    advance, _ = entry_points()
-    status = MORE
-    while status == MORE:
-        status = advance(simulation.address, time, _SLICE if trace is None else SLICE)
-        if trace is not None:
-            trace.flush()
-        passed(float(simulation.state["now"][0]))
-    return status
+class _Batch:
+    """The runs of a network, one for each seed: what they share, and how far each has come.
 
-
-def _perform(
-    simulation: Simulation,
-    task: _Task,
-    passed: Callable[[float], None],
-    trace: TraceFile | None,
-    parts: bool,
-) -> tuple[int, list[Snapshot], Sampler]:
-    """Run to each time and take snapshots and samples; the status, and what was taken.
-
-    The accounts are settled at the same times whatever is wanted; without `parts` only the first
-    and the last of these are kept.
+    `times` are those of snapshots, `samples` those of samples [s]; `trace` is the file for the
+    first run. `stop` ends all runs.
     """
-    _, settle = entry_points()
-    taken, sampler = [], Sampler(simulation, task.samples)
-    settled, sampled = set(task.times), set(task.samples)
-    kept = settled if parts else {task.times[0], task.times[-1]}
-    if 0.0 in settled:  # before the events at 0, which belong to what follows
-        settled.remove(0.0)
-        taken.append(snapshot(simulation, 0.0))
-    for time in map(float, np.union1d(task.times, task.samples)):
-        status = _advance(simulation, time, passed, trace)
-        if status != FINISHED:
-            return status, taken, sampler
-        if time in sampled:
-            sampler.take(time)
-        if time in settled:
-            settle(simulation.address, time)
-            if time in kept:
-                taken.append(snapshot(simulation, time))
-    return FINISHED, taken, sampler
 
+    def __init__(
+        self,
+        layout: Plan,
+        seeds: tuple[int, ...],
+        times: np.ndarray,
+        samples: np.ndarray,
+        elide: bool,
+        trace: Path | None,
+    ) -> None:
+        self.layout, self.seeds, self.times, self.samples = layout, seeds, times, samples
+        self._elide, self._trace = elide, trace
+        self.stop, self._done = threading.Event(), [0.0] * len(seeds)
+        self._built = [self._build(0, layout)]  # compile hooks, and fail, before threads start
 
-def _build(layout: Plan, seed: int, elide: bool, scale: int = 1) -> Simulation:
-    """The arrays of a run; raises PacketError where there is no memory for them."""
-    try:
-        return Simulation(layout, seed, elide, scale)
-    except MemoryError:
-        raise PacketError(f"seed {seed}: no memory is left: {TOO_MUCH_UNDER_WAY}") from None
+    def fraction(self) -> float:
+        """Finished share of all runs."""
+        return sum(self._done) / len(self._done)
 
+    def perform(self, job: int) -> _Run:
+        """Perform a run, with its trace, whose file is there when the run is finished."""
+        if job > 0 or self._trace is None:
+            return self._run(job, None)
+        try:
+            with whole(self._trace) as part:
+                return self._run(job, part)
+        except OSError as error:
+            text = f"trace: cannot write '{self._trace}' ({error.strerror})"
+            raise PacketError(text) from None
 
-def _attempt(
-    simulation: Simulation,
-    task: _Task,
-    passed: Callable[[float], None],
-    trace: Path | None,
-    scale: int,
-    parts: bool,
-) -> tuple[int, list[Snapshot], Series | None]:
-    """Perform a run; the status, and what was taken, without series if it has not finished."""
-    try:
-        with contextlib.ExitStack() as stack:
-            if INTERPRETED:
-                stack.enter_context(np.errstate(over="ignore"))
-            file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
-            status, taken, sampler = _perform(simulation, task, passed, file, parts)
-    except BaseException:
-        simulation.close()  # others wait, and the error's traceback keeps it
-        raise
-    return status, taken, sampler.series() if status == FINISHED else None
+    def _run(self, job: int, trace: Path | None) -> _Run:
+        """Perform a run, again with a larger pool, rings or more flows if they were too small."""
+        layout, scale, flows_scale = self.layout, 1, 1
+        while True:
+            # taken from the list, so that nothing else holds its memory
+            simulation = self._built.pop() if job == 0 and self._built else None
+            simulation = simulation or self._build(job, layout, scale)
+            status, taken, series = self._attempt(job, simulation, trace, scale)
+            del simulation  # its memory is for others, or for a larger one
+            if series is not None:
+                break
+            last = layout
+            if status == r.TOO_MANY_TRANSFERS:
+                flows_scale *= 8
+                layout = self.layout.scaled(flows_scale)
+                largest = layout.sources == last.sources
+            else:
+                scale *= 8
+                largest = scale > _LARGEST
+            if status not in _SCALED or largest:
+                raise PacketError(f"seed {self.seeds[job]}: {_ADVICE[status]}")
+        self._done[job] = 1.0
+        pairs = itertools.pairwise(taken) if job == 0 else ()
+        parts = [metrics(layout, pair) for pair in pairs]
+        return _Run(metrics(layout, taken), parts, series)
 
+    def _build(self, job: int, layout: Plan, scale: int = 1) -> Simulation:
+        """The arrays of a run; raises PacketError if there is no memory for them."""
+        # with every hop, lines of a trace come in the order of their times
+        elide, seed = self._elide and (job > 0 or self._trace is None), self.seeds[job]
+        try:
+            return Simulation(layout, seed, elide, scale)
+        except MemoryError:
+            raise PacketError(f"seed {seed}: no memory is left: {TOO_MANY_IN_FLIGHT}") from None
 
-def _run(
-    task: _Task,
-    seed: int,
-    watch: _Watch,
-    job: int,
-    trace: Path | None,
-    built: list[Simulation],
-) -> _Run:
-    """Perform the run of one seed. Enlarges pool and rings that were too small.
+    def _attempt(
+        self, job: int, simulation: Simulation, trace: Path | None, scale: int
+    ) -> tuple[int, list[Snapshot], Series | None]:
+        """Perform a run; its status, snapshots, and its series if it has finished."""
+        try:
+            with contextlib.ExitStack() as stack:
+                if INTERPRETED:
+                    stack.enter_context(np.errstate(over="ignore"))
+                file = trace and stack.enter_context(TraceFile(simulation, trace, scale))
+                status, taken, sampler = self._record(job, simulation, file)
+        except BaseException:
+            simulation.close()  # others wait, and the error's traceback keeps it
+            raise
+        return status, taken, sampler.series() if status == r.FINISHED else None
 
-    `built` may hold its arrays; they are taken, so that the caller does not keep them.
-    """
-    passed, scale, places = functools.partial(watch.pass_by, job), 1, 1
-    layout = task.layout
-    elide = task.elide and trace is None  # with every hop, lines come in the order of their times
-    while True:
-        simulation = built.pop() if built else _build(layout, seed, elide, scale)
-        status, taken, series = _attempt(simulation, task, passed, trace, scale, job == 0)
-        del simulation  # its memory is for others, or for a larger one
-        if series is not None:
-            break
-        last = layout
-        if status == NO_FREE_PLACE:
-            places *= 8
-            layout = task.layout.scaled(places)
-            largest = layout.sources == last.sources
-        else:
-            scale *= 8
-            largest = scale > _LARGEST
-        if status not in _SCALED or largest:
-            raise PacketError(f"seed {seed}: {_ADVICE[status]}")
-    watch.done[job] = 1.0
-    pairs = itertools.pairwise(taken) if job == 0 else ()
-    parts = [metrics(layout, pair) for pair in pairs]
-    return _Run(metrics(layout, taken), parts, series)
+    def _record(
+        self, job: int, simulation: Simulation, trace: TraceFile | None
+    ) -> tuple[int, list[Snapshot], Sampler]:
+        """Run to each time and take snapshots and samples; the status, and what was taken.
 
+        The accounts are settled at the same times in every run, as this rounds sums; runs after
+        the first keep only the first and the last snapshot.
+        """
+        _, settle = entry_points()
+        taken, sampler = [], Sampler(simulation, self.samples)
+        settled, sampled = set(self.times), set(self.samples)
+        kept = settled if job == 0 else {self.times[0], self.times[-1]}
+        if 0.0 in settled:  # before the events at 0, which belong to what follows
+            settled.remove(0.0)
+            taken.append(snapshot(simulation, 0.0))
+        for time in map(float, np.union1d(self.times, self.samples)):
+            status = self._advance(job, simulation, time, trace)
+            if status != r.FINISHED:
+                return status, taken, sampler
+            if time in sampled:
+                sampler.take(time)
+            if time in settled:
+                settle(simulation.address, time)
+                if time in kept:
+                    taken.append(snapshot(simulation, time))
+        return r.FINISHED, taken, sampler
 
-def _run_traced(
-    task: _Task, seed: int, watch: _Watch, job: int, trace: Path, built: list[Simulation]
-) -> _Run:
-    """The same with a trace, whose file is there when the run is finished."""
-    try:
-        with whole(trace) as part:
-            return _run(task, seed, watch, job, part, built)
-    except OSError as error:
-        raise PacketError(f"trace: cannot write '{trace}' ({error.strerror})") from None
+    def _advance(
+        self, job: int, simulation: Simulation, time: float, trace: TraceFile | None
+    ) -> int:
+        """Run to `time` in slices, and stop between them if told to; the status."""
+        advance, _ = entry_points()
+        status = r.MORE
+        while status == r.MORE:
+            status = advance(simulation.address, time, _SLICE if trace is None else SLICE)
+            if trace is not None:
+                trace.flush()
+            self._done[job] = float(simulation.state["now"][0]) / self.times[-1]
+            if self.stop.is_set():
+                raise _Stopped
+        return status
 
 
 def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -302,54 +270,47 @@ def simulate_packets(
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     entry_points()
-    # compile hooks, and fail, before threads start
-    built = [_build(layout, chosen[0], elide and trace is None)]
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
-    task = _Task(layout, times, samples, elide)
-    watch = _Watch(len(chosen), until)
+    file = None if trace is None else Path(trace)
+    batch = _Batch(layout, chosen, times, samples, elide, file)
     workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        jobs = [
-            pool.submit(_run_traced, task, seed, watch, k, Path(trace), built)
-            if k == 0 and trace is not None
-            else pool.submit(_run, task, seed, watch, k, None, built if k == 0 else [])
-            for k, seed in enumerate(chosen)
-        ]
+        jobs = [pool.submit(batch.perform, k) for k in range(len(chosen))]
         try:
-            _wait(jobs, watch, progress)
+            _wait(jobs, batch, progress)
         except KeyboardInterrupt:
-            watch.stop.set()
+            batch.stop.set()
         except BaseException:
-            watch.stop.set()
+            batch.stop.set()
             raise
-    return _collect(chosen, jobs, task, warmup)
+    return _collect(batch, jobs, warmup)
 
 
-def _wait(jobs: list, watch: _Watch, progress: Progress | None) -> None:
+def _wait(jobs: list, batch: _Batch, progress: Progress | None) -> None:
     waiting = set(jobs)
     while waiting:
         _, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
         for job in set(jobs) - waiting:
             job.result()
         if progress is not None:
-            progress(watch.fraction())
+            progress(batch.fraction())
 
 
-def _collect(seeds: tuple[int, ...], jobs: list, task: _Task, warmup: float) -> PacketRuns:
-    """Put together what finished; raises KeyboardInterrupt where nothing did."""
+def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:
+    """Put together the runs that finished; raises KeyboardInterrupt if none did."""
     done = [k for k, job in enumerate(jobs) if job.exception() is None]
     if not done:
         raise KeyboardInterrupt
     results: list[_Run] = [jobs[k].result() for k in done]
-    kept, series = [seeds[k] for k in done], None
-    if len(task.samples):
-        series = dataset(task.layout, task.samples, kept, [run.series for run in results])
+    kept, series = [batch.seeds[k] for k in done], None
+    if len(batch.samples):
+        series = dataset(batch.layout, batch.samples, kept, [run.series for run in results])
     return PacketRuns.of(
         kept,
         [run.whole for run in results],
         results[0].parts,
-        until=float(task.times[-1]),
+        until=float(batch.times[-1]),
         warmup=warmup,
-        missing=[s for k, s in enumerate(seeds) if k not in done],
+        missing=[s for k, s in enumerate(batch.seeds) if k not in done],
         series=series,
     )

@@ -24,14 +24,8 @@ from fluidcc.laws.law import (
 from fluidcc.laws.symbolic import parameter_symbols
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.reno import Reno
-from fluidcc.packets.compile import (
-    estimator_hook,
-    marking_hook,
-    queue_hooks,
-    reaction_hooks,
-    window_hooks,
-)
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.hooks import law_hooks, queue_state, window_memory
 
 _KINDS = (
     AbstractWindowLaw | AbstractQueueLaw | AbstractReaction | AbstractMarking | AbstractEstimator
@@ -69,11 +63,11 @@ def test_window_hooks(case: Case, data: st.DataObject):
     size = len(case.rule.state)
     w, *memory = numbers[:size]
     told = Ack(*numbers[size : size + len(Ack._fields)])._replace(count=1.0)
-    hooks = window_hooks(law)
+    hooks = law_hooks("window", law, state=window_memory(law))
     event = [r.W_WINDOW, r.W_ELAPSED, r.W_RTT, r.W_MARKED, r.W_LOAD]
     hooks.block[event] = w, told.elapsed, told.rtt, told.marked, told.load
     hooks.block[r.W_STATE : r.W_STATE + size - 1] = memory
-    after = called(getattr(hooks, case.method), hooks.block)
+    after = called(hooks.addresses.get(case.method, 0), hooks.block)
     found = [after[r.W_WINDOW], *after[r.W_STATE : r.W_STATE + size - 1]]
     changes = case.sympy(w, *memory, *told, *numbers[size + len(Ack._fields) :])
     expected = [old + change for old, change in zip((w, *memory), changes, strict=True)]
@@ -95,11 +89,14 @@ def test_window_hooks(case: Case, data: st.DataObject):
 )
 def test_answers_of_window_laws(law, period, slow):
     """What is always so has no hook."""
-    hooks = window_hooks(law)
+    hooks = law_hooks("window", law, state=window_memory(law))
     hooks.block[[r.W_WINDOW, r.W_RTT]] = 20.0, 0.07
-    if hooks.memory:
+    if window_memory(law):
         hooks.block[r.W_STATE] = 1.0  # in the fallback
-    answers = ((hooks.period, r.W_PERIOD, period), (hooks.slow_start, r.W_SLOW, slow))
+    answers = (
+        (hooks.addresses["period"], r.W_PERIOD, period),
+        (hooks.addresses["slow_start"], r.W_SLOW, slow),
+    )
     for hook, slot, expected in answers:
         assert (called(hook, hooks.block)[slot] if hook else None) == expected
 
@@ -109,11 +106,11 @@ def test_answers_of_window_laws(law, period, slow):
 @given(data=st.data())
 def test_estimator_hooks(case: Case, data: st.DataObject):
     numbers, law = drawn(case, data)
-    address, block = estimator_hook(law)
+    addresses, block = law_hooks("estimator", law)
     block[[r.E_ESTIMATE, r.E_HASHED, r.E_LOAD]] = numbers[:3]
     block[r.E_PARAMETERS :] = numbers[3:]
     (change,) = case.sympy(*numbers)
-    found = called(address, block)[r.E_ESTIMATE]
+    found = called(addresses["decode"], block)[r.E_ESTIMATE]
     assert found == pytest.approx(numbers[0] + change, rel=1e-12, abs=1e-12)
 
 
@@ -122,9 +119,9 @@ def test_estimator_hooks(case: Case, data: st.DataObject):
 @given(data=st.data())
 def test_reaction_hooks(case: Case, data: st.DataObject):
     numbers, law = drawn(case, data)
-    hooks = reaction_hooks(law)
+    hooks = law_hooks("reaction", law)
     hooks.block[r.R_TIME : r.R_TIME + len(numbers)] = numbers
-    address = getattr(hooks, case.method)  # none for windows that always grow
+    address = hooks.addresses.get(case.method, 0)  # none for what is always so
     found = called(address, hooks.block)[r.R_RESULT] if address else 1.0
     assert found == case.sympy(*numbers)[0]
 
@@ -134,7 +131,8 @@ def test_reaction_hooks(case: Case, data: st.DataObject):
 @given(data=st.data())
 def test_marking_hooks(case: Case, data: st.DataObject):
     numbers, window = drawn(case, data)
-    address, block = marking_hook(case.law, window)
+    addresses, block = law_hooks("marking", case.law, window)
+    address = addresses["marking"]
     block[r.M_PROBABILITY] = numbers[0]
     found = called(address, block)[r.M_PROBABILITY] if address else numbers[0]
     assert found == pytest.approx(float(case.sympy(*numbers)[0]), rel=1e-12)
@@ -147,23 +145,23 @@ def test_queue_hooks(case: Case, data: st.DataObject):
     numbers, law = drawn(case, data)
     size, fields = len(case.rule.state), len(Arrival._fields)
     state, arrival, gap = numbers[:size], numbers[size : size + fields], numbers[size + fields]
-    hooks, seen = queue_hooks(law, 0.0), Arrival(*arrival)
-    if not hooks.say:  # a law that never says anything has no hooks
+    hooks, seen = law_hooks("queue", law, state=queue_state(law, 0.0)), Arrival(*arrival)
+    if not hooks.addresses["signal"]:  # a law that never says anything has no hooks
         assert case.sympy(*numbers) == (0.0,)
         return
     event = [r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE, r.Q_GAP]
     hooks.block[event] = *arrival, gap
     places = slice(r.Q_STATE, r.Q_STATE + size)
     hooks.block[places] = state
-    said = called(hooks.say, hooks.block)
+    said = called(hooks.addresses["signal"], hooks.block)
     assert said[r.Q_CHANCE] == pytest.approx(float(case.sympy(*numbers)[0]), rel=1e-12)
     x = symbolic.state_symbols(law)
     x = law.state_of(*state)
     assert said[r.Q_LOAD] == (law.signal(x, seen).load if law.loads else 0.0)
     rules = [
-        (hooks.update, law.on_arrival(x, seen)),
-        (hooks.arrive, law.on_arrival(x, seen._replace(count=1.0))),
-        *([(hooks.tick, law.on_tick(x, seen))] if hooks.tick else []),
+        (hooks.addresses["update"], law.on_arrival(x, seen)),
+        (hooks.addresses["arrive"], law.on_arrival(x, seen._replace(count=1.0))),
+        *([(hooks.addresses["tick"], law.on_tick(x, seen))] if hooks.addresses["tick"] else []),
     ]
     for hook, change in rules:
         change = change if isinstance(change, tuple) else (change,)

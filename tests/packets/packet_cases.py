@@ -273,14 +273,14 @@ def _held(simulation, queue):
 
 def _sends(simulation, port):
     """Whether a port has a packet of either class in service."""
-    place = (int(port["beside"]) - simulation.classes.ctypes.data) // r.CLASS_RECORD.itemsize
-    return port["busy"] or (port["beside"] and simulation.classes[place]["busy"])
+    place = (int(port["second_class"]) - simulation.classes.ctypes.data) // r.CLASS_RECORD.itemsize
+    return port["busy"] or (port["second_class"] and simulation.classes[place]["busy"])
 
 
 def _kinds(simulation):
     """Wires by kind."""
     for entity in simulation.entities:
-        if entity["kind"] in (r.WIRE, r.RETURN, r.QUENCH, r.ROUTER):
+        if entity["kind"] in (r.WIRE, r.ACK_WIRE, r.QUENCH_WIRE, r.ROUTER):
             yield int(entity["kind"]), simulation.wires[entity["index"]]
 
 
@@ -301,7 +301,7 @@ def conserved(simulation: Simulation) -> None:
     data = under_way + [p for kind, w in wires if kind == r.WIRE for p in _held(simulation, w)]
     others = [p for kind, w in wires if kind != r.WIRE for p in _held(simulation, w)]
     for k, flow in enumerate(simulation.flows):
-        present = sum(p["flow"] == k and not p["flags"] & r.REPLY for p in data)
+        present = sum(p["flow"] == k and not p["flags"] & r.ACK for p in data)
         assert flow["sent"] == flow["received"] + flow["lost"] + present
     free, index = 0, int(simulation.state["free"][0])
     while index >= 0:

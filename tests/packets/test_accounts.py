@@ -117,7 +117,7 @@ def test_connections_begin_when_they_start():
     """What a law may know of the time since the last acknowledgement."""
     simulation = finished(_alone(start=Start(3.0, 3.0)), 3.01)
     assert simulation.flows["acks"][0] == 0
-    assert simulation.flows["acked_at"][0] == simulation.flows["began"][0] == 3.0
+    assert simulation.flows["acked_at"][0] == simulation.flows["connected_at"][0] == 3.0
 
 
 def test_lost_acknowledgements_are_a_metric():

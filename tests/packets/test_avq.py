@@ -166,7 +166,7 @@ def test_losses_in_the_place_of_marks():
         ({"feedback": ReceiverWindow()}, {}, "feedback: avq judges .* receiver_window decides as"),
         (
             {"window": ECNMod(), "reaction": PerMark(), "marking": EqualWindow()}, {},
-            "marking: avq says to each packet whether it is marked, equal_window needs a prob",
+            "marking: avq decides for each packet whether it is marked, equal_window needs a prob",
         ),
         ({}, {"buffer": math.inf}, "queue: avq marks what a virtual queue has no room for; give"),
     ],

@@ -132,7 +132,7 @@ def test_fallback_ends_at_full_load():
 def test_fallback_grows_as_tcp():
     """By a packet a round trip instead of T^2/t_p^2 = 0.25."""
     run = fallen_back(0.9, 0.0).until(2.0)
-    run.simulation.flows["threshold"] = 1.0
+    run.simulation.flows["ssthresh"] = 1.0
     run.memory(0, 1)[:] = 1.0
     before = run.flow("window")[0]
     after = run.until(4.0).flow("window")[0]

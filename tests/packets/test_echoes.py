@@ -35,7 +35,7 @@ def test_receivers_repeat_marks_for_senders_that_wait_for_what_they_sent(given, 
     group = flows(2, **given)
     assert repeated(group, dict(group.sender).get("echo", "law")) == repeats
     simulation = Simulation(plan(dumbbell(group, red())), 1, True)
-    assert bool(simulation.groups[0]["sticky"]) == repeats
+    assert bool(simulation.groups[0]["echo_until_cwr"]) == repeats
 
 
 def test_windows_stand_still_by_the_rule_of_packets():

@@ -9,18 +9,18 @@ from fluidcc.packets.entry import entry_points, part_address
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
 
-ABSENT = part_address("parts_absent")
+ABSENT = part_address("report_missing")
 NEEDED = {
     "ecn": "",
-    "front": "signals_mark_front",
-    "sack": "sack_take",
-    "pi": "ticks_tick",
-    "reverse": "routers_rewrite",
-    "cross": "datagrams_leave",
-    "voice": "ports_serve_fairly",
-    "files": "sources_conclude",
-    "pause": "signals_quench",
-    "load_factor": "loads_decode",
+    "front": "mark_departure",
+    "sack": "receive_sack",
+    "pi": "tick_queue",
+    "reverse": "rewrite_ack",
+    "cross": "receive_datagram",
+    "voice": "serve_fairly",
+    "files": "finish_connection",
+    "pause": "send_quench",
+    "load_factor": "decode_load",
 }
 
 

@@ -159,7 +159,7 @@ def test_marked_packets_are_not_quenched_again():
         )
         chain = dataclasses.replace(net, links=ends, link_names=("a", "b"), flows=(wide,))
         simulation = finished(chain, 20.0)
-        first = simulation.ports[simulation.link_ports[0]]
+        first = simulation.ports[0]
         told, lost = simulation.flows["quenches"].sum(), simulation.flows["lost"].sum()
         assert told == first["marks"] + lost
         assert (lost > 0) == (buffer == 1.0)

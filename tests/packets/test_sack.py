@@ -72,7 +72,7 @@ def sends(net: Network, until: float) -> list[tuple[float, int]]:
     while advance(simulation.address, until, 1) == r.MORE:
         sent = int(simulation.flows["sent"][0])
         if sent > seen:
-            data = simulation.packets[simulation.packets["flags"] & r.REPLY == 0]
+            data = simulation.packets[simulation.packets["flags"] & r.ACK == 0]
             for number in range(seen, sent):  # those of this event have not moved on yet
                 (packet,) = data[(data["identity"] == number) & (data["sent"] > 0) | (number == 0)][
                     :1
@@ -98,7 +98,7 @@ def scoreboards(simulation):
     for flow in simulation.flows:
         entries = (ctypes.c_int32 * ring).from_address(int(flow["scoreboard"]))
         known, blocks = set(), 0
-        for sequence in range(int(flow["acked"]) + 1, int(flow["known_end"])):
+        for sequence in range(int(flow["acked"]) + 1, int(flow["sacked_end"])):
             end = entries[sequence % ring]
             if end > sequence:
                 assert known.isdisjoint(range(sequence, end))
@@ -118,7 +118,7 @@ def test_scoreboards_hold_what_receivers_hold(p):
         ring = int(simulation.state["ring_mask"][0]) + 1
         arrived = (ctypes.c_uint8 * (8 * ring)).from_address(int(simulation.state["ring"][0]))
         for k, known in enumerate(scoreboards(simulation)):
-            assert simulation.flows["known"][k] == len(known)
+            assert simulation.flows["sacked"][k] == len(known)
             expected = int(simulation.receivers["expected"][k])
             late = {x for x in known if x >= expected}
             assert all(arrived[k * ring + x % ring] for x in late)
@@ -198,6 +198,6 @@ def test_the_receivers_window_is_honoured(law):
         flow = simulation.flows[0]
         if flow["highest_sent"] > highest:
             highest = int(flow["highest_sent"])
-            assert highest <= flow["acked"] + int(flow["permitted"])
-            smallest = min(smallest, int(flow["permitted"]))
+            assert highest <= flow["acked"] + int(flow["advertised"])
+            smallest = min(smallest, int(flow["advertised"]))
     assert smallest < 10 and simulation.flows["recoveries"][0] > 10 and highest > 1000

@@ -65,7 +65,7 @@ def test_calendar_orders_by_time_then_cause_then_number(starts, changes):
     entries, winners = tournament(np.array(starts))
     state = np.zeros(1, r.SIMULATION_RECORD)
     state["entries"], state["winners"] = entries.ctypes.data, winners.ctypes.data
-    state["places"] = len(entries)
+    state["leaves"] = len(entries)
     order = _replay(state.ctypes.data, count, *map(np.array, zip(*changes, strict=True)))
     keys = {e: (time, 0.0) for e, time in enumerate(starts)}
     keys |= {e: (time, since) for e, time, since in changes}

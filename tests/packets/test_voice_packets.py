@@ -14,7 +14,7 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice, erlang_blocking, present_calls
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout import background
+from fluidcc.packets.layout import traffic
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.quantities import units
@@ -102,7 +102,7 @@ def test_calls_do_not_depend_on_the_flows():
             simulation = finished(dumbbell(group, red(), voice=calls), 30.0)
             told = simulation.voices[0]
             sent = int(simulation.flows[len(simulation.plan.flows)]["sent"])
-            names = ("offered", "refused", "present", "numbered", "calls_time")
+            names = ("offered", "refused", "present", "calls_begun", "calls_time")
             accounts.append([sent, *(float(told[n]) for n in names)])
     assert all(a == accounts[0] for a in accounts)
 
@@ -117,8 +117,8 @@ def test_packets_do_not_depend_on_what_is_the_fluid_models():
 def test_room_for_calls_grows_where_it_was_too_small(monkeypatch):
     net = dumbbell(flows(2), red(), voice=Voice(calls=30.0, holding=3.0))
     enough = simulate_packets(net, until=20.0, seeds=(3,))
-    monkeypatch.setattr(background, "_DEVIATIONS", -3)
-    monkeypatch.setattr(background, "_SPARE", 0)
+    monkeypatch.setattr(traffic, "_DEVIATIONS", -3)
+    monkeypatch.setattr(traffic, "_SPARE", 0)
     assert simulate_packets(net, until=20.0, seeds=(3,)).runs == enough.runs
 
 
@@ -130,7 +130,7 @@ def test_room_for_calls_grows_where_it_was_too_small(monkeypatch):
         ({"voice": Voice(calls=1.0, frame=1e-5)}, "codec and frame: at least 1, got 0.08"),
         ({"voice": Voice(calls=1.0, frame=1e-12, codec=1e14)}, "1 / frame: expected at most"),
         ({"voice": Voice(calls=1.0, talk=1e-300)}, "active / talk: expected at most"),
-        ({"voice": Voice(calls=1.0, holding=1e-300)}, "calls that come per second: expected"),
+        ({"voice": Voice(calls=1.0, holding=1e-300)}, "arriving calls per second: expected"),
         ({"cross": 1e300}, "links.bottleneck.cross in packet/s: expected at most"),
         ({"cross": 1.0, "packet_size": 999.5}, "packet_size in B: expected a whole number"),
         ({"cross": 1.0, "packet_size": 1e9}, "packet_size in B: expected at most 10000000, got"),

@@ -1,1 +1,1 @@
-"""What runs say: metrics, samples, traces."""
+"""Results of runs: metrics, samples, traces."""

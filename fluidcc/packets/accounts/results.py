@@ -1,4 +1,4 @@
-"""What packet runs say: metrics of each seed, their means and 95% intervals."""
+"""Results of packet runs: metrics of each seed, their means and 95% intervals."""
 
 import dataclasses
 import math
@@ -9,26 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from fluidcc.packets.accounts.measure import COUNTS, LARGEST, Metrics
+from fluidcc.packets.accounts.metrics import COUNTS, LARGEST, Metrics
 from fluidcc.quantities import attributes, units
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-
-def _over(samples: Sequence[Metrics], how: Callable[[str, np.ndarray], Any]) -> Metrics:
-    """Combine samples metric by metric: `how(name, values)`, samples first."""
-    return {
-        part: {
-            name: {
-                metric: how(metric, np.array([s[part][name][metric] for s in samples]))
-                for metric in samples[0][part][name]
-            }
-            for name in samples[0][part]
-        }
-        for part in samples[0]
-    }
 
 
 def half_width(values: np.ndarray) -> np.ndarray:
@@ -43,28 +29,28 @@ def _number(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else float(value)
 
 
-def means(samples: Sequence[Metrics]) -> Metrics:
-    """Means over seeds."""
-    return _over(samples, lambda _, v: _number(v.mean(axis=0)))
+def _combine(samples: Sequence[Metrics], how: Callable[[str, np.ndarray], Any]) -> Metrics:
+    """Combine samples metric by metric: `how(name, values)`, samples first."""
+    return {
+        part: {
+            name: {
+                metric: _number(how(metric, np.array([s[part][name][metric] for s in samples])))
+                for metric in samples[0][part][name]
+            }
+            for name in samples[0][part]
+        }
+        for part in samples[0]
+    }
 
 
-def intervals(samples: Sequence[Metrics]) -> Metrics:
-    """Half widths of 95% intervals over independent seeds."""
-    return _over(samples, lambda _, v: _number(half_width(v)))
-
-
-def batch_intervals(batches: Sequence[Metrics]) -> Metrics:
-    """Half widths of 95% intervals for one long run, from the means of its parts.
+def _batch_width(metric: str, values: np.ndarray) -> Any:
+    """Half width of an interval for one long run, from the means of its parts.
 
     Counts are sums over the parts; the largest values have no interval.
     """
-
-    def width(metric: str, values: np.ndarray) -> Any:
-        if metric in LARGEST:
-            return math.nan
-        return _number(half_width(values) * (len(values) if metric in COUNTS else 1))
-
-    return _over(batches, width)
+    if metric in LARGEST:
+        return math.nan
+    return half_width(values) * (len(values) if metric in COUNTS else 1)
 
 
 def _frozen(value: Any) -> Any:
@@ -81,7 +67,7 @@ class PacketRuns(Result):
     between `warmup` and `until` [s]; `mean` and `ci95` have the same shape. `queue_*` count
     waiting packets, `system_*` also the one in service. Intervals are Student's over seeds, or
     over parts of the run where there is one seed. `missing` are seeds that were interrupted;
-    `series` are samples over time, where they were asked for.
+    `series` are samples over time, if asked for.
 
     Examples
     --------
@@ -114,16 +100,19 @@ class PacketRuns(Result):
         missing: Sequence[int] = (),
         series: "Dataset | None" = None,
     ) -> "PacketRuns":
-        """Put runs together; `batches` are the parts of the only run, where they are known."""
-        whole = len(runs) > 1 or not batches
-        spread = intervals(runs) if whole else batch_intervals(batches)
+        """Put runs together; `batches` are the parts of the only run, if they are known."""
+        mean = _combine(runs, lambda _, values: values.mean(axis=0))
+        if len(runs) > 1 or not batches:
+            ci95 = _combine(runs, lambda _, values: half_width(values))
+        else:
+            ci95 = _combine(batches, _batch_width)
         return cls(
-            tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(means(runs)),
-            _frozen(spread), until, warmup, tuple(missing), series,
+            tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(mean), _frozen(ci95),
+            until, warmup, tuple(missing), series,
         )  # fmt: skip
 
     def complete(self) -> "PacketRuns":
-        """These runs; raises KeyboardInterrupt where seeds are missing.
+        """These runs; raises KeyboardInterrupt if seeds are missing.
 
         For searches, to which a mean over fewer seeds is another quantity.
         """
@@ -133,7 +122,7 @@ class PacketRuns(Result):
 
     @property
     def status(self) -> str:
-        """`finished`, or `interrupted` where seeds are missing."""
+        """`finished`, or `interrupted` if seeds are missing."""
         return "interrupted" if self.missing else "finished"
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.packets.accounts.files import delivered
+from fluidcc.packets.accounts.metrics import delivered
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, Plan
 from fluidcc.quantities import attributes
@@ -25,7 +25,7 @@ _MOST = 20_000_000  # numbers in all series together
 
 
 def sample_times(plan: Plan, period: float | None, until: float, runs: int) -> np.ndarray:
-    """Times 0, `period`, 2 `period` ... up to `until` [s]; none where `period` is None.
+    """Times 0, `period`, 2 `period` ... up to `until` [s]; none if `period` is None.
 
     Raises PacketError for a period that is not positive, or that asks for too many numbers.
     """
@@ -64,93 +64,78 @@ class Sampler:
     """Reads the state of one run at given times."""
 
     def __init__(self, simulation: Simulation, times: np.ndarray) -> None:
-        self._simulation, self.times, self._taken = simulation, times, 0
-        plan, count = simulation.plan, len(times)
-        links, groups = len(plan.net.links), range(len(plan.net.flows))
-        members = [plan.members(k) for k in groups]
-        self._numbers = np.concatenate([own for group in members for own in group])
+        self._simulation, self._times = simulation, times
+        self._samples: list[dict[str, np.ndarray]] = []
+        self._states: list[list[np.ndarray]] = []  # of the queue laws, sample by sample
+        plan = simulation.plan
+        members = [plan.members(k) for k in range(len(plan.net.flows))]
+        self._flows = np.concatenate([own for group in members for own in group])
         sizes = [len(own) for group in members for own in group]
-        self._places = np.cumsum([0, *sizes[:-1]])
-        self._first = np.cumsum([0, *map(len, members[:-1])])
-        self._bits = np.repeat([8.0 * plan.groups[k].size for k in groups], list(map(len, members)))
+        self._starts = np.cumsum([0, *sizes[:-1]])  # of flows and open sources
+        self._first = np.cumsum([0, *map(len, members[:-1])])  # of groups
+        bits = [8.0 * plan.groups[k].size for k in range(len(members))]
+        self._bits = np.repeat(bits, list(map(len, members)))
         most = [plan.groups[f.group].max_window for f in plan.flows]
-        self._most = np.array(most)[self._numbers]
-        self._beside = _classes(plan)
-        self._links = {
-            name: np.zeros((count, links))
-            for name in ("queue", "bytes", "system", "used", "drops", "marks")
-        }
-        self._states = [np.zeros((count, len(law))) for law in simulation.law_states]
-        shape = (count, len(sizes))
-        self._window, self._open, self._acked = (np.zeros(shape) for _ in range(3))
+        self._most = np.array(most)[self._flows]
+        self._second = [traffic.link for traffic in plan.background if traffic.has_own_class]
 
     def take(self, time: float) -> None:
         """Take the next sample, at `time`."""
-        k, simulation = self._taken, self._simulation
-        ports = simulation.ports[simulation.link_ports]
+        simulation, starts = self._simulation, self._starts
+        ports = simulation.ports[: len(simulation.law_states)]
         since = time - ports["changed"]
         used = time - ports["idle"] - np.where(ports["busy"] == 0, since, 0.0)
-        system = ports["count"] + ports["busy"]
-        for link, place in self._beside.items():
-            other = simulation.classes[place]
-            used[link] += other["used"] + other["busy"] * since[link]
-        found = {
-            "queue": ports["count"], "bytes": ports["bytes"], "system": system, "used": used,
-            "drops": ports["drops"], "marks": ports["marks"],
-        }  # fmt: skip
-        for name, values in found.items():
-            self._links[name][k] = values
-        for states, law in zip(self._states, simulation.law_states, strict=True):
-            states[k] = law
-        self._take_flows(k)
-        self._taken += 1
-
-    def _take_flows(self, k: int) -> None:
-        flows, own, places = self._simulation.flows, self._numbers, self._places
+        for second, link in zip(simulation.classes, self._second, strict=True):
+            used[link] += second["used"] + second["busy"] * since[link]
+        flows, own = simulation.flows, self._flows
         started = flows["started"][own] == 1
         windows = np.where(started, np.minimum(flows["window"][own], self._most), 0.0)
-        acked = delivered(self._simulation)[own]
-        self._window[k] = np.add.reduceat(windows, places)
-        self._open[k] = np.add.reduceat(started.astype(float), places)
-        self._acked[k] = np.add.reduceat(acked, places)
+        found = {
+            "queue": ports["count"],
+            "bytes": ports["bytes"],
+            "system": ports["count"] + ports["busy"],
+            "used": used,
+            "drops": ports["drops"],
+            "marks": ports["marks"],
+            "window": np.add.reduceat(windows, starts),
+            "open": np.add.reduceat(started.astype(float), starts),
+            "acked": np.add.reduceat(delivered(simulation)[own], starts),
+        }
+        self._samples.append({name: np.array(values, float) for name, values in found.items()})
+        self._states.append([state.copy() for state in simulation.law_states])
 
     def series(self) -> Series:
-        """The series by variable; nothing where there are no samples."""
-        if not len(self.times):
+        """The series by variable; empty if there are no samples."""
+        if not self._samples:
             return {}
-        links, laws = self._links, self._simulation.queue_laws
-        total, open_ = (np.add.reduceat(v, self._first, axis=1) for v in (self._window, self._open))
-        goodput = self._rates(self._acked) * self._bits
+        taken = {name: np.array([s[name] for s in self._samples]) for name in self._samples[0]}
+        windows = taken["window"], taken["open"]
+        total, open_ = (np.add.reduceat(values, self._first, axis=1) for values in windows)
+        goodput = self._rates(taken["acked"]) * self._bits
         members = np.diff([*self._first, len(self._bits)])
         averages = [
-            _average(law, states, links["queue"][:, k])
-            for k, (law, states) in enumerate(zip(laws, self._states, strict=True))
+            _average(law, np.array([states[k] for states in self._states]), taken["queue"][:, k])
+            for k, law in enumerate(self._simulation.queue_laws)
         ]
         return {
-            "link_queue": links["queue"],
-            "link_queue_bytes": links["bytes"],
-            "link_system": links["system"],
+            "link_queue": taken["queue"],
+            "link_queue_bytes": taken["bytes"],
+            "link_system": taken["system"],
             "link_average": np.stack(averages, axis=1),
-            "link_busy": self._rates(links["used"]),
-            "link_drop_rate": self._rates(links["drops"]),
-            "link_mark_rate": self._rates(links["marks"]),
+            "link_busy": self._rates(taken["used"]),
+            "link_drop_rate": self._rates(taken["drops"]),
+            "link_mark_rate": self._rates(taken["marks"]),
             "group_window": _ratio(total, open_),
             "group_acked_rate": np.add.reduceat(goodput, self._first, axis=1) / members,
-            "flow_window": _ratio(self._window, self._open),
+            "flow_window": _ratio(*windows),
             "flow_acked_rate": goodput,
         }
 
     def _rates(self, accounts: np.ndarray) -> np.ndarray:
         """Growth per second since the sample before; NaN at first."""
         out = np.full(accounts.shape, math.nan)
-        out[1:] = np.diff(accounts, axis=0) / np.diff(self.times)[:, None]
+        out[1:] = np.diff(accounts, axis=0) / np.diff(self._times)[:, None]
         return out
-
-
-def _classes(plan: Plan) -> dict[int, int]:
-    """Places of the classes beside the queues of links, by number of the link."""
-    links = [traffic.link for traffic in plan.background if traffic.beside]
-    return {link: place for place, link in enumerate(links)}
 
 
 def _ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -3,53 +3,34 @@
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.entry import trace_addresses
 from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.needs import trace_addresses
 from fluidcc.packets.layout.plan import Plan
 
 HEADING = "time (s),event,link,group,flow,connection,sequence,size (B),flags,window,threshold"
-EVENTS = {
-    r.SEND: "send",
-    r.ENTER: "enter",
-    r.DROP: "drop",
-    r.MARK: "mark",
-    r.LEAVE: "leave",
-    r.RECEIVE: "receive",
-    r.ACKNOWLEDGE: "ack",
-    r.QUENCHED: "quench",
-    r.EXPIRE: "timeout",
-    r.CHANGE: "window",
-}
+EVENTS = (
+    "send", "enter", "drop", "mark", "leave", "receive", "ack", "quench", "timeout", "window",
+)  # fmt: skip
 """Names of events. A packet enters the queue of a link and leaves its transmitter; `ack` and
 `quench` are arrivals at the sender; `timeout` is a retransmission timer that fires, `window` any
 change of a window or slow-start threshold [packet]."""
-FLAGS = {
-    r.MARKABLE: "ect",
-    r.MARKED: "ce",
-    r.ECHO: "ece",
-    r.CONFIRM: "cwr",
-    r.SETUP: "syn",
-    r.REPLY: "ack",
-    r.BESIDE: "beside",
-}
+FLAGS = ("ect", "ce", "ece", "cwr", "syn", "ack", "class2")  # from the lowest bit
 
 SLICE = 1 << 10  # events between looks at the block of lines
 _LINES = 32 * SLICE  # of the block
 _MOST_BLOCKS = 64  # by which it grows
-_OF_SENDERS = (r.EXPIRE, r.CHANGE)  # events that tell windows, and no packet
+_OF_SENDERS = (r.EXPIRE, r.CHANGE)  # events with a window, but no packet
 
 
-def _flags(value: int) -> str:
-    return "+".join(name for flag, name in FLAGS.items() if value & flag)
-
-
-_NAMES = [_flags(value) for value in range(2 * max(FLAGS))]
+_FLAG_SETS = [
+    "+".join(name for k, name in enumerate(FLAGS) if flags >> k & 1)
+    for flags in range(1 << len(FLAGS))
+]
 
 
 def _cell(name: str) -> str:
@@ -61,13 +42,11 @@ def _flow_names(plan: Plan) -> Iterator[str]:
     """Group and number in it of each flow of the engine, as two columns."""
     names = plan.net.flow_names
     counters: dict[int, Iterator[int]] = {}
-    asking = {
-        flow.group: plan.flows[flow.answers].group for flow in plan.flows if flow.answers >= 0
-    }
+    requests = {f.group: plan.flows[f.data_flow].group for f in plan.flows if f.data_flow >= 0}
     for flow in plan.flows:
         group = flow.group
-        shown = f"{names[asking[group]]} requests" if group in asking else names[group]
-        yield f"{_cell(shown)},{next(counters.setdefault(group, itertools.count()))}"
+        name = f"{names[requests[group]]} requests" if group in requests else names[group]
+        yield f"{_cell(name)},{next(counters.setdefault(group, itertools.count()))}"
     for traffic in plan.background:
         kind = "cross" if traffic.voice is None else "voice"
         yield _cell(f"{kind} of {plan.net.link_names[traffic.link]}") + ",0"
@@ -94,16 +73,11 @@ class TraceFile:
         self._file.write(HEADING + "\n")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def flush(self) -> None:
-        """Write what the engine noted since the last time."""
+        """Write the lines that the engine has filled since the last time."""
         count = int(self._simulation.state[0]["traced"])
         self._simulation.state[0]["traced"] = 0
         lines = self._lines[:count].tolist()
@@ -114,4 +88,4 @@ class TraceFile:
         head = f"{time!r},{EVENTS[event]},{self._links[link + 1]},{self._flows[flow]}"
         if event in _OF_SENDERS:
             return f"{head},{connection},{sequence},,,{window!r},{threshold!r}\n"
-        return f"{head},{connection},{sequence},{size},{_NAMES[flags]},,\n"
+        return f"{head},{connection},{sequence},{size},{_FLAG_SETS[flags]},,\n"

@@ -1,16 +1,16 @@
 """The calendar: a knock-out tournament of entities for the next event.
 
 Every entity takes part all the time, idle ones with the time NEVER, so nothing is allocated or
-cancelled. A change replays the matches on one way to the top, whose opponents are known in
+cancelled. A change replays the matches on one path to the top, whose opponents are known in
 advance: no step waits for a guess about the one before, as in a heap. Events of the same instant
-come in the order in which they were set off (a packet's arrival when its transmission began), then
-by entity number: equal round trips on a lattice of packet times resolve as in ns-2.
+are ordered by when they were set off (a packet's arrival when its transmission began), then by
+entity number: equal round trips on a lattice of packet times resolve as in ns-2.
 """
 
 import numpy as np
 
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import compiled
-from fluidcc.packets.engine.records import ENTRY_RECORD, entry_at, index_at
 
 
 def tournament(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -19,43 +19,43 @@ def tournament(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The winner of match k meets that of match k ^ 1 in match k // 2; the last one is match 1. Those
     who take part stand behind: their number is a power of two.
     """
-    places = 1 << max(len(times) - 1, 1).bit_length()
-    entries = np.zeros(places, ENTRY_RECORD)
+    leaves = 1 << max(len(times) - 1, 1).bit_length()
+    entries = np.zeros(leaves, r.ENTRY_RECORD)
     entries["time"] = np.inf
     entries["time"][: len(times)] = times
     order = np.argsort(entries["time"], kind="stable")
-    ranks = np.empty(places, np.int32)
-    ranks[order] = np.arange(places)
+    ranks = np.empty(leaves, np.int32)
+    ranks[order] = np.arange(leaves)
     rounds = [ranks]
     while len(rounds[0]) > 1:
         rounds.insert(0, np.minimum(rounds[0][::2], rounds[0][1::2]))
-    nobody = [0]  # there is no match 0
-    return entries, order[np.concatenate([nobody, *rounds])].astype(np.int32)
+    unused = [0]  # there is no match 0
+    return entries, order[np.concatenate([unused, *rounds])].astype(np.int32)
 
 
 @compiled
 def first(s):
     """The entity with the next event."""
-    return index_at(s.winners, 1).value
+    return r.index_at(s.winners, 1).value
 
 
 @compiled
 def next_time(s, entity):
     """Time of the next event of an entity."""
-    return entry_at(s.entries, entity).time
+    return r.entry_at(s.entries, entity).time
 
 
 @compiled
 def schedule(s, entity, time, since):
     """Move the next event of an entity, set off at `since`, to `time`."""
-    entry = entry_at(s.entries, entity)
+    entry = r.entry_at(s.entries, entity)
     entry.time = time
     entry.since = since
     winner = entity
-    match = s.places + entity
+    match = s.leaves + entity
     while match > 1:
-        other = index_at(s.winners, match ^ 1).value
-        rival = entry_at(s.entries, other)
+        other = r.index_at(s.winners, match ^ 1).value
+        rival = r.entry_at(s.entries, other)
         their_time, their_since = rival.time, rival.since
         wins = their_time < time
         if their_time == time:
@@ -64,7 +64,7 @@ def schedule(s, entity, time, since):
         time = their_time if wins else time
         since = their_since if wins else since
         match >>= 1
-        above = index_at(s.winners, match)
+        above = r.index_at(s.winners, match)
         if above.value == winner and winner != entity:
             return
         above.value = winner

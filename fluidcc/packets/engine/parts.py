@@ -1,8 +1,8 @@
 """Parts of the engine that only some runs need: compiled apart, and called by their address.
 
 What every run needs is one compiled function. A part is another, whose address stands in the
-simulation's record under `MODULE_FUNCTION`; the builder compiles what a run needs. A part returns
-nothing. Its callers name it as any function: interpreted, that is what it is.
+simulation's record under the name of the function; the builder compiles what a run needs. A part
+returns nothing. It is called like any function, and when interpreted it is one.
 """
 
 import inspect
@@ -13,8 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED, compiled
-from fluidcc.packets.engine.records import PART_MISSING, SIMULATION_RECORD
 
 _INT64, _DOUBLE = ir.IntType(64), ir.DoubleType()
 
@@ -22,31 +22,21 @@ _INT64, _DOUBLE = ir.IntType(64), ir.DoubleType()
 class Part(NamedTuple):
     """A function that is compiled apart."""
 
-    module: str  # where it is written
     body: Callable
     parameters: dict[str, str]  # "record", "float" or "int" by name; records by the kind's name
 
-    @property
-    def field(self) -> str:
-        """Name of its address in the simulation's record."""
-        return f"{self.module.rpartition('.')[2]}_{self.body.__name__}"
-
 
 PARTS: dict[str, Part] = {}
-"""All parts whose modules are imported, by their field."""
+"""All parts whose modules are imported, by the name of their field in the simulation's record."""
 
 
-def _offset(field: str) -> int:
-    fields: Any = SIMULATION_RECORD.fields
-    return int(fields[field][1])
-
-
-def _caller(where: Part) -> Any:
+def _caller(name: str, parameters: dict[str, str]) -> Any:
     """What calls a part: its arguments as numbers, records by their addresses."""
-    kinds = where.parameters.values()
+    kinds = parameters.values()
     sent = [types.float64 if kind == "float" else types.int64 for kind in kinds]
     wanted = [_DOUBLE if kind == "float" else _INT64 for kind in kinds]
-    offset = _offset(where.field)
+    fields: Any = r.SIMULATION_RECORD.fields
+    offset = int(fields[name][1])
 
     def call(typing_context, *arguments):
         taken = [
@@ -67,10 +57,10 @@ def _caller(where: Part) -> Any:
 
         return types.void(*taken), generate
 
-    names = ("typing_context", *where.parameters)
+    names = ("typing_context", *parameters)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    told = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-    setattr(call, "__signature__", told)  # noqa: B010 - a function has no such attribute by itself
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(call, "__signature__", signature)  # noqa: B010 - functions have none by themselves
     return intrinsic(call)
 
 
@@ -85,14 +75,14 @@ def part(*, records: str = "", floats: str = "") -> Callable[[Callable], Any]:
         kinds = dict.fromkeys(inspect.signature(function).parameters, "int")
         kinds |= dict.fromkeys(["s", *records.split()], "record")
         kinds |= dict.fromkeys(floats.split(), "float")
-        found = Part(function.__module__, function, kinds)
-        PARTS[found.field] = found._replace(body=compiled(function))
-        return function if INTERPRETED else _caller(found)
+        name = function.__name__
+        PARTS[name] = Part(compiled(function), kinds)
+        return function if INTERPRETED else _caller(name, kinds)
 
     return decorate
 
 
 @part()
-def absent(s):
-    """Stand where a part is that this run does not need."""
-    s.status = PART_MISSING
+def report_missing(s):
+    """End the run: it called a part that the builder left out."""
+    s.status = r.PART_MISSING

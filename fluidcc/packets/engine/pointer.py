@@ -33,8 +33,8 @@ def compiled(function: Callable) -> Callable:
 
 
 def inlined(function: Callable) -> Callable:
-    """Compile a function into each of its callers: for what nearly every event calls, from one
-    place, or in a few lines. A call costs more than in C; elsewhere only compilation would.
+    """Compile a function into each of its callers: for functions that nearly every event calls
+    from one line, or that are short. A call costs more than in C; elsewhere only compilation would.
     """
     return _jit_inlined(function)
 

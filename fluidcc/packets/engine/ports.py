@@ -1,28 +1,107 @@
-"""Ports: a queue law in front of one transmitter, and its accounts."""
+"""Ports: a queue law in front of one transmitter, its timer and its accounts.
 
+A port may serve a second class of packets by self-clocked fair queueing: Golestani
+(1994), A self-clocked fair queueing scheme for broadband applications. A packet of `size` bytes of
+a class of weight w gets the tag max(tag of the one before it, virtual time) + size/w; the packet
+with the smallest tag is served next, and its tag is the virtual time while it is served. Within a
+class tags grow, so that only the head needs one, set when a packet becomes the head. At equal tags
+the second class goes first.
+"""
+
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.parts import part
-from fluidcc.packets.engine.pointer import compiled, inlined
-from fluidcc.packets.engine.queues import append, release, take
-from fluidcc.packets.engine.records import (
-    BESIDE,
-    DEPARTURE,
-    DROP,
-    ENTER,
-    LEAVE,
-    NEVER,
-    REPLY,
-    TRANSMITTED,
-    class_at,
-    entity_at,
-    flow_at,
-    packet_at,
-    port_at,
+from fluidcc.packets.engine.pointer import call, compiled, inlined
+from fluidcc.packets.engine.queues import dequeue, enqueue, release
+from fluidcc.packets.engine.signals import (
+    FORCED,
+    KEEP,
+    decide,
+    mark_leaving,
+    quench_drop,
+    waiting,
+    write_arrival,
 )
-from fluidcc.packets.engine.scfq import tag_beside, tag_own, take_beside, take_own, turn_of_beside
-from fluidcc.packets.engine.signals import FORCED, KEEP, judge, mark_leaving, tell_of_drop
-from fluidcc.packets.engine.ticks import catch_up
-from fluidcc.packets.engine.traces import note_at_port
+from fluidcc.packets.engine.streams import draw
+from fluidcc.packets.engine.traces import trace_at_port
+
+
+@compiled
+def _tag_first(port, second, size):
+    """Tag a packet that arrives at the port's own queue; call before it is put there."""
+    if port.count == 0:
+        second.first_tag = second.virtual + size / second.first_weight
+
+
+@compiled
+def _tag_second(second, size):
+    """Tag a packet that arrives at the second queue; call before it is put there."""
+    if second.count == 0:
+        second.tag = second.virtual + size / second.weight
+
+
+@compiled
+def _is_second_next(port, second):
+    """Whether the second queue is served next (1), or the port's own, which may be empty (0)."""
+    if second.count == 0:
+        return 0
+    return 1 if port.count == 0 or second.tag <= second.first_tag else 0
+
+
+@compiled
+def _take_first(s, port, second):
+    """Take the head of the port's own queue, which holds a packet."""
+    index = dequeue(s, port)
+    second.virtual = second.first_tag
+    if port.count > 0:
+        second.first_tag += r.packet_at(s.packets, port.head).size / second.first_weight
+    return index
+
+
+@compiled
+def _take_second(s, second):
+    """Take the head of the second queue, which holds a packet."""
+    index = dequeue(s, second)
+    second.virtual = second.tag
+    if second.count > 0:
+        second.tag += r.packet_at(s.packets, second.head).size / second.weight
+    return index
+
+
+@compiled
+def _perform_tick(s, port):
+    """Perform a tick and set the timer; 0 if the law puts off a tick that would change nothing."""
+    queue = waiting(port)
+    if port.counts_system == 1:
+        queue += port.busy
+    write_arrival(s, port, port.unit, queue)
+    call(port.tick, port.block)
+    changed = r.number_at(port.block, r.Q_CHANGED).value
+    if changed != changed:
+        s.status = r.NOT_A_NUMBER
+    if changed == 0 and port.waits == 1:
+        return 0
+    span = port.period
+    if port.spread > 0:
+        span += port.spread * draw(port)
+    schedule(s, port.timer, s.now + span, s.now)
+    return 1
+
+
+@part()
+def tick_queue(s, entity):
+    """Handle the timer of a queue law."""
+    port = r.port_at(s.ports, r.entity_at(s.entities, entity).index)
+    if _perform_tick(s, port) == 0:
+        port.due = 1
+        schedule(s, entity, r.NEVER, s.now)
+
+
+@part(records="port")
+def catch_up(s, port):
+    """Perform a tick that is due, if it does something now."""
+    if _perform_tick(s, port) == 1:
+        port.due = 0
 
 
 @inlined
@@ -37,17 +116,17 @@ def account(s, port):
     port.bytes_squares += span * bytes_held * bytes_held
     if port.busy == 0:
         port.idle += span
-        port.waiting_idle += span * count  # while the class beside is served
-    if port.beside != 0:
-        beside = class_at(port.beside, 0)
-        if beside.busy == 1:
-            beside.used += span
+        port.waiting_idle += span * count  # while the second class is served
+    if port.second_class != 0:
+        second = r.class_at(port.second_class, 0)
+        if second.busy == 1:
+            second.used += span
     port.changed = s.now
 
 
 @compiled
-def _rest(s, port):
-    """Note that the port's own queue has nothing to send."""
+def _become_idle(s, port):
+    """Note that the port's own queue is empty and its transmission over."""
     if port.busy == 1:
         port.busy = 0
         port.idle_since = s.now
@@ -56,29 +135,29 @@ def _rest(s, port):
 
 
 @compiled
-def _serve_beside(s, entity, port, beside):
-    """Start a transmission of the class beside; `busy` of the port is that of its own class."""
-    index = take_beside(s, beside)
-    size = packet_at(s.packets, index).size
-    beside.bytes -= size
-    beside.busy = 1
+def _serve_second(s, entity, port, second):
+    """Start a transmission of the second class; `port.busy` stands for the port's own class."""
+    index = _take_second(s, second)
+    size = r.packet_at(s.packets, index).size
+    second.bytes -= size
+    second.busy = 1
     port.serving = index
     port.started = s.now
     schedule(s, entity, s.now + size / port.rate, s.now)
     if port.count == 0:
-        _rest(s, port)
+        _become_idle(s, port)
     port.busy = 0
 
 
 @inlined
 def _transmit(s, entity, port, index):
     """Start a transmission from the port's own queue."""
-    packet = packet_at(s.packets, index)
+    packet = r.packet_at(s.packets, index)
     port.bytes -= packet.size
     port.busy = 1
     port.serving = index
-    if port.say != 0:
-        mark_leaving(s, port, packet, DEPARTURE)
+    if port.signal != 0:
+        mark_leaving(s, port, packet, r.DEPARTURE)
     port.started = s.now
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
@@ -86,60 +165,60 @@ def _transmit(s, entity, port, index):
 @part(records="port")
 def serve_fairly(s, entity, port):
     """Start the next transmission of two classes, or idle."""
-    beside = class_at(port.beside, 0)
-    if turn_of_beside(port, beside) == 1:
-        _serve_beside(s, entity, port, beside)
+    second = r.class_at(port.second_class, 0)
+    if _is_second_next(port, second) == 1:
+        _serve_second(s, entity, port, second)
     elif port.count > 0:
-        _transmit(s, entity, port, take_own(s, port, beside))
+        _transmit(s, entity, port, _take_first(s, port, second))
     else:
-        beside.virtual = 0.0
-        schedule(s, entity, NEVER, s.now)
-        _rest(s, port)
+        second.virtual = 0.0
+        schedule(s, entity, r.NEVER, s.now)
+        _become_idle(s, port)
 
 
 @compiled
 def _serve(s, entity, port):
     """Start the next transmission, or idle."""
-    if port.beside != 0:
+    if port.second_class != 0:
         serve_fairly(s, entity, port)
     elif port.count > 0:
-        _transmit(s, entity, port, take(s, port))
+        _transmit(s, entity, port, dequeue(s, port))
     else:
-        schedule(s, entity, NEVER, s.now)
-        _rest(s, port)
+        schedule(s, entity, r.NEVER, s.now)
+        _become_idle(s, port)
 
 
 @part(records="port")
-def arrive_beside(s, entity, port, index):
-    """Take a packet of the class beside into its queue, or drop it."""
-    beside = class_at(port.beside, 0)
-    packet = packet_at(s.packets, index)
-    beside.arrivals += 1
-    if beside.bytes + packet.size > beside.limit:
-        beside.drops += 1
+def arrive_second(s, entity, port, index):
+    """Take a packet of the second class into its queue, or drop it."""
+    second = r.class_at(port.second_class, 0)
+    packet = r.packet_at(s.packets, index)
+    second.arrivals += 1
+    if second.bytes + packet.size > second.limit:
+        second.drops += 1
         if s.trace != 0:
-            note_at_port(s, DROP, port, packet)
-        flow_at(s.flows, packet.flow).lost += 1
+            trace_at_port(s, r.DROP, port, packet)
+        r.flow_at(s.flows, packet.flow).lost += 1
         release(s, index)
         return
     if s.trace != 0:
-        note_at_port(s, ENTER, port, packet)
-    tag_beside(beside, packet.size)
-    append(s, beside, index)
-    beside.bytes += packet.size
-    if port.busy == 0 and beside.busy == 0:
+        trace_at_port(s, r.ENTER, port, packet)
+    _tag_second(second, packet.size)
+    enqueue(s, second, index)
+    second.bytes += packet.size
+    if port.busy == 0 and second.busy == 0:
         _serve(s, entity, port)
 
 
 @compiled
 def arrive(s, entity, index):
     """Take a packet into the queue, or drop it."""
-    port = port_at(s.ports, entity_at(s.entities, entity).index)
-    packet = packet_at(s.packets, index)
+    port = r.port_at(s.ports, r.entity_at(s.entities, entity).index)
+    packet = r.packet_at(s.packets, index)
     account(s, port)
-    beside = port.beside
-    if beside != 0 and packet.flags & BESIDE:
-        arrive_beside(s, entity, port, index)
+    second = port.second_class
+    if second != 0 and packet.flags & r.SECOND_CLASS:
+        arrive_second(s, entity, port, index)
         return
     port.arrivals += 1
     queued = float(port.bytes) if port.by_bytes == 1 else float(port.count)
@@ -148,27 +227,27 @@ def arrive(s, entity, index):
     if port.due == 1:
         catch_up(s, port)
     if port.arrive != 0:
-        fate = judge(s, port, packet, queued, full)
+        fate = decide(s, port, packet, queued, full)
     if fate != KEEP:
         port.drops += 1
         if s.trace != 0:
-            note_at_port(s, DROP, port, packet)
-        flow = flow_at(s.flows, packet.flow)
-        if packet.flags & REPLY:
+            trace_at_port(s, r.DROP, port, packet)
+        flow = r.flow_at(s.flows, packet.flow)
+        if packet.flags & r.ACK:
             flow.replies_lost += 1
         else:
             flow.lost += 1
             if port.arrive != 0:
-                tell_of_drop(s, flow, packet)
+                quench_drop(s, flow, packet)
         release(s, index)
         return
     if s.trace != 0:
-        note_at_port(s, ENTER, port, packet)
-    if beside != 0:
-        tag_own(port, class_at(beside, 0), packet.size)
-    append(s, port, index)
+        trace_at_port(s, r.ENTER, port, packet)
+    if second != 0:
+        _tag_first(port, r.class_at(second, 0), packet.size)
+    enqueue(s, port, index)
     port.bytes += packet.size
-    if port.busy == 0 and (beside == 0 or class_at(beside, 0).busy == 0):
+    if port.busy == 0 and (second == 0 or r.class_at(second, 0).busy == 0):
         _serve(s, entity, port)
     port.largest = max(port.largest, port.count)
     port.largest_bytes = max(port.largest_bytes, port.bytes)
@@ -178,21 +257,21 @@ def arrive(s, entity, index):
 @inlined
 def depart(s, entity):
     """End a transmission: the packet, when it began, and how long it took."""
-    port = port_at(s.ports, entity_at(s.entities, entity).index)
+    port = r.port_at(s.ports, r.entity_at(s.entities, entity).index)
     account(s, port)
     index = port.serving
-    packet = packet_at(s.packets, index)
+    packet = r.packet_at(s.packets, index)
     size = packet.size
-    if port.marks_sent == 1 and port.busy == 1:
-        mark_leaving(s, port, packet, TRANSMITTED)
+    if port.marks_transmitted == 1 and port.busy == 1:
+        mark_leaving(s, port, packet, r.TRANSMITTED)
     if s.trace != 0:
-        note_at_port(s, LEAVE, port, packet)
+        trace_at_port(s, r.LEAVE, port, packet)
     start = port.started
     if port.busy == 1:
         port.departures += 1
     else:
-        beside = class_at(port.beside, 0)
-        beside.departures += 1
-        beside.busy = 0
+        second = r.class_at(port.second_class, 0)
+        second.departures += 1
+        second.busy = 0
     _serve(s, entity, port)
     return index, start, size / port.rate

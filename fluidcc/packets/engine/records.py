@@ -1,6 +1,6 @@
 """The only description of the engine's data: aligned records, and accessors for each.
 
-Times are in s, sizes in bytes, windows and queues in packets. Entities are the things with a next
+Times are in s, sizes in byte, windows and queues in packets. Entities are the things with a next
 event: senders, wires and ports. Everything refers to everything else by index.
 """
 
@@ -11,199 +11,186 @@ from fluidcc.packets.engine.pointer import record_at
 
 NEVER = 1e300
 
-# kinds of entities
-SENDER, WIRE, PORT, RETURN, QUENCH, TIMER, ROUTER = 0, 1, 2, 3, 4, 5, 6
-# of sources of files: arrivals of sessions, sessions
+# kinds of entities: senders, delay lines and transmitters; the wires on which ACKs and source
+# quenches reach their sender; the timers of queue laws; routers that rewrite ACKs
+SENDER, WIRE, PORT, ACK_WIRE, QUENCH_WIRE, QUEUE_TIMER, ROUTER = 0, 1, 2, 3, 4, 5, 6
+# sources of files: arrivals of sessions, sessions
 SOURCE, SESSION = 7, 8
-# of the traffic that no signal slows: cross traffic, arrivals of calls, calls
+# traffic without congestion control: cross traffic, arrivals of calls, calls
 CROSS, CALLS, CALL = 10, 11, 12
 
 # `talking` of a call that begins at its next event
-FRESH = -1
+NOT_BEGUN = -1
 
-# when the fate of a signal is decided
+# when a queue law decides whether a packet is marked
 ENTRY, DEPARTURE, REVERSE, TRANSMITTED = 0, 1, 2, 3
 
-# flags of packets; replies are acknowledgements and quenches
-MARKABLE, MARKED, ECHO, CONFIRM, SETUP, REPLY = 1, 2, 4, 8, 16, 32
-# packets of the class beside that of the flows, where a port serves two
-BESIDE = 64
+# flags of packets, as in RFC 3168 and RFC 9293; ACK also stands on source quenches
+ECT, CE, ECE, CWR, SYN, ACK = 1, 2, 4, 8, 16, 32
+# packets of the second class of a port that serves two
+SECOND_CLASS = 64
 
-# what routes end with: the receiver, after which the way of the acknowledgement may follow; for
+# what routes end with: the receiver, after which the path of the ACKs may follow; for
 # datagrams the end of their link
-RECEIVER, GONE = -1, -2
+RECEIVER, LINK_END = -1, -2
 
 # sequence number of the last packet of a flow that always has something to send
-ENDLESS = 2**31 - 2
+UNLIMITED = 2**31 - 2
 
-# last reaction of a sender; 0 before the first
-FAST, TIMEOUT, SIGNAL, LEFT = 1, 2, 3, 4
+# last reaction of a sender, 0 before the first; RECOVERED after a recovery of Reno or NewReno
+FAST_RETRANSMIT, TIMEOUT, SIGNAL, RECOVERED = 1, 2, 3, 4
 
-# what a sender with selective acknowledgements is doing; 0 for nothing special
+# state of a sender with selective acknowledgements, 0 outside of recovery and timeout
 RECOVERING, RESTARTED = 1, 2
 
 # why the engine came back
 MORE, FINISHED = -1, 0
 POOL_EXHAUSTED, WINDOW_BEYOND_RING, ROUTE_ENDED, NOT_A_NUMBER = 1, 2, 3, 4
-NO_FREE_PLACE = 5
-NO_FREE_CALL = 6
-TRACE_FULL = 7
-TOO_MANY_PACKETS = 8
-PART_MISSING = 9
+TOO_MANY_TRANSFERS, TOO_MANY_CALLS, TRACE_FULL, TOO_MANY_PACKETS, PART_MISSING = 5, 6, 7, 8, 9
 
-# what a line of a trace tells
+# events of a trace
 SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE = range(10)
 
 # numbers of a queue law's block; its state and parameters follow
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
 Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_STATE = range(6, 12)
-# of a window law's: the state beside the window and parameters follow
+# of a window law's: the rest of its state and parameters follow
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD = range(4)
 W_EVENT = {name: 4 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
 W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY = W_EVENT.values()
 W_STATE = 4 + len(W_EVENT)
-# of a reaction's, a marking's, and a permitted window's: parameters follow
+# of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
 M_PROBABILITY = 0
-P_WINDOW, P_MARKED, P_RESULT = range(3)
+A_WINDOW, A_MARKED, A_RESULT = range(3)
 # of an estimator's: parameters follow
 E_ESTIMATE, E_HASHED, E_LOAD, E_PARAMETERS = range(4)
 # of a source's: parameters follow
 U_UNIFORM, U_RESULT = range(2)
 
-# transfer times: the shortest [s] that is told apart, classes per factor e, and their number
+# histogram of transfer times: the shortest distinguished [s], bins per factor e, number of bins
 HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-6, 250, 6144
 
 
-def _record(**fields: str) -> np.dtype:
-    """Aligned record of fields given as type="name name ..."."""
-    pairs = [(name, kind) for kind, names in fields.items() for name in names.split()]
-    return np.dtype(pairs, align=True)
+def _record(*fields: str) -> np.dtype:
+    """Aligned record of fields given as "type name name ..."."""
+    words = [line.split() for line in fields]
+    return np.dtype([(name, kind) for kind, *names in words for name in names], align=True)
 
 
-# identity: number of a data packet among those of its flow; of an acknowledgement, the sequence
-# number that it answers
+# identity: number of a data packet among those of its flow; of an ACK, the sequence number that it
+# answers
 PACKET_RECORD = _record(
-    f8="arrives since sent delay load", i4="flow sequence next size flags hop connection identity"
+    "f8 arrives since sent delay load",
+    "i4 flow sequence next size flags hop connection identity",
 )
 
-ENTITY_RECORD = _record(i4="kind index")
-ENTRY_RECORD = _record(f8="time since")
-INDEX_RECORD = _record(i4="value")
-BYTE_RECORD = _record(u1="value")
-NUMBER_RECORD = _record(f8="value")
+ENTITY_RECORD = _record("i4 kind index")
+ENTRY_RECORD = _record("f8 time since")
+INDEX_RECORD = _record("i4 value")
+BYTE_RECORD = _record("u1 value")
+NUMBER_RECORD = _record("f8 value")
 
-WIRE_RECORD = _record(f8="delay rate free", i4="head tail count port onward")
+WIRE_RECORD = _record("f8 delay rate free", "i4 head tail count port onward")
 
 PORT_RECORD = _record(
-    f8="rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle "
-    "period spread waiting_idle bytes_squares",
-    i8="bytes gap gap_bytes arrivals departures drops marks draws update arrive say tick block "
-    "beside largest_bytes",
-    u8="key",
-    i4="head tail count serving busy armed by_bytes averages counts_system largest largest_system "
-    "timer waits due loads link marks_sent",
+    "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
+    "f8 period spread waiting_idle bytes_squares",
+    "i8 bytes gap gap_bytes arrivals departures drops marks draws update arrive signal tick block",
+    "i8 second_class largest_bytes",
+    "u8 key",
+    "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
+    "i4 timer waits due loads link marks_transmitted",
 )
 
 GROUP_RECORD = _record(
-    f8="tick min_rto max_rto overhead receiver_window floor mark_below",
-    i8="on_ack on_mark on_loss observe ready growing marking permit law_block reaction_block "
-    "marking_block permit_block on_tick period slow_start decode decode_block memory",
-    i4="size ack_size quench_size syn_size syn dup_acks limited_transmit "
-    "one_fast_retransmit integer_windows partial_deflation partial_timer_once newreno echoes "
-    "markable quenched moment each_mark "
-    "sticky grow_on_echo choice_waiting choice_arms states loads marks_tell_load sack "
-    "recovery_burst window_validation",
+    "f8 tick min_rto max_rto overhead receiver_window floor mark_below",
+    "i8 on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
+    "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory",
+    "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
+    "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
+    "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
+    "i4 states loads marks_tell_load sack recovery_burst window_validation",
 )
 
 FLOW_RECORD = _record(
-    f8="window threshold initial_window deadline send_at rto timed_at boot reacted_at rtt "
-    "acked_at changed tail_delay last_delay window_time window_acks rtt_sum "
-    "permitted propagation delay_sum delay_squares delay_steps load tick_at asked began "
-    "active_time "
-    "told_window told_threshold full_at sent_at",
-    i8="draws acks sent lost replies_lost marked received timeouts reactions recoveries quenches "
-    "memory scoreboard delivered steps",
-    u8="key hash_key",
-    i4="group started inflation duplicates next_sequence highest_sent acked recover action "
-    "timing timed_sequence smoothed deviation backoff capable at_one confirm partial sending "
-    "return_wire connection limit repairing pipe known known_end repaired told_drop session "
-    "request answers wanted next_free heard used",
-)
-
-# what a new connection of a flow leaves as it is: who it is, and its accounts
-LASTING = frozenset(
-    "boot propagation tail_delay window_time window_acks rtt_sum delay_sum delay_squares "
-    "delay_steps "
-    "steps changed asked began active_time draws acks sent lost replies_lost marked received "
-    "timeouts reactions recoveries quenches memory scoreboard delivered key hash_key group started "
-    "return_wire connection session request answers wanted next_free".split()
+    # who it is, and its accounts
+    "f8 clock_phase propagation tail_delay changed window_time window_acks rtt_sum delay_sum",
+    "f8 delay_squares ipdv_sum requested_at connected_at active_time",
+    "i8 draws acks sent lost replies_lost marked received timeouts reactions recoveries quenches",
+    "i8 delivered ipdv_count memory scoreboard",
+    "u8 key hash_key",
+    "i4 group started return_wire connection session request_flow data_flow requested_size",
+    "i4 next_free",
+    # the state of its connection, which the next connection begins anew
+    "f8 window ssthresh initial_window deadline send_at rto timed_at reacted_at rtt acked_at",
+    "f8 last_delay advertised load tick_at traced_window traced_ssthresh full_at sent_at",
+    "i4 inflation duplicates next_sequence highest_sent acked recover last_reaction timing",
+    "i4 timed_sequence srtt rttvar backoff ecn_on at_one cwr_due partial sending limit sack_state",
+    "i4 pipe sacked sacked_end resent_end quench_for_drop delay_known used",
 )
 FLOW_WORDS = FLOW_RECORD.itemsize // 4
-_PLACES = {name: place for name, place in (FLOW_RECORD.fields or {}).items()}
-RENEWED = tuple(
-    word
-    for name, (kind, at, *_) in _PLACES.items()
-    if name not in LASTING
-    for word in range(at // 4, (at + kind.itemsize) // 4)
-)
+CONNECTION_WORD = (FLOW_RECORD.fields or {})["window"][1] // 4
 
-# sources of files; `free` and `next_free` chain places and sessions that are not in use
+# sources of files; `free` and `next_free` chain flows and sessions that are not in use
 SOURCE_RECORD = _record(
-    f8="span_sum span_squares",
-    i8="draws arrival pages pause objects gap size block histogram transfers begun offered "
-    "numbered most",
-    u8="key session_key",
-    i4="open waits free free_session request group",
+    "f8 span_sum span_squares",
+    "i8 draws arrival pages pause objects gap size block histogram transfers begun offered",
+    "i8 sessions_begun most",
+    "u8 key session_key",
+    "i4 open waits free free_session request_size group",
 )
 SESSION_RECORD = _record(
-    f8="pages", i8="draws", u8="key", i4="source entity flow objects under_way next_free"
+    "f8 pages", "i8 draws", "u8 key", "i4 source entity flow objects under_way next_free"
 )
 
-# blocks that selective ACKs tell, the newest first; a right end of 0 where there is none
-REPORT_RECORD = _record(i4="left right second_left second_right third_left third_right")
+# blocks of selective ACKs, so many for each ACK and receiver, the newest first; a right end of 0
+# means no block
+BLOCKS = 3
+BLOCK_RECORD = _record("i4 left right")
 
-RECEIVER_RECORD = _record(f8="estimate", i4="expected echo")
+RECEIVER_RECORD = _record("f8 estimate", "i4 expected echo")
 
 # the second class of a port, and what fair queueing remembers of both: tags of the heads
 CLASS_RECORD = _record(
-    f8="weight own_weight tag own_tag virtual limit used",
-    i8="bytes arrivals departures drops",
-    i4="head tail count busy",
+    "f8 weight first_weight tag first_tag virtual limit used",
+    "i8 bytes arrivals departures drops",
+    "i4 head tail count busy",
 )
 
-CROSS_RECORD = _record(f8="gap", i8="draws", u8="key", i4="flow size exponential")
+CROSS_RECORD = _record("f8 gap", "i8 draws", "u8 key", "i4 flow size exponential")
 
 # the calls of a link and their packets; `free` and `next` chain the calls that are not in use
 VOICE_RECORD = _record(
-    f8="gap holding talk pause active frame calls_time changed delay_steps",
-    i8="draws offered refused steps",
-    u8="key call_key",
-    i4="flow size flags most present numbered free",
+    "f8 gap holding talk pause active frame calls_time changed ipdv_sum",
+    "i8 draws offered refused ipdv_count",
+    "u8 key call_key",
+    "i4 flow size flags most present calls_begun free",
 )
 CALL_RECORD = _record(
-    f8="ends switches frame_at last_delay",
-    i8="draws",
-    u8="key",
-    i4="voice entity number talking heard next",
+    "f8 ends switches frame_at last_delay",
+    "i8 draws",
+    "u8 key",
+    "i4 voice entity number talking delay_known next",
 )
 
 # a line of a trace; `link` and `flow` are -1 where there is none
 LINE_RECORD = _record(
-    f8="time window threshold", i4="event link flow sequence size flags connection"
+    "f8 time window ssthresh", "i4 event link flow sequence size flags connection"
 )
 
 SIMULATION_RECORD = _record(
-    f8="now",
-    i8="packets entities entries winners wires ports groups flows receivers routes quenches ring "
-    "events crosses voices calls reports kept sources sessions fresh renewed trace "
-    # addresses of parts that are compiled apart
-    "parts_absent traces_note traces_note_sender ticks_tick ticks_catch_up sack_take sack_fill "
-    "sack_restart blocks_report_blocks signals_quench signals_mark_front loads_decode "
-    "senders_quenched routers_rewrite ports_serve_fairly ports_arrive_beside datagrams_cross "
-    "datagrams_leave calls_speak calls_ring sources_proceed sources_come sources_conclude",
-    i4="free places flow_count port_count ring_mask hops status voice_count done "
-    "renewed_count traced trace_size",
+    "f8 now",
+    "i8 packets entities entries winners wires ports groups flows receivers routes quenches ring",
+    "i8 events crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
+    "i8 trace",
+    # addresses of parts that are compiled apart, by the name of the function
+    "i8 report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
+    "i8 reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
+    "i8 serve_fairly arrive_second send_cross receive_datagram advance_call admit_call",
+    "i8 advance_session start_session finish_connection",
+    "i4 free leaves flow_count port_count ring_mask hops status voice_count finished_flow",
+    "i4 traced trace_size",
 )
 
 packet_at = record_at(PACKET_RECORD)
@@ -217,7 +204,7 @@ port_at = record_at(PORT_RECORD)
 group_at = record_at(GROUP_RECORD)
 flow_at = record_at(FLOW_RECORD)
 receiver_at = record_at(RECEIVER_RECORD)
-report_at = record_at(REPORT_RECORD)
+block_at = record_at(BLOCK_RECORD)
 class_at = record_at(CLASS_RECORD)
 cross_at = record_at(CROSS_RECORD)
 voice_at = record_at(VOICE_RECORD)

@@ -1,41 +1,36 @@
-"""Senders: what ACKs and timers do; duplicate ACKs and recovery of Reno and NewReno. ns-2.35."""
+"""Senders: reactions to ACKs and timers, recovery of Reno and NewReno. ns-2.35, RFC 6582."""
 
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled, inlined
-from fluidcc.packets.engine.queues import arrived, release
-from fluidcc.packets.engine.records import (
-    ACKNOWLEDGE,
-    ECHO,
-    FAST,
-    LEFT,
-    MARKED,
-    QUENCHED,
-    SIGNAL,
-    TIMEOUT,
-    flow_at,
-    group_at,
-    packet_at,
+from fluidcc.packets.engine.queues import release, take_from_wire
+from fluidcc.packets.engine.sack import receive_sack, reset_sack, send_sack
+from fluidcc.packets.engine.sending import (
+    accept_and_grow,
+    restart_timer,
+    send,
+    send_allowed,
+    send_limited_transmit,
 )
-from fluidcc.packets.engine.sack import fill, restart, take
-from fluidcc.packets.engine.sending import advance, restart_timer, send, send_ahead, send_allowed
 from fluidcc.packets.engine.timers import back_off, cancel_timer, reschedule, set_timer
-from fluidcc.packets.engine.traces import note, note_timeout, note_window
+from fluidcc.packets.engine.traces import trace_packet, trace_sender, trace_window
 from fluidcc.packets.engine.windows import (
-    cut,
-    hear,
-    hear_quench,
-    hold,
+    cut_for_loss,
+    cut_window,
+    integrate_window,
     observe,
-    permit,
+    react_to_mark,
+    react_to_quench,
+    read_advertised_window,
     set_tick,
-    threshold_after,
-    tick,
+    ssthresh_after,
+    tick_window,
 )
 
 
 @compiled
-def _partial(s, f, flow, group, sequence):
-    """Take an ACK of part of the window in NewReno's recovery: resend the next hole."""
+def _take_partial_ack(s, f, flow, group, sequence):
+    """Take a partial ACK in NewReno's recovery: resend the next hole. RFC 6582, 3.2."""
     if flow.partial == 0 or group.partial_timer_once == 0:
         flow.partial = 1
         restart_timer(s, f, flow, group, sequence)
@@ -57,21 +52,14 @@ def _partial(s, f, flow, group, sequence):
 
 @compiled
 def _retransmit(s, f, flow, group):
-    """Answer the duplicate ACK that means a loss."""
-    again = group.newreno == 0 and flow.action == FAST
+    """Fast retransmit: cut the window, unless a signal has just done so, and resend a packet."""
+    again = group.newreno == 0 and flow.last_reaction == r.FAST_RETRANSMIT
     fresh = flow.acked > flow.recover or flow.acked == 0 or again
-    if fresh or (group.one_fast_retransmit == 0 and flow.action != SIGNAL):
-        flow.recover = flow.highest_sent
-        flow.action = FAST
-        flow.recoveries += 1
-        target = cut(s, flow, group, group.on_loss, flow.inflation)
-        flow.threshold = threshold_after(target)
-        flow.window = max(target, group.floor)
-        flow.confirm = 1
-    elif group.markable == 1 and flow.action == SIGNAL:
-        flow.action = FAST
-    else:
+    if fresh or (group.one_fast_retransmit == 0 and flow.last_reaction != r.SIGNAL):
+        cut_for_loss(s, flow, group, flow.inflation)
+    elif group.ecn_capable == 0 or flow.last_reaction != r.SIGNAL:
         return
+    flow.last_reaction = r.FAST_RETRANSMIT
     set_timer(s, f, flow, group)
     flow.timing = 0
     send(s, f, flow, group, flow.acked + 1)
@@ -79,22 +67,22 @@ def _retransmit(s, f, flow, group):
 
 
 @compiled
-def _duplicate(s, f, flow, group):
+def _take_duplicate_ack(s, f, flow, group):
     """Take a duplicate ACK."""
     flow.duplicates += 1
     if flow.duplicates == group.dup_acks:
         _retransmit(s, f, flow, group)
     elif flow.duplicates > group.dup_acks:
-        if flow.action == FAST:
+        if flow.last_reaction == r.FAST_RETRANSMIT:
             flow.inflation += 1
     else:
-        send_ahead(s, f, flow, group)
+        send_limited_transmit(s, f, flow, group)
 
 
 @compiled
 def _measure(s, flow, group, packet):
-    """Account for the packet that an ACK stands for."""
-    hold(s, flow, group)
+    """Measure round trip, delay and window by the packet that an ACK answers."""
+    integrate_window(s, flow, group)
     flow.acks += 1
     flow.rtt = s.now - packet.sent
     flow.rtt_sum += flow.rtt
@@ -102,27 +90,33 @@ def _measure(s, flow, group, packet):
     delay = packet.delay
     flow.delay_sum += delay
     flow.delay_squares += delay * delay
-    if flow.heard == 1:
-        flow.steps += 1
-        flow.delay_steps += abs(delay - flow.last_delay)
-    flow.heard = 1
+    if flow.delay_known == 1:
+        flow.ipdv_count += 1
+        flow.ipdv_sum += abs(delay - flow.last_delay)
+    flow.delay_known = 1
     flow.last_delay = delay
 
 
 @inlined
-def _take(s, f, flow, group, sequence, echo):
-    """Take an ACK without blocks: advance or repair, send."""
+def _take_ack(s, f, flow, group, sequence, echo):
+    """Take an ACK without SACK blocks: accept or repair, then send."""
     if sequence > flow.acked:
-        if group.newreno == 1 and flow.action == FAST and sequence < flow.recover:
-            _partial(s, f, flow, group, sequence)
+        if (
+            group.newreno == 1
+            and flow.last_reaction == r.FAST_RETRANSMIT
+            and sequence < flow.recover
+        ):
+            _take_partial_ack(s, f, flow, group, sequence)
         else:
-            if flow.action == FAST and (flow.inflation > 0 or group.newreno == 0):
-                flow.action = LEFT
+            if flow.last_reaction == r.FAST_RETRANSMIT and (
+                flow.inflation > 0 or group.newreno == 0
+            ):
+                flow.last_reaction = r.RECOVERED
             flow.inflation = 0
             flow.partial = 0
-            advance(s, f, flow, group, sequence, echo)
+            accept_and_grow(s, f, flow, group, sequence, echo)
     elif sequence == flow.acked:
-        _duplicate(s, f, flow, group)
+        _take_duplicate_ack(s, f, flow, group)
     if flow.duplicates == 0:
         send_allowed(s, f, flow, group, 0, 0)
     elif flow.duplicates >= group.dup_acks:
@@ -130,104 +124,104 @@ def _take(s, f, flow, group, sequence, echo):
 
 
 @inlined
-def acknowledge(s, index):
-    """Take an ACK: react to its echo, advance or repair, send."""
-    packet = packet_at(s.packets, index)
+def receive_ack(s, index):
+    """Take an ACK: react to its ECE, accept or repair, then send."""
+    packet = r.packet_at(s.packets, index)
     f = packet.flow
-    flow = flow_at(s.flows, f)
-    group = group_at(s.groups, flow.group)
+    flow = r.flow_at(s.flows, f)
+    group = r.group_at(s.groups, flow.group)
     if s.trace != 0:
-        note(s, ACKNOWLEDGE, -1, packet)
-    if packet.connection != flow.connection:  # left over from before
+        trace_packet(s, r.ACKNOWLEDGE, -1, packet)
+    if packet.connection != flow.connection:  # of an earlier connection
         release(s, index)
         return
     sequence = packet.sequence
-    echo = 1 if packet.flags & ECHO else 0
+    echo = 1 if packet.flags & r.ECE else 0
     _measure(s, flow, group, packet)
     if group.loads == 1:
         flow.load = packet.load
-    if group.permit != 0:
-        permit(flow, group, 1 if packet.flags & MARKED else 0)
+    if group.advertise != 0:
+        read_advertised_window(flow, group, 1 if packet.flags & r.CE else 0)
     release(s, index)
     if group.observe != 0:
         observe(s, flow, group, echo)
-    if echo == 1 and flow.capable == 1:
-        hear(s, flow, group, sequence)
+    if echo == 1 and flow.ecn_on == 1:
+        react_to_mark(s, flow, group, sequence)
     if group.sack == 1:
-        take(s, f, flow, group, index, sequence, echo)
+        receive_sack(s, f, flow, group, index, sequence, echo)
     else:
-        _take(s, f, flow, group, sequence, echo)
+        _take_ack(s, f, flow, group, sequence, echo)
     flow.acked_at = s.now
     if s.trace != 0:
-        note_window(s, f, flow)
+        trace_window(s, f, flow)
     if flow.acked >= flow.limit:
-        s.done = f
+        s.finished_flow = f
 
 
 @part()
-def quenched(s, entity):
-    """Take the source quench that has come."""
-    index = arrived(s, entity)
-    packet = packet_at(s.packets, index)
-    flow = flow_at(s.flows, packet.flow)
-    group = group_at(s.groups, flow.group)
+def receive_quench(s, entity):
+    """Take a source quench at the sender."""
+    index = take_from_wire(s, entity)
+    packet = r.packet_at(s.packets, index)
+    flow = r.flow_at(s.flows, packet.flow)
+    group = r.group_at(s.groups, flow.group)
     if s.trace != 0:
-        note(s, QUENCHED, -1, packet)
+        trace_packet(s, r.QUENCHED, -1, packet)
     if packet.connection == flow.connection:
-        hold(s, flow, group)
-        hear_quench(s, flow, group, packet.sequence, 0 if packet.flags & MARKED else 1)
+        integrate_window(s, flow, group)
+        react_to_quench(s, flow, group, packet.sequence, 0 if packet.flags & r.CE else 1)
         if s.trace != 0:
-            note_window(s, packet.flow, flow)
+            trace_window(s, packet.flow, flow)
     release(s, index)
 
 
 @compiled
 def _send_more(s, f, flow, group, forced):
-    """Send what may be sent now; `forced` where it has waited already."""
+    """Send what may be sent now; `forced` is 1 if it has waited for its overhead."""
     if group.sack == 1:
-        fill(s, f, flow, group, forced)
+        send_sack(s, f, flow, group, forced)
     else:
         send_allowed(s, f, flow, group, 0, forced)
 
 
 @compiled
-def _expire(s, f, flow, group):
-    """Answer the retransmission timer: start over from one packet."""
+def _time_out(s, f, flow, group):
+    """Handle the retransmission timer: start over from one packet."""
     nothing_out = flow.acked == flow.highest_sent
     if nothing_out and group.window_validation == 1 and flow.window >= 1:
-        cancel_timer(flow)  # what is sent next tells for how long the sender was idle
+        cancel_timer(flow)  # the next packet tells how long the sender was idle
         return
-    hold(s, flow, group)
+    integrate_window(s, flow, group)
     if s.trace != 0:
-        note_timeout(s, f, flow)
+        trace_sender(s, r.EXPIRE, f, flow, flow.acked + 1)
     flow.inflation = 0
     flow.duplicates = 0
     flow.window = max(flow.window, 1.0)
     flow.recover = flow.highest_sent
     if flow.acked < 0:
         flow.initial_window = 1.0
-    if not nothing_out and flow.action != SIGNAL:
+    if not nothing_out and flow.last_reaction != r.SIGNAL:
         flow.timeouts += 1
-        flow.threshold = threshold_after(cut(s, flow, group, group.on_loss, 0))
+        flow.ssthresh = ssthresh_after(cut_window(s, flow, group, group.on_loss, 0))
     flow.window = 1.0
-    flow.confirm = 1
+    flow.cwr_due = 1
     if not nothing_out:
         back_off(flow, group)
     set_timer(s, f, flow, group)
     flow.next_sequence = flow.acked + 1
     flow.timing = 0
-    flow.action = TIMEOUT
+    flow.last_reaction = r.TIMEOUT
     if group.sack == 1:
-        restart(s, flow)
+        reset_sack(s, flow)
     _send_more(s, f, flow, group, 0)
 
 
 @compiled
-def start(s, f, flow, group):
+def start_connection(s, f, flow, group):
     """Begin a connection."""
     flow.started = 1
     flow.changed = s.now
-    flow.began = s.now
+    flow.connected_at = s.now
     flow.acked_at = s.now
     flow.full_at = s.now
     flow.sent_at = s.now
@@ -238,19 +232,19 @@ def start(s, f, flow, group):
 
 @compiled
 def wake(s, f):
-    """Do what a sender's entry in the calendar is for: start, send late, or time out."""
-    flow = flow_at(s.flows, f)
-    group = group_at(s.groups, flow.group)
+    """Handle a sender's entry in the calendar: start, send late, time out, or tick."""
+    flow = r.flow_at(s.flows, f)
+    group = r.group_at(s.groups, flow.group)
     if flow.started == 0:
-        start(s, f, flow, group)
+        start_connection(s, f, flow, group)
     elif flow.sending == 1 and flow.send_at <= s.now:
         flow.sending = 0
         _send_more(s, f, flow, group, 1)
     elif flow.deadline <= s.now:
-        _expire(s, f, flow, group)
+        _time_out(s, f, flow, group)
     elif flow.tick_at <= s.now:
-        tick(s, flow, group)
+        tick_window(s, flow, group)
         _send_more(s, f, flow, group, 0)
     reschedule(s, f, flow)
     if s.trace != 0:
-        note_window(s, f, flow)
+        trace_window(s, f, flow)

@@ -1,79 +1,56 @@
 """Sources of files: sessions of pages of objects, each object one transfer on a new connection.
 
-A source that is open begins sessions by itself and gives each object to a free place, a flow of
-its own; other sources are flows with one session each. A transfer with a request begins with the
+A source that is open begins sessions by itself and gives each object to a free flow of its own;
+other sources are flows with one session each. A transfer with a request begins with the
 request's connection, whose last ACK begins the connection with the data. Numbers that a session
 draws come from a stream of its own, in an order that no sender can change.
 """
 
 import math
 
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import schedule
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
-from fluidcc.packets.engine.records import (
-    FLOW_WORDS,
-    HISTOGRAM_FIRST,
-    HISTOGRAM_PARTS,
-    HISTOGRAM_SIZE,
-    NEVER,
-    NO_FREE_PLACE,
-    NOT_A_NUMBER,
-    U_RESULT,
-    U_UNIFORM,
-    entity_at,
-    flow_at,
-    group_at,
-    index_at,
-    number_at,
-    receiver_at,
-    report_at,
-    session_at,
-    source_at,
-)
-from fluidcc.packets.engine.sack import clear
-from fluidcc.packets.engine.senders import start
+from fluidcc.packets.engine.sack import clear_scoreboard
+from fluidcc.packets.engine.senders import start_connection
 from fluidcc.packets.engine.streams import derive, draw
 from fluidcc.packets.engine.timers import reschedule
-from fluidcc.packets.engine.windows import hold
+from fluidcc.packets.engine.windows import integrate_window
 
 _LARGEST = 1e9  # packets of a transfer, objects of a page, pages of a session
 
 
 @compiled
-def _sample(s, source, stream, hook):
+def _draw_sample(s, source, stream, hook):
     """What a rule of the source makes of the next number of a stream."""
-    number_at(source.block, U_UNIFORM).value = draw(stream)
+    r.number_at(source.block, r.U_UNIFORM).value = draw(stream)
     call(hook, source.block)
-    value = number_at(source.block, U_RESULT).value
+    value = r.number_at(source.block, r.U_RESULT).value
     if value != value:
-        s.status = NOT_A_NUMBER
+        s.status = r.NOT_A_NUMBER
         return 0.0
     return value
 
 
 @compiled
-def _count(s, source, stream, hook):
-    """The same in whole numbers, at least 1."""
-    return math.ceil(min(max(_sample(s, source, stream, hook), 1.0), _LARGEST))
+def _draw_count(s, source, stream, hook):
+    """A whole number drawn by a rule of the source, at least 1."""
+    return math.ceil(min(max(_draw_sample(s, source, stream, hook), 1.0), _LARGEST))
 
 
 @compiled
-def _renew(s, f, flow, group):
+def _reset_connection(s, f, flow, group):
     """Forget the last connection of a flow, but not its accounts."""
     if group.sack == 1:
-        clear(s, flow)
-        report = report_at(s.kept, f)
-        report.right = 0
-        report.second_right = 0
-        report.third_right = 0
-    here, fresh = s.flows + f * FLOW_WORDS * 4, s.fresh + f * FLOW_WORDS * 4
-    for k in range(s.renewed_count):
-        word = index_at(s.renewed, k).value
-        index_at(here, word).value = index_at(fresh, word).value
+        clear_scoreboard(s, flow)
+        for k in range(r.BLOCKS):
+            r.block_at(s.receiver_blocks, r.BLOCKS * f + k).right = 0
+    for k in range(f * r.FLOW_WORDS + r.CONNECTION_WORD, (f + 1) * r.FLOW_WORDS):
+        r.index_at(s.flows, k).value = r.index_at(s.initial_flows, k).value
     for k in range(group.states):
-        number_at(flow.memory, k).value = number_at(group.memory, k).value
-    receiver = receiver_at(s.receivers, f)
+        r.number_at(flow.memory, k).value = r.number_at(group.memory, k).value
+    receiver = r.receiver_at(s.receivers, f)
     receiver.expected = 0
     receiver.echo = 0
     receiver.estimate = 0.0
@@ -82,132 +59,126 @@ def _renew(s, f, flow, group):
 @compiled
 def _connect(s, f, size):
     """Begin a connection of a flow with `size` packets to send."""
-    flow = flow_at(s.flows, f)
-    group = group_at(s.groups, flow.group)
-    _renew(s, f, flow, group)
+    flow = r.flow_at(s.flows, f)
+    group = r.group_at(s.groups, flow.group)
+    _reset_connection(s, f, flow, group)
     flow.limit = size - 1 + group.syn
-    start(s, f, flow, group)
+    start_connection(s, f, flow, group)
     reschedule(s, f, flow)
 
 
 @compiled
-def _transfer(s, k, session):
+def _start_transfer(s, k, session):
     """Begin the transfer of an object of a session."""
-    source = source_at(s.sources, session.source)
-    size = _count(s, source, session, source.size)
+    source = r.source_at(s.sources, session.source)
+    size = _draw_count(s, source, session, source.size)
     f = session.flow
     if source.open == 1:
         f = source.free
         if f < 0:
-            s.status = NO_FREE_PLACE
+            s.status = r.TOO_MANY_TRANSFERS
             return
-        source.free = flow_at(s.flows, f).next_free
-    flow = flow_at(s.flows, f)
+        source.free = r.flow_at(s.flows, f).next_free
+    flow = r.flow_at(s.flows, f)
     flow.session = k
-    flow.asked = s.now
+    flow.requested_at = s.now
     source.begun += 1
     source.offered += size
-    if flow.request >= 0:
-        flow.wanted = size
-        _connect(s, flow.request, source.request)
+    if flow.request_flow >= 0:
+        flow.requested_size = size
+        _connect(s, flow.request_flow, source.request_size)
     else:
         _connect(s, f, size)
 
 
-@compiled
-def _proceed(s, entity):
-    """Begin the next object of a session, and the next page where none is under way."""
-    k = entity_at(s.entities, entity).index
-    session = session_at(s.sessions, k)
-    source = source_at(s.sources, session.source)
+@part()
+def advance_session(s, entity):
+    """Begin the next object of a session, and first the next page if none is under way."""
+    k = r.entity_at(s.entities, entity).index
+    session = r.session_at(s.sessions, k)
+    source = r.source_at(s.sources, session.source)
     if session.objects == 0:
-        session.objects = _count(s, source, session, source.objects)
+        session.objects = _draw_count(s, source, session, source.objects)
     session.objects -= 1
     session.under_way += 1
-    _transfer(s, k, session)
-    time = NEVER
+    _start_transfer(s, k, session)
+    time = r.NEVER
     if session.objects > 0:
-        time = s.now + _sample(s, source, session, source.gap)
+        time = s.now + _draw_sample(s, source, session, source.gap)
     schedule(s, entity, time, s.now)
 
 
 @part()
-def proceed(s, entity):
-    """Go on with a session."""
-    _proceed(s, entity)
-
-
-@part()
-def come(s, entity):
+def start_session(s, entity):
     """Begin a session of an open source, and wait for the next."""
-    source = source_at(s.sources, entity_at(s.entities, entity).index)
+    source = r.source_at(s.sources, r.entity_at(s.entities, entity).index)
     if source.waits == 1:  # the source itself begins
         source.waits = 0
     else:
         k = source.free_session
         if k < 0:
-            s.status = NO_FREE_PLACE
+            s.status = r.TOO_MANY_TRANSFERS
             return
-        session = session_at(s.sessions, k)
+        session = r.session_at(s.sessions, k)
         source.free_session = session.next_free
-        source.numbered += 1
-        derive(session, source.session_key, source.numbered)
-        session.pages = math.ceil(min(_sample(s, source, session, source.pages), _LARGEST))
+        source.sessions_begun += 1
+        derive(session, source.session_key, source.sessions_begun)
+        session.pages = math.ceil(min(_draw_sample(s, source, session, source.pages), _LARGEST))
         session.objects = 0
         session.under_way = 0
-        _proceed(s, session.entity)
-    time = NEVER
-    if source.numbered < source.most:
-        time = s.now + _sample(s, source, source, source.arrival)
+        advance_session(s, session.entity)
+    time = r.NEVER
+    if source.sessions_begun < source.most:
+        time = s.now + _draw_sample(s, source, source, source.arrival)
     schedule(s, entity, time, s.now)
 
 
 @compiled
-def _account(s, source, flow):
+def _record_transfer(s, source, flow):
     """Account for a finished transfer."""
-    span = s.now - flow.asked
+    span = s.now - flow.requested_at
     source.transfers += 1
     source.span_sum += span
     source.span_squares += span * span
-    slot = int(HISTOGRAM_PARTS * math.log(max(span, HISTOGRAM_FIRST) / HISTOGRAM_FIRST))
-    entry = index_at(source.histogram, min(slot, HISTOGRAM_SIZE - 1))
+    slot = int(r.HISTOGRAM_PARTS * math.log(max(span, r.HISTOGRAM_FIRST) / r.HISTOGRAM_FIRST))
+    entry = r.index_at(source.histogram, min(slot, r.HISTOGRAM_SIZE - 1))
     entry.value = entry.value + 1
 
 
 @compiled
-def _end_object(s, source, session):
-    """After an object: nothing, or the pause to the next page, or the end of the session."""
+def _finish_object(s, source, session):
+    """After an object: wait for others, pause until the next page, or end the session."""
     session.under_way -= 1
     if session.under_way > 0 or session.objects > 0:
         return
     session.pages -= 1.0
     if session.pages != 0.0:
-        time = s.now + _sample(s, source, session, source.pause)
+        time = s.now + _draw_sample(s, source, session, source.pause)
         schedule(s, session.entity, time, s.now)
     elif source.open == 1:
         session.next_free = source.free_session
-        source.free_session = entity_at(s.entities, session.entity).index
+        source.free_session = r.entity_at(s.entities, session.entity).index
 
 
 @part()
-def conclude(s, f):
-    """End a connection all of whose packets are acknowledged, and what it was for."""
-    s.done = -1
-    flow = flow_at(s.flows, f)
-    group = group_at(s.groups, flow.group)
-    hold(s, flow, group)
+def finish_connection(s, f):
+    """End a connection whose packets are all acknowledged, and its request or transfer."""
+    s.finished_flow = -1
+    flow = r.flow_at(s.flows, f)
+    group = r.group_at(s.groups, flow.group)
+    integrate_window(s, flow, group)
     flow.started = 0
     flow.delivered += flow.limit + 1 - group.syn
-    flow.active_time += s.now - flow.began
+    flow.active_time += s.now - flow.connected_at
     flow.connection += 1
-    schedule(s, f, NEVER, s.now)
-    if flow.answers >= 0:
-        _connect(s, flow.answers, flow_at(s.flows, flow.answers).wanted)
+    schedule(s, f, r.NEVER, s.now)
+    if flow.data_flow >= 0:
+        _connect(s, flow.data_flow, r.flow_at(s.flows, flow.data_flow).requested_size)
         return
-    session = session_at(s.sessions, flow.session)
-    source = source_at(s.sources, session.source)
-    _account(s, source, flow)
+    session = r.session_at(s.sessions, flow.session)
+    source = r.source_at(s.sources, session.source)
+    _record_transfer(s, source, flow)
     if source.open == 1:
         flow.next_free = source.free
         source.free = f
-    _end_object(s, source, session)
+    _finish_object(s, source, session)

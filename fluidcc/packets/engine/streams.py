@@ -19,8 +19,8 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _STEP = 1.0 / 9007199254740992.0  # 2^-53
 
 PURPOSES = ("start", "boot", "send", "queue", "hash", "cross", "calls", "call", "arrivals",
-            "sessions", "session", "source", "place_boot", "place_send",
-            "place_hash")  # fmt: skip
+            "sessions", "session", "source", "slot_boot", "slot_send",
+            "slot_hash")  # fmt: skip
 
 
 def _mix(z: Any) -> Any:

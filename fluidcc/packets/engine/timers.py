@@ -1,8 +1,8 @@
 """Retransmission timers: round trips in clock ticks, integer smoothing, lazy moving. ns-2.35."""
 
+from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import next_time, schedule
 from fluidcc.packets.engine.pointer import compiled
-from fluidcc.packets.engine.records import NEVER
 
 
 @compiled
@@ -22,13 +22,13 @@ def set_timer(s, f, flow, group):
 
 @compiled
 def cancel_timer(flow):
-    """Stop the timer; its entry in the calendar goes when it comes up."""
-    flow.deadline = NEVER
+    """Stop the timer; its entry in the calendar goes when its time comes."""
+    flow.deadline = r.NEVER
 
 
 @compiled
 def reschedule(s, f, flow):
-    """Move a sender's entry in the calendar to what it waits for."""
+    """Move a sender's entry in the calendar to the first event that it waits for."""
     time = flow.deadline
     if flow.sending == 1 and flow.send_at < time:
         time = flow.send_at
@@ -43,22 +43,22 @@ def back_off(flow, group):
     if flow.backoff < 64 or timeout_after(flow, group) < group.max_rto:
         flow.backoff *= 2
     if flow.backoff > 8:
-        flow.deviation += flow.smoothed >> 3
-        flow.smoothed = 0
+        flow.rttvar += flow.srtt >> 3
+        flow.srtt = 0
 
 
 @compiled
 def take_sample(s, flow, group):
     """Smooth the round trip of the timed packet: srtt + 4 rttvar in ticks. Jacobson (1988)."""
     span = s.now - flow.timed_at
-    phase = (flow.timed_at + flow.boot) % group.tick
+    phase = (flow.timed_at + flow.clock_phase) % group.tick
     ticks = max(int((span + phase) / group.tick), 1)
-    if flow.smoothed != 0:
-        error = ticks - (flow.smoothed >> 3)
-        flow.smoothed = max(flow.smoothed + error, 1)
-        error = abs(error) - (flow.deviation >> 2)
-        flow.deviation = max(flow.deviation + error, 1)
+    if flow.srtt != 0:
+        error = ticks - (flow.srtt >> 3)
+        flow.srtt = max(flow.srtt + error, 1)
+        error = abs(error) - (flow.rttvar >> 2)
+        flow.rttvar = max(flow.rttvar + error, 1)
     else:
-        flow.smoothed = ticks << 3
-        flow.deviation = ticks << 1
-    flow.rto = (((flow.deviation << 3) + flow.smoothed) >> 3) * group.tick
+        flow.srtt = ticks << 3
+        flow.rttvar = ticks << 1
+    flow.rto = (((flow.rttvar << 3) + flow.srtt) >> 3) * group.tick

@@ -1,5 +1,6 @@
 """Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
 
+import dataclasses
 import weakref
 
 import numpy as np
@@ -7,28 +8,20 @@ import numpy as np
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
 from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.module import leaves
-from fluidcc.packets.compile import (
-    estimator_hook,
-    marking_hook,
-    permit_hook,
-    queue_hooks,
-    reaction_hooks,
-    window_hooks,
-)
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
-from fluidcc.packets.layout.background import Background
-from fluidcc.packets.layout.needs import addresses
+from fluidcc.packets.entry import part_addresses
+from fluidcc.packets.hooks import law_hooks, queue_state, window_memory
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
-from fluidcc.packets.layout.transfers import Transfers
+from fluidcc.packets.layout.traffic import Background, Transfers
 from fluidcc.scenario.echoes import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average
 
-TOO_MUCH_UNDER_WAY = (
+TOO_MANY_IN_FLIGHT = (
     "more packets are under way than any estimate allows; give the links a finite buffer or the "
     "window law a max_window"
 )
@@ -50,6 +43,15 @@ def _averages(law: AbstractQueueLaw) -> bool:
     return float(law.average(state, 0.0)) == float(law.average(after, 0.0)) != 0.0
 
 
+def _records(dtype: np.dtype, values: list[Fields]) -> np.ndarray:
+    """Records of the given fields; others are 0."""
+    array = np.zeros(len(values), dtype)
+    for name in {name: None for value in values for name in value}:
+        given = [k for k, value in enumerate(values) if name in value]
+        array[name][given] = np.array([values[k][name] for k in given], dtype[name])
+    return array
+
+
 _memory = Share()  # of all runs of this process
 
 
@@ -62,20 +64,18 @@ class Simulation:
     def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
         self.plan, self.seed, self.elide = plan, seed, elide
         self._keep: list[np.ndarray] = []
-        self._memories: list[tuple[float, ...]] = []  # of the groups' window laws
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
         self.law_states: list[np.ndarray] = []  # of these
         self._routes = Routes(plan, elide, self._link_port)
-        self.link_ports = list(range(len(plan.net.links)))
         groups = [self._group(g) for g in plan.groups]
         self._transfers = Transfers(plan, self._routes, seed, self._array)
-        flows = self._transfers.placed(self._flows())
+        flows = self._flows()
+        self._transfers.assign(flows)
         self._background = Background(plan, self._routes, groups, seed, scale)
-        self.groups = self._records(r.GROUP_RECORD, groups + self._background.groups)
-        beside = self._records(r.FLOW_RECORD, self._background.flows)
-        self.flows = np.concatenate([flows, beside])
-        self._keep.append(self.flows)
-        self.ports = self._records(r.PORT_RECORD, self._routes.ports)
+        self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
+        self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
+        self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
+        self.classes, self.histograms = self._background.classes, self._transfers.histograms
         sizes = self._sizes(scale)
         try:
             self.state = self._simulation(*sizes)
@@ -98,23 +98,17 @@ class Simulation:
         self._keep.append(array)
         return array.ctypes.data
 
-    def _records(self, dtype: np.dtype, values: list[Fields]) -> np.ndarray:
-        array = np.zeros(len(values), dtype)
-        for name in {name: None for value in values for name in value}:
-            told = [k for k, value in enumerate(values) if name in value]
-            array[name][told] = np.array([values[k][name] for k in told], dtype[name])
-        self._keep.append(array)
-        return array
-
     def _link_port(self, routes: Routes, k: int) -> int:
         """The port of link `k`, with its timer; its entity."""
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
-        hooks = queue_hooks(law, float(link.initial.average))
+        state = queue_state(law, float(link.initial.average))
+        hooks = law_hooks("queue", law, state=state)
+        ticks = hooks.addresses["tick"] != 0
         by_bytes = law.by_bytes
-        shortest, longest = map(float, law.spacing()) if hooks.tick else (0.0, 0.0)
-        if hooks.tick and (shortest + longest) / 2 < _SHORTEST_TICK:
+        shortest, longest = map(float, law.spacing()) if ticks else (0.0, 0.0)
+        if ticks and (shortest + longest) / 2 < _SHORTEST_TICK:
             raise PacketError(
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
                 f"s between ticks, got {(shortest + longest) / 2:g}"
@@ -124,8 +118,8 @@ class Simulation:
         self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
-        timer = routes.add(r.TIMER, port) if hooks.tick else 0
-        groups = self.plan.groups
+        timer = routes.add(r.QUEUE_TIMER, port) if ticks else 0
+        late = any(group.moment is Moment.TRANSMITTED for group in self.plan.groups)
         return routes.port(
             rate=capacity * unit,
             capacity=capacity,
@@ -133,10 +127,7 @@ class Simulation:
             limit=limit,
             by_bytes=by_bytes,
             counts_system=law.counts_service,
-            update=hooks.update,
-            arrive=hooks.arrive,
-            say=hooks.say,
-            tick=hooks.tick,
+            **hooks.addresses,
             block=self._array(hooks.block),
             averages=_averages(law),
             period=shortest,
@@ -145,63 +136,46 @@ class Simulation:
             waits=law.waits,
             loads=law.loads,
             link=k,
-            marks_sent=bool(hooks.say) and any(g.moment is Moment.TRANSMITTED for g in groups),
+            marks_transmitted=late and hooks.addresses["signal"] != 0,
             key=stream_key(self.seed, "queue", k),
         )
 
     # senders
 
     def _group(self, group: GroupPlan) -> Fields:
-        law, options = group.flows.window, group.options
-        window, reaction = window_hooks(law), reaction_hooks(group.flows.reaction)
-        memory = np.array(window.memory, dtype=np.float64)
-        self._memories.append(window.memory)
-        marking, marking_block = marking_hook(group.flows.marking, law)
-        permit, permit_block = permit_hook(group.flows.feedback)
-        decode, decode_block = estimator_hook(group.flows.estimator)
-        by_floor = reaction.each_mark or window.slow_start != 0
+        flows, options = group.flows, group.options
+        law = flows.window
+        memory = window_memory(law)
+        hooks = {
+            "law": law_hooks("window", law, state=memory),
+            "reaction": law_hooks("reaction", flows.reaction),
+            "marking": law_hooks("marking", flows.marking, law),
+            "advertise": law_hooks("advertise", flows.feedback),
+            "decode": law_hooks("estimator", flows.estimator),
+        }
+        fields = dataclasses.asdict(options)
+        fields = {name: fields[name] for name in r.GROUP_RECORD.names or () if name in fields}
+        for kind, own in hooks.items():
+            fields |= own.addresses | {f"{kind}_block": self._array(own.block)}
+        by_floor = fields["ready"] == 0 or fields["slow_start"] != 0
         recovery = law.recovery if options.recovery == "law" else options.recovery
-        same = ("tick", "min_rto", "max_rto", "overhead", "mark_below", "syn_size", "syn",
-                "dup_acks", "limited_transmit", "one_fast_retransmit", "integer_windows",
-                "partial_deflation", "partial_timer_once", "grow_on_echo", "choice_waiting",
-                "choice_arms", "window_validation")  # fmt: skip
-        return {name: getattr(options, name) for name in same} | {
+        return fields | {
+            "memory": self._array(np.array(memory, dtype=np.float64)),
+            "states": len(memory),
             "receiver_window": min(group.max_window, 1e9),
             # a law that reacts to every mark has no slow start to lift a window below its floor
             "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
             "size": group.size,
-            "ack_size": int(options.ack_size),
-            "quench_size": int(options.quench_size),
             "newreno": recovery == "newreno",
             "sack": recovery == "sack",
             "recovery_burst": options.recovery_burst if recovery == "newreno" else 0,
-            "echoes": group.echoes,
-            "markable": group.markable,
-            "quenched": group.flows.feedback.quench,
+            "ecn_echo": group.ecn_echo,
+            "ecn_capable": group.ecn_capable,
+            "source_quench": flows.feedback.quench,
             "moment": _MOMENTS[group.moment],
-            "each_mark": reaction.each_mark,
-            "sticky": repeated(group.flows, options.echo),
-            "on_ack": window.on_ack,
-            "on_mark": window.on_mark,
-            "on_loss": window.on_loss,
-            "observe": window.observe,
-            "states": len(window.memory),
-            "memory": self._array(memory),
-            "law_block": self._array(window.block),
-            "ready": reaction.ready,
-            "growing": reaction.growing,
-            "reaction_block": self._array(reaction.block),
-            "marking": marking,
-            "marking_block": self._array(marking_block),
-            "permit": permit,
-            "permit_block": self._array(permit_block),
-            "on_tick": window.on_tick,
-            "period": window.period,
-            "slow_start": window.slow_start,
-            "decode": decode,
-            "decode_block": self._array(decode_block),
-            "loads": group.flows.feedback.loads,
-            "marks_tell_load": law.marks_tell_load and group.flows.estimator.remembers,
+            "echo_until_cwr": repeated(flows, options.echo),
+            "loads": flows.feedback.loads,
+            "marks_tell_load": law.marks_tell_load and flows.estimator.remembers,
         }
 
     def _flows(self) -> np.ndarray:
@@ -212,40 +186,41 @@ class Simulation:
         out["rtt"] = out["propagation"] = [flow.rtt for flow in flows]
         out["tail_delay"], out["return_wire"] = self._routes.tails, self._routes.returns
         out["reacted_at"], out["deadline"], out["tick_at"] = -r.NEVER, r.NEVER, r.NEVER
-        for name in ("request", "answers", "highest_sent", "acked", "timed_sequence"):
+        for name in ("request_flow", "data_flow", "highest_sent", "acked", "timed_sequence"):
             out[name] = -1
-        out["backoff"], out["limit"] = 1, r.ENDLESS
+        out["backoff"], out["limit"] = 1, r.UNLIMITED
         for g in range(len(self.plan.groups)):
             self._begin(g, out, np.flatnonzero(out["group"] == g))
-        # numbers of places do not change where others are added
-        place = np.array([flow.place for flow in flows])
-        for kind, index in ("", np.arange(len(flows))), ("place_", place):
-            own = np.flatnonzero((place >= 0) == bool(kind))
+        # numbers of the flows of open sources do not change if others are added
+        slots = np.array([flow.slot for flow in flows])
+        for kind, index in ("", np.arange(len(flows))), ("slot_", slots):
+            own = np.flatnonzero((slots >= 0) == bool(kind))
             keys = {
                 purpose: stream_key(self.seed, f"{kind}{purpose}", index[own].astype(np.uint64))
                 for purpose in ("boot", "send", "hash")
             }
-            out["boot"][own] *= uniform(keys["boot"])
+            out["clock_phase"][own] *= uniform(keys["boot"])
             out["key"][own], out["hash_key"][own] = keys["send"], keys["hash"]
         return out
 
     def _begin(self, g: int, out: np.ndarray, own: np.ndarray) -> None:
         """What the flows of a group, of numbers `own`, begin with."""
         group, options = self.plan.groups[g], self.plan.groups[g].options
-        memory = np.tile(np.array(self._memories[g], dtype=np.float64), (len(own), 1))
+        memory = np.array(window_memory(group.flows.window), dtype=np.float64)
+        memory = np.tile(memory, (len(own), 1))
         low, high = float(group.flows.start.low), float(group.flows.start.high)
         draw = uniform(stream_key(self.seed, "start", own.astype(np.uint64)))
         begin: Fields = {
             "window": 1.0 if options.syn else options.initial_window,
             "initial_window": options.initial_window,
-            "permitted": min(group.max_window, 1e9),
+            "advertised": min(group.max_window, 1e9),
             "memory": self._array(memory) + memory.strides[0] * np.arange(len(own)),
-            "threshold": float(int(min(options.initial_ssthresh, group.max_window, 1e9))),
+            "ssthresh": float(int(min(options.initial_ssthresh, group.max_window, 1e9))),
             "send_at": low + (high - low) * draw,  # the start, until it has happened
             "rto": options.initial_rto,
-            "deviation": int(4 * options.initial_rto / options.tick) << 2,
-            "boot": options.tick,  # times a number of its own
-            "capable": not options.syn and group.echoes,
+            "rttvar": int(4 * options.initial_rto / options.tick) << 2,
+            "clock_phase": options.tick,  # times a number of its own
+            "ecn_on": not options.syn and group.ecn_echo,
         }
         for name, value in begin.items():
             out[name][own] = value
@@ -253,102 +228,89 @@ class Simulation:
     # pool and calendar
 
     def _sizes(self, scale: int) -> tuple[int, int]:
-        """Packets in the pool, and slots of a reassembly ring (a power of two), with room for them.
+        """Packets in the pool, and slots of a reassembly ring, a power of two.
 
-        Raises PacketError where they would take too much memory.
+        Raises PacketError if they would take too much memory.
         """
         links = self.plan.net.links
         longest = max(flow.rtt for flow in self.plan.flows)
         path = sum(min(float(k.buffer), UNBOUNDED) + float(k.capacity) * longest for k in links)
         windows = [self.plan.groups[f.group].max_window for f in self.plan.flows]
         opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
-        places = sum(len(source.flows) for source in opened)  # most of them unused
-        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * places
+        slots = sum(len(source.flows) for source in opened)  # most of them unused
+        pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * slots
         pool += self._background.packets
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
-        told = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
-        needed = pool * (r.PACKET_RECORD.itemsize + (told > 0) * r.REPORT_RECORD.itemsize)
-        needed += ring * (len(windows) + told * r.INDEX_RECORD.itemsize)
+        sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
+        blocks = (sack > 0) * r.BLOCKS * r.BLOCK_RECORD.itemsize
+        needed = pool * (r.PACKET_RECORD.itemsize + blocks)
+        needed += ring * (len(windows) + sack * r.INDEX_RECORD.itemsize)
         if not needed <= _MOST_BYTES:
             raise PacketError(
-                f"packets on their way would take {needed:.2g} bytes: {TOO_MUCH_UNDER_WAY}"
+                f"packets in flight would take {needed:.2g} bytes: {TOO_MANY_IN_FLIGHT}"
             )
         try:
-            _memory.take(needed, f"seed {self.seed}: packets on their way", TOO_MUCH_UNDER_WAY)
+            _memory.take(needed, f"seed {self.seed}: packets in flight", TOO_MANY_IN_FLIGHT)
         except TooLittleMemory as error:
             raise PacketError(str(error)) from None
         self.close = weakref.finalize(self, _memory.give, needed)
         return int(pool), int(ring)
 
-    def _scoreboards(self, pool: int, ring: int) -> Fields:
-        """What selective acknowledgements need: blocks of each packet and flow, scoreboards."""
-        told = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
-        for k in told:
-            self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
-        reports = np.zeros(pool if told else 0, r.REPORT_RECORD)
-        kept = np.zeros(len(self.plan.flows) if told else 0, r.REPORT_RECORD)
-        return {"reports": self._array(reports), "kept": self._array(kept)}
-
-    def _files(self) -> Fields:
-        """Sources of files, and what a new connection of a flow begins with."""
-        self.sources = self._records(r.SOURCE_RECORD, self._transfers.sources)
-        self.sessions = self._records(r.SESSION_RECORD, self._transfers.sessions)
-        self.histograms = self._transfers.histograms
-        words = np.array(r.RENEWED, np.int32)
-        return {
-            "sources": self.sources.ctypes.data,
-            "sessions": self.sessions.ctypes.data,
-            "fresh": self._array(self.flows.copy()),
-            "renewed": self._array(words),
-            "renewed_count": len(words),
-            "done": -1,
-        }
-
     def _simulation(self, pool: int, ring: int) -> np.ndarray:
-        count = len(self._routes.kinds)
+        """The record that holds the addresses and numbers of all others."""
+        routes, background, flows = self._routes, self._background, len(self.plan.flows)
+        count = len(routes.kinds)
         times = np.full(count, r.NEVER)
-        times[: len(self.plan.flows)] = self.flows["send_at"][: len(self.plan.flows)]
-        for entity, time in (self._background.times | self._transfers.times).items():
+        times[:flows] = self.flows["send_at"][:flows]
+        for entity, time in (background.times | self._transfers.times).items():
             times[entity] = time
         for port in self.ports[self.ports["tick"] != 0]:
             times[port["timer"]] = port["period"] + port["spread"] / 2
         entries, winners = tournament(times)
         self.entities = np.zeros(count, r.ENTITY_RECORD)
-        self.entities["kind"], self.entities["index"] = np.array(self._routes.kinds).T
+        self.entities["kind"], self.entities["index"] = np.array(routes.kinds).T
         self.packets = np.zeros(pool, r.PACKET_RECORD)
         self.packets["next"] = np.arange(1, pool + 1, dtype=np.int32)
         self.packets["next"][-1] = -1
-        self.wires = self._records(r.WIRE_RECORD, self._routes.wires)
-        self.receivers = np.zeros(len(self.plan.flows), r.RECEIVER_RECORD)
-        self.crosses = self._records(r.CROSS_RECORD, self._background.crosses)
-        self.voices = self._records(r.VOICE_RECORD, self._background.voices)
-        self.calls, self.classes = self._background.calls, self._background.classes
-        state = np.zeros(1, r.SIMULATION_RECORD)
-        values = {
-            "packets": self._array(self.packets),
-            "entities": self._array(self.entities),
-            "entries": self._array(entries),
-            "winners": self._array(winners),
-            "wires": self.wires.ctypes.data,
-            "ports": self.ports.ctypes.data,
-            "groups": self.groups.ctypes.data,
-            "flows": self.flows.ctypes.data,
-            "receivers": self._array(self.receivers),
-            "routes": self._array(self._routes.table),
-            "quenches": self._array(self._routes.quenches),
-            "ring": self._array(np.zeros(len(self.plan.flows) * ring, np.uint8)),
-            "crosses": self.crosses.ctypes.data,
-            "voices": self.voices.ctypes.data,
-            "calls": self._array(self.calls),
-            **self._files(),
-            "places": len(entries),
-            "flow_count": len(self.plan.flows),
+        self.receivers = np.zeros(flows, r.RECEIVER_RECORD)
+        self.voices = _records(r.VOICE_RECORD, background.voices)
+        self.sources = _records(r.SOURCE_RECORD, self._transfers.sources)
+        self.sessions = _records(r.SESSION_RECORD, self._transfers.sessions)
+        sack = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
+        for k in sack:
+            self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
+        blocks = r.BLOCKS if sack else 0
+        arrays = {
+            "packets": self.packets,
+            "entities": self.entities,
+            "entries": entries,
+            "winners": winners,
+            "wires": _records(r.WIRE_RECORD, routes.wires),
+            "ports": self.ports,
+            "groups": self.groups,
+            "flows": self.flows,
+            "initial_flows": self.flows.copy(),
+            "receivers": self.receivers,
+            "routes": routes.table,
+            "quenches": routes.quenches,
+            "ring": np.zeros(flows * ring, np.uint8),
+            "ack_blocks": np.zeros(blocks * pool, r.BLOCK_RECORD),
+            "receiver_blocks": np.zeros(blocks * flows, r.BLOCK_RECORD),
+            "crosses": _records(r.CROSS_RECORD, background.crosses),
+            "voices": self.voices,
+            "calls": background.calls,
+            "sources": self.sources,
+            "sessions": self.sessions,
+        }
+        numbers = {
+            "leaves": len(entries),
+            "flow_count": flows,
             "voice_count": len(self.voices),
             "port_count": len(self.ports),
             "ring_mask": ring - 1,
-            "hops": self._routes.hops,
-        } | self._scoreboards(pool, ring)
-        kinds = self.entities["kind"].tolist()
-        for name, value in (values | addresses(kinds, self.groups, self.ports)).items():
-            state[0][name] = value
-        return state
+            "hops": routes.hops,
+            "finished_flow": -1,
+        }
+        numbers |= {name: self._array(array) for name, array in arrays.items()}
+        numbers |= part_addresses(self.entities["kind"].tolist(), self.groups, self.ports)
+        return _records(r.SIMULATION_RECORD, [numbers])
