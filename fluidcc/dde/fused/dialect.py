@@ -79,6 +79,27 @@ def in_c(dtype: Any) -> str:
     return TYPES[np.dtype(dtype).name][1]
 
 
+def literal(value: Any, dtype: Any) -> str:
+    """A known number."""
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return "yes" if value else "no"
+    if kind.kind == "f":
+        return f"(({word_of(kind)}){_float(kind.type(value))})"
+    number = int(value)
+    if number == np.iinfo(kind).min < 0:
+        return f"(({word_of(kind)})({number + 1} - 1))"
+    return f"(({word_of(kind)}){number}{'u' if kind.kind == 'u' else ''})"
+
+
+def _float(value: Any) -> str:
+    """C of a number of either precision."""
+    if np.isfinite(value):
+        return repr(float(value)) + ("f" if value.itemsize == 4 else "")
+    name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "-INFINITE"
+    return name if value.itemsize == 8 else f"(float)({name})"
+
+
 def head(abreast: int, dtype: Any, history: int) -> list[str]:
     """Lines that come before all else in a kernel with so many trajectories in a thread.
 

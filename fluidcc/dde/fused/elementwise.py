@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.dde.fused.dialect import AT_ONCE, IN_SERIES, ONE_BY_ONE
-from fluidcc.dde.fused.writer import literal
+from fluidcc.dde.fused.dialect import AT_ONCE, IN_SERIES, ONE_BY_ONE, literal
 
 
 class Rule(NamedTuple):

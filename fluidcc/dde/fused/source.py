@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from fluidcc.dde.fused.control import flat, shaped
 from fluidcc.dde.fused.dialect import head
 from fluidcc.dde.fused.elementwise import converted
-from fluidcc.dde.fused.lower import Lowering
-from fluidcc.dde.fused.numbers import Elements, text
-from fluidcc.dde.fused.writer import Memory, Writer
+from fluidcc.dde.fused.lower import Lowering, flat, shaped
+from fluidcc.dde.fused.writer import Elements, Memory, Writer, text
 from fluidcc.dde.steps import Ring, Stepper
 from fluidcc.dde.system import Shapes, System, size_of, structs_of
 
