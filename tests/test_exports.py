@@ -5,17 +5,12 @@ import dataclasses
 import re
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 from result_cases import (
     NET,
     PATH,
     RESULTS,
-    comparison,
     made,
-    packets,
-    stability_map,
-    sweep,
 )
 
 import fluidcc as fc
@@ -25,7 +20,6 @@ from fluidcc.results import blocks, tex
 from fluidcc.results.blocks import Measured, Number, Span, Table, Word
 from fluidcc.results.export import ROWS, write
 from fluidcc.results.html import html
-from fluidcc.results.symbols import symbol
 
 
 class Cells(HTMLParser):
@@ -80,48 +74,6 @@ def test_every_result_shows_the_same_cells_everywhere(name):
     assert not re.search(r"(?<!\\)[_#%]", unescaped)
 
 
-def test_numbers_of_a_notebook_are_those_of_the_result():
-    rest = made("Equilibrium")
-    rows = {row[0]: row for row in Cells(rest._repr_html_()).rows}
-    assert float(rows["bottleneck"][1]) == pytest.approx(rest.links["bottleneck"].queue, rel=1e-4)
-    assert float(rows["tcp"][2]) == pytest.approx(rest.flows["tcp"].window[0], rel=1e-4)
-    assert rows["group"][3] == "rtt [ms]"
-
-
-def test_a_notebook_shows_the_first_points_of_a_grid_and_computes_nothing(monkeypatch):
-    found = stability_map()
-    many = fc.StabilityMap(
-        {PATH: tuple(range(100))}, {PATH: "1"}, tuple(found.points[0] for _ in range(100)), 100
-    )
-    shown = Cells(many._repr_html_())
-    assert len(shown.rows) == 1 + 12 + 1 and shown.rows[-1] == ["… and 88 more"]
-    assert "100 points" in shown.texts
-
-    def computed(self):
-        raise AssertionError("computed")
-
-    for name in ("outside", "windows"):
-        monkeypatch.setattr(fc.Comparison, name, property(computed))
-    assert "goodput" in comparison()._repr_html_()
-
-
-def test_a_large_sweep_is_cut_before_it_is_laid_out():
-    """The table has the points in the order of the grid, the last axis fastest."""
-    import xarray as xr
-
-    axes = {"flow.n": tuple(range(5)), PATH: tuple(range(7))}
-    values = np.arange(35.0).reshape(5, 7)
-    data = xr.Dataset(
-        {"queue": (tuple(axes), values, {"units": "packet"})},
-        {path: list(own) for path, own in axes.items()},
-    )
-    (own,) = fc.SweepData(axes, dict.fromkeys(axes, "1"), data).tables(9)
-    assert own.hidden == 26 and own.title == "35 points"
-    assert [row[2] for row in own.rows] == [Number(float(k)) for k in range(9)]
-    assert own.rows[8][:2] == (Number(1), Number(1))
-    assert [c.heading for c in own.columns] == ["flow.n", PATH, "queue [packet]"]
-
-
 def test_html_is_escaped():
     own = blocks.table("a < b", "<script>")
     own.add_row("1 & 2")
@@ -157,42 +109,6 @@ def test_cells_of_latex(cell, shown):
     assert tex._cell(cell) == shown
 
 
-def test_packets_have_intervals_and_their_units_beside_them():
-    rows = [line.split(" & ") for line in packets().to_latex().splitlines() if " & " in line]
-    known = {row[0]: row[1:] for row in rows}
-    assert known["queue\\_mean"] == ["packet", r"$123.5 \pm 4.6$ \\"]
-    assert known["goodput"] == ["kbit/s", r"$234.6 \pm 1.2$ \\"]
-    assert known["window\\_mean"] == ["packet", r"$15.5$ \\"]
-    assert known["utilization"] == ["", r"$0.988 \pm 0.012$ \\"]
-
-
-def test_units_have_superscripts_beside_and_above_their_numbers():
-    own = blocks.table("", "metric", ("x", "1/s^2"))
-    own.add_row("a", Measured(4.0, "packet^2"))
-    own.add_row("b", Measured(2.0, "packet"))
-    source = tex.latex([own])
-    assert "metric & unit & x [1/s$^{2}$]" in source and "a & packet$^{2}$ & $4$" in source
-
-
-def test_grids_have_symbols_and_units_in_their_headings():
-    """Where laws differ in the symbol the path stands."""
-    assert r"$d$ [s] & status & bottleneck: queue [packet]" in sweep().to_latex()
-    assert r"$N$ & $w_q$ & status" in stability_map().to_latex()
-    assert symbol("links.a.queue.min_th") == (r"q_{\min}", "links.a")
-    assert symbol("flows.mod.n") == ("N", "flows.mod")
-    assert symbol("link.queue.increase") is None and symbol("queue") is None
-    own = blocks.table("", blocks.parameter("link.delay"), blocks.parameter("link.delay"))
-    assert tex.latex([own]).count("link.delay") == 2  # a symbol would not tell them apart
-
-
-def test_long_tables_break_over_pages():
-    own = blocks.table("many", "k")
-    for k in range(61):
-        own.add_row(str(k))
-    source = tex.latex([own])
-    assert source.count("longtable}") == 3 and r"\endhead" in source and "tabular" not in source
-
-
 def test_commands_write_tables_with_their_origin(run, tmp_path):
     words = ("equilibrium", "hollot2001/slow", "--over", "flow.n=40,60", "--out", "t.tex")
     code, out, _ = run(*words)
@@ -224,16 +140,6 @@ def test_columns_of_csv_are_named_by_their_groups(tmp_path):
         with (tmp_path / "t.csv").open() as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         assert heads <= set(rows[0]), (name, list(rows[0]))
-
-
-def test_sweeps_in_chunks_write_tables_with_their_origin(run, tmp_path):
-    words = ("sweep", "equilibrium", "hollot2001/slow", "--over", "flow.n=40,60")
-    code, _, _ = run(*words, "--workers", "0", "--out", "t.tex")
-    source = (tmp_path / "t.tex").read_text()
-    assert code == 0 and "% verb: fluidcc.analysis.equilibrium.equilibrium" in source
-    queue = fc.equilibrium(fc.replace(NET, {"flow.n": 60})).links["bottleneck"].queue
-    (row,) = [line for line in source.splitlines() if line.startswith("$60$")]
-    assert f"${queue:.5g}$" in row and "queue[bottleneck] [packet]" in source
 
 
 def test_one_table_has_every_quantity_that_engines_report():

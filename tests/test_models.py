@@ -54,12 +54,6 @@ def differing(one: str, other: str) -> set[str]:
     return {line.split("=")[0].strip() for line in changed}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scenario_loads_and_names_its_source(name):
-    net = loaded(name)
-    assert net.title and net.source in bibliography()
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_card_names_every_scenario_of_its_folder(key):
     text = card(key).read_text(encoding="utf-8")

@@ -5,7 +5,6 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.special
 from analysis_cases import ecn_mod, hollot
 
@@ -13,18 +12,14 @@ from fluidcc.analysis.batch.arrow import arrow
 from fluidcc.analysis.batch.count import count
 from fluidcc.analysis.batch.elimination import chosen
 from fluidcc.analysis.batch.enclosure import Enclosure
-from fluidcc.analysis.batch.roots import many_roots, tiles
+from fluidcc.analysis.batch.roots import many_roots
 from fluidcc.analysis.batch.stability_map import stability_map
 from fluidcc.analysis.batch.systems import Systems
-from fluidcc.analysis.batch.trigonometry import cosine_and_sine
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.analysis.winding import count_roots, frequency_bound
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import load
+from fluidcc.analysis.winding import count_roots
 from fluidcc.scenario.paths import replace
 
 counted = jax.jit(count, static_argnums=(0, 1))
@@ -43,13 +38,6 @@ def counts(systems, real):
     number = counted(shape, chosen(shape, numbers), numbers, jnp.full((1, len(systems)), real))
     one = [count_roots(Characteristic(s), real).number for s in systems]
     return number[0], np.array([-1 if n is None else n for n in one], float)
-
-
-def test_cosine_and_sine():
-    x = np.concatenate([np.linspace(-10, 10, 4001), np.geomspace(1e-9, 1e6, 4000)])
-    cos, sin = jax.jit(cosine_and_sine)(x)
-    np.testing.assert_allclose(cos, np.cos(x), rtol=0, atol=2.3e-16)
-    np.testing.assert_allclose(sin, np.sin(x), rtol=0, atol=2.3e-16)
 
 
 def test_enclosures_hold_what_they_enclose():
@@ -126,19 +114,6 @@ def test_roots_with_two_delays_are_those_one_by_one():
     assert_as_one_by_one(systems, found, slice(None, None, 9))
 
 
-def test_pivots_beside_the_diagonal():
-    """A double integrator with delayed feedback has zeros on the diagonal at s = 0."""
-    gain = np.linspace(0.05, 2.0, 40)
-    present = np.broadcast_to(np.array([[0.0, 1.0], [0.0, 0.0]]), (40, 2, 2))
-    delayed = np.zeros((40, 1, 2, 2))
-    delayed[:, 0, 1] = np.stack([-gain, np.full(40, -0.8)], axis=1)
-    systems = Systems.retarded(present, delayed, np.full((40, 1), 0.6))
-    found = many_roots(systems)
-    assert found.certified.all() and set(found.unstable) == {0, 2}
-    assert set(found.source) <= {"neighbour", "eigenvalues"}
-    assert_as_one_by_one(systems, found, slice(None, None, 5))
-
-
 def arrows(number):
     """A link's state, a class with one state and a class with two, along a way."""
     out = []
@@ -176,52 +151,6 @@ def test_a_root_on_the_axis_is_not_certified():
     assert abs(found.rightmost[0] - 1j) < 1e-9
 
 
-def test_bound_holds_all_roots():
-    """No root right of the line lies beyond it, and it is the bound of one system."""
-    from fluidcc.analysis.batch.count import bound
-
-    systems = two_delays(12)
-    shape, numbers = arrow(systems)
-    top = np.asarray(bound(shape, numbers, jnp.full((1, 12), -0.5)))[0]
-    for system, limit in zip(systems, top, strict=True):
-        values = rightmost_roots(system).values
-        assert np.all(np.abs(values[values.real > -0.5]) < limit)
-        assert limit < 1.2 * frequency_bound(Characteristic(system), -0.5)
-
-
-def test_what_a_batch_does_not_take_goes_alone():
-    """Conserved quantities, and what is sent that feeds back on itself."""
-    net = ecn_mod(n=(20.0, 30.0), rtt=(0.05, 0.1), rates="self_clocked")
-    system = linearize(net)
-    found = many_roots(Systems.stack([system, system]))
-    one = rightmost_roots(system)
-    assert set(found.source) == {"single"} and np.all(found.rightmost == one.rightmost)
-    loop = Linear(
-        np.array([[-1.0]]), np.array([[-0.5, 0.0]]), np.array([[1.0]]), np.array([[0.0, 0.3]]),
-        np.array([0, 0]), np.array([0.5, 0.2]), np.array([LINK]), np.array([LINK]),
-    )  # fmt: skip
-    with pytest.raises(ValueError, match="feeds back"):
-        arrow(Systems.stack([loop]))
-
-
-def test_systems():
-    systems = arrows(3)
-    assert len(systems) == 3 and "3 of 4 states" in repr(systems)
-    with pytest.raises(ValueError, match="system 1 has another structure"):
-        Systems.stack([systems[0], Linear.retarded([[0.0]], [], [])])
-    assert len(many_roots(systems.take(np.zeros(0, int)))) == 0
-
-
-def test_tiles_cover_a_grid():
-    places = np.stack([i.ravel() for i in np.indices((50, 40))], axis=1)
-    centres, nearest = tiles(places, 256)
-    assert len(centres) == 12 and np.all(nearest[centres] == np.arange(12))
-    assert np.max(np.abs(places - places[centres[nearest]])) <= 10
-    some = np.flatnonzero(places.sum(axis=1) > 60)
-    centres, nearest = tiles(places[some], 256)
-    assert np.all(nearest[centres] == np.arange(len(centres)))
-
-
 def assert_as_pointwise(net, found, some=slice(None)):
     for point in found.points[some]:
         one = stability(replace(net, dict(point.set)))
@@ -254,39 +183,3 @@ def test_map_takes_corners_and_faults_alone():
     found = stability_map(net, over)
     assert found.points[2].status == "failed" and "min_th" in found.failed[0].told()
     assert_as_pointwise(net, found, slice(0, 2))
-
-
-@pytest.mark.parametrize("over", [{}, {"flow.n": 60}, {"flow.n": "60"}, {"flow.n": []}])
-def test_a_map_needs_lists_of_values(over):
-    with pytest.raises(ScenarioError, match=r"expected (values by path|a list of at least one)"):
-        stability_map(load("hollot2001/slow"), over)
-
-
-def test_map_as_data():
-    net = hollot()
-    progress = []
-    found = stability_map(net, {"link.queue.w_q": [1e-4, 1e-2]}, progress=progress.append)
-    data = found.to_dataset()
-    assert data["unstable"].dims == ("link.queue.w_q",) and data["root_real"].attrs["units"]
-    points = found.to_dict()["points"]
-    assert points[0]["set"] == {"link.queue.w_q": 1e-4} and len(points[0]["rightmost"]) == 2
-    assert progress[-1] == 1.0
-    with pytest.raises(ScenarioError, match="w_q"):
-        stability_map(net, {"link.queue.wq": [1e-3]})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scenario", "batched"),
-    [("hollot2001/pi", 3), ("athuraliya2001/rem", 3), ("alizadeh2010/dctcp", 0),
-     ("akujobi2002/web_becn_250ms", 3), ("misra2003/mixed", 3), ("misra2003/persistent_mod", 3),
-     ("kunniyur2001/avq", 3), ("qazi2010/mix_modified_router", 3), ("qazi2010/two_red", 3)],
-)  # fmt: skip
-def test_map_of_scenarios(scenario, batched):
-    """Half a minute each, most of it compilation."""
-    net = load(scenario)
-    name, capacity = net.link_names[0], float(net.links[0].capacity)
-    values = [capacity * factor for factor in (0.8, 1.0, 1.2)]
-    found = stability_map(net, {f"links.{name}.capacity": values})
-    assert found.batched == batched
-    assert_as_pointwise(net, found)

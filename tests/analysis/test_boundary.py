@@ -11,7 +11,6 @@ from analysis_cases import ecn_mod, hollot
 from fluidcc import (
     Boundary,
     DelayEquation,
-    ScenarioError,
     boundary,
     equilibrium,
     replace,
@@ -227,21 +226,3 @@ def test_equations_without_an_equilibrium_are_gaps():
     assert np.isnan(found.unstable[0]).all()
     for curve in found.curves:  # i w = -x (1 + e^(-i w tau)) has no solution but w = 0
         assert curve.kind != "hopf"
-
-
-def test_faults_name_the_path_and_the_range():
-    with pytest.raises(ScenarioError, match="did you mean 'tau'"):
-        boundary(HAYES, "a", "ta", (0, 1), (0, 1))
-    with pytest.raises(ScenarioError, match=r"did you mean 'link\.queue\.w_q'"):
-        boundary(hollot(), "link.queue.wq", "flow.n")
-    with pytest.raises(ScenarioError, match="low < high"):
-        boundary(HAYES, "a", "b", (1, 0), (0, 1))
-    with pytest.raises(ScenarioError, match=r"in \(0, 1\)"):
-        boundary(hollot(), "link.queue.w_q", "link.queue.p_max", (0.0, 0.1), (0.1, 1.0))
-
-
-def test_one_parameter_twice_is_refused():
-    net = hollot()
-    same = ("link.queue.p_max", "links.bottleneck.queue.p_max")
-    with pytest.raises(ScenarioError, match="expected two different parameters"):
-        boundary(net, *same, (0.1, 0.2), (0.1, 0.2))

@@ -5,7 +5,6 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from analysis_cases import hollot
 
 import fluidcc as fc
 from fluidcc.analysis.gradients.cycle import cycle_gradients
@@ -35,35 +34,6 @@ def test_circle_has_its_closed_form():
     wanted = {"mu": radius / 2 / 0.5, "a": radius / 2 / 0.8, "speed": 0.0, "lag": 0.0}
     assert top.derivatives == pytest.approx(wanted, rel=1e-6, abs=1e-6)
     assert bottom.derivatives == pytest.approx({k: -v for k, v in wanted.items()}, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_network_whose_average_passes_a_corner():
-    """TCP over RED, whose average passes corners of the marking on its way; 15 s."""
-    net = fc.replace(hollot(w_q=2e-4, p_max=0.1), {"link.queue.max_th": 400.0})
-    here = fc.cycle(net)
-    names = [
-        "cycle.period",
-        "cycle.link.queue.max",
-        "cycle.link.average.min",
-        "cycle.flow.window.max",
-    ]
-    paths = ["flow.rtt", "link.queue.p_max", "link.queue.w_q"]
-    found = cycle_gradients(net, names, paths)
-    assert here.status == "nonsmooth"
-
-    def told(net):
-        c = fc.cycle(net, start=here)
-        (link,), (flows,) = c.links.values(), c.flows.values()
-        return np.array([c.period, link.queue[1], link.average[0], flows.window[0][1]])
-
-    assert [g.value for g in found] == pytest.approx(told(net), rel=1e-6)
-    for path in paths:
-        at = fc.number_at(net, path)
-        up, down = (told(fc.replace(net, {path: at * (1 + s * 1e-4)})) for s in (1, -1))
-        wanted = (up - down) / (2e-4 * at)
-        got = [g.derivatives[path] for g in found]
-        assert got == pytest.approx(wanted, rel=1e-6)
 
 
 def test_no_cycle_has_no_derivatives():

@@ -135,19 +135,6 @@ def test_cycles_are_unstable_before_the_fold_and_after_it_until_the_delay_is_too
     assert (verdicts[0], True in verdicts, verdicts[-1]) == (False, True, False)
 
 
-def test_a_branch_is_shown(fold):
-    """As text, as a table, as a dataset and as a picture."""
-    assert "fold at -0.2" in repr(fold) and fold.failure == ""
-    (head, *_) = fold.tables()
-    assert len(head.rows) == len(fold.branches[0].cycles)
-    data = fold.to_dataset()
-    assert data["state_0"].dims == ("point", "extreme") and (fold.low, fold.high) == (-0.35, 0.15)
-    extremes, periods = fc.plot(fold).get_axes()
-    assert (extremes.get_ylabel(), periods.get_ylabel()) == ("state", "period [s]")
-    nothing = fc.cycles(turning(0.1, 1.0, -1.0), "mu", -0.9, -0.5)
-    assert not nothing.branches and "no Hopf point" in nothing.message and fc.plot(nothing)
-
-
 # by located Runge-Kutta runs of 128 steps per lag, settled to rounding; order 4 was observed
 SETTLED = {
     0.005: (1.87418733, (113.3437093, 266.8709940), (13.96771235, 17.36325661)),
@@ -184,18 +171,6 @@ def test_multipliers_of_a_cycle_with_corners_are_what_simulations_do():
     assert steps[1] / steps[0] == pytest.approx(found.floquet[1].real, rel=0.05)
 
 
-@pytest.mark.slow
-def test_a_network_is_followed_from_its_hopf_point_through_a_corner():
-    """Twenty seconds."""
-    found = fc.cycles(hollot(), "link.queue.w_q", 9e-5, 1.2e-4, points=4)
-    (branch,) = found.branches
-    assert branch.hopf == pytest.approx(1.048513e-4, rel=1e-6)
-    assert branch.cycles[0].status == "smooth"
-    assert branch.cycles[-1].status == "nonsmooth" and branch.values[-1] == pytest.approx(1.2e-4)
-    assert branch.cycles[0].period == pytest.approx(2 * math.pi / branch.frequency, rel=1e-3)
-    assert all(c.floquet[0] == pytest.approx(1.0, abs=1e-6) for c in branch.cycles)
-
-
 def test_a_relay_goes_round_in_the_closed_form():
     """Self-clocked flows are simulated; the closed form is that of Durresi et al. (2001)."""
     flows = fc.Flows(ECNMod(), n=np.array([50.0]), rtt=np.array([0.1]), reaction=PerMark())
@@ -218,12 +193,3 @@ def test_a_cycle_over_a_jump_of_the_marking_agrees_with_small_steps():
     found = fc.cycle(fc.load("akujobi2002/homogeneous_becn_original"))
     assert (found.status, found.stable) == ("nonsmooth", True) and found.error < 1e-6
     assert found.period == pytest.approx(JUMPING, rel=1e-5)
-
-
-def test_results_are_labelled_and_plain():
-    found = fc.cycle(HUTCHINSON.replace({"r": 1.7}))
-    data, plain = found.to_dataset(), found.to_dict()
-    assert data["period"].attrs["units"] == "s" and data.sizes["phase"] == 401
-    assert plain["floquet"][0] == [pytest.approx(1.0), 0.0] and plain["period"] == found.period
-    assert "period 4.096" in repr(found)
-    assert fc.plot(found).get_axes()

@@ -1,20 +1,12 @@
 """Cycles from the settled end of simulations: what it tells, and how long it is."""
 
-import dataclasses
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from analysis_cases import hollot
 
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
-from fluidcc.analysis.cycles.multipliers import NoMultipliersError
 from fluidcc.analysis.cycles.result import Label
-from fluidcc.analysis.cycles.simulated import alike_joined
-from fluidcc.analysis.cycles.subjects import steady
-from fluidcc.model.network_mesh import uniform_mesh
-from fluidcc.scenario.network import Start
 
 
 def settled(time, course):
@@ -95,87 +87,3 @@ def test_gaps_that_do_not_come_back_are_no_period_doubling(gaps):
     late = np.diff(starts[(starts > end / 2 + 0.5) & (starts < end)])  # after a trough
     assert found.period == pytest.approx(np.mean(late), rel=1e-4)
     assert found.spread == pytest.approx(np.ptp(late) / np.mean(late), abs=2e-4)
-
-
-def test_gaps_that_come_back_are_one_with_jitter_too():
-    """Jitter of 0.5 % does not make a period of 2 gaps one of 4 or 6, whose sums are more even."""
-    jitter = 1 + 0.005 * np.random.default_rng(1).standard_normal(62)
-    found, _ = settled(*waves(np.where(ORDER % 2, 6.0, 8.0) * jitter))
-    assert "after 2 rises" in found.message and found.period == pytest.approx(14.0, rel=5e-3)
-    deep = np.resize([6.0, 8.0, 6.3, 8.2], 62)
-    found, _ = settled(*waves(deep))
-    assert "after 4 rises" in found.message and found.period == pytest.approx(28.5, rel=1e-3)
-
-
-def test_what_repeats_in_part_has_no_spread():
-    """The gaps, from 0.94 to 1.06 s, are not the period told."""
-    gaps = 1 + 0.06 * np.sin(2 * np.pi * 0.618 * ORDER)
-    found, done = settled(*waves(gaps))
-    assert (found.status, done) == ("simulated", False) and "in part" in found.message
-    assert found.period is not None and found.spread is found.to_dict()["spread"] is None
-
-
-@pytest.mark.parametrize(("trips", "ends"), [(7.0, [100]), (250.0, [100, 400, 1600, 3000])])
-def test_simulations_last_as_long_as_their_period_needs(monkeypatch, trips, ends):
-    """The period is given in round trips; slow ones pass for a transient at first."""
-    net, lengths = hollot(), []
-    trip = float(net.flows[0].rtt[0])
-
-    def simulated(net, *, until, points, mesh):
-        lengths.append(until / trip)
-        course = 30 + np.sin(2 * np.pi * points / (trips * trip))
-        link = SimpleNamespace(queue=course, average=course)
-        windows = SimpleNamespace(window=course[:, None])
-        return SimpleNamespace(
-            time=points,
-            links={"bottleneck": link},
-            flows={"flows": windows},
-            status=taken.Status.ok,
-        )
-
-    def refused(*_, **__):
-        raise NoMultipliersError("not today")
-
-    monkeypatch.setattr(taken, "simulate", simulated)
-    monkeypatch.setattr(taken, "multipliers_of_run", refused)
-    found = taken.from_network(net, "because")
-    assert lengths == pytest.approx(ends)
-    assert (found.status, found.period) == ("simulated", pytest.approx(trips * trip, rel=1e-5))
-    assert "not settled" not in found.message and found.spread < 1e-4
-    assert found.floquet == () and "no multipliers: not today" in found.message
-
-
-def in_two_groups():
-    """Flows of one kind in two groups, of which one starts later and the other has more."""
-    net = hollot(w_q=0.005)
-    first = dataclasses.replace(net.flows[0], n=np.array([40.0]))
-    second = dataclasses.replace(first, n=np.array([20.0]), start=Start(2.0, 2.0))
-    return dataclasses.replace(
-        net, flows=(first, second), flow_names=("first", "second"), delay="fifo"
-    )
-
-
-def test_groups_that_are_alike_are_joined():
-    net = steady(in_two_groups())
-    one, place = alike_joined(net)
-    assert (place, one.flow_names) == ((0, 0), ("first",))
-    assert one.flows[0].n == pytest.approx([60.0])
-    other = dataclasses.replace(net.flows[1], rtt=np.array([0.3]))
-    apart = dataclasses.replace(net, flows=(net.flows[0], other))
-    assert alike_joined(apart) == (apart, (0, 1))
-
-
-@pytest.mark.slow
-def test_groups_that_are_alike_end_in_the_cycle_in_which_they_move_as_one():
-    """A minute."""
-    net = in_two_groups()
-    found = fc.cycle(net)
-    assert found.floquet[0] == pytest.approx(1.0, abs=1e-5) and found.stable
-    assert found.status == "simulated" and "2 groups of flows that are alike" in found.message
-    assert found.flows["first"] == found.flows["second"]
-    points = np.linspace(0.0, 60.0, 12001)
-    run = fc.simulate(net, until=60.0, points=points, mesh=uniform_mesh(net))
-    seen = fc.oscillation(run.time, run.links["bottleneck"].queue, after=40.0)
-    assert found.period == pytest.approx(seen.period, rel=1e-3)
-    ends = found.links["bottleneck"].queue
-    assert ends == pytest.approx((seen.lowest, seen.highest), rel=2e-3)

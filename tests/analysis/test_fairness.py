@@ -56,12 +56,3 @@ def test_packet_runs_are_compared_seed_by_seed():
     assert out[2:] == pytest.approx(width)
     with pytest.raises(ValueError, match=r"runs of the same seeds, got \(1, 2, 3\) and \(4,\)"):
         gain_and_loss(mix, runs({"a": 1.0, "b": 1.0}, seeds=(4,)), aggressive="a", other="b")
-
-
-@pytest.mark.parametrize(
-    ("baseline", "message"),
-    [({"a": 4.0}, "'b' in both results; in both are: a"), ({"a": 4.0, "b": 0.0}, "no throughput")],
-)
-def test_groups_must_be_in_both(baseline, message):
-    with pytest.raises(ValueError, match=message):
-        gain_and_loss({"a": 6.0, "b": 2.0}, baseline, aggressive="a", other="b")

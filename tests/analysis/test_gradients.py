@@ -170,14 +170,6 @@ def test_statuses():
         fc.gradient(cases.two_links(), "queue", ["flows.long.n"])
 
 
-def test_shown():
-    found = fc.gradient(cases.hollot(), "queue", ["flow.n", "flow.rtt"])
-    assert "flow.rtt" in repr(found) and "(packet) / (s)" in repr(found)
-    data = found.to_dataset()
-    assert data["derivative"].sel(parameter="flow.n") == found.derivatives["flow.n"]
-    assert found.to_dict()["derivatives"] == found.derivatives
-
-
 def one_link(queue, window, *, n, **more):
     """One group with a round trip of 0.1 s on a link of 1250 packet/s, 100 packets of buffer."""
     flows = Flows(window, n=np.array([n]), rtt=np.array([0.1]), **more)
@@ -288,37 +280,3 @@ def test_what_has_no_derivative_says_why():
     assert found.derivatives["link.queue.at"] == pytest.approx(1)
     assert found.status == "kink" and math.isnan(found.derivatives["link.queue.width"])
     assert "two thresholds meet" in found.message
-
-
-SCENARIOS = {
-    "akujobi2002/homogeneous_becn": ("flow.n", "flow.rtt", "link.queue.max_th"),
-    "akujobi2002/homogeneous_ecn": ("flow.n", "flow.rtt", "link.capacity"),
-    "alizadeh2010/dctcp": ("flow.n", "link.queue.at"),
-    "durresi2001/slow_start_tail": ("flow.rtt", "link.queue.at"),
-    "durresi2001/ten_different_tail_59ms": ("link.capacity", "link.queue.at"),
-    "govindaswamy2012/ared_ecn": ("flow.n", "links.ingress.queue.max_th"),
-    "qazi2010/fallback_droptail": ("flows.bmcc.n", "links.bottleneck.buffer"),
-    "qazi2010/mix_bmcc_router": ("flows.sack.n", "links.bottleneck.buffer"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_scenarios_against_solved_neighbours(name):
-    """To 1e-6 of the largest change by the same share of the parameter; 10 to 25 s each.
-
-    Differences of fourth order over steps so long that the 12 digits of a rest are enough.
-    """
-    net, paths = fc.load(name), SCENARIOS[name]
-    here = told(net)
-    found = {g.of: g for g in gradients(net, list(here), paths)}
-    for path in paths:
-        at = fc.number_at(net, path)
-        step = 1e-3 * at
-        up, down, most, least = (
-            told(fc.replace(net, {path: at + k * step})) for k in (1, -1, 2, -2)
-        )
-        for key, value in here.items():
-            wanted = (8 * (up[key] - down[key]) - (most[key] - least[key])) / (12 * step)
-            scale = abs(wanted) + 1e-3 * abs(value / at)
-            assert found[key].derivatives[path] == pytest.approx(wanted, abs=1e-6 * scale + 1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.modes import follow_mode, ticks_matter
+from fluidcc.analysis.modes import follow_mode
 
 AVQ = """
 [links.b]
@@ -54,16 +54,3 @@ def test_avq_comes_back_to_its_rest_at_the_rate_of_its_rightmost_root():
     away = np.abs(run.away[:, -1])
     rate = np.polyfit(run.times, np.log(away), 1)[0]
     assert rate == pytest.approx(found.rightmost.real, rel=1e-4)
-
-
-def test_a_trajectory_leaves_the_mode_of_another_number():
-    found = fc.stability(fc.load("hollot2001/slow"))
-    for wrong in (1.02 * found.rightmost, 0.9 * found.rightmost):
-        assert follow_mode(found.equilibrium, found.linear, wrong).error > 0.01
-
-
-def test_ticks_matter_to_modes_that_are_as_fast():
-    pi = fc.load("hollot2001/pi")
-    period = float(pi.links[0].queue.interval)
-    assert ticks_matter(pi, 1 / period) and not ticks_matter(pi, 0.01 / period)
-    assert ticks_matter(fc.load("qazi2010/gain_bmcc"), 1e-6)

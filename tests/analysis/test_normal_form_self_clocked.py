@@ -1,28 +1,22 @@
 """First Lyapunov coefficients of neutral systems: by hand, by harmonic balance, by simulation."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 import scipy.optimize
-from analysis_cases import ecn_mod
 
-from fluidcc import Uniform
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
-from fluidcc.analysis.stability import stability
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, Link, Network
-from fluidcc.scenario.paths import replace
 
 # -- the neutral logistic equation: v'(t) = -r (1 + v(t)) (v(t - 1) + rho v'(t - 1)) --------------
 
@@ -72,12 +66,6 @@ def test_the_neutral_logistic_equation_has_the_coefficient_found_by_hand(rho):
     form = reduced(system, np.zeros(3), w, logistic_terms(r, rho))
     assert form.coefficient == pytest.approx(known, rel=1e-12)
     assert form.criticality == "supercritical"
-
-
-@pytest.mark.parametrize("share", [0.9, 1.0, -1.2])
-def test_difference_parts_settle_below_one(share):
-    system = logistic(1.0, share)
-    assert settles(system) == (abs(share) < 1)
 
 
 # -- one self-clocked class under a ramp of marks -------------------------------------------------
@@ -144,12 +132,6 @@ def test_flights_that_drift_leave_no_cycle():
     """With other traffic ACKs by present queues come at another pace than what is in flight."""
     form = normal_form(equilibrium(ramp(200.0, delay="explicit", cross=300.0)), 8.0)
     assert form.coefficient is None and "delay = 'fifo'" in form.message
-
-
-def test_several_classes_have_no_normal_form():
-    net = ecn_mod(n=(4.0, 3.0), rtt=(0.05, 0.12), rates="self_clocked")
-    assert not settles(linearize(net))
-    assert "several classes" in normal_form(equilibrium(net), 1.0).message
 
 
 HARMONICS = 6
@@ -220,35 +202,3 @@ def test_cycles_of_the_fifo_clock_grow_as_told(cross):
     velocity = -(left @ (high - low) @ right / (2 * step) / slope).real
     assert -of_window(form).real / (4 * velocity) == pytest.approx(curvature, rel=1e-5)
     assert form.criticality == "supercritical"
-
-
-@pytest.mark.slow
-def test_two_links_need_the_fifo_clock():
-    """Ten seconds: another structure to compile."""
-    net = ramp(200.0, delay="explicit")
-    wide = Link(Threshold(at=AT, width=200.0), capacity=2 * C)
-    flows = dataclasses.replace(net.flows[0], route=(0, 1))
-    net = dataclasses.replace(net, links=(wide, *net.links), flows=(flows,), link_names=("a", "b"))
-    assert "delay = 'fifo'" in normal_form(equilibrium(net), 8.0).message
-
-
-@pytest.mark.slow
-def test_simulated_cycles_have_the_amplitude_told():
-    """Half a minute. The square of the amplitude grows with the parameter as the root does."""
-    width, frequency = hopf()
-    form = normal_form(equilibrium(ramp(width, delay="fifo")), frequency)
-    ratios = []
-    for share in (0.01, 0.02):
-        net = ramp((1 - share) * width, delay="fifo")
-        rest, told = equilibrium(net), form.amplitudes(stability(net).rightmost.real)
-        window = rest.flows["flows"].window[0] + told[0]
-        queue = rest.links["bottleneck"].queue + told[1]
-        net = replace(net, {"flow.initial.window": window, "link.initial.queue": queue})
-        points = np.linspace(195.0, 200.0, 2001)
-        run = simulate(net, until=200.0, points=points, mesh=Uniform(1e-3))
-        seen = run.links["bottleneck"].queue
-        ratios.append(((seen.max() - seen.min()) / 2 / told[1]) ** 2)
-    assert ratios == pytest.approx([1.0, 1.0], abs=0.03)
-    assert 2 * ratios[0] - ratios[1] == pytest.approx(
-        1.0, abs=0.003
-    )  # what is left at no amplitude

@@ -30,13 +30,6 @@ def test_what_rests_or_turns_once_has_no_period():
     assert fc.oscillation(t, t).period is None
 
 
-def test_bad_input_is_refused():
-    with pytest.raises(ValueError, match="one shape"):
-        fc.oscillation([0.0, 1.0], [1.0])
-    with pytest.raises(ValueError, match="after: expected at least two times"):
-        fc.oscillation([0.0, 1.0], [1.0, 2.0], after=5.0)
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
 def test_a_period_in_noise(noise):
     t = np.linspace(0.0, 40.0, 4001)
@@ -53,10 +46,3 @@ def test_noise_that_only_remembers_has_no_period():
         v[k] = 0.95 * v[k - 1] + rng.standard_normal()
     assert repeating_period(t, 50.0 + v) is None
     assert repeating_period(t, rng.standard_normal(t.size)) is None
-
-
-def test_what_has_come_to_rest_has_no_period():
-    t = np.linspace(0.0, 40.0, 4001)
-    assert repeating_period(t, 50.0 + 0.1 * np.sin(t)) is None
-    assert repeating_period(t, np.where(t > 1, np.nan, 1.0)) is None
-    assert repeating_period(t, t) is None

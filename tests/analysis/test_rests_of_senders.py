@@ -227,15 +227,6 @@ feedback = "loss"
     assert queues[0] == pytest.approx(queues[1], rel=1e-9)
 
 
-def test_a_coded_load_rests_where_the_load_does():
-    exact = fc.load("qazi2010/two_bmcc_router")
-    coded = fc.replace(exact, {"flows.bmcc.estimator": "adpm"})
-    one, other = fc.equilibrium(exact), fc.equilibrium(coded)
-    assert one.status == other.status
-    for name, group in one.flows.items():
-        np.testing.assert_allclose(other.flows[name].window, group.window, rtol=1e-9)
-
-
 def test_a_raised_floor_holds_the_windows():
     """Forty windows of 10 packets over 100 ms leave q = N W - C T in the queue, marked or not."""
     text = """

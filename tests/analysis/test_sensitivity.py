@@ -90,14 +90,6 @@ def test_derivatives_of_self_clocked_flows(feedback):
 
 
 @pytest.mark.slow
-def test_derivatives_of_self_clocked_flows_under_delays_by_present_queues():
-    """The queue fills its buffer and windows start from four packets. One minute."""
-    net = start(cases.ecn_mod(rates="self_clocked", marking=cases.plain()), 4.0, 20.0)
-    points = np.linspace(0.0123, 1.4943, 60)
-    check(net, ("flow.n", "flow.rtt", "link.capacity"), 20, points, 0.1 / 32)
-
-
-@pytest.mark.slow
 def test_derivatives_across_ticks():
     """The time between samples moves all that is held from sample to sample. One minute."""
     paths = ("flow.rtt", "link.queue.k_pi", "link.queue.interval", "link.initial.queue")

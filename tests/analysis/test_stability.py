@@ -1,6 +1,5 @@
 """Roots, counts and margins of networks: closed forms, other discretisations, published points."""
 
-import json
 import math
 
 import equinox as eqx
@@ -14,12 +13,7 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.files import load
-from fluidcc.scenario.network import Flows, Link, Network
 from fluidcc.scenario.paths import replace
 
 
@@ -101,37 +95,6 @@ def test_two_links_have_the_roots_of_collocation():
     assert len(found.margins.gain_crossovers) == 2  # one for each link's loop
 
 
-def test_quenches_have_ages_of_their_own():
-    """BECN, theory section 6: growth at age R, quenches at b_r + f; dx does not cancel."""
-    f, reverse = 0.02, 0.03
-    flows = Flows(
-        Reno(), n=np.array([20.0]), rtt=np.array([0.1]), reaction=PerMark(growth="all"),
-        feedback=Backward(), access_delay=f, reverse_delay=reverse,
-    )  # fmt: skip
-    red = RED(min_th=25.0, max_th=75.0, p_max=0.2, w_q=1e-3)
-    net = Network((Link(red, capacity=1250.0, buffer=150.0),), (flows,))
-    eq = equilibrium(net)
-    p, queue = eq.links["bottleneck"].signal, eq.links["bottleneck"].queue
-    W, R = eq.flows["flows"].window[0], eq.flows["flows"].rtt[0]
-    assert pytest.approx(math.sqrt(2 / p), rel=1e-11) == W
-    assert queue == pytest.approx(25 + p * 250, rel=1e-11)
-    K = -1250 * math.log1p(-1e-3)
-
-    def matrix(s):  # rows W, q, v
-        lag = (np.exp(-s * R) - np.exp(-s * (reverse + f))) / W
-        x_w, x_q, late = 1 / R, -W / (R**2 * 1250), 20 * np.exp(-s * f)
-        slope = W**2 / (2 * R) * 0.004 * np.exp(-s * reverse)
-        return np.array([
-            [s + 2 / (W * R) - lag * x_w, -lag * x_q, slope],
-            [-late * x_w, s - late * x_q, 0],
-            [0, -K, s + K],
-        ])  # fmt: skip
-
-    for s in stability(net).roots[:4]:
-        singular = np.linalg.svd(matrix(s), compute_uv=False)
-        assert singular[-1] < 1e-11 * singular[0]
-
-
 @pytest.mark.parametrize("rates", ["ack", "mgt"])
 def test_count_agrees_with_collocation(rates):
     """Three round trips, over the range in which stability changes."""
@@ -180,14 +143,6 @@ def test_many_classes_do_not_hide_the_pair_of_the_loop(p_max):
     np.testing.assert_allclose(
         found.values[: found.proven].real, expected[: found.proven].real, atol=1e-7
     )
-
-
-def test_the_pair_of_the_loop_is_listed_after_the_roots_of_the_classes():
-    """At the published values six real roots lie right of the pair that governs."""
-    found = stability(load("misra2003/mixed"))
-    assert found.stable and found.certified and found.proven == 6
-    assert np.all(found.roots[:6].imag == 0) and found.roots[6].imag > 0
-    assert found.to_dict()["proven"] == found.to_dataset().attrs["proven"] == 6
 
 
 def test_where_the_rightmost_root_is_not_known_it_is_null(monkeypatch):
@@ -262,36 +217,9 @@ def test_a_kink_has_two_linearisations():
     assert found.rightmost == worse.rightmost
 
 
-def test_at_a_kink_the_side_with_unknown_unstable_roots_is_the_worse(monkeypatch):
-    """Real roots alone are brought: below the kink all is stable, above it a pair is missing."""
-    real = np.array([-0.2 + 0j])
-    monkeypatch.setattr(roots, "polish", lambda *_: real)
-    found = stability(kinked(n=20.0, rtt=0.2))
-    assert "0 unstable roots below it, 2 unstable roots above it" in found.message
-    assert found.unstable == 2 and found.rightmost is None and found.stable is False
-
-
 def test_no_verdict_without_a_smooth_equilibrium():
     found = stability(hollot(n=600.0))
     assert found.status == "saturated"
     assert found.stable is None and found.unstable is None and not found.certified
     with pytest.raises(ValueError, match="saturated"):
         linearize(hollot(n=600.0))
-
-
-def test_results_as_json_dataset_and_text():
-    found = stability(hollot(w_q=1e-4))
-    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert set(out) == {
-        "status", "message", "stable", "unstable", "certified", "proof", "rightmost", "roots",
-        "gain_margin", "gain_crossover", "phase_margin", "delay_margin", "phase_crossover",
-        "equilibrium", "proven", "cycle",
-    }  # fmt: skip
-    assert out["rightmost"] == out["roots"][0]
-    assert out["delay_margin"] == pytest.approx(
-        math.radians(out["phase_margin"]) / out["gain_crossover"], rel=1e-12
-    )
-    data = found.to_dataset()
-    assert data["delay_margin"].attrs["units"] == "s"
-    assert data["root_imag"].values[0] == out["rightmost"][1]
-    assert "deg" in repr(found) and "certified" in repr(found)

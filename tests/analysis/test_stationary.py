@@ -110,11 +110,6 @@ def test_shares_moments_and_quantiles_belong_together():
     assert "fluid / mean - 1" in repr(found)
 
 
-def test_small_windows_are_said_to_be_beyond_the_law():
-    assert "timeouts" in stationary_window(Reno(), 0.2, reaction=PerMark()).message
-    assert not stationary_window(Reno(), 0.001, reaction=PerMark()).message
-
-
 @pytest.mark.parametrize("p", [0.0, -1.0, 1.0, math.nan])
 def test_a_probability_out_of_range_is_refused(p):
     with pytest.raises(ValueError, match="p: expected a probability"):

@@ -1,18 +1,14 @@
 """Bounds of papers: derivations, verdicts for exact definitions, counterexamples that run."""
 
 import dataclasses
-import json
-import math
 
 import pytest
-from typer.testing import CliRunner
 
 import fluidcc as fc
 from fluidcc.bundled.validation.bounds.one_connection import ANY, FRONT, TAIL, WHOLE
-from fluidcc.bundled.validation.lab.bound import ROUNDING, Judged, Range, at_most
+from fluidcc.bundled.validation.lab.bound import ROUNDING, Range, at_most
 from fluidcc.bundled.validation.lab.check import BOUNDS
 from fluidcc.bundled.validation.lab.search import attack
-from fluidcc.cli.app import app
 from fluidcc.scenario.bibliography import bibliography, keys
 
 IDENTITIES = [(name, step) for name, bound in BOUNDS.items() for step in bound.derivation()]
@@ -60,25 +56,6 @@ def test_the_same_seed_gives_the_same_cases():
     one, same, other = (attack(SUM, [{}], budget=30, seed=s)[0] for s in (3, 3, 4))
     assert one.largest == same.largest and one.smallest == same.smallest
     assert one.largest != other.largest
-
-
-def test_cases_count_where_they_are_judged():
-    """Each reading says nothing of one half of the points; what it judges is written down."""
-    seen = {"low": set(), "high": set()}
-
-    def judge(point, measured, definitions):
-        half, value = definitions["half"], sum(point.values())
-        if (point["x"] < 30) != (half == "low"):
-            return Judged(100.0, value, math.nan)
-        seen[half].add(tuple(point.values()))
-        return at_most(value, 100.0)
-
-    axes = {"half": ("low", "high")}
-    bound = dataclasses.replace(SUM, id="halves", axes=axes, judged=("half",), judge=judge)
-    found = attack(bound, [{"half": "low"}, {"half": "high"}], budget=40, seed=1)
-    counted = {one.definitions["half"]: one.searched for one in found}
-    assert counted == {half: len(points) for half, points in seen.items()}
-    assert all(counted.values())
 
 
 # -- verdicts ---------------------------------------------------------------------------------
@@ -182,13 +159,6 @@ def test_a_network_settles_its_definitions():
     assert report.to_dict()["bounds"][0]["worst"]["scenario"]["links"]
 
 
-def test_all_bounds_of_a_network():
-    names = ["mark_front.slow_start", "mark_front.no_loss", "bmcc.concave"]
-    found = fc.check_bounds(fc.load("durresi2001/slow_start_tail"), names=names).to_dict()
-    assert {entry["id"] for entry in found["bounds"]} == set(names[:2])
-    assert [entry["id"] for entry in found["not_applicable"]] == names[2:]
-
-
 @pytest.mark.parametrize(
     ("name", "scenario", "why"),
     [
@@ -216,34 +186,3 @@ def test_bounds_that_say_nothing_tell_why(name, scenario, why):
 def test_faults(name, definitions, word):
     with pytest.raises(fc.ScenarioError, match=word):
         fc.check_bound(name, definitions=definitions)
-
-
-def test_results_out():
-    reports = fc.check_bounds(names=["bmcc.concave", "mark_front.delay"], budget=20)
-    data = reports.to_dataset()
-    assert data.sizes["reading"] == 5 and "bmcc.concave" in repr(reports)
-    assert list(data["verdict"].values[:2]) == ["violated", "holds"]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        reports.reports = ()  # type: ignore[misc]
-    with pytest.raises(ValueError, match="budget"):
-        fc.check_bound("bmcc.concave", budget=0)
-
-
-def test_the_command(tmp_path):
-    run = CliRunner().invoke(
-        app, ["bounds", "--only", "mark_front.delay", "--budget", "20", "--json"]
-    )
-    assert run.exit_code == 0
-    (entry, other) = json.loads(run.stdout)["bounds"]
-    wanted = {"id", "verdict", "tight", "searched", "definitions", "worst"}
-    assert wanted <= set(entry) and {"scenario", "bound", "value"} <= set(entry["worst"])
-    assert (entry["verdict"], other["verdict"]) == ("violated", "holds")
-    table = tmp_path / "bounds.csv"
-    run = CliRunner().invoke(
-        app, ["bounds", "--only", "becn.sooner", "--budget", "20", "--out", str(table)]
-    )
-    assert run.exit_code == 0 and "becn.sooner" in run.stdout and table.read_text()
-    run = CliRunner().invoke(app, ["bounds", "--only", "nothing.such"])
-    assert run.exit_code == 2
-    run = CliRunner().invoke(app, ["bounds", "--set", "flow.n=3"])
-    assert run.exit_code == 2

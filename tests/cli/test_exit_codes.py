@@ -192,12 +192,3 @@ def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
     assert code == 2 and json.loads(out)["points"]
     said = "expected a file that can be written, got 'x.csv' (No space left on device)"
     assert err == f"error: --out: {said}\n"
-
-
-def test_faults_of_a_file_name_it(run, tmp_path):
-    (tmp_path / "mine.toml").write_text("[links.x]\ncapacity = 'fast'\n[flows.y]\nn = 0\n")
-    code, _, err = run("equilibrium", "mine.toml", "--json")
-    assert code == 2
-    assert len(err.splitlines()) >= 5
-    assert all(line.startswith("error: mine.toml: ") for line in err.splitlines())
-    assert "links.x.capacity" in err and "flows.y.n" in err and "flows.y.window" in err

@@ -106,29 +106,6 @@ def test_options_are_those_of_the_verb(run, monkeypatch, verb, words, options):
     assert plain == options
 
 
-def test_every_change_of_stability_over_a_grid(run, tmp_path):
-    along = "link.queue.w_q=1e-6:1e-3"
-    words = ("sweep", "crossings", SLOW, along, "--over", "flow.n=50,60", "--workers", "0")
-    code, out, _ = run(*words, "--out", "edge.nc")
-    assert (code, out) == (0, "2 points, 0 failed: edge.nc\n")
-    with xr.open_dataset(tmp_path / "edge.nc", engine="h5netcdf") as data:
-        value = data["value"].load()
-    net = fc.replace(fc.load(SLOW), {"flow.n": 60})
-    expected = fc.crossings(net, "link.queue.w_q", 1e-6, 1e-3).to_dataset()["value"].values
-    assert np.array_equal(value.sel({"flow.n": 60}).values[: len(expected)], expected)
-
-
-def test_words_after_the_scenario_are_those_of_the_verb(run):
-    for words, expected in (
-        (("crossings", SLOW), "sweep: expected PATH=LO:HI after the scenario, got 'nothing'"),
-        (("stability", SLOW, "link.queue.w_q=1:2"), "expected nothing after the scenario"),
-        (("gradient", SLOW, "queue"), "expected QUANTITY PATH... after the scenario, got 'queue'"),
-        (("boundary", SLOW, "flow.n=9:1", "flow.rtt=1:2"), "boundary: flow.n: expected LO < HI"),
-    ):
-        code, _, err = run("sweep", *words, *GRID[:2], "--out", "grid.nc")
-        assert code == 2 and expected in err, err
-
-
 def test_a_sweep_that_stops_says_what_to_do(run, monkeypatch):
     words = ("sweep", "equilibrium", SLOW, *GRID, "--out", "grid.nc")
 

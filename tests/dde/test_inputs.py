@@ -105,8 +105,3 @@ def test_input_of_several_columns_and_lags():
     )
     np.testing.assert_allclose(solution.y, [0.7, 2.7, 2.7 + 2.6 + 6.5], rtol=1e-11)
     np.testing.assert_allclose(solution.breaking_points, [0.7, 1.7], rtol=1e-11)
-
-
-def test_values_must_be_one_more_than_times():
-    with pytest.raises(ValueError, match=r"k \+ 1 values, got shapes \(2,\) and \(2,\)"):
-        fc.Sampled([1.0, 2.0], [0.0, 1.0])

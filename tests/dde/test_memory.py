@@ -3,7 +3,6 @@
 import pytest
 
 import fluidcc as fc
-from fluidcc import memory
 
 
 def decay(t, y, z, p):
@@ -46,16 +45,3 @@ def test_a_buffer_that_bounds_no_round_trip_in_memory():
     net = fc.replace(fc.load("misra2003/mixed"), {"links.bottleneck.buffer": 1e16})
     with pytest.raises(ValueError, match="a smaller buffer"):
         fc.simulate(net, until=1e9, mesh=fc.model.network_mesh.uniform_mesh(net))
-
-
-def test_the_least_of_machine_and_container_counts(tmp_path, monkeypatch):
-    whole = memory.available()
-    assert 1e8 < whole < 1e14
-    (tmp_path / "max").write_text("3000\n")
-    (tmp_path / "none").write_text("max\n")
-    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "max", tmp_path / "none"))
-    memory._memory.cache_clear()
-    try:
-        assert memory.available() == 3000.0
-    finally:
-        memory._memory.cache_clear()

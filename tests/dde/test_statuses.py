@@ -93,40 +93,6 @@ def call(**changes):
     return fc.solve_dde(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"t1": -1.0}, "t0 < t1, got 0.0 and -1.0"),
-        ({"ts": [1.0, 0.5]}, r"ts must increase within \[t0, t1\]"),
-        ({"ts": [1.0, 3.5]}, r"ts must increase within \[t0, t1\]"),
-        ({"ts": [0.5, float("nan")]}, r"ts must increase within \[t0, t1\]"),
-        ({"ts": 1.0}, "list of times"),
-        ({"field": lambda t, y, z, p: jnp.ones(2)}, "field must return shapes"),
-        ({"lags": (lambda t, y, p: y,)}, r"lags\[0\] must return one number"),
-        ({"batched": True, "params": np.ones(2)}, "needs ts"),
-        ({"batched": True, "params": np.ones(2), "mesh": STEPS}, "one trajectory at a time"),
-    ],
-)
-def test_wrong_calls_raise(changes, message):
-    with pytest.raises(ValueError, match=message):
-        call(**changes)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: fc.Uniform(0.0),
-        lambda: fc.Uniform(0.1, slots=-1),
-        lambda: fc.Located(-0.1),
-        lambda: fc.Located(rtol=0.0),
-        lambda: fc.MethodOfSteps(rtol=-1.0),
-    ],
-)
-def test_meshes_check_their_numbers(make):
-    with pytest.raises(ValueError, match="must be positive"):
-        make()
-
-
 def test_dense_output_needs_the_nodes():
     with pytest.raises(ValueError, match="kept its state only at ts"):
         call(ts=[1.0], mesh=UNIFORM)(0.5)

@@ -3,7 +3,6 @@
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.analysis.batch import roots
 from fluidcc.explore import maps
 
 
@@ -34,15 +33,3 @@ def test_many_round_trips_go_point_by_point(monkeypatch):
     at_once = maps.stability_grid(slow, slow, None, None, lambda share: None)
     assert np.array_equal(by_points["stable"], at_once["stable"])
     assert np.allclose(by_points["real"], at_once["real"], equal_nan=True)
-
-
-def test_large_windows_are_solved_together_too(monkeypatch):
-    """Entries of other units dwarf the pivot of a window: that is no reason to go one by one."""
-    alone = []
-    monkeypatch.setattr(roots, "rightmost_roots", lambda system, **_: alone.append(system))
-    monkeypatch.setattr(maps, "_GRID", 3)
-    net = fc.load("hollot2001/slow")
-    found = maps.stability_grid(
-        net, fc.replace(net, {"flow.rtt": 0.5}), None, None, lambda share: None
-    )
-    assert not alone and np.any(found["stable"] == 0)

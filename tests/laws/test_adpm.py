@@ -54,12 +54,6 @@ def test_severe_overload_is_told_at_once(load: float):
         assert estimate + LAW.mean(estimate, load) == pytest.approx(1.2)
 
 
-def test_unmarked_packets_never_raise_the_lowest_estimate():
-    for hashed in np.linspace(0, 0.999, 40):
-        assert LAW.decode(0.15, float(hashed), 0.0) == 0.0
-    assert LAW.mean(0.15, 0.0) == 0.0
-
-
 @pytest.mark.parametrize("estimate", [0.0, 0.15, 0.5, 0.75, 0.95, 1.0, 1.13, 1.2])
 @pytest.mark.parametrize("load", LOADS)
 def test_mean_is_the_integral_of_the_rule(estimate: float, load: float):
@@ -113,21 +107,3 @@ def test_the_estimate_after_a_mark_of_another_router():
     for n in (1, 4, 9):
         assert LAW.share_above(1.0, 0.0, n) == pytest.approx(0.5**n, rel=1e-14)
         assert LAW.share_above(0.75, 0.0, n) == pytest.approx(0.75**n, rel=1e-14)
-
-
-def test_packets_until_the_estimate_is_good():
-    n = LAW.packets_needed(0.05, 0.9, 0.01)
-    assert LAW.share_above(0.95, 0.9, n) == pytest.approx(0.01, rel=1e-12)
-    assert n == pytest.approx(np.log(0.01) / np.log(0.95), rel=1e-12)
-
-
-def test_copying_the_code_onto_marks_would_mark_half_at_full_load():
-    marked = np.mean([LAW.hash_value(h) < 1.0 for h in np.linspace(0.0005, 0.9995, 1000)])
-    assert marked == 0.5 == LAW.distribution(1.0)
-
-
-def test_adpm_checks_its_parameters_together():
-    with pytest.raises(ValueError, match="adpm needs lowest below mild"):
-        ADPM(lowest=0.9)
-    with pytest.raises(ValueError, match=r"adpm needs low_share \+ mild_share below 1"):
-        ADPM(low_share=0.5, mild_share=0.5)

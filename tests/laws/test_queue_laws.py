@@ -83,10 +83,6 @@ def test_adaptive_red_marks_as_red_with_its_present_p_max(v: float, gentle: bool
     assert adaptive.average(x, 33.0) == v
 
 
-def test_adaptive_red_starts_with_its_own_p_max():
-    assert AdaptiveRED(p_max=0.2).start(7.0) == Adapted(7.0, 0.2)
-
-
 REDS = {
     RED: lambda v: v,
     AdaptiveRED: lambda v: Adapted(v, 0.1),
@@ -157,11 +153,6 @@ def test_the_slow_average_has_eight_periods():
     x = after(x, law.on_arrival(x, found(30.0, elapsed=8 * 0.05)))
     assert x.slow == pytest.approx(30.0 - 20.0 / math.e, rel=1e-14)
     assert law.average(x, 99.0) == x.slow
-
-
-@pytest.mark.parametrize(("factor", "mark"), [(1.0, 0.0), (1.1999, 0.0), (1.2, 1.0), (3.0, 1.0)])
-def test_loads_that_cannot_be_coded_are_marked(factor: float, mark: float):
-    assert LoadFactor().signal(Load(0.0, 0.0, factor), found(0.0)).mark == mark
 
 
 def test_a_standing_queue_alone_keeps_the_load_above_one():

@@ -129,18 +129,3 @@ def test_a_queue_let_go_at_a_kink_moves_with_it():
         value, slope_by_p = map(float, queue(jnp.asarray(p)))
         assert value == pytest.approx((2 - begin) + 0.05 * (4 - begin**2), abs=2e-7)
         assert slope_by_p == pytest.approx((1 + 0.1 * begin) / p, rel=1e-5)
-
-
-def test_kinks_that_coincide_or_vanish_are_kinks_all_the_same():
-    """y' = 1 below 10, and 1/2 above it, told twice; a third kink does not feel the state at 0."""
-    system = System(
-        slope=lambda t, y, z, args, mode: jnp.where(y < 10.0, 1.0, 0.5),
-        lags=lambda t, y, args, look: jnp.ones(1), columns=((0,),),
-        history=lambda t, column, args: 0.0 * t,
-        kinks=lambda t, y, z, args, mode: jnp.stack(
-            [y[0] - 10.0, y[0] - 10.0, jnp.maximum(y[0], 0.5) - 0.2]
-        ),
-    )  # fmt: skip
-    end, run = jax.jit(lambda: _run(system, [0.0], 12.0, 0.7))()
-    assert Status(int(run.status)) is Status.ok
-    assert float(end[0]) == pytest.approx(11.0, abs=1e-9)

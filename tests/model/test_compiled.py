@@ -27,11 +27,3 @@ def test_a_damaged_file_is_deleted_and_made_anew(kept, damaged):
     assert not list(folder.iterdir())
     cache.put(KEY, b"code")
     assert cache.get(KEY) == b"code"
-
-
-def test_folders_of_others_are_as_jax_has_them(kept, tmp_path_factory):
-    other = tmp_path_factory.mktemp("other")
-    cache, _ = compilation_cache.get_file_cache(str(other))
-    cache.put(KEY, b"code")
-    assert [file.name for file in other.iterdir()] == [f"{KEY}-cache"]
-    assert cache.get(KEY) == b"code"

@@ -1,7 +1,5 @@
 """The right-hand side under losses and at the bounds of queues and windows, by hand."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from rate_cases import C, N, T, ack_clocked, fluxes, no_memory, seen, single, state
@@ -13,7 +11,6 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.rates import FREE, HIGH, LOW, Modes
 
 
 def test_early_drops_thin_the_arrivals():
@@ -61,13 +58,6 @@ def test_overflow_loses_the_excess(q, over):
     np.testing.assert_allclose(found.drift.queues[0], 0.0 if over else offered - C, rtol=1e-12)
 
 
-def test_red_drops_everything_above_its_last_threshold():
-    net = single()
-    found = fluxes(net, state(14.0, v=701.0), seen(net, rate=50.0))
-    np.testing.assert_allclose(found.wire.signals[0], (1.0, 1.0, 0.0), rtol=1e-14)
-    np.testing.assert_allclose(found.drift.queues[0], -C, rtol=1e-14)
-
-
 @pytest.mark.parametrize("w", [2.0, 14.0])
 def test_a_router_that_quenches_tells_of_drops_at_once(w):
     """Half of the window, at most once per round trip, without a timeout whatever the window."""
@@ -103,32 +93,3 @@ def test_window_stays_within_its_bounds(w, p, moves):
     raw = ack_clocked(law, w, 50.0, p)
     np.testing.assert_allclose(found.window_raw[0], [raw], rtol=1e-12)
     np.testing.assert_allclose(found.drift.senders[0].law, [raw if moves else 0.0], rtol=1e-12)
-
-
-MODES = [
-    (14.0, 100.0, FREE, FREE),
-    (1.0, 0.0, LOW, LOW),
-    (32.0, 200.0, HIGH, HIGH),
-]
-
-
-@pytest.mark.parametrize(("w", "q", "window_mode", "queue_mode"), MODES)
-def test_given_modes_agree_with_those_that_the_state_decides(w, q, window_mode, queue_mode):
-    net = single(Reno(max_window=32.0), queue=Droptail(), buffer=200.0)
-    past = seen(net, rate=50.0, mark=1.0 if window_mode == LOW else 0.0)
-    modes = Modes((jnp.asarray(queue_mode),), (jnp.array([window_mode]),))
-    y = no_memory(w, q=q)
-    for given, decided in zip(
-        jax.tree.leaves(fluxes(net, y, past, modes)), jax.tree.leaves(fluxes(net, y, past)),
-        strict=True,
-    ):  # fmt: skip
-        np.testing.assert_array_equal(given, decided)
-
-
-def test_free_modes_let_the_raw_change_through():
-    net = single(queue=Droptail(), buffer=200.0)
-    free = Modes((jnp.asarray(FREE),), (jnp.array([FREE]),))
-    found = fluxes(net, no_memory(1.0, q=200.0), seen(net, rate=50.0, mark=1.0), free)
-    np.testing.assert_array_equal(found.drift.queues[0], found.queue_raw[0])
-    np.testing.assert_array_equal(found.drift.senders[0].law, found.window_raw[0])
-    assert float(found.drift.senders[0].law[0]) < 0

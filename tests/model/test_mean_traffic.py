@@ -70,12 +70,6 @@ def test_sessions_are_on_off_flows_of_the_same_rate():
     assert 540.0 / 9.0 * 12.0 == pytest.approx(offered)
 
 
-def test_a_network_without_open_sources_is_the_same():
-    net = dataclasses.replace(_net(bulk=dataclasses.replace(BULK, reverse_route=())))
-    assert as_fluid(net) is net
-    assert as_fluid(as_fluid(_net(bulk=BULK))).link_names == ("ahead",)
-
-
 def test_files_alone_are_no_fluid_model():
     with pytest.raises(ValueError, match="has no flows: all files come by themselves"):
         fc.equilibrium(_net(files=_source(Files())))

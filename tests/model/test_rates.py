@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sympy as sp
 from rate_cases import HOLLOT, C, N, T, ack_clocked, fluxes, no_memory, seen, single, state
 
 from fluidcc.laws.feedback.backward import Backward
@@ -17,11 +16,8 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Signal
 from fluidcc.laws.marking import EqualWindow
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
-from fluidcc.laws.symbolic import with_symbols
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
@@ -29,7 +25,6 @@ from fluidcc.model.delays import State
 from fluidcc.model.rates import (
     flux,
     heard,
-    queue_law_rate,
     touched,
 )
 from fluidcc.model.senders import Sender
@@ -52,26 +47,6 @@ def test_misra_gong_towsley(u):
     np.testing.assert_allclose(found.drift.laws[0], -C * np.log1p(-1.33e-6) * (q - v), rtol=1e-9)
     np.testing.assert_allclose(found.wire.rates[0], [w / r], rtol=1e-14)
     np.testing.assert_allclose(found.wire.signals[0].mark, 0.1 / 550 * (v - 150), rtol=1e-12)
-
-
-def test_published_equilibrium_of_tcp_with_red_is_at_rest():
-    # (q - 150)(C T + q)^2 = 2 N^2 550/0.1, a cubic
-    q = real_root()
-    assert q == pytest.approx(194.4000, abs=5e-5)
-    p = 0.1 / 550 * (q - 150)
-    w = np.sqrt(2 / p)
-    assert (p, w) == (pytest.approx(0.00807273, abs=5e-9), pytest.approx(15.7400, abs=5e-5))
-    net = single(rates="mgt")
-    change = fluxes(net, state(w, q=q, v=q), seen(net, rate=w / (T + q / C), mark=p)).drift
-    for part, size in zip(jax.tree.leaves(change), (w, C, q), strict=True):
-        np.testing.assert_allclose(part, 0.0, atol=1e-12 * size)
-
-
-def real_root() -> float:
-    roots = np.roots(np.polysub(np.polymul([1, -150], np.polymul([1, C * T], [1, C * T])),
-                                [2 * N**2 * 550 / 0.1]))  # fmt: skip
-    (real,) = roots[np.isreal(roots)].real
-    return float(real)
 
 
 @pytest.mark.parametrize("u", DRAWS[:4])
@@ -128,15 +103,6 @@ def test_self_clocked_queue_is_a_function_of_the_window(load):
     np.testing.assert_allclose(found.drift.queues[0], N * growth, rtol=1e-10)
 
 
-def test_pace_of_a_link():
-    net = single(queue=Droptail())
-    busy = fluxes(net, no_memory(20.0, q=100.0), seen(net, rate=0.0)).wire
-    offered = N * 20.0 / (T + 100.0 / C)
-    np.testing.assert_allclose(busy.paces[0], C / offered, rtol=1e-14)
-    idle = fluxes(net, no_memory(4.0, q=0.0), seen(net, rate=0.0)).wire
-    assert float(idle.paces[0]) == 1.0
-
-
 def test_groups_with_their_own_round_trips():
     n, rtt, w = (10.0, 20.0, 30.0), np.array([0.05, 0.1, 0.4]), np.array([4.0, 8.0, 16.0])
     x, p, q = np.array([40.0, 60.0, 30.0]), 0.1, 190.0
@@ -148,12 +114,6 @@ def test_groups_with_their_own_round_trips():
     rates = w / (rtt + q / C)
     np.testing.assert_allclose(found.wire.rates[0], rates, rtol=1e-14)
     np.testing.assert_allclose(found.drift.queues[0], np.dot(n, rates) - C, rtol=1e-12)
-
-
-def test_sources_away_from_the_link_arrive_late():
-    net = single(access=0.01)
-    found = fluxes(net, state(12.0), seen(net, rate=70.0))
-    np.testing.assert_allclose(found.drift.queues[0], N * 70.0 - C, rtol=1e-12)
 
 
 def two_links(feedback=MarkTail(), queue=HOLLOT) -> Network:  # noqa: B008
@@ -229,13 +189,6 @@ def test_quenches_of_links_in_series_come_with_their_own_carriers():
     either = 1 - 0.99 * 0.97
     quenches = (40.0 * 0.01 + 60.0 * 0.03) / 0.04 * either
     np.testing.assert_allclose(found, [x / w - w / 2 * quenches], rtol=1e-12)
-
-
-def test_pole_of_red_by_algebra():
-    q, v, c = sp.symbols("q v C", positive=True)
-    law = with_symbols(RED())
-    found = queue_law_rate(Link(law, capacity=c), v, q, 0)
-    assert sp.simplify(found + c * sp.log(1 - law.w_q) * (q - v)) == 0
 
 
 @pytest.mark.parametrize("rates", ["ack", "mgt", "self_clocked"])

@@ -1,7 +1,6 @@
 """Sampled laws in the fluid model: jumps at their times, held values on the right side of edges."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.network_mesh import periods, uniform_mesh
 from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network
 
@@ -132,20 +130,6 @@ def test_adaptive_red_steps_up_above_its_target_and_down_below():
         steps = np.arange(3)
         expected = 0.1 + 0.01 * steps if factor == 1.0 else 0.1 * factor**steps
         np.testing.assert_allclose(top, expected, rtol=1e-6)
-
-
-def test_steps_of_a_uniform_mesh_divide_the_periods():
-    net = Network(
-        (Link(AdaptiveRED(min_th=10.0, max_th=30.0, interval=0.5), capacity=C),),
-        (Flows(BMCC(t_p=0.2), n=np.ones(1), rtt=np.array([0.07])),),
-    )
-    assert periods(net) == [0.2, 0.5]
-    step = uniform_mesh(net).step
-    assert step <= 0.07 / 32
-    for period in (0.2, 0.5):
-        assert math.isclose(period / step, round(period / step), rel_tol=1e-12)
-    per_rtt = Flows(BMCC(md="per_rtt"), n=np.ones(1), rtt=np.array([0.07]))
-    assert periods(Network(net.links, (per_rtt,))) == [0.5]
 
 
 def test_calls_take_their_share_of_the_link_step_by_step():

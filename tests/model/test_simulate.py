@@ -171,18 +171,6 @@ def test_the_method_of_steps_refuses_delays_that_depend_on_the_past():
         simulate(mixed(delay="fifo"), until=1.4, mesh=MethodOfSteps())
 
 
-@pytest.mark.slow
-def test_both_delays_settle_at_the_same_point():
-    """Some forty seconds."""
-    runs = [
-        simulate(mixed(delay=d, w_q=0.0001), until=60.0, points=[60.0], mesh=Uniform(0.0018))
-        for d in ("explicit", "fifo")
-    ]
-    assert all(r.status is Status.ok for r in runs)
-    queues = [r.links["bottleneck"].queue[-1] for r in runs]
-    assert queues[0] == pytest.approx(queues[1], rel=1e-6)
-
-
 def test_flows_that_start_late_send_nothing_before():
     net = mixed()
     late = dataclasses.replace(net.flows[1], start=Start(1.0, 1.0))
@@ -270,31 +258,6 @@ def test_the_second_of_two_equal_links_has_no_queue():
     run = simulate(net, until=20.0, points=np.linspace(1.0, 20.0, 201), mesh=Uniform(0.002))
     assert run.links["one"].queue.max() > 20.0
     assert run.links["two"].queue.max() < 0.02  # what steps that overlook switches leave
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"until": 0.0}, "until: expected a time in"),
-        ({"until": 1.0, "points": [0.5, 2.0]}, "points: expected times that increase, within"),
-        ({"until": 1.0, "points": [0.5, 0.2]}, "points: expected times that increase, within"),
-        ({"until": 1.0, "points": [math.nan]}, "points: expected times that increase, within"),
-    ],
-)
-def test_bad_times_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        simulate(mixed(), **arguments)
-
-
-def test_results_carry_names_and_units():
-    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.0018))
-    data = run.to_dataset()
-    assert data["bottleneck.queue"].attrs["units"] == "packet"
-    assert data["mod.rate"].shape == (2, 1)
-    table = run.to_dict()
-    assert table["time"] == [0.5, 1.0]
-    assert len(table["flows"]["newreno"]["window"]) == 1
-    assert "queue" in repr(run)
 
 
 def test_averages_of_fast_links_are_followed_by_the_steps_of_their_own():

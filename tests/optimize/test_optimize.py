@@ -15,7 +15,6 @@ from fluidcc.optimize import trials as by_trials
 from fluidcc.optimize.measures import constraint, measure
 from fluidcc.optimize.problem import ranges
 from fluidcc.optimize.runs import settling_time, variation
-from fluidcc.quantities import in_packets
 
 RED = fc.load("hollot2001/slow")
 PI = fc.load("hollot2001/pi")
@@ -153,19 +152,6 @@ def test_an_oscillation_that_does_not_settle_is_told():
     assert best.status == "unbounded" and told in best.message
 
 
-def test_what_stands_beside_the_fluid_in_packets_is_what_compare_has():
-    """Beside voice the utilization is of what voice leaves; one map for both."""
-    voice = fc.load("misra2003/fifo_mod")
-    pairs = {"utilization": "utilization_left", "queue": "system_mean"}
-    for key, metric in pairs.items():
-        assert measure(voice, key).in_packets(voice).key == metric
-        assert in_packets(voice, "links", "bottleneck", key) == metric
-    assert measure(RED, "utilization").in_packets(RED).key == "utilization"
-    assert measure(RED, "rtt").in_packets(RED).key == "rtt_mean"
-    assert measure(RED, "settling_time").in_packets(RED) is None
-    assert measure(RED, "phase_margin").in_packets(RED) is None
-
-
 def test_names_are_found_and_faults_are_told():
     assert measure(RED, "queue").name == "links.bottleneck.queue"
     assert measure(RED, "packets.goodput").name == "packets.flows.tcp.goodput"
@@ -193,20 +179,6 @@ def test_names_are_found_and_faults_are_told():
     for options in ({}, {"maximize": "queue", "minimize": "queue"}):
         with pytest.raises(ScenarioError, match="either maximize or minimize"):
             fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, **options)
-
-
-def test_ranges_stand_for_a_unit_interval():
-    (weight, trip, flows) = ranges(
-        RED, {"link.queue.w_q": (1e-6, 1e-2), "flow.rtt": (0.1, "300 ms"), "flow.n": (9.5, 90.2)},
-        where="over",
-    )  # fmt: skip
-    assert weight.log and flows.log is False and not trip.log
-    assert weight.value(0.5) == pytest.approx(1e-4) and trip.value(0.25) == pytest.approx(0.15)
-    assert (flows.low, flows.high, flows.whole) == (10.0, 90.0, True)
-    for each in (weight, trip, flows):
-        aside = (each.value(0.3 + 1e-6) - each.value(0.3 - 1e-6)) / 2e-6
-        assert each.slope(0.3) == pytest.approx(aside, rel=1e-6)
-        assert each.coordinate(each.value(0.3)) == pytest.approx(0.3)
 
 
 FEW = {"until": 20.0, "warmup": 5.0, "seeds": (1,), "verification": False}

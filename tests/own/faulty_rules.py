@@ -29,10 +29,6 @@ class AbstractSound(AbstractWindowLaw):
         return -self.b * s
 
 
-class Sound(AbstractSound):
-    name = "sound"
-
-
 class BranchOnState(AbstractSound):
     name = "branch_on_state"
 

@@ -17,10 +17,3 @@ def test_the_example_has_the_hopf_point_of_the_page():
     assert hopf.frequency == pytest.approx(math.sqrt(3), rel=1e-9)
     assert hopf.value == pytest.approx(2 * math.pi / (3 * math.sqrt(3)), rel=1e-9)
     assert f"{hopf.value:.10g}" in (DOCS / "own_delay_equation.md").read_text()
-
-
-@pytest.mark.parametrize("page", ["own_window_law", "own_queue_law", "own_delay_equation"])
-def test_files_that_a_page_shows_are_there(page):
-    text = (DOCS / f"{page}.md").read_text()
-    shown = [line.split()[-1] for line in text.splitlines() if "{literalinclude}" in line]
-    assert shown and all((DOCS / name).is_file() for name in shown)

@@ -11,7 +11,6 @@ from fluidcc.laws import AbstractQueueLaw, AbstractWindowLaw, Signal, param
 from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
 from fluidcc.laws.registry import LAWS, own_laws, restore
-from fluidcc.laws.spreading import Geometric
 from fluidcc.results.export import provenance
 from fluidcc.sweep.identity import description
 
@@ -70,16 +69,6 @@ def test_a_class_defined_again_takes_the_place_and_networks_keep_theirs():
     assert type(fc.replace(net, {"flow.n": 20}).flows[0].window) is first
 
 
-def test_a_law_within_a_law_is_kept_too():
-    def spreading():
-        return type("Evenly", (Geometric,), {"name": "evenly", "__module__": "__main__"})
-
-    first = fc.register(spreading())
-    net = fc.replace(fc.load(SLOW), {"link.queue.spreading": "evenly"})
-    fc.register(spreading())
-    assert type(fc.replace(net, {"flow.n": 20}).links[0].queue.spreading) is first
-
-
 def test_a_refused_file_leaves_the_former_as_it_was(tmp_path):
     file = tmp_path / "mild.py"
     file.write_text("\ufeff" + HEAD, encoding="utf-8")  # as some editors begin a file
@@ -89,11 +78,6 @@ def test_a_refused_file_leaves_the_former_as_it_was(tmp_path):
     with pytest.raises(fc.ScenarioError, match="doc"):
         fc.load_laws(file)
     assert type(pickle.loads(pickle.dumps(net)).flows[0].window) is mild
-
-
-def test_laws_that_only_a_grid_names_are_told():
-    mine = fc.register(law())
-    assert any("(__main__.Mine)" in origin.name for origin in origins(fc.load(SLOW))), mine
 
 
 def register_other():
@@ -204,14 +188,6 @@ def test_faults_of_files_are_told_with_their_line(tmp_path, text):
     for words in FILES[text]:
         assert words in str(told.value)
     assert own_laws() == []
-
-
-def test_a_file_that_is_not_there_is_told():
-    for name in ("nowhere.py", "a\0b"):
-        with pytest.raises(
-            fc.ScenarioError, match="expected a Python file with a law, got no such"
-        ):
-            fc.load_laws(name)
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path):

@@ -80,18 +80,6 @@ def _alone(**changes):
     return dumbbell(group, Droptail())
 
 
-def test_what_happens_at_the_beginning_is_accounted_for():
-    """Flows that send their SYNs at time 0, straight into the link."""
-    first = {"access_delay": None, "access_capacity": float("inf"), "start": Start()}
-    net = dumbbell(flows(90, **first), Droptail())
-    run, simulation = simulate_packets(net, until=0.05).runs[0], finished(net, 0.05)
-    link, group = run["links"]["bottleneck"], run["flows"]["flows"]
-    assert group["sent"] == simulation.flows["sent"].sum() == 90
-    # one in service and 60 in the buffer
-    assert (link["arrivals"], link["drops"], link["queue_max"]) == (90, 29, 60)
-    assert group["loss_fraction"] == 29 / 90
-
-
 @pytest.mark.parametrize("syn", [True, False])
 def test_goodput_counts_the_first_packet_of_data(syn):
     """A packet a round trip; with a SYN, the first one carries nothing."""
@@ -111,13 +99,6 @@ def test_delay_differences_are_steps_between_packets():
     assert group["delay_difference"] == pytest.approx(shorter / steps, rel=1e-6)
     equal = simulate_packets(_alone(sender=(("syn", False),)), until=5.0).runs[0]
     assert equal["flows"]["flows"]["delay_difference"] == pytest.approx(0.0, abs=1e-12)
-
-
-def test_connections_begin_when_they_start():
-    """What a law may know of the time since the last acknowledgement."""
-    simulation = finished(_alone(start=Start(3.0, 3.0)), 3.01)
-    assert simulation.flows["acks"][0] == 0
-    assert simulation.flows["acked_at"][0] == simulation.flows["began"][0] == 3.0
 
 
 def test_lost_acknowledgements_are_a_metric():

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from packet_cases import dumbbell, flows, within
 
 import fluidcc as fc
-from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Arrival
@@ -151,12 +150,6 @@ def test_flows_with_small_steps_are_marked_as_at_rest(monkeypatch):
     assert found["system_mean"] < 3.0
 
 
-def test_losses_in_the_place_of_marks():
-    net = dumbbell(flows(4, feedback=Loss()), AVQ())
-    link = simulate_packets(net, until=60.0, warmup=20.0).mean["links"]["bottleneck"]
-    assert link["marks"] == 0 and link["drops"] > 10 and link["queue_max"] < 59
-
-
 @pytest.mark.parametrize(
     ("changes", "link", "words"),
     [
@@ -172,11 +165,3 @@ def test_losses_in_the_place_of_marks():
 def test_what_a_virtual_queue_cannot_say_is_refused(changes, link, words):
     with pytest.raises(PacketError, match=words):
         simulate_packets(dumbbell(flows(2, **changes), AVQ(), **link), until=1.0)
-
-
-def test_a_virtual_queue_of_its_own_needs_no_buffer_of_the_link():
-    net = dumbbell(flows(4), AVQ(buffer=30.0), buffer=math.inf)
-    found = simulate_packets(net, until=60.0, warmup=20.0).mean["links"]["bottleneck"]
-    assert found["marks"] > 10 and found["drops"] == 0
-    same = dataclasses.replace(net.links[0], queue=AVQ(), buffer=30.0)
-    assert same.queue.in_packets(30.0) == net.links[0].queue.in_packets(math.inf)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from load_cases import KnownLoad, Stepwise, known_load, measured_load
-from packet_cases import RandomMarks, flows
+from packet_cases import flows
 
 from fluidcc.bundled.validation.lab.experiments import experiments
 from fluidcc.laws.adpm import ADPM
@@ -64,10 +64,6 @@ def test_multiplicative_decrease(load, md):
     assert ratios == pytest.approx(kept, rel=1e-9)
 
 
-def test_windows_rest_on_their_floor():
-    assert windows(known_load(KnownLoad(f=1.2)), 20.0) == [1.0]
-
-
 @pytest.mark.parametrize("load", [0.15, 0.5, 0.99])
 def test_a_mark_decreases_by_the_largest_load(load):
     """A (11) mark of another router, once a round trip; all are marked."""
@@ -103,40 +99,6 @@ def test_needs_mark_takes_marks_below_full_load_for_nothing():
     assert run.flow("reactions") == 0
     before, after = run.flow("window")[0], run.until(12.0).flow("window")[0]
     assert after - before == pytest.approx(10.0 * TRIP / T_P**2, rel=0.02)
-
-
-def fallen_back(load, p):
-    """A sender with the fallback, that starts with 40 packets."""
-    group = {"initial_window": 40.0} | dict(OPEN)
-    return Stepwise(known_load(KnownLoad(f=load, p=p), FALLBACK, sender=tuple(group.items())))
-
-
-def test_fallback_begins_without_a_decrease():
-    """The first mark turns the sender into TCP, which halves at the marks of later windows."""
-    run = fallen_back(0.9, 1.0)
-    run.until(0.1045)
-    assert run.memory(0, 1) == 1.0
-    assert run.flow("window") >= 40.0
-    assert 20.0 < run.until(0.25).flow("window") < 23.0
-
-
-def test_fallback_ends_at_full_load():
-    run = fallen_back(0.9, 1.0).until(0.3)
-    assert run.memory(0, 1) == 1.0
-    load = run.queue_block(0, 1)  # the law has no memory, so this is its first parameter
-    assert load == 0.9
-    load[:] = 1.1
-    assert run.until(0.55).memory(0, 1) == 0.0
-
-
-def test_fallback_grows_as_tcp():
-    """By a packet a round trip instead of T^2/t_p^2 = 0.25."""
-    run = fallen_back(0.9, 0.0).until(2.0)
-    run.simulation.flows["threshold"] = 1.0
-    run.memory(0, 1)[:] = 1.0
-    before = run.flow("window")[0]
-    after = run.until(4.0).flow("window")[0]
-    assert after - before == pytest.approx(2.0 / TRIP, rel=0.05)
 
 
 @pytest.mark.parametrize("estimator", [None, ADPM()], ids=["exact", "adpm"])
@@ -180,27 +142,6 @@ def test_sharing_with_tcp():
     modified, bmcc = shared(ModifiedLoadFactor(min_th=5.0, max_th=15.0), NEEDS_MARK)
     assert bmcc["reactions"] > 0
     assert modified["bmcc"] > 2 * own["bmcc"]
-
-
-def test_no_marks_are_needed_to_rest_at_the_modified_router():
-    """Growth ends at full load, with a queue too short for marks."""
-    queue = ModifiedLoadFactor(min_th=5.0, max_th=15.0)
-    runs = simulate_packets(measured_load(3, queue, window=NEEDS_MARK), until=60.0, warmup=10.0)
-    link, flow = runs.mean["links"]["bottleneck"], runs.mean["flows"]["flows"]
-    assert link["utilization"] > 0.98
-    assert flow["reactions"] == 0
-
-
-def test_other_laws_are_not_touched():
-    """Marks of a router that tells loads count for senders that cannot read them."""
-    plain = {"start": Start(0.0, 1.0), "rtt": np.array([0.1])}
-    found = [
-        simulate_packets(
-            dataclasses.replace(known_load(queue), flows=(flows(3, **plain),)), until=30.0
-        ).mean["flows"]["flows"]
-        for queue in (KnownLoad(f=1.1, p=0.01), RandomMarks(p=0.01))
-    ]
-    assert found[0] == found[1]
 
 
 def test_gain_of_figure_11():

@@ -50,15 +50,6 @@ def test_damaged_files_are_made_anew(tmp_path, monkeypatch, file, spoil):
         assert one.read_bytes() == whole
 
 
-def test_what_is_sound_is_not_compiled_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
-    again(HALF)
-    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("rules_*")}
-    found = again(HALF)
-    assert found.scaled.stats.cache_hits
-    assert {file: file.stat().st_mtime_ns for file in before} == before
-
-
 def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -69,18 +60,6 @@ def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(tmp_path, mo
     assert blocked not in folder.parents
 
 
-def test_a_file_that_cannot_be_written_goes_to_a_temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
-    again(HALF)
-    (file,) = tmp_path.glob("fluidcc/numba*/*.py")
-    file.unlink()
-    file.mkdir()
-    with pytest.warns(UserWarning, match="cannot be kept in .*FLUIDCC_CACHE_DIR names another"):
-        found = again(HALF)
-    assert found.scaled(1.0) == 0.5
-    assert not found.__file__.startswith(str(tmp_path))
-
-
 def test_disks_that_are_all_full_are_named_with_a_way_out(tmp_path, monkeypatch):
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
     with (
@@ -89,10 +68,3 @@ def test_disks_that_are_all_full_are_named_with_a_way_out(tmp_path, monkeypatch)
         pytest.raises(OSError, match=r"TMPDIR .*numba"),
     ):
         again(HALF + "# of which nothing is kept yet\n")
-
-
-def test_modules_are_told_apart_by_text_and_by_what_they_use():
-    first = module_from("number = 1\n", uses="a")
-    assert module_from("number = 1\n", uses="a") is first
-    assert module_from("number = 1\n", uses="b").__name__ != first.__name__
-    assert module_from("number = 2\n", uses="a").number == 2

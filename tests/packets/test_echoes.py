@@ -3,7 +3,6 @@
 import pytest
 from packet_cases import dumbbell, flows, red
 
-from fluidcc.analysis.validity import excess
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
 from fluidcc.laws.window.bmcc import BMCC
@@ -36,9 +35,3 @@ def test_receivers_repeat_marks_for_senders_that_wait_for_what_they_sent(given, 
     assert repeated(group, dict(group.sender).get("echo", "law")) == repeats
     simulation = Simulation(plan(dumbbell(group, red())), 1, True)
     assert bool(simulation.groups[0]["sticky"]) == repeats
-
-
-def test_windows_stand_still_by_the_rule_of_packets():
-    """A sender that is deaf for a time still grows, so that it needs more marks."""
-    waits, times = (flows(2, **TCP | {"reaction": r}) for r in (OncePerRTT(), Refractory()))
-    assert 0 < excess(times, 10.0) < excess(waits, 10.0) / 2

@@ -17,7 +17,6 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.spreading import Geometric
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.laws.window.sack import SACK
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Link, LinkInitial, Network, Start
@@ -132,14 +131,6 @@ def test_acks_pass_the_routers_of_their_data_on_links_of_their_own():
         assert np.abs(sent[0] - sent[1]).max() <= 1, delay
 
 
-def test_acks_must_pass_as_many_links_as_their_data():
-    group = flows(2, feedback=ReceiverWindow(), reverse_route=(1, 2), rtt=np.array([0.5]))
-    links = dumbbell(flows(2), red()).links * 3
-    net = Network(links=links, flows=(group,), link_names=("one", "two", "three"))
-    with pytest.raises(PacketError, match=r"rewrite .* as many links as in route, 1, got 2"):
-        simulate_packets(net, until=1.0)
-
-
 def test_a_permitted_packet_keeps_the_sender_alive():
     """All ACKs modified: one packet under way at all times, no timeouts."""
     net = known_marks(RandomMarks(p=1.0), NewReno(max_window=20.0), feedback=ReceiverWindow())
@@ -171,45 +162,7 @@ def test_acks_are_modified_by_an_average_that_stands_still(average, p, options):
     assert error < 0.05 * (window - flight) and flow["timeouts"] == 0
 
 
-def test_a_full_queue_marks_nothing():
-    """A packet that is chosen and has no room is lost: one or the other is counted."""
-    for share in (0.3, 1.0):
-        net = dumbbell(flows(4, sender=(("syn", False),)), RandomMarks(p=share), buffer=5.0)
-        net = dataclasses.replace(
-            net, flows=(dataclasses.replace(net.flows[0], window=NewReno(min_window=20.0)),)
-        )
-        port = finished(net, 20.0).ports[0]
-        assert port["drops"] > 100
-        assert port["marks"] + port["drops"] <= port["arrivals"]
-
-
 def test_the_way_of_acks_must_reach_the_router():
     group = flows(2, feedback=ReceiverWindow(), reverse_delay=0.07)
     with pytest.raises(PacketError, match=r"flows.flows.reverse_delay: ACKs pass .* 0.0597 s"):
         simulate_packets(dumbbell(group, red()), until=1.0)
-
-
-class ByRate(AbstractQueueLaw):
-    """Marks what comes too fast, and does not say which packets these are."""
-
-    name: ClassVar[str] = "by_rate"
-    source: ClassVar[str] = "test"
-
-    def signal(self, x, seen):
-        return Signal(mark=ops.clip(1 - seen.capacity * seen.elapsed, 0.0, 1.0))
-
-
-def test_what_packets_cannot_do_is_refused_link_by_link():
-    net = dumbbell(flows(2), ByRate())
-    both = dataclasses.replace(net, links=net.links * 2, link_names=("one", "two"))
-    with pytest.raises(PacketError, match="not simulated packet by packet") as told:
-        simulate_packets(both, until=1.0)
-    for name in ("one", "two"):
-        assert f"links.{name}.queue: by_rate states its marks as a share" in str(told.value)
-
-
-def test_sack_windows_run_with_another_recovery():
-    group = flows(4, window=SACK(max_window=100.0), sender=(("recovery", "newreno"),))
-    same = flows(4, window=NewReno(max_window=100.0))
-    runs = [simulate_packets(dumbbell(g, red()), until=20.0).runs for g in (group, same)]
-    assert runs[0] == runs[1]

@@ -1,9 +1,6 @@
 """Sender options: profiles, faults, and that every one of them does something."""
 
-import csv
 import dataclasses
-import subprocess
-import sys
 
 import pytest
 from packet_cases import dumbbell, flows, red
@@ -88,51 +85,6 @@ def test_option_does_something(name, plain):
     assert _runs(kind, **{name: value}) != plain[kind]
 
 
-@pytest.mark.parametrize("repair", ["reno", "newreno", "sack"])
-def test_each_recovery_is_its_own(repair, plain):
-    runs = _runs("loss", recovery=repair)
-    assert (runs == plain["loss"]) == (repair == "newreno")  # the law's own
-    assert runs[0]["flows"]["flows"]["recoveries"] > 0
-
-
-def _largest_burst(lines):
-    """Most new packets that one ACK lets out in a recovery, of flows without a timeout so far."""
-    most, flows_seen = 0, {}
-    for line in lines:
-        event, flow = line["event"], flows_seen.setdefault(
-            line["flow"], {"highest": 0, "end": None, "count": 0, "over": False}
-        )  # fmt: skip
-        flow["over"] |= event == "timeout"
-        if flow["over"] or event not in ("send", "ack"):
-            continue
-        sequence = int(line["sequence"])
-        if event == "ack":
-            flow["count"] = 0
-            if flow["end"] is not None and sequence >= flow["end"]:
-                flow["end"] = None
-        elif sequence > flow["highest"]:
-            flow["highest"], flow["count"] = sequence, flow["count"] + 1
-            if flow["end"] is not None:
-                most = max(most, flow["count"])
-        elif flow["end"] is None:
-            flow["end"] = flow["highest"]
-    return most
-
-
-@pytest.mark.parametrize("burst", [1, 2])
-def test_an_ack_in_a_recovery_lets_out_the_burst_at_most(burst, tmp_path):
-    group = flows(6, feedback=Loss(), sender=(("recovery_burst", burst),))
-    simulate_packets(dumbbell(group, red(), buffer=20.0), until=20.0, trace=tmp_path / "lines.csv")
-    with (tmp_path / "lines.csv").open(newline="") as file:
-        assert _largest_burst(csv.DictReader(file)) == burst
-
-
-@pytest.mark.parametrize("name", EFFECTS)
-def test_default_given_by_name_changes_nothing(name, plain):
-    kind = EFFECTS[name][1]
-    assert _runs(kind, **{name: getattr(SenderOptions(), name)}) == plain[kind]
-
-
 def test_a_profile_is_its_options():
     older = sender_options({"profile": "ns-2.1b8a"})
     changed = PROFILES["ns-2.1b8a"]
@@ -155,21 +107,3 @@ def test_a_profile_is_its_options():
 def test_faults_are_named(given, said):
     with pytest.raises(SenderError, match=said):
         sender_options(given)
-
-
-def test_options_are_described():
-    for field in fields().values():
-        meta = field.metadata
-        assert meta["doc"]
-        assert meta["bounds"] or meta["choices"] or field.type is bool
-
-
-def test_options_need_neither_jax_nor_numba():
-    script = (
-        "import sys; import fluidcc.scenario.sender_options as o; o.sender_options({'tick': 0.1}); "
-        "print([m for m in ('jax', 'numba', 'sympy') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"

@@ -9,17 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import CASES, chain, dumbbell, finished, flows, red
+from packet_cases import CASES, chain, dumbbell, flows, red
 from scipy import stats
 
 from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets import run
-from fluidcc.packets.engine import records
-from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
@@ -50,16 +46,6 @@ def test_mean_and_interval_are_those_of_student(runs):
     assert runs.ci95["links"]["first"]["queue_mean"] == pytest.approx((high - low) / 2, rel=1e-9)
 
 
-def test_dataset_has_units_and_labels(runs):
-    data = runs.to_dataset()
-    assert (
-        data["link_queue_mean"].sel(seed=2, link="second").item()
-        == (runs.runs[1]["links"]["second"]["queue_mean"])
-    )
-    assert data["link_queue_var"].attrs["units"] == "packet^2"
-    assert dict(data.sizes) == {"seed": 3, "link": 2, "group": 3, "flow": 8}
-
-
 def test_one_long_run_has_an_interval_from_its_parts():
     """Batch means of one run cover what independent seeds say."""
     net = CASES["ecn"]
@@ -71,19 +57,6 @@ def test_one_long_run_has_an_interval_from_its_parts():
         assert 0.3 < width / spread < 3.0
     assert math.isnan(one.ci95["links"]["bottleneck"]["queue_max"])
     assert one.to_dict()["ci95"]["links"]["bottleneck"]["queue_max"] is None
-
-
-def test_repr_shows_values_with_intervals_and_units(runs):
-    text = repr(runs)
-    assert "first" in text and "two" in text
-    assert "goodput" in text and "bit/s" in text and "±" in text
-
-
-def test_progress_ends_at_one():
-    seen = []
-    simulate_packets(CASES["ecn"], until=20.0, seeds=(1, 2), progress=seen.append)
-    assert seen[-1] == 1.0
-    assert all(0 <= f <= 1 for f in seen)
 
 
 def test_an_interrupt_keeps_what_is_finished():
@@ -131,28 +104,6 @@ def test_a_law_that_gives_no_number_is_named():
         simulate_packets(dumbbell(flows(3), Broken()), until=20.0)
 
 
-def test_a_window_beyond_all_measure_ends_a_run(monkeypatch):
-    """Not one event that sends a billion packets, which no interrupt could end."""
-    monkeypatch.setattr(run, "_LARGEST", 1)
-    wild = flows(1, window=ECNMod(c1=1e9, max_window=float("inf")), reaction=PerMark())
-    with pytest.raises(PacketError, match=r"a max_window|a finite buffer"):
-        simulate_packets(dumbbell(wild, Droptail(), buffer=50.0), until=20.0)
-
-
-def test_sequence_numbers_end_with_a_status():
-    """A flow whose numbers are shifted close to the last one; they do not wrap."""
-    simulation = finished(dumbbell(flows(1), Droptail(), buffer=50.0), 20.0)
-    advance, _ = entry_points()
-    flow, shift = simulation.flows[0], records.ENDLESS - int(simulation.flows[0]["acked"]) - 300
-    for name in ("next_sequence", "highest_sent", "acked", "recover", "timed_sequence"):
-        flow[name] += shift
-    simulation.receivers[0]["expected"] += shift
-    simulation.packets["sequence"] += shift
-    status = advance(simulation.address, 100.0, 10_000_000)
-    assert status == records.TOO_MANY_PACKETS
-    assert flow["highest_sent"] == records.ENDLESS - 1
-
-
 def _with(**changes):
     return dataclasses.replace(flows(2), **changes)
 
@@ -196,15 +147,6 @@ def test_networks_that_fit_no_memory_are_refused(changes, says):
     net = dumbbell(flows(1, window=NewReno()), Droptail(), **changes)
     with pytest.raises(PacketError, match=says):
         simulate_packets(net, until=1.0)
-
-
-def test_memory_that_is_not_there_is_a_clear_error(monkeypatch):
-    def full(*args):
-        raise MemoryError
-
-    monkeypatch.setattr(run, "Simulation", full)
-    with pytest.raises(PacketError, match="seed 1: no memory is left: more packets"):
-        simulate_packets(CASES["ecn"], until=1.0)
 
 
 def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):

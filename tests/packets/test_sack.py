@@ -175,18 +175,6 @@ def test_lost_acks_are_survived():
     assert min(runs[0].mean["flows"]["a"]["goodput_flows"]) > 1e5  # bit/s
 
 
-def test_recovery_is_an_option_of_any_law():
-    """The same window law repairs its losses by blocks, with fewer timeouts."""
-    timeouts = {}
-    for recovery in ("law", "sack"):
-        group = flows(
-            10, window=NewReno(max_window=100.0), feedback=Loss(), sender=(("recovery", recovery),)
-        )
-        runs = simulate_packets(dumbbell(group, Droptail(), buffer=20.0), until=60.0, seeds=(1, 2))
-        timeouts[recovery] = runs.mean["flows"]["flows"]["timeouts"]
-    assert timeouts["sack"] < 0.8 * timeouts["law"]
-
-
 @pytest.mark.parametrize("law", [SACK, NewReno, Reno])
 def test_the_receivers_window_is_honoured(law):
     """No new packet goes beyond what the last ACK permits, in recovery or outside."""

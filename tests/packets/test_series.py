@@ -32,13 +32,6 @@ def test_samples_change_no_bit(name):
     assert plain.series is None and len(sampled.series.time) == 219
 
 
-@pytest.mark.parametrize("name", ["voice", "cross"])
-def test_utilization_counts_all_classes(name):
-    runs = simulate_packets(CASES[name], **SPAN, sample=0.5)
-    mean = _late(runs, "link_busy").mean("time")
-    assert mean.values == pytest.approx(_seen(runs, "links", "utilization"), rel=1e-9)
-
-
 def test_rates_add_up_to_the_metrics(runs):
     span = SPAN["until"] - SPAN["warmup"]
     for series, part, metric, unit in (
@@ -64,43 +57,6 @@ def test_queues_are_those_of_the_metrics(runs):
         assert late.var("time").values == pytest.approx(
             _seen(runs, "links", f"{prefix}_var"), rel=0.25
         )
-
-
-def test_average_is_what_the_law_keeps(runs):
-    first, second = (_late(runs, "link_average").sel(link=k) for k in ("first", "second"))
-    other = _late(runs, "link_queue").sel(link="second").rename(second.name)
-    assert second.attrs["units"] == other.attrs["units"]
-    assert second.drop_attrs().identical(other.drop_attrs())
-    queue = _late(runs, "link_queue").sel(link="first")
-    assert first.mean().item() == pytest.approx(queue.mean().item(), rel=0.1)
-    assert first.std().item() < 0.9 * queue.std().item()
-
-
-def test_windows_begin_with_the_flows(runs):
-    flows, groups = runs.series.flow_window, runs.series.group_window
-    assert np.isnan(flows.isel(time=0)).all()
-    assert not np.isnan(_late(runs, "flow_window")).any()
-    assert flows.min() > 0 and flows.max() <= 100
-    both = flows.isel(flow=runs.series.flow_group == "both").mean("flow")
-    assert np.allclose(both, groups.sel(group="both"), equal_nan=True, rtol=1e-12)
-
-
-def test_variation_is_that_of_the_moments(runs):
-    for run in runs.runs:
-        for link in run["links"].values():
-            for kind in ("queue", "system"):
-                deviation = link[f"{kind}_cov"] * link[f"{kind}_mean"]
-                assert deviation**2 == pytest.approx(link[f"{kind}_var"], rel=1e-9)
-            # almost all packets have one size here
-            assert link["queue_bytes_var"] == pytest.approx(1e6 * link["queue_var"], rel=0.01)
-            assert link["queue_bytes_max"] == 1000 * link["queue_max"]
-
-
-def test_dataset_has_series_beside_metrics(runs):
-    data = runs.to_dataset()
-    assert data["link_queue"].dims == ("seed", "time", "link")
-    assert data["link_queue"].attrs["units"] == "packet" and data.time.attrs["units"] == "s"
-    assert "link_queue_mean" in data
 
 
 @pytest.mark.parametrize(

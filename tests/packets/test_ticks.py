@@ -15,7 +15,6 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import LinkInitial, Start
 
@@ -98,12 +97,6 @@ def test_random_freeze_times_have_their_mean():
     assert np.std(steps, ddof=1) > 4.0
 
 
-def test_blue_rests_between_an_idle_link_and_a_long_queue():
-    """A queue that is neither changes nothing."""
-    law = BLUE(threshold=50.0, freeze_time=0.02)
-    assert memory(still(law), 20.0, count=1)[0] == 0.0
-
-
 def test_blue_falls_while_the_link_is_idle():
     """A tick with nothing to do waits for the next pause: one step in each freeze time."""
     # it rises in the slow start that overfills the queue; afterwards a small window leaves gaps
@@ -115,8 +108,3 @@ def test_blue_falls_while_the_link_is_idle():
     early, late = (memory(net, t, count=1)[0] for t in (10.0, 20.0))
     assert early > 0.1
     assert early - late == pytest.approx(100 * 0.001, abs=0.0021)
-
-
-def test_ticks_without_time_between_them_are_refused():
-    with pytest.raises(PacketError, match=r"links.bottleneck.queue: expected at least 1e-09 s"):
-        simulate_packets(still(BLUE(freeze_time=1e-300)), until=1.0)

@@ -1,17 +1,11 @@
 """Traces: they change nothing, agree with the accounts, and tell each packet's way in order."""
 
 import csv
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from packet_cases import CASES, chain
 
-from fluidcc.packets.accounts import trace_files
-from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 SPAN = {"until": 12.0, "seeds": (5,)}
@@ -33,10 +27,6 @@ def _count(lines, event, **wanted):
     return sum(
         line["event"] == event and all(line[k] == v for k, v in wanted.items()) for line in lines
     )
-
-
-def test_a_trace_changes_no_bit(traced):
-    assert simulate_packets(chain(), **SPAN).to_dict() == traced[0].to_dict()
 
 
 @pytest.mark.parametrize("name", ["voice_fifo", "backward", "reverse_chain", "sessions"])
@@ -113,28 +103,6 @@ def test_window_lines_tell_what_series_show(traced):
         assert np.array_equal(np.minimum(what, limit)[places[started]], shown[started])
 
 
-def test_a_block_that_is_too_small_grows(traced, monkeypatch, tmp_path):
-    monkeypatch.setattr(trace_files, "_LINES", 400)
-    runs = simulate_packets(chain(), **SPAN, trace=tmp_path / "trace.csv")
-    assert runs.to_dict() == traced[0].to_dict()
-    assert _lines(tmp_path / "trace.csv") == traced[1]
-
-
-def test_traffic_beside_the_flows_has_names(tmp_path):
-    simulate_packets(CASES["cross"], until=1.0, trace=tmp_path / "trace.csv")
-    lines = _lines(tmp_path / "trace.csv")
-    assert {line["group"] for line in lines} == {"flows", "cross of bottleneck"}
-    simulate_packets(CASES["sessions"], until=1.0, trace=tmp_path / "trace.csv")
-    names = {line["group"] for line in _lines(tmp_path / "trace.csv")}
-    assert {f"{name} requests" for name in names if "requests" not in name} & names
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path):
-    file = tmp_path / "none" / "trace.csv"
-    with pytest.raises(PacketError, match=f"trace: cannot write '{file}'"):
-        simulate_packets(CASES["ecn"], until=1.0, trace=file)
-
-
 def test_a_run_that_is_interrupted_leaves_no_part_of_a_trace(tmp_path):
     file = tmp_path / "trace.csv"
     file.write_text("of another run")
@@ -146,18 +114,3 @@ def test_a_run_that_is_interrupted_leaves_no_part_of_a_trace(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         simulate_packets(CASES["ecn"], until=1e4, trace=file, progress=interrupt)
     assert file.read_text() == "of another run" and list(tmp_path.iterdir()) == [file]
-
-
-def _short_trace(path):
-    simulate_packets(CASES["loss"], until=1.5, trace=path)
-
-
-def test_compiled_code_writes_what_plain_python_writes(tmp_path):
-    script = f"import test_traces; test_traces._short_trace({str(tmp_path / 'plain.csv')!r})"
-    subprocess.run(
-        [sys.executable, "-c", script], env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    _short_trace(tmp_path / "compiled.csv")
-    written = [(tmp_path / f"{name}.csv").read_text() for name in ("plain", "compiled")]
-    assert written[0] == written[1] and written[0].count("\n") > 1000

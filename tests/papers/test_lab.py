@@ -1,6 +1,5 @@
 """Runs are done once, kept, and taken up again after whatever ended them."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -52,12 +51,6 @@ def test_runs_are_those_of_the_packet_simulator(whole):
     np.testing.assert_allclose(flows[0].mean(axis=1), runs.at(8, "flows.ecn.goodput"))
 
 
-def test_a_metric_that_no_run_has_is_an_error(whole):
-    runs = Lab(Store(whole), "becn", quick=True).packets("competing_ecn")
-    with pytest.raises(KeyError, match=r"links\.bottleneck\.queue"):
-        runs.values("links.bottleneck.queue")
-
-
 def test_what_is_kept_is_not_run_again(whole):
     before = {file: file.stat().st_mtime_ns for file in whole.iterdir()}
     lab = Lab(Store(whole), "becn", quick=True)
@@ -97,16 +90,6 @@ def test_a_killed_process_and_a_damaged_file_lose_nothing(whole, tmp_path):
     lab.perform([NAME])
     lab.packets("competing_ecn")
     assert kept(tmp_path) == kept(whole)
-
-
-def test_what_a_killed_process_was_writing_goes_when_nobody_writes_it_any_more(tmp_path):
-    old, new = (tmp_path / f"{UNFINISHED}{name}.json" for name in ("old", "new"))
-    for part in (old, new):
-        part.write_text("{")
-    os.utime(old, (time.time() - 7200.0,) * 2)
-    Store(tmp_path)
-    assert not old.exists()
-    assert new.exists()
 
 
 def test_other_options_and_other_code_are_other_results(tmp_path):

@@ -6,9 +6,8 @@ import pytest
 from scenario_cases import REMOVED, spoiled
 
 from fluidcc.errors import ScenarioError
-from fluidcc.laws.registry import LAWS
 from fluidcc.scenario.build import build
-from fluidcc.scenario.files import dumps, load, loads
+from fluidcc.scenario.files import dumps, loads
 from fluidcc.scenario.laws import PLANNED_KEYS
 
 # a faulty value by its path, and what the fault at this path must say
@@ -298,29 +297,6 @@ def test_a_fault_names_file_key_expected_and_got(changes, key, says):
     assert line.startswith(f"study.toml: {key}: expected ") and says in line
 
 
-def test_equal_window_needs_a_polynomial_law():
-    from fluidcc.laws.law import AbstractWindowLaw
-
-    class Other(AbstractWindowLaw):
-        name = "other"
-        source = "misra2003"
-        reaction = "per_mark"
-        recovery = "newreno"
-
-        def on_ack(self, s, ack):
-            return ack.count * 1.0
-
-        def on_mark(self, s, ack):
-            return -s / 2
-
-    laws = {**LAWS, "window": {**LAWS["window"], "other": Other}}
-    raw = spoiled({"flows.mod.window": {"law": "other"}})
-    with pytest.raises(ScenarioError, match="as equal_window needs a polynomial window law"):
-        build(raw, "study.toml", laws)
-    raw["flows"]["mod"]["marking"] = "plain"
-    assert build(raw, "study.toml", laws).flows[0].window.name == "other"
-
-
 @pytest.mark.parametrize("kind", list(PLANNED_KEYS))
 def test_keys_of_later_versions_are_told_apart_from_mistakes(kind):
     table = {"window": "flows.mod.window", "queue": "links.near.queue"}[kind]
@@ -346,22 +322,6 @@ def test_values_that_do_not_fit_together_are_told_beside_values_out_of_range():
     assert "min_th < max_th, got 75.0 and 25.0" in str(error.value)
 
 
-def test_laws_that_do_not_fit_are_told_beside_keys_of_other_laws():
-    changes = {
-        "links.near.voice": {"calls": 1, "share": 0, "codec": "fast"},
-        "flows.tcp.window.law": "becn", "flows.tcp.window.reaction": "per_mark",
-        "flows.tcp.window.g": 0.1, "flows.tcp.feedback": "receiver_window",
-        "flows.tcp.estimator": "adpm", "model.rates": "self_clocked",
-        "flows.mod.window.reaction": "per_marks", "flows.mod.window.block": "exact",
-    }  # fmt: skip
-    with pytest.raises(ScenarioError) as error:
-        build(spoiled(changes), "study.toml")
-    assert {f.key for f in error.value.faults} == {
-        "links.near.voice.codec", "links.near.voice.share", "flows.mod.window.reaction",
-        "flows.tcp.window.g", "flows.tcp.window.reaction", "flows.tcp.estimator",
-    }  # fmt: skip
-
-
 def test_a_window_limited_below_the_default_of_the_first_one_is_no_fault():
     raw = spoiled({"flows.tcp.window.max_window": 1, "flows.tcp.initial": REMOVED})
     net = build(raw, "study.toml")
@@ -376,20 +336,3 @@ def test_all_faults_come_at_once():
     keys = [f.key for f in error.value.faults]
     assert keys == list(changes)
     assert str(error.value).splitlines() == [str(f) for f in error.value.faults]
-
-
-def test_text_that_is_no_toml_is_told_with_its_line():
-    with pytest.raises(ScenarioError, match=r"bad\.toml: line 2, column \d+: expected TOML"):
-        loads("title = 'x'\nn = = 3", where="bad.toml")
-
-
-def test_unknown_scenarios_are_told_with_the_nearest(tmp_path):
-    with pytest.raises(ScenarioError, match="did you mean 'misra2003/mixed'"):
-        load("misra2003/mixd")
-    with pytest.raises(ScenarioError, match="did you mean 'hollot2001/slow'"):
-        load("slow")
-    with pytest.raises(ScenarioError, match="got a folder"):
-        load(tmp_path)
-    (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
-    with pytest.raises(ScenarioError, match=r"no UTF-8 text"):
-        load(tmp_path / "latin.toml")

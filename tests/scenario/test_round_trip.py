@@ -18,7 +18,6 @@ from fluidcc.laws.voice import Voice
 from fluidcc.scenario.build import build
 from fluidcc.scenario.files import dumps, load, loads
 from fluidcc.scenario.network import Start
-from fluidcc.scenario.paths import paths
 from fluidcc.scenario.window import KINDS, NAMED
 
 
@@ -59,30 +58,6 @@ def test_reactions_follow_the_law_unless_given():
     assert reactions == [("per_mark", "clean"), ("once_per_rtt", "all")]
     other = build(spoiled({"flows.mod.window.reaction": "refractory"}), "x")
     assert (other.flows[0].reaction.name, other.flows[0].reaction.growth) == ("refractory", "all")
-
-
-def test_the_window_table_has_the_parameters_of_four_laws():
-    changes = {
-        "flows.tcp.window": {
-            "law": "sack", "max_window": 64, "block": "poisson", "loss": "pftk", "min_rto": "1 s",
-            "persistence": 0.5,
-        },
-        "flows.tcp.feedback": "receiver_window",
-    }  # fmt: skip
-    tcp = build(spoiled(changes), "x").flows[1]
-    assert (tcp.window.name, tcp.reaction.block) == ("sack", "poisson")
-    assert (tcp.loss.name, tcp.loss.min_rto, tcp.feedback.persistence) == ("pftk", 1.0, 0.5)
-    del changes["flows.tcp.window"]["persistence"]
-    changes["flows.tcp.feedback"] = {"law": "receiver_window", "persistence": 0.5}
-    assert same(build(spoiled(changes), "x").flows[1], tcp)
-
-
-def test_defaults_of_the_further_laws():
-    for flows in loads(BASE).flows:
-        kinds = (flows.loss, flows.estimator, flows.traffic)
-        assert [law.name for law in kinds] == ["recovery", "exact", "bulk"]
-        assert not flows.initial.slow_start
-    assert loads(BASE).links[0].voice is None and loads(BASE).links[0].cross == 0
 
 
 def test_quenches_let_all_acknowledgements_grow_the_window():
@@ -126,18 +101,6 @@ def test_ways_back_are_one_number_or_one_for_each_link(given, kept):
     assert same(loads(dumps(net)), net)
     one = build(spoiled({"flows.tcp.reverse_delay": ["4 ms"]}), "x")
     assert one.flows[1].reverse_delay == 0.004 and same(loads(dumps(one)), one)
-
-
-def test_an_access_delay_of_zero_is_none():
-    assert build(spoiled({"flows.mod.access_delay": 0}), "x").flows[0].access_delay is None
-
-
-def test_every_path_has_its_value_in_the_text():
-    net = loads(BASE)
-    text = dumps(net)
-    for path in paths(net):
-        key = path.split(".")[-1]
-        assert key in text or key.endswith("_delay") or key == "voice"
 
 
 @given(

@@ -13,11 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from full_disk import small_files
 from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
-from fluidcc.results.export import write
 from fluidcc.sweep import job
 from fluidcc.sweep.kept import manifest_in, opened
 
@@ -139,20 +137,6 @@ def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(
     killed_at(moment, begin(folder, 2), folder, at_least, undisturbed)
 
 
-@needs_proc
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(begin, tmp_path, undisturbed, workers):
-    """Twenty kills each at random moments, from before the folder exists to the end (6 min)."""
-    moments = random.Random(7)
-    for k in range(20):
-        folder = tmp_path / str(k)
-        process = begin(folder, workers)
-        process.stdout.readline()
-        at_least = moments.randrange(3)
-        killed_at(moments.uniform(0.0, 1.0), process, folder, at_least, undisturbed)
-
-
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
     folder = tmp_path / "kept"
     size = []
@@ -171,20 +155,6 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
     assert "1 of 32 points are done, what is finished is kept in" in str(told.value)
     assert [f.name for f in folder.iterdir() if f.name.startswith(".")] == []
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
-
-
-def test_no_room_for_the_first_file_is_told_too(tmp_path):
-    with small_files(10), pytest.raises(ValueError, match=r"folder: cannot write to .*too large"):
-        fc.sweep(NET, OVER, draw, folder=tmp_path / "kept", workers=0)
-
-
-@pytest.mark.parametrize("name", ["grid.nc", "grid.csv"])
-def test_a_result_that_does_not_fit_leaves_the_old_file(tmp_path, undisturbed, name):
-    file = tmp_path / name
-    file.write_text("old")
-    with small_files(4000), pytest.raises(OSError, match="too large"):
-        write(undisturbed, file, list(OVER), {})
-    assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
 
 
 def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
@@ -216,20 +186,6 @@ def test_chunks_of_another_sweep_or_of_other_blocks_are_done_again(tmp_path, und
     assert fc.sweep_status(folder).missing == 1 + 8
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
     assert not {stretched, folder / foreign.name} & set(chunks(folder))
-
-
-def test_blocks_that_are_there_twice_count_once(tmp_path, undisturbed):
-    folder = tmp_path / "kept"
-    sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
-    sweep()
-    _, second, *_ = chunks(folder)
-    data = second.read_bytes()
-    second.unlink()
-    sweep()  # does its blocks in smaller chunks, the first of which is one block
-    second.write_bytes(data)
-    assert fc.sweep_status(folder).done == SIZE
-    same(sweep().to_dataset(), undisturbed)
-    assert not second.exists()
 
 
 def test_a_chunk_that_is_damaged_before_the_end_is_told(tmp_path, undisturbed):
@@ -280,20 +236,6 @@ def test_a_point_that_kills_its_workers_is_named(tmp_path):
     message = str(told.value)
     assert "died 2 times at flows.tcp.n = 4 (exit code -9)" in message and "memory" in message
     assert "0 of 1 points are done, what is finished is kept in" in message
-
-
-@pytest.mark.slow
-def test_a_script_that_processes_cannot_import_is_told(tmp_path):
-    """Three processes start (15 s)."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.replace('__name__ == "__main__"', "True"))
-    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    out = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "kept"), "1"],
-        env={**os.environ, "PYTHONPATH": here}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "SweepStopped: a process could not start (exit code 1)" in out.stderr
-    assert 'under `if __name__ == "__main__":`' in out.stderr
 
 
 def test_two_sweeps_do_not_share_a_folder_at_once(tmp_path):

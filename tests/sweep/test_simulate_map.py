@@ -10,18 +10,14 @@ import sys
 import numpy as np
 import pytest
 from sweep_cases import same
-from typer.testing import CliRunner
 
 import fluidcc as fc
 from fluidcc import memory
-from fluidcc.cli.app import app
-from fluidcc.dde.fused import launch, writer
 from fluidcc.model import simulate_batch
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.sweep import job
 
 SLOW = fc.load("hollot2001/slow")
-PI = fc.load("hollot2001/pi")
 TIMES = np.linspace(0.0, 3.0, 7)
 PLANE = {"flow.n": (40.0, 90.0), "link.queue.w_q": (1e-6, 1e-4)}
 
@@ -121,14 +117,6 @@ def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
         agree(other.result, point.result, 1e-9)
 
 
-def test_ticks_fall_on_nodes_by_default():
-    """Steps of a law that ticks are the network's own."""
-    found = fc.simulate_map(PI, {"flow.n": [50.0, 60.0]}, until=3.0, points=TIMES)
-    for point in found.points:
-        alone = fc.simulate(fc.replace(PI, point.set), until=3.0, points=TIMES, mesh=fc.Uniform())
-        agree(point.result, alone, 1e-9)
-
-
 @pytest.mark.parametrize("fit", [2e5, 1e5])
 def test_what_does_not_fit_together_runs_alone_or_fails_alone(monkeypatch, fit):
     """Histories of 128 nodes, and of 1024, as the run is short, where the buffer is large."""
@@ -168,20 +156,6 @@ assert all(devices == {there} for devices in ran), ran
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | several)
 
 
-def test_what_makes_no_kernel_fails_without_the_others(monkeypatch):
-    """Self-clocked flows have more operations than those of rate w/R: here too many."""
-    over = {"model.rates": ["self_clocked", "mgt"], "flow.n": [50.0, 60.0]}
-    monkeypatch.setattr(writer, "MOST_LINES", 4400)
-    launch.kernel.cache_clear()
-    mesh = fc.Uniform(fused=True)
-    found = fc.simulate_map(SLOW, over, until=3.0, points=TIMES, mesh=mesh)
-    for point in found.points:
-        if point.set["model.rates"] == "mgt":
-            assert point.result.status is fc.Status.ok
-        else:
-            assert point.result is None and "up to 4400 operations" in point.message
-
-
 def test_a_run_that_fails_is_told():
     near = fc.replace(SLOW, {"flow.rtt": 0.1})
     run = {"until": 3.0, "points": TIMES, "mesh": fc.Uniform(0.125)}
@@ -208,12 +182,6 @@ def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
     assert set(kept["status"].values.ravel()) == {"ok"}
 
 
-def test_processes_tell_wrong_options_in_a_line():
-    verb = functools.partial(fc.simulate_map, until=-1.0)
-    with pytest.raises(ValueError, match="until: expected a time in"):
-        fc.sweep(SLOW, PLANE, verb, workers=1)
-
-
 def test_wrong_use_is_told(monkeypatch):
     over = {"flow.n": [50.0]}
     with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
@@ -232,12 +200,3 @@ def test_wrong_use_is_told(monkeypatch):
     monkeypatch.setattr(memory, "host", lambda: 100.0)
     with pytest.raises(ValueError, match="trajectories of 1 networks at 7 times would take"):
         fc.simulate_map(SLOW, over, until=3.0, points=TIMES)
-
-
-def test_the_command(tmp_path):
-    file = tmp_path / "runs.csv"
-    args = ["sweep", "trajectories", "hollot2001/slow", "--over", "flow.n=40:60:20"]
-    done = CliRunner().invoke(app, [*args, "--until", "3", "--out", str(file), "--workers", "0"])
-    assert done.exit_code == 0, done.output
-    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
-    assert lines[0].startswith("flow.n") and len(lines) > 2

@@ -5,17 +5,16 @@ import time
 
 import numpy as np
 import pytest
-import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_cases import NET, OVER, draw, same
 
 import fluidcc as fc
 from fluidcc.sweep.grid import Blocks, Grid
-from fluidcc.sweep.job import Job, of_point
-from fluidcc.sweep.plan import Clock, Plan, Progress
+from fluidcc.sweep.job import of_point
+from fluidcc.sweep.plan import Clock, Progress
 from fluidcc.sweep.point import evaluated
-from fluidcc.sweep.table import Column, Table, dataset, from_bytes, join, table_of, to_bytes
+from fluidcc.sweep.table import Column, Table, dataset, from_bytes, join, to_bytes
 
 GRID = Grid.of(NET, OVER)
 
@@ -63,18 +62,6 @@ def test_what_points_have_in_common_is_said_once(points):
     assert data["message"].values[1, 6] == "nothing to draw" and np.isnan(delay[1, 6])
 
 
-def test_labels_are_united_and_counts_stay_whole_numbers():
-    def table(number, labels, values):
-        data = xr.Dataset({"x": ("at", values), "n": 3 + number}, {"at": labels})
-        return table_of(data, np.array([number]))
-
-    joined = join([table(0, [0.0, 2.0], [1, 2]), table(1, [1.0, 2.0], [3, 4])])
-    assert joined.labels["at"].tolist() == [0.0, 1.0, 2.0]
-    expected = [[1, np.nan, 2], [np.nan, 3, 4]]
-    assert np.array_equal(joined.columns["x"].values, expected, equal_nan=True)
-    assert joined.columns["n"].values.dtype.kind == "i"
-
-
 def test_tables_of_any_kind_come_back_from_bytes():
     values = {
         "text": np.array(["", "eta \N{GREEK SMALL LETTER ETA}\n"], object),
@@ -92,55 +79,6 @@ def test_tables_of_any_kind_come_back_from_bytes():
             assert column.values.tolist() == values[name].tolist()
         else:
             assert column.values.tobytes() == values[name].tobytes()
-
-
-def test_results_of_different_shapes_are_told():
-    one = table_of(xr.Dataset({"x": ("a", [1.0])}), np.array([0]))
-    other = table_of(xr.Dataset({"x": 1.0}), np.array([1]))
-    with pytest.raises(ValueError, match="results have x in different shapes"):
-        join([one, other])
-
-
-class _Done:
-    """Stands for a chunk of known weight."""
-
-    def __init__(self, task, size):
-        self.first, self.last = task
-        self.data = b"." * (size * (self.last - self.first))
-
-
-def test_chunks_grow_until_they_are_heavy_and_shrink_at_the_end(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    plan = Plan(None, [(0, 100_000)], 2, lambda _: None)  # pyright: ignore[reportArgumentType]
-    sizes = []
-    while (task := plan.next()) is not None:
-        sizes.append(task[1] - task[0])
-        now[0] += 0.01 * sizes[-1]
-        plan.done(_Done(task, 1000))  # pyright: ignore[reportArgumentType]
-    assert sum(sizes) == 100_000
-    assert sizes[:4] == [1, 8, 64, 512] and max(sizes) in (999, 1000)  # ten seconds
-    assert sizes[-2] == 100  # a second is worth a file
-
-
-def test_blocks_of_a_process_that_dies_are_halved_until_one_is_at_fault():
-    job = Job.of(NET, GRID, draw)
-    plan = Plan(job, [(8, 12)], 1, lambda _: None)
-    plan._size = 4
-    assert plan.next() == (8, 12)
-    plan.lost(8, 12, "exit code -9")
-    plan._size = 4
-    assert plan.next() == (8, 10) and plan.next() == (10, 12)
-    plan.lost(8, 10, "exit code -9", guilty=False)  # it had not begun
-    assert plan.next() == (8, 10)
-    plan.lost(8, 10, "exit code -9")
-    assert plan.next() == (8, 9)
-    plan.lost(8, 9, "exit code -9")
-    assert plan.next() == (8, 9)
-    with pytest.raises(fc.SweepStopped) as told:
-        plan.lost(8, 9, "exit code -9")
-    assert "died 2 times at flows.tcp.n = 3, links.near.delay = 0.001 (exit" in str(told.value)
-    assert "use fewer workers, or leave this out" in str(told.value)
 
 
 def test_progress_tells_points_and_the_time_left(monkeypatch):
