@@ -1,16 +1,10 @@
 """Both engines side by side, and the formulas of the model that they share."""
 
-import importlib
-from typing import Any
-
 import pytest
 import sympy as sp
 
 import fluidcc as fc
-from fluidcc.packets.accounts import series
 from fluidcc.results.latex import queue_equations, window_equation
-
-sides = importlib.import_module("fluidcc.results.compare")  # not the function
 
 
 @pytest.fixture(scope="module")
@@ -67,29 +61,6 @@ window = { law = "newreno", max_window = 100 }
     rows = {row.name: row for row in fc.compare(fc.loads(text), until=2.0, seeds=(1,)).rows}
     assert rows["links.l.dropped"].equilibrium > 0.01
     assert 20 * rows["flows.f.goodput"].equilibrium == pytest.approx(1250 * 8e3, rel=1e-9)
-
-
-def of_few_numbers(monkeypatch, most, **options) -> Any:
-    """One run of DCTCP, whose queue swings, with so many numbers to keep at most."""
-    monkeypatch.setattr(series, "_MOST", most)
-    monkeypatch.setattr(sides, "_MOST", most)
-    both = fc.compare(fc.load("alizadeh2010/dctcp"), warmup=0.02, seeds=(1,), **options)
-    rows: Any = {row.name.split(".")[2]: row for row in both.rows}
-    assert rows["deviation"].packets > 1
-    return both, rows["period"]
-
-
-def test_samples_too_coarse_for_a_period_tell_none_and_why(monkeypatch):
-    """Two samples in each round trip of 100 us are 4401; 4300 are too coarse, if by little."""
-    both, period = of_few_numbers(monkeypatch, 4300 * 29, until=0.22, trajectory=False)
-    assert both.packets.series.sizes["time"] == 4001 and period.packets is None
-    said = both.to_dict()["message"]
-    assert "no period is told for packets: that needs a sample every 5e-05 s" in said
-    assert "fewer seeds" in said and said in repr(both)
-    assert said == both.to_dataset().attrs["periods"]
-    both, period = of_few_numbers(monkeypatch, 4300 * 17, until=0.22)
-    assert (period.fluid, period.packets, both.packets.series) == (None, None, None)
-    assert "for fluid and packets" in both.message and both.fluid.time.size == 4001
 
 
 def test_window_equations_follow_from_the_rules():

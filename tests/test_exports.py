@@ -1,6 +1,5 @@
 """Results as tables: LaTeX, HTML for notebooks, CSV."""
 
-import csv
 import dataclasses
 import re
 from html.parser import HTMLParser
@@ -8,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 from result_cases import (
     NET,
-    PATH,
     RESULTS,
     made,
 )
@@ -18,7 +16,6 @@ from fluidcc import quantities
 from fluidcc.model.runs import FlowsRun, LinkRun
 from fluidcc.results import blocks, tex
 from fluidcc.results.blocks import Measured, Number, Span, Table, Word
-from fluidcc.results.export import ROWS, write
 from fluidcc.results.html import html
 
 
@@ -120,26 +117,6 @@ def test_commands_write_tables_with_their_origin(run, tmp_path):
     assert f"$60$ & interior & ${queue:.5g}$" in source
     code, _, err = run("equilibrium", "hollot2001/slow", "--out", "t.txt")
     assert code == 2 and ".tex" in err
-
-
-def test_commands_refuse_pictures_in_a_sentence(run):
-    words = ("equilibrium", "hollot2001/slow", "--set", "flow.n=60")
-    axes = ("--over", "flow.n=40,60", "--over", "link.delay=0.1", "--over", f"{PATH}=1e-6")
-    code, _, err = run("map", *words[1:2], *axes, "--plot", "map.png")
-    assert code == 2 and "a result that has a picture" in err and "choose two" in err
-
-
-def test_columns_of_csv_are_named_by_their_groups(tmp_path):
-    for name, heads in (
-        ("Equilibrium", {"window[tcp] (packet)", "group[tcp]"}),
-        ("Cycles", {"point", "period (s)"}),
-        ("Gradient", {"parameter", "derivative"}),
-        ("PacketRuns", {"goodput_flows[tcp 1] (bit/s)", "goodput_flows[tcp 2] (bit/s)"}),
-    ):
-        write(made(name).to_dataset(), tmp_path / "t.csv", ROWS, {})
-        with (tmp_path / "t.csv").open() as file:
-            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-        assert heads <= set(rows[0]), (name, list(rows[0]))
 
 
 def test_one_table_has_every_quantity_that_engines_report():

@@ -134,23 +134,10 @@ class LeastTrip(AbstractWindowLaw):
         return Remembered(-s.window / 2, 0.0 * s.extreme)
 
 
-class MostTrip(LeastTrip):
-    """The same with the greatest round trip."""
-
-    name = "most_trip"
-
-    def start(self, w):
-        return Remembered(w, 0.0 * w)
-
-    def observe(self, s, ack):
-        most = ops.maximum(s.extreme, ack.rtt)
-        return Remembered(0.0 * s.window, ops.where(ack.count > 0, most - s.extreme, 0.0))
-
-
 @pytest.fixture
 def _own():
     before = own_laws()
-    for law in (Delivered, LeastTrip, MostTrip):
+    for law in (Delivered, LeastTrip):
         register(law)
     yield
     restore(before)
@@ -184,11 +171,10 @@ def test_windows_of_twice_the_delivered_fill_the_link():
 
 
 @pytest.mark.usefixtures("_own")
-@pytest.mark.parametrize(("law", "kind"), [("least_trip", "least"), ("most_trip", "largest")])
-def test_memories_of_extremes_have_no_equilibrium(law, kind):
-    rest = fc.equilibrium(dumbbell(law))
+def test_memories_of_extremes_have_no_equilibrium():
+    rest = fc.equilibrium(dumbbell("least_trip"))
     assert rest.status == "undetermined" and not rest.smooth
-    assert f"flows.tcp.window remembers the {kind} that it ever saw (D)" in rest.message
+    assert "flows.tcp.window remembers the least that it ever saw (D)" in rest.message
     assert np.isnan(rest.links["b"].queue) and np.all(np.isnan(rest.flows["tcp"].window))
     with pytest.raises(ValueError, match="the status is undetermined"):
         fc.linearize(rest.net, rest)

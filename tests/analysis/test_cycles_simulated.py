@@ -51,39 +51,3 @@ def test_what_the_end_of_a_simulation_tells(course, status):
     found, _ = settled(time, course(time))
     assert found.status == status and "because" in found.message
     assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
-
-
-def test_a_cycle_of_two_turns_is_one_period():
-    """Rises 6 s and 8 s apart in turn."""
-    time = np.linspace(0.0, 200.0, 8001)
-    turn = time % 14
-    course = 30 + np.where(turn < 6, np.sin(np.pi * turn / 3), np.sin(np.pi * (turn - 6) / 4))
-    found, done = settled(time, course)
-    assert (found.status, done) == ("simulated", True) and "after 2 rises" in found.message
-    assert found.period == pytest.approx(14.0, rel=1e-3) and found.spread < 1e-3
-
-
-def waves(gaps):
-    """Times and values of a queue that rises through its middle after each gap but the last."""
-    starts = np.cumsum(gaps)
-    time = np.linspace(0.0, 0.98 * starts[-1], 8001)
-    course = 30 + np.sin(2 * np.pi * np.interp(time, [0.0, *starts], np.arange(len(gaps) + 1)))
-    return time, course
-
-
-ORDER = np.arange(62)
-UNEVEN_GAPS = {
-    f"jitter {seed}": 1 + 0.005 * np.random.default_rng(seed).standard_normal(62)
-    for seed in range(5)
-} | {"quasi-periodic": 1 + 0.006 * np.sin(2 * np.pi * 0.618 * ORDER)}
-
-
-@pytest.mark.parametrize("gaps", UNEVEN_GAPS.values(), ids=UNEVEN_GAPS)
-def test_gaps_that_do_not_come_back_are_no_period_doubling(gaps):
-    """Sums of more gaps are more even, but none comes back."""
-    found, done = settled(*waves(gaps))
-    assert (found.status, done) == ("simulated", False) and "rises" not in found.message
-    starts, end = np.cumsum(gaps), 0.98 * np.sum(gaps)
-    late = np.diff(starts[(starts > end / 2 + 0.5) & (starts < end)])  # after a trough
-    assert found.period == pytest.approx(np.mean(late), rel=1e-4)
-    assert found.spread == pytest.approx(np.ptp(late) / np.mean(late), abs=2e-4)

@@ -7,7 +7,6 @@ import math
 
 import analysis_cases as cases
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -138,21 +137,6 @@ def test_knee_has_two_derivatives():
     margin = fc.gradient(net, "phase_margin", ["flow.n"])
     assert margin.status == "kink" and math.isnan(margin.derivatives["flow.n"])
     assert margin.value == fc.stability(net).phase_margin
-
-
-def test_function_of_the_equilibrium():
-    """Any function of the rest: here the packets on the way and in the queue."""
-
-    def inside(eq):
-        flows = eq.flows["flows"]
-        return jnp.sum(flows.rate * flows.rtt) + eq.links["bottleneck"].queue ** 2
-
-    net = cases.hollot()
-    found = fc.gradient(net, inside, ["flow.n"])
-    each = gradients(net, ["window", "queue"], ["flow.n"])
-    window, queue = (g.derivatives["flow.n"] for g in each)
-    wanted = window + 2 * each[1].value * queue
-    assert found.derivatives["flow.n"] == pytest.approx(wanted, rel=1e-12)
 
 
 def test_statuses():

@@ -17,7 +17,6 @@ from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.network import Flows, Link, Network
@@ -134,13 +133,6 @@ def test_sampled_integrators_take_change_per_period():
         assert (flow - N / R * window) / abs(flow) == pytest.approx(0, abs=1e-8)
 
 
-def test_the_published_design_in_the_whole_model():
-    """Hollot et al. (2001) have 0.52347 rad/s and 75.024 deg for the simplified plant."""
-    found = stability(hollot_pi())
-    assert found.stable and found.gain_crossover == pytest.approx(0.52347, rel=0.005)
-    assert found.phase_margin == pytest.approx(75.024, abs=0.5)
-
-
 def test_a_virtual_queue_marks_by_the_rate():
     """1 = a g' e^{-sT}/(s + a) (N/(T Y)) (1 - p + alpha/s), the queue empty at Y = gamma C."""
     found = stability(net(AVQ(gamma=0.98, alpha=0.15), n=60.0, capacity=3750.0, rtt=0.2))
@@ -162,17 +154,3 @@ def test_what_is_adapted_as_far_as_it_can_is_no_state():
                 capacity=3750.0)  # fmt: skip
     found, expected = rightmost_roots(linearize(system, eq)), rightmost_roots(linearize(plain))
     np.testing.assert_allclose(found.values[:3], expected.values[:3], rtol=1e-7)
-
-
-def test_what_switches_has_no_linearisation_but_a_cycle():
-    found = stability(net(Threshold(at=60.0), rates="self_clocked"))
-    assert found.stable is None and found.status == "saturated"
-    assert "the laws switch there, at links.bottleneck" in found.message
-    assert found.cycle is not None and f"period {found.cycle.period:.4g} s" in found.message
-    assert found.to_dict()["cycle"]["period"] == found.cycle.period
-    assert "relay cycle" in repr(found)
-    law = AdaptiveRED(min_th=20.0, max_th=60.0)
-    sliding = stability(net(law))
-    assert sliding.cycle is None and "no relay cycle" in sliding.message
-    with pytest.raises(ValueError, match="no linearisation"):
-        linearize(net(law))

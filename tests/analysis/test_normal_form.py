@@ -1,6 +1,5 @@
 """First Lyapunov coefficients, against known ones and against cycles near Hopf points."""
 
-import dataclasses
 import functools
 import math
 
@@ -12,11 +11,8 @@ from analysis_cases import CAPACITY, hollot
 
 from fluidcc.analysis.crossings import crossings
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.stability import stability
-from fluidcc.model.simulate import simulate
-from fluidcc.scenario.paths import replace
 
 HARMONICS = 6
 
@@ -173,29 +169,3 @@ def test_cycles_near_the_hopf_point_of_the_network_have_the_amplitude_told():
     for size in (0.5, 1.0):
         there, start = cycle_at(hopf, "w_q", frequency, size * amplitudes[1], 1, start)
     assert there - 1.048512513e-4 == pytest.approx(w_q - 1.048512513e-4, rel=0.02)
-
-
-def test_where_there_is_no_normal_form_it_says_why():
-    zero = DelayEquation(lambda t, y, z, p: -z[0] + y, (one,), {}, 0.0)
-    form = normal_form(zero.equilibrium(), 1.0)
-    assert form.coefficient is None and form.lyapunov is None and form.criticality is None
-    assert "zero root" in form.message
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", ["explicit", "fifo"])
-def test_simulated_cycles_of_a_network_have_the_amplitude_told(delay):
-    """Half a minute, most of it compilation. Both delays have one linear system, not one cycle."""
-    net = dataclasses.replace(hollot(), delay=delay)
-    at_hopf = replace(net, {"link.queue.w_q": 1.048512513e-4})
-    form = normal_form(equilibrium(at_hopf), 1.34153965)
-    net = replace(net, {"link.queue.w_q": 1.03 * 1.048512513e-4})
-    _, amplitude, _ = form.amplitudes(stability(net).rightmost.real)
-    rest = equilibrium(net)
-    queue, window = rest.links["bottleneck"].queue, rest.flows["flows"].window[0]
-    start = {"queue": queue + amplitude, "average": queue}
-    net = replace(net, {"link.initial": start, "flow.initial": {"window": window}})
-    run = simulate(net, until=1500.0, points=np.linspace(1450.0, 1500.0, 1001))
-    seen = run.links["bottleneck"].queue
-    assert amplitude == pytest.approx({"explicit": 149.87, "fifo": 136.44}[delay], rel=1e-4)
-    assert (seen.max() - seen.min()) / 2 == pytest.approx(amplitude, rel=0.005)

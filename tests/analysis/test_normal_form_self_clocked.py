@@ -128,12 +128,6 @@ def test_one_class_has_the_coefficient_of_its_equation():
     assert form.criticality == known.criticality == "subcritical"
 
 
-def test_flights_that_drift_leave_no_cycle():
-    """With other traffic ACKs by present queues come at another pace than what is in flight."""
-    form = normal_form(equilibrium(ramp(200.0, delay="explicit", cross=300.0)), 8.0)
-    assert form.coefficient is None and "delay = 'fifo'" in form.message
-
-
 HARMONICS = 6
 
 

@@ -24,12 +24,6 @@ def test_a_sawtooth_from_its_closed_form():
     assert found.mean == pytest.approx(12.0, rel=1e-3)
 
 
-def test_what_rests_or_turns_once_has_no_period():
-    t = np.linspace(0.0, 1.0, 101)
-    assert fc.oscillation(t, np.full(101, 7.0)) == (None, 7.0, 7.0, pytest.approx(7.0))
-    assert fc.oscillation(t, t).period is None
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
 def test_a_period_in_noise(noise):
     t = np.linspace(0.0, 40.0, 4001)

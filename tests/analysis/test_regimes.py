@@ -122,13 +122,6 @@ def test_links_of_one_rate_behind_each_other_have_one_queue():
     assert second.utilization == pytest.approx(1.0, rel=1e-9) and second.signal == 0.0
 
 
-def test_traffic_that_no_signal_slows_leaves_the_rest():
-    red = RED(min_th=20.0, max_th=60.0)
-    eq, link, group = found(one_link(red, flows(n=(10.0,)), capacity=1000.0, cross=400.0))
-    assert eq.status == "interior" and link.utilization == 1.0
-    assert 10 * group.rate[0] == pytest.approx(600.0, rel=1e-10)
-
-
 def test_flows_share_what_calls_leave():
     """wfq: the mean of the calls is taken from the capacity, and from what the queue waits for."""
     voice = Voice(calls=10.0, codec=64000.0)

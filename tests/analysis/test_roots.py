@@ -1,6 +1,5 @@
 """Characteristic roots against Lambert's function, published values and another discretisation."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -94,41 +93,6 @@ def test_count_agrees_with_fine_collocation(size, seed):
     assert found.unstable == np.sum(near.real > 0) and found.certified
     for s in found.values[: found.proven]:
         assert np.abs(eigenvalues - s).min() < 1e-6 * (1 + abs(s))
-
-
-def many_classes(count):
-    """w_i' = -a_i w_i - b x(t - tau_i), x' = sum g_i w_i(t - tau_i) - x: an arrow."""
-    rng = np.random.default_rng(5)
-    a, tau = np.linspace(0.5, 3.0, count), np.linspace(0.1, 1.0, count)
-    gain = rng.uniform(0.5, 1.5, count) * 9 / count
-    n = count + 1
-    A = np.diag(np.append(-a, -1.0))
-    B = np.zeros((n, 2 * count))
-    B[np.arange(count), np.arange(count)] = -1.0  # x, looked up by class i
-    B[count, count + np.arange(count)] = gain  # w_i, looked up by x
-    return Linear(
-        A=A, B=B, C=np.eye(n), D=np.zeros((n, 2 * count)),
-        pick=np.concatenate([np.full(count, count), np.arange(count)]),
-        lag=np.concatenate([tau, tau]),
-        state_owner=np.append(np.arange(count), LINK),
-        wire_owner=np.append(np.arange(count), LINK),
-    )  # fmt: skip
-
-
-def whole(system):
-    """The same system without the knowledge which class owns what."""
-    n, m = system.size
-    return dataclasses.replace(system, state_owner=np.full(n, LINK), wire_owner=np.full(m, LINK))
-
-
-def test_rightmost_roots_of_many_classes():
-    """Roots from few clustered classes, polished, are those of the whole collocated system."""
-    system = many_classes(12)
-    found = rightmost_roots(system)
-    eigenvalues = approximate_roots(system, 24)
-    expected = eigenvalues[np.argsort(-eigenvalues.real)][: found.proven]
-    assert found.proven >= 3
-    np.testing.assert_allclose(found.values[: found.proven].real, expected.real, atol=1e-8)
 
 
 def test_neutral_systems_are_refused():

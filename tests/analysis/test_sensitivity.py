@@ -119,36 +119,6 @@ def check(net, paths, breaks, points=POINTS, step=STEP):
         assert np.max(np.abs(got - wanted) / scale) < 1e-6, path
 
 
-@pytest.mark.slow
-def test_means_and_their_derivatives():
-    """The average obeys v' = K (q - v), so that its mean differs from the queue's by its rise.
-
-    A minute, most of it to compile.
-    """
-    net, after = RUNS["cycle"], 1.0
-
-    def found(net, *paths):
-        mesh = fc.Located(STEP)
-        return fc.sensitivity(net, paths, until=END, points=POINTS, after=after, mesh=mesh)
-
-    whole = found(net, "flow.n", "flow.rtt")
-    queue, average = whole.mean("link.queue"), whole.mean("link.average")
-    v = whole.run.links["bottleneck"].average
-    pole = -cases.CAPACITY * np.log1p(-fc.number_at(net, "link.queue.w_q"))
-    rise = (v[-1] - v[POINTS == after][0]) / (pole * (END - after))
-    assert queue.value - average.value == pytest.approx(rise, rel=1e-6)
-    for path, got in queue.derivatives.items():
-        at = fc.number_at(net, path)
-        up, down = (
-            found(moved(net, path, at * (1 + s * 1e-6)), path).mean("link.queue").value
-            for s in (1, -1)
-        )
-        assert got == pytest.approx((up - down) / (2e-6 * at), rel=1e-6)
-    end = whole.end("flow.window")
-    assert end.value == whole.run.flows["flows"].window[-1, 0]
-    assert end.derivatives["flow.rtt"] == whole.slopes["flow.rtt"][1]["flows"].window[-1, 0]
-
-
 def test_shown_and_refused():
     net = RUNS["cycle"]
     found = fc.sensitivity(net, ["flow.n"], until=END, points=POINTS, mesh=fc.Located(STEP))

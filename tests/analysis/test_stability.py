@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from analysis_cases import CAPACITY, ecn_mod, front, hollot, two_links
 
-from fluidcc.analysis import roots
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
@@ -67,14 +66,6 @@ def _check_newton_steps(net, roots):
         assert abs(characteristic_ack(net, s) / slope) < 1e-10 * abs(s)
 
 
-def test_conserved_root_is_exactly_one():
-    """Self-clocked: M(0) is singular once for each class, and the linear system says so."""
-    one = linearize(hollot(rates="self_clocked"))
-    assert one.conserved == 1
-    eigenvalues = approximate_roots(one, 30)
-    assert np.sum(np.abs(eigenvalues) < 1e-6) == 1
-
-
 def test_several_self_clocked_classes_are_neutral():
     """One root at 0 for each class; the count is not proven, and the result says why."""
     net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), rates="self_clocked")
@@ -107,15 +98,6 @@ def test_count_agrees_with_collocation(rates):
         assert np.abs(near - found.rightmost).min() < 1e-7
 
 
-def test_classes_of_one_round_trip_are_one_class():
-    """Splitting a group in equal parts adds roots at -a only, where the parts differ."""
-    whole = linearize(ecn_mod(n=(60.0,), rtt=(0.1,)))
-    parts = linearize(ecn_mod(n=(20.0, 30.0, 10.0), rtt=(0.1, 0.1, 0.1)))
-    few, many = rightmost_roots(whole).values, rightmost_roots(parts).values
-    for s in few[:3]:
-        assert np.abs(many - s).min() < 1e-10
-
-
 def test_two_hundred_classes_are_certified():
     """The arrow of 200 round trips: the rightmost roots are those of the system taken whole."""
     net = ecn_mod(n=np.full(200, 0.3), rtt=np.linspace(0.025, 0.25, 200))
@@ -143,14 +125,6 @@ def test_many_classes_do_not_hide_the_pair_of_the_loop(p_max):
     np.testing.assert_allclose(
         found.values[: found.proven].real, expected[: found.proven].real, atol=1e-7
     )
-
-
-def test_where_the_rightmost_root_is_not_known_it_is_null(monkeypatch):
-    monkeypatch.setattr(roots, "polish", lambda *_: np.array([-0.2 + 0j]))
-    found = stability(hollot(w_q=1e-3))
-    assert found.stable is False and found.unstable == 2 and found.certified
-    assert found.rightmost is None and found.to_dict()["rightmost"] is None
-    assert found.to_dict()["roots"] == [] and "rightmost root is not known" in found.message
 
 
 def _matrix(system, s):

@@ -67,16 +67,6 @@ def test_a_cycle_that_is_not_known_is_a_failed_point(run, monkeypatch, found, en
     assert err == (f"failed: {found.message}\n" if ends else "")
 
 
-def test_derivatives_that_do_not_exist_are_failed_points(run, tmp_path):
-    words = ("gradient", SLOW, "phase_margin", "link.queue.min_th", "--json", "--out", "grid.csv")
-    code, out, err = run(*words, "--over", "link.queue.p_max=0.1,1e-5")
-    first, second = json.loads(out)["points"]
-    assert code == 3 and (first["status"], second["status"]) == ("ok", "saturated")
-    assert second["derivatives"] == {"link.queue.min_th": None}
-    assert err.startswith("failed at link.queue.p_max = 1e-05: phase_margin: ")
-    assert (tmp_path / "grid.csv").exists()
-
-
 def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
     words = ("equilibrium", SLOW, "--over", "link.queue.min_th=150,160,800", "--set", "flow.n=50")
     code, out, err = run(*words, "--json", "--out", "grid.nc")

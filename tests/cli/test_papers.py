@@ -36,12 +36,6 @@ def test_a_figure_has_its_files_and_says_what_agrees(run, tmp_path, results):
     assert all(float(row["y"]) > 0 and float(row["ci95"]) >= 0 for row in rows if row["ci95"])
 
 
-def test_figures_are_made_again_from_what_is_kept(run, results):
-    code, out, _ = run("figures", "mark_front/3", "--quick", "--json", "--results", results)
-    (made,) = json.loads(out)["figures"]
-    assert code == 0 and made["failures"] == {} and len(made["files"]) == 3
-
-
 def test_the_command_of_an_experiment_gives_its_numbers(run, results):
     command = shlex.split(experiments("mark_front", quick=True)["ten_leo_front"].command(1))
     code, out, _ = run(*command[1:], "--json")

@@ -77,14 +77,6 @@ def test_what_nobody_waits_for_ends_and_the_next_begins(worker, monkeypatch, tel
     assert (after == before) == tells  # what tells of its progress keeps its process
 
 
-def test_work_that_takes_too_long_is_given_up(worker, monkeypatch):
-    monkeypatch.setattr(jobs, "_LONGEST", 0.5)
-    word, told = told_by(worker, functools.partial(endless, tells=False))[-1]
-    assert word == "error" and "given up after 0.5 s" in told["error"]
-    monkeypatch.undo()
-    assert told_by(worker, answer)[-1] == ("result", {"answer": 42})
-
-
 def test_a_process_that_dies_is_told_and_replaced(worker):
     assert "has died" in told_by(worker, die)[-1][1]["error"]
     assert told_by(worker, answer)[-1] == ("result", {"answer": 42})

@@ -19,17 +19,3 @@ def test_the_map_tells_what_stability_tells(monkeypatch):
             here = fc.stability(fc.replace(net, {x["path"]: float(w_q), y["path"]: float(n)}))
             assert found["stable"][row, column] == (-1 if here.stable is None else here.stable)
             assert bool(found["message"][row, column]) == (here.stable is None)
-
-
-def test_many_round_trips_go_point_by_point(monkeypatch):
-    net = fc.load("misra2003/mixed")
-    assert maps.heavy(net) and not maps.heavy(fc.load("hollot2001/slow"))
-    monkeypatch.setattr(maps, "_FEW_CLASSES", 0)
-    monkeypatch.setattr(maps, "_COARSE", 2)
-    slow = fc.load("hollot2001/slow")
-    by_points = maps.stability_grid(slow, slow, None, None, lambda share: None)
-    monkeypatch.setattr(maps, "_FEW_CLASSES", 4)
-    monkeypatch.setattr(maps, "_GRID", 2)
-    at_once = maps.stability_grid(slow, slow, None, None, lambda share: None)
-    assert np.array_equal(by_points["stable"], at_once["stable"])
-    assert np.allclose(by_points["real"], at_once["real"], equal_nan=True)

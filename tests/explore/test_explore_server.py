@@ -1,6 +1,5 @@
 """The explorer's answers, asked without a browser."""
 
-import numpy as np
 import pytest
 from explore.asgi import ask
 
@@ -69,23 +68,6 @@ def test_every_scenario_has_controls_within_their_ranges(app, name):
             assert path.endswith(".seed") or control["symbol"].startswith("<math"), path
     assert all(found[axis["path"]]["span"] for axis in answer["axes"])
     assert len(answer["axes"]) >= 2 and answer["until"] > 0
-
-
-@pytest.mark.parametrize(
-    ("query", "word"),
-    [
-        ({"scenario": "hollot2001/slwo"}, "hollot2001/slow"),
-        ({**SLOW, W_Q: "[" * 150}, W_Q),
-        ({**SLOW, W_Q: "1" * 300}, "characters"),
-        ([("flow.n", "1"), ("flow.n", "2")], "once"),
-        ({f"flow.x{k}": "1" for k in range(201)}, "changes"),
-    ],
-)
-def test_odd_addresses(app, query, word):
-    for name in ("present", "map", "scenario.toml"):
-        answer = ask(app, f"/api/{name}", query)
-        assert answer.status == 422
-        assert word in answer.json["error"]
 
 
 @pytest.mark.parametrize(
@@ -183,28 +165,3 @@ def test_a_run_comes_in_lines(app):
     assert expected.series is not None
     queue = expected.series["link_system"].isel(seed=0, link=0)
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
-
-
-def test_a_fluid_run_is_that_of_the_library(app):
-    run = ask(app, "/api/trajectory", {**SLOW, "until": "2"}).lines[-1]["result"]
-    expected = fc.simulate(fc.load("hollot2001/slow"), until=2.0, points=np.linspace(0, 2, 601))
-    assert run["links"]["bottleneck"]["queue"] == expected.links["bottleneck"].queue.tolist()
-    assert run["message"] == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "query", "word"),
-    [
-        ("trajectory", {"until": "-1"}, "until"),
-        ("trajectory", {"until": "soon"}, "until"),
-        ("trajectory", {"until": "100001"}, "(0, 100000]"),
-        ("trajectory", {"flows.tcp.rtt": "1000"}, "(0, 100000]"),
-        ("packets", {"until": "-1", "seed": "-1"}, "seed"),
-        ("packets", {"seed": "1.5"}, "seed"),
-        ("map", {"map.x": "flows.tcp.m"}, "flows.tcp.n"),
-        ("map", {"map.x": "flows.tcp.n", "map.y": "flows.tcp.n"}, "another"),
-    ],
-)
-def test_faults_of_longer_work(app, name, query, word):
-    answer = ask(app, f"/api/{name}", {**SLOW, **query})
-    assert word in answer.lines[-1]["error"]

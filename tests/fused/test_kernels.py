@@ -86,15 +86,6 @@ def same(found, expected, rtol):
     np.testing.assert_array_equal(found.steps, expected.steps)
 
 
-def test_a_batch_in_several_launches(monkeypatch):
-    monkeypatch.setattr(launch, "_TOGETHER", 64)
-    params = parameters(130)
-    found = solved(params, fused=True)
-    same(found, solved(params, fused=False), 1e-13)
-    alone = solved(jax.tree.map(lambda v: v[77], params), fused=True, batched=False)
-    np.testing.assert_array_equal(alone.y, found.y[77])
-
-
 def test_one_that_fails_leaves_the_others_as_they_are(monkeypatch):
     monkeypatch.setattr(launch, "_TOGETHER", 64)
     params = parameters(70)
@@ -222,12 +213,6 @@ def test_a_card_agrees_with_the_processor():
         expected = maps[1]().to_dataset()["bottleneck.queue"]
     for found in maps:
         np.testing.assert_allclose(found().to_dataset()["bottleneck.queue"], expected, rtol=1e-9)
-
-
-def test_traced_code_is_refused():
-    params = jax.tree.map(lambda v: v[0], parameters(1))
-    with pytest.raises(ValueError, match="outside jit, vmap and derivatives"):
-        jax.jit(lambda p: solved(p, fused=True, batched=False).y)(params)
 
 
 @pytest.mark.parametrize(

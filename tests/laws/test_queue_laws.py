@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.signal import cont2discrete
 
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.law import Arrival
 from fluidcc.laws.queue.adaptive_red import Adapted, AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
@@ -17,7 +17,7 @@ from fluidcc.laws.queue.pi import PI, Control
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM, Price
 from fluidcc.laws.spreading import Geometric, Uniform, Wait
-from fluidcc.model.rates import arrival_rate, queue_law_rate
+from fluidcc.model.rates import arrival_rate
 from fluidcc.scenario.network import Link
 
 CAPACITY = 1250.0  # packet/s
@@ -52,24 +52,6 @@ def test_adaptive_red_steps_as_published(average: float, p: float):
     x = Adapted(average, p)
     moved = after(x, AdaptiveRED().on_tick(x, found(0.0)))
     assert moved == pytest.approx((average, fig3(p, average, 50.0)), rel=1e-14)
-
-
-@pytest.mark.parametrize(("average", "end"), [(60.0, 0.51), (40.0, 0.009)])
-def test_adaptive_red_passes_its_limits_by_a_step_at_most(average: float, end: float):
-    x, law, seen = Adapted(average, 0.1), AdaptiveRED(), []
-    for _ in range(200):
-        x = after(x, law.on_tick(x, found(0.0)))
-        seen.append(x.p_max)
-    assert seen[-1] == seen[-2]  # it has come to its limit
-    assert min(seen) >= 0.009 and max(seen) <= 0.51
-    assert abs(seen[-1] - end) <= 0.01
-
-
-def test_the_band_of_adaptive_red_is_the_middle_fifth():
-    law = AdaptiveRED(min_th=20.0, max_th=120.0, target="band")
-    signs = [np.sign(law.on_tick(Adapted(v, 0.1), found(0.0)).p_max)
-             for v in (59.9, 60.1, 79.9, 80.1)]  # fmt: skip
-    assert signs == [-1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("gentle", [False, True])
@@ -121,15 +103,6 @@ def test_blue_steps_at_its_triggers(trigger: str, queue: float, step: float):
     assert law.on_tick(0.3, found(queue)) == pytest.approx(step, abs=1e-16)
 
 
-def test_blue_stays_a_probability_and_keeps_p_between_steps():
-    law = BLUE()
-    assert 0.999 + law.on_tick(0.999, found(90.0)) == 1.0
-    assert 0.001 + law.on_tick(0.001, found(0.0)) == 0.0
-    assert law.on_arrival(0.3, found(90.0, count=7.0, elapsed=1.0)) == 0.0
-    assert law.signal(0.3, found(0.0)) == Signal(mark=0.3)
-    assert law.starts(12.0) == (0.0, 1.0) and law.start(12.0) == 0.0
-
-
 # -- load factors -----------------------------------------------------------------------------
 
 
@@ -147,21 +120,6 @@ def test_the_load_factor_is_eq1(steps: int):
     assert law.signal(x, found(0.0)).load == x.factor
 
 
-def test_the_slow_average_has_eight_periods():
-    law = LoadFactor(t_p=0.05)
-    x = Load(0.0, 10.0, 0.0)
-    x = after(x, law.on_arrival(x, found(30.0, elapsed=8 * 0.05)))
-    assert x.slow == pytest.approx(30.0 - 20.0 / math.e, rel=1e-14)
-    assert law.average(x, 99.0) == x.slow
-
-
-def test_a_standing_queue_alone_keeps_the_load_above_one():
-    law, queue = LoadFactor(), 100.0
-    x = Load(CAPACITY * law.t_p, queue, 0.0)  # a period at full load
-    factor = after(x, law.on_tick(x, found(queue))).factor
-    assert factor == pytest.approx(1 + 0.75 * queue / (CAPACITY * 0.2), rel=1e-14)
-
-
 def test_the_modified_router_is_a_load_factor_beside_adaptive_red():
     law, plain, red = ModifiedLoadFactor(), LoadFactor(), AdaptiveRED(pole="arrivals")
     x = ModifiedLoad(120.0, 33.0, 0.8, 60.0, 0.07)
@@ -172,16 +130,6 @@ def test_the_modified_router_is_a_load_factor_beside_adaptive_red():
     assert law.signal(x, seen) == red.signal(marks, seen)._replace(load=0.8)
     assert law.average(x, 0.0) == 60.0 and law.kinks(x, 0.0) == red.kinks(marks, 0.0)
     assert law.counted(10.0, CAPACITY) == 10.0
-
-
-@pytest.mark.parametrize(("average", "p"), [(60.0, 0.1), (60.0, 0.2), (40.0, 0.1)])
-def test_the_modified_router_adapts_at_the_pace_of_adaptive_red(average: float, p: float):
-    law, red = ModifiedLoadFactor(t_p=0.1), AdaptiveRED()
-    x = ModifiedLoad(0.0, 0.0, 0.0, average, p)
-    for _ in range(5):  # samples in an interval of 0.5 s
-        x = after(x, law.on_tick(x, found(0.0)))
-    once = red.on_tick(Adapted(average, p), found(0.0)).p_max
-    assert x.p_max - p == pytest.approx(once, rel=1e-12)
 
 
 # -- PI and REM -------------------------------------------------------------------------------
@@ -223,11 +171,6 @@ def test_the_price_of_rem_adds_excess_and_backlog():
     assert price > 0
 
 
-def test_the_price_of_rem_is_not_negative():
-    law, x = REM(), Price(0.001, 80.0)
-    assert after(x, law.on_tick(x, found(0.0))) == Price(0.0, 0.0)
-
-
 def test_marks_of_rem_add_prices_over_links():
     law, prices = REM(phi=1.01), (3.0, 40.0, 0.0)
     quiet = math.prod(1 - law.signal(Price(m, 0.0), found(0.0)).mark for m in prices)
@@ -249,42 +192,4 @@ def test_avq_adapts_as_published(arrivals: float):
     assert rate == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("share", "arrivals", "moves"),
-    [(1.0, 900.0, False), (1.0, 1300.0, True), (0.0, 1300.0, False), (0.0, 900.0, True)],
-)
-def test_the_virtual_link_is_not_faster_than_the_link(share, arrivals, moves):
-    link = Link(AVQ(), capacity=CAPACITY)
-    rate = float(queue_law_rate(link, share, 0.0, arrivals))
-    free = float(arrival_rate(link, share, 0.0, arrivals))
-    assert rate == (free if moves else 0.0) and free != 0
-
-
-@pytest.mark.parametrize(("share", "arrivals"), [(0.9, 1225.0), (1.0, 600.0), (0.2, 2000.0)])
-def test_avq_marks_what_the_virtual_link_loses(share: float, arrivals: float):
-    mark = AVQ().signal(share, found(0.0, count=1.0, elapsed=1 / arrivals)).mark
-    assert mark == pytest.approx(max(0.0, arrivals - share * CAPACITY) / arrivals, abs=1e-15)
-
-
 # -- bad parameters ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: RED(min_th=75.0, max_th=25.0), "red needs min_th < max_th, got 75.0 and 25.0"),
-        (lambda: AdaptiveRED(min_th=80.0), "adaptive_red needs min_th < max_th"),
-        (lambda: AdaptiveRED(lowest=0.6), "adaptive_red needs lowest < highest, got 0.6 and 0.5"),
-        (lambda: ModifiedLoadFactor(min_th=80.0), "modified_load_factor needs min_th < max_th"),
-        (lambda: ModifiedLoadFactor(pole="capacity"), r"pole: expected one of arrivals"),
-        (lambda: LoadFactor(t_p=0.0), r"load_factor.t_p: expected a number in \(0, inf\)"),
-        (lambda: LoadFactor(gamma=1.1), r"load_factor.gamma: expected a number in \(0, 1\]"),
-        (lambda: BLUE(increase=1.5), r"blue.increase: expected a number in \(0, 1\]"),
-        (lambda: BLUE(trigger="idle"), "blue.trigger: expected one of queue, loss, got 'idle'"),
-        (lambda: PI(interval=4.0), r"pi needs z \* interval < 2, got 0.53 rad/s and 4.0 s"),
-        (lambda: REM(phi=1.0), r"rem.phi: expected a number in \(1, inf\)"),
-    ],
-)  # fmt: skip
-def test_parameters_that_do_not_fit_are_refused(make, words: str):
-    with pytest.raises(ValueError, match=words):
-        make()

@@ -32,15 +32,6 @@ def _source(traffic, count=1.0, **changes):
     return dataclasses.replace(BULK, traffic=traffic, n=np.array([count]), **changes)
 
 
-def test_files_are_traffic_that_no_signal_slows():
-    files = _source(Files(arrivals=4.0, file=25.0), 2.0)
-    other = _source(Files(arrivals=1.0, file=30.0), route=(1,), reverse_route=(0,))
-    seen = as_fluid(_net(bulk=BULK, files=files, other=other))
-    assert (seen.link_names, seen.flow_names) == (("ahead",), ("bulk",))
-    assert float(seen.links[0].cross) == 10.0 + 2 * 4 * 25
-    assert seen.flows[0].route == (0,) and seen.flows[0].reverse_route == ()
-
-
 def test_results_are_those_of_cross_traffic_and_say_so():
     files = _source(Files(arrivals=8.0, file=25.0))
     plain = dataclasses.replace(LINK, cross=210.0)

@@ -15,12 +15,10 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Signal
-from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
+from fluidcc.laws.reaction import OncePerRTT, Refractory
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
-from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import State
 from fluidcc.model.rates import (
     flux,
@@ -61,15 +59,6 @@ def test_misra_ott_eq1(law, u):
 
 
 @pytest.mark.parametrize("u", DRAWS[:4])
-def test_equal_window_marks_by_eq7(u):
-    w, x, p, law = 2 + 30 * u[0], 10 + 90 * u[1], u[2], ECNMod(c1=0.25)
-    net = single(law, marking=EqualWindow())
-    p_mod = 1 / (1 + law.c2 / law.c1 * np.sqrt(2 * (1 - p) / p))
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
-    np.testing.assert_allclose(found, [ack_clocked(law, w, x, p_mod)], rtol=1e-11)
-
-
-@pytest.mark.parametrize("u", DRAWS[:4])
 def test_reactions_of_tcp(u):
     w, x, p = 2 + 30 * u[0], 10 + 90 * u[1], u[2]
     halving = {OncePerRTT(): w / 2 * (1 - (1 - p) ** w) / w, Refractory(): w / 2 * p / (1 + w * p)}
@@ -77,14 +66,6 @@ def test_reactions_of_tcp(u):
         net = single(reaction=reaction)
         found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
         np.testing.assert_allclose(found, [x * (1 / w - decrease)], rtol=1e-11)
-
-
-@pytest.mark.parametrize("u", DRAWS[:4])
-def test_backward_notification_grows_on_acks_and_halves_on_quenches(u):
-    w, x, carried, p = 2 + 30 * u[0], 10 + 90 * u[1], 10 + 90 * u[3], u[2]
-    net = single(reaction=PerMark(growth="all"), feedback=Backward())
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p, carried=carried)).drift.senders[0].law
-    np.testing.assert_allclose(found, [x / w - w / 2 * carried * p], rtol=1e-12)
 
 
 # -- clocks and groups ------------------------------------------------------------------------
@@ -101,19 +82,6 @@ def test_self_clocked_queue_is_a_function_of_the_window(load):
     np.testing.assert_allclose(found.drift.senders[0].law, [growth], rtol=1e-12)
     np.testing.assert_allclose(found.wire.rates[0], [C / N + growth], rtol=1e-12)
     np.testing.assert_allclose(found.drift.queues[0], N * growth, rtol=1e-10)
-
-
-def test_groups_with_their_own_round_trips():
-    n, rtt, w = (10.0, 20.0, 30.0), np.array([0.05, 0.1, 0.4]), np.array([4.0, 8.0, 16.0])
-    x, p, q = np.array([40.0, 60.0, 30.0]), 0.1, 190.0
-    net = single(ECNMod(), n=n, rtt=tuple(rtt))
-    found = fluxes(net, state(*w, q=q), seen(net, rate=x, mark=p))
-    np.testing.assert_allclose(
-        found.drift.senders[0].law, ack_clocked(ECNMod(), w, x, p), rtol=1e-12
-    )
-    rates = w / (rtt + q / C)
-    np.testing.assert_allclose(found.wire.rates[0], rates, rtol=1e-14)
-    np.testing.assert_allclose(found.drift.queues[0], np.dot(n, rates) - C, rtol=1e-12)
 
 
 def two_links(feedback=MarkTail(), queue=HOLLOT) -> Network:  # noqa: B008
@@ -144,25 +112,6 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
     np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
 
 
-def test_marks_of_links_in_series_combine():
-    net, w, x = two_links(), 12.0, 50.0
-    past = seen(net, rate=x)
-    both = tuple(Signal(jnp.array([p]), jnp.array([0.0])) for p in (0.1, 0.3))
-    y = State((Sender(jnp.array([w])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
-              (jnp.asarray(200.0), jnp.asarray(300.0)))  # fmt: skip
-    found = fluxes(net, y, past._replace(heard=(both,)))
-    law = ECNMod()
-    np.testing.assert_allclose(
-        found.drift.senders[0].law, [ack_clocked(law, w, x, 1 - 0.9 * 0.7)], rtol=1e-12
-    )
-    rate = w / (T + 20.0 / C + 30.0 / (C / 2))
-    np.testing.assert_allclose(found.wire.rates[0], [rate], rtol=1e-14)
-    np.testing.assert_allclose(found.drift.queues[0], N * rate - C, rtol=1e-12)
-    np.testing.assert_allclose(found.drift.queues[1], N * x - C / 2, rtol=1e-12)  # sent earlier
-    marks = [s.mark for s in found.wire.signals]
-    np.testing.assert_allclose(marks, 0.1 / 550 * np.array([50.0, 150.0]), rtol=1e-12)
-
-
 def test_a_link_gets_what_those_before_it_let_through():
     net, x, pace = two_links(feedback=Loss()), 50.0, 0.8
     past = seen(net, rate=x, mark=0.05, drop=0.1, pace=pace)
@@ -170,25 +119,6 @@ def test_a_link_gets_what_those_before_it_let_through():
               (jnp.asarray(200.0), jnp.asarray(150.0)))  # fmt: skip
     found = fluxes(net, y, past)
     np.testing.assert_allclose(found.queue_raw[1], N * x * 0.95 * 0.9 * pace - C / 2, rtol=1e-12)
-
-
-def test_quenches_of_links_in_series_come_with_their_own_carriers():
-    """Two routers quench packets sent at different times; each signal comes at its own rate."""
-    flows = Flows(
-        Reno(), n=jnp.array([N]), rtt=jnp.array([T]), route=(0, 1), feedback=Backward(),
-        reaction=PerMark(growth="all"),
-    )  # fmt: skip
-    net = Network(two_links().links, (flows,), link_names=("near", "far"))
-    w, x = 12.0, 50.0
-    past = seen(net, rate=x)
-    said = tuple(Signal(jnp.array([p]), jnp.array([0.0]), jnp.array([0.0])) for p in (0.01, 0.03))
-    past = past._replace(heard=(said,), carried=((jnp.array([40.0]), jnp.array([60.0])),))
-    y = State((Sender(jnp.array([w])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
-              (jnp.asarray(200.0), jnp.asarray(300.0)))  # fmt: skip
-    found = fluxes(net, y, past).drift.senders[0].law
-    either = 1 - 0.99 * 0.97
-    quenches = (40.0 * 0.01 + 60.0 * 0.03) / 0.04 * either
-    np.testing.assert_allclose(found, [x / w - w / 2 * quenches], rtol=1e-12)
 
 
 @pytest.mark.parametrize("rates", ["ack", "mgt", "self_clocked"])

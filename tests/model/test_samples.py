@@ -1,7 +1,5 @@
 """Sampled laws in the fluid model: jumps at their times, held values on the right side of edges."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -183,10 +181,3 @@ def test_flows_have_their_share_of_one_queue_with_calls():
     begins = np.interp(ends, acked, time)
     flight = np.interp(ends, time, sent) - np.interp(begins, time, sent)
     np.testing.assert_allclose(flight, 50.0, rtol=1e-3)
-
-
-def test_calls_that_vary_need_delays_by_present_queues():
-    net = steady(PI(), 0.5, 10.0, Voice(calls=5.0, process="modulated"))
-    net = dataclasses.replace(net, delay="fifo")
-    with pytest.raises(ValueError, match=r"links.bottleneck.voice.process: calls that vary the"):
-        simulate(net, until=1.0)

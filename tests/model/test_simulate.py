@@ -199,13 +199,6 @@ def test_a_self_clocked_fluid_cannot_start_late():
         simulate(net, until=1.0)
 
 
-def test_a_failed_run_has_no_numbers_after_it():
-    run = simulate(mixed(), until=1.0, points=[0.5, 1.0], mesh=Uniform(0.05))
-    assert run.status is Status.lag_below_step
-    assert np.isnan(run.links["bottleneck"].queue).all()
-    assert np.isnan(run.flows["mod"].rate).all()
-
-
 def test_a_full_buffer_stays_full_and_says_what_it_drops():
     link = Link(Droptail(), capacity=1000.0, buffer=50.0, delay=0.01)
     flows = Flows(
@@ -248,16 +241,6 @@ def test_two_links_in_series_hold_back_the_flow_that_crosses_both():
     assert load["both"] + load["first"] == pytest.approx(1000.0, rel=2e-3)
     assert load["both"] + load["second"] == pytest.approx(800.0, rel=2e-3)
     assert load["both"] < load["second"] < load["first"]
-
-
-def test_the_second_of_two_equal_links_has_no_queue():
-    red = RED(min_th=10.0, max_th=200.0, p_max=0.5, w_q=0.0001)
-    links = (Link(red, capacity=1000.0, delay=0.02), Link(Droptail(), capacity=1000.0, delay=0.02))
-    flows = Flows(Reno(), n=np.array([10.0]), rtt=np.array([0.1]), route=(0, 1), access_delay=0.005)
-    net = Network(links, (flows,), link_names=("one", "two"))
-    run = simulate(net, until=20.0, points=np.linspace(1.0, 20.0, 201), mesh=Uniform(0.002))
-    assert run.links["one"].queue.max() > 20.0
-    assert run.links["two"].queue.max() < 0.02  # what steps that overlook switches leave
 
 
 def test_averages_of_fast_links_are_followed_by_the_steps_of_their_own():

@@ -10,8 +10,6 @@ from optimize_cases import red_queue
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.errors import ScenarioError
-from fluidcc.extras import MissingExtra
-from fluidcc.optimize import trials as by_trials
 from fluidcc.optimize.measures import constraint, measure
 from fluidcc.optimize.problem import ranges
 from fluidcc.optimize.runs import settling_time, variation
@@ -213,15 +211,6 @@ def test_trials_are_repeatable_and_come_near_what_is_best():
     (kept,) = one.constraints
     assert kept.quantity == "packets.links.bottleneck.queue_mean" and kept.value <= 12 and kept.met
     assert "14 trials, seed 1" in one.message
-
-
-def test_a_search_without_gradients_says_what_it_needs(monkeypatch):
-    def absent(module, name, *, what):
-        raise MissingExtra(f"{what} needs {module}: pip install 'fluidcc[{name}]'")
-
-    monkeypatch.setattr(by_trials, "extra", absent)
-    with pytest.raises(MissingExtra, match=r"optuna: pip install 'fluidcc\[opt\]'"):
-        fc.optimize(THRESHOLD, {"link.queue.at": (2.0, 60.0)}, minimize="settling_time", **FEW)
 
 
 def test_a_double_root_is_never_passed_over():

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from fluidcc.cli.app import app
-from fluidcc.laws.own import files, loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
@@ -22,15 +20,6 @@ def here(tmp_path):
         for ending in ("py", "toml"):
             shutil.copy(EXAMPLES / f"{name}.{ending}", tmp_path)
     return tmp_path
-
-
-def test_every_command_with_a_scenario_takes_law_files():
-    from typer.main import get_command
-
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    taking = {n for n, c in commands.items() if any(p.name == "law_file" for p in c.params)}
-    assert {n for n, c in commands.items() if any(p.name == "scenario" for p in c.params)} <= taking
-    assert "list" in taking and len(taking) >= 15
 
 
 def test_a_scenario_alone_never_loads_a_law(run, here):
@@ -56,14 +45,6 @@ def test_files_bring_their_laws_for_one_command(run, here, name):
     assert code == 2 and f'or a law that is added (--law-file FILE), got "{name}"' in err
     listed = run("list", "laws", "--json", "--law-file", f"{name}.py", heavy=False)[1]
     assert any(name in laws for laws in json.loads(listed)["laws"].values())
-
-
-def test_results_name_the_file(run, here):
-    words = ("packets", "pi2.toml", "--law-file", "pi2.py", "--until", "2", "--seeds", "1")
-    assert run(*words, "--out", "runs.csv")[0] == 0
-    with loaded(["pi2.py"]):
-        (file,) = files()
-    assert f"# laws: pi2.py, sha256 {file.digest}\n" in (here / "runs.csv").read_text()
 
 
 def test_a_sweep_by_two_processes_knows_the_file(run, here):

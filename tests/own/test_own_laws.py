@@ -61,14 +61,6 @@ def test_a_registered_law_is_everywhere_by_its_name():
         fc.replace(net, {"flow.window.b": 2.0})
 
 
-def test_a_class_defined_again_takes_the_place_and_networks_keep_theirs():
-    first = fc.register(law())
-    net = fc.replace(fc.load(SLOW), {"flow.window.law": "mine"})
-    second = fc.register(law())
-    assert LAWS["window"]["mine"] is second
-    assert type(fc.replace(net, {"flow.n": 20}).flows[0].window) is first
-
-
 def test_a_refused_file_leaves_the_former_as_it_was(tmp_path):
     file = tmp_path / "mild.py"
     file.write_text("\ufeff" + HEAD, encoding="utf-8")  # as some editors begin a file
@@ -188,15 +180,6 @@ def test_faults_of_files_are_told_with_their_line(tmp_path, text):
     for words in FILES[text]:
         assert words in str(told.value)
     assert own_laws() == []
-
-
-def test_a_file_that_is_no_text_is_told(tmp_path):
-    for data, says in ((b"x = '\xe9'", "no UTF-8 text"), (b"#" * 2_000_000, "more than 1000000")):
-        (tmp_path / "odd.py").write_bytes(data)
-        with pytest.raises(fc.ScenarioError, match=says):
-            fc.load_laws(tmp_path / "odd.py")
-    with pytest.raises(fc.ScenarioError, match="got a folder"):
-        fc.load_laws(tmp_path)
 
 
 def test_two_definitions_of_one_name_are_two_laws_in_packets():

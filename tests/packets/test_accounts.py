@@ -2,13 +2,11 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 from packet_cases import CASES, conserved, dumbbell, finished, flows
 
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Link, Network, Start
@@ -18,20 +16,6 @@ from fluidcc.scenario.network import Link, Network, Start
 @pytest.mark.parametrize("name", CASES)
 def test_packets_are_conserved(name, elide):
     conserved(finished(CASES[name], 20.0, elide=elide))
-
-
-@pytest.mark.parametrize("name", ["ecn", "backward", "front", "ecn_mod"])
-def test_order_is_kept_where_nothing_is_lost(name):
-    net = CASES[name]
-    endless = dataclasses.replace(net.links[0], queue=Threshold(at=10.0), buffer=float("inf"))
-    simulation = finished(dataclasses.replace(net, links=(endless,)), 20.0)
-    assert simulation.flows["lost"].sum() == 0
-    # without a timeout nothing is sent twice, and every packet is the expected one
-    once = simulation.flows["timeouts"] == 0
-    assert once.any()
-    received, expected = simulation.flows["received"], simulation.receivers["expected"]
-    assert np.array_equal(received[once], expected[once])
-    assert simulation.flows["recoveries"].sum() == 0
 
 
 def test_a_single_packet_under_way_meets_no_queue():
@@ -72,33 +56,6 @@ def test_the_buffer_holds_exactly_what_it_says():
     assert link["bottleneck"]["queue_max"] == 25.0
     assert link["bottleneck"]["system_max"] == 26.0
     assert link["bottleneck"]["drops"] > 0
-
-
-def _alone(**changes):
-    """One flow with a window of one packet over an idle link."""
-    group = flows(1, window=NewReno(max_window=1.0), **({"start": Start()} | changes))
-    return dumbbell(group, Droptail())
-
-
-@pytest.mark.parametrize("syn", [True, False])
-def test_goodput_counts_the_first_packet_of_data(syn):
-    """A packet a round trip; with a SYN, the first one carries nothing."""
-    net = _alone(sender=(("syn", syn),))
-    simulation = finished(net, 10.0)
-    acks = int(simulation.flows["acks"][0])
-    assert acks > 100
-    goodput = simulate_packets(net, until=10.0).runs[0]["flows"]["flows"]["goodput"]
-    assert goodput * 10.0 / 8000 == pytest.approx(acks - syn, rel=1e-12)
-
-
-def test_delay_differences_are_steps_between_packets():
-    """All packets but the shorter SYN take the same time: there is one step."""
-    group = simulate_packets(_alone(), until=5.0).runs[0]["flows"]["flows"]
-    steps = round(group["goodput"] * 5.0 / 8000)
-    shorter = (1000 - 40) / 1000 * (1 / 12500 + 1 / 1250)
-    assert group["delay_difference"] == pytest.approx(shorter / steps, rel=1e-6)
-    equal = simulate_packets(_alone(sender=(("syn", False),)), until=5.0).runs[0]
-    assert equal["flows"]["flows"]["delay_difference"] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_lost_acknowledgements_are_a_metric():

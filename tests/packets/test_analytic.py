@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from packet_cases import dumbbell, finished, flows, within
 
-from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.packets.run import simulate_packets
@@ -95,23 +94,3 @@ def test_cross_traffic_is_poisson_and_does_not_depend_on_the_flows():
     expected = 2 * RATE
     assert abs(np.mean(counts) - expected) < 4 * math.sqrt(expected / 300)
     assert np.var(counts) == pytest.approx(expected, rel=4 * math.sqrt(2 / 300))
-
-
-def test_first_come_is_first_served():
-    """What waits has come in the order in which it will be served, whoever sent it."""
-    group = flows(4, feedback=Loss(), access_delay=None, access_capacity=math.inf)
-    net = dumbbell(group, Droptail(), cross=500.0, buffer=20.0)
-    checked = 0
-    for until in np.linspace(3.0, 4.0, 21):
-        simulation = finished(net, float(until))
-        port = simulation.ports[0]
-        index, waiting = int(port["serving"]), []
-        for _ in range(int(port["count"]) + int(port["busy"])):
-            waiting.append(simulation.packets[index])
-            index = int(simulation.packets[index]["next"] if len(waiting) > 1 else port["head"])
-        sent = [float(p["sent"]) for p in waiting]
-        assert sent == sorted(sent)  # sources without access sit at the link
-        checked += len({int(p["flow"]) for p in waiting}) > 2
-        numbers = [int(p["sequence"]) for p in waiting if p["flow"] == 4]
-        assert numbers == sorted(set(numbers))
-    assert checked > 5

@@ -9,7 +9,6 @@ from packet_cases import flows
 
 from fluidcc.bundled.validation.lab.experiments import experiments
 from fluidcc.laws.adpm import ADPM
-from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
@@ -92,15 +91,6 @@ def test_needs_mark_waits_for_marks():
     assert after / before == pytest.approx((0.875 - 0.1125) ** 4)
 
 
-def test_needs_mark_takes_marks_below_full_load_for_nothing():
-    group = {"initial_window": 40.0} | dict(OPEN)
-    net = known_load(KnownLoad(f=0.9, p=1.0), NEEDS_MARK, sender=tuple(group.items()))
-    run = Stepwise(net).until(2.0)
-    assert run.flow("reactions") == 0
-    before, after = run.flow("window")[0], run.until(12.0).flow("window")[0]
-    assert after - before == pytest.approx(10.0 * TRIP / T_P**2, rel=0.02)
-
-
 @pytest.mark.parametrize("estimator", [None, ADPM()], ids=["exact", "adpm"])
 def test_unequal_round_trips_get_equal_rates(estimator):
     """Additive increase by T/t_p^2 a second and decreases at equal pace: section 3.3."""
@@ -113,16 +103,6 @@ def test_unequal_round_trips_get_equal_rates(estimator):
     assert found["flows"]["flows"]["jain"] > 0.97
     assert found["links"]["bottleneck"]["utilization"] > 0.9
     assert found["links"]["bottleneck"]["drops"] == 0
-
-
-def test_without_a_router_that_tells_only_losses_hold_the_window():
-    """Over droptail a sender knows of 15 %: it triples each t_p until packets are lost."""
-    runs = simulate_packets(measured_load(2, Droptail()), until=60.0, warmup=10.0).runs[0]
-    flow = runs["flows"]["flows"]
-    assert flow["recoveries"] + flow["timeouts"] > 50
-    assert flow["loss_fraction"] > 0.02
-    told = simulate_packets(measured_load(2), until=60.0, warmup=10.0).runs[0]
-    assert told["flows"]["flows"]["loss_fraction"] == 0
 
 
 def shared(queue, law):

@@ -12,12 +12,11 @@ from load_cases import KnownLoad, Stepwise, known_load
 from packet_cases import dumbbell, flows
 
 from fluidcc.laws.adpm import ADPM
-from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.scenario.network import Network, Start
+from fluidcc.scenario.network import Start
 
 FLOWS = 400
 CODE = ADPM()
@@ -45,13 +44,6 @@ def test_load_factor_of_a_standing_queue(law, gamma):
     assert slow == pytest.approx(60 - 20 - 2, abs=0.5)  # without those served and arriving
     assert factor == pytest.approx((1 + 0.75 * slow / 250) / gamma, abs=1.5 / 250)
     assert arrived <= 2  # a sample was taken just now
-
-
-@pytest.mark.parametrize("law", [LoadFactor(), ModifiedLoadFactor()])
-def test_idle_time_is_no_load(law):
-    """A window of 5 packets on a link that has room for 20 of them."""
-    run = Stepwise(steady(5.0, law)).until(20.0)
-    assert run.queue_block(0, 3)[2] == pytest.approx(5 / 20, abs=0.02)
 
 
 def coded(load, **changes):
@@ -87,16 +79,6 @@ def test_mean_error_of_estimates_from_above(load, packets):
         spread = np.sqrt(expected * (1 - expected) / FLOWS)
         found = np.mean(error > value - load)
         assert found == pytest.approx(expected, abs=5 * spread + 1e-12)
-
-
-def test_the_busiest_link_is_told():
-    loads = (KnownLoad(f=0.3), KnownLoad(f=0.8), Droptail(), KnownLoad(f=0.5))
-    net = known_load(loads[0])
-    links = tuple(dataclasses.replace(net.links[0], queue=law) for law in loads)
-    group = dataclasses.replace(net.flows[0], route=(0, 1, 2, 3))
-    names = ("a", "b", "c", "d")
-    whole = Network(links=links, flows=(group,), link_names=names)
-    assert Stepwise(whole).until(1.0).flow("load") == 0.8
 
 
 @pytest.mark.parametrize("law", [LAW, NEEDS_MARK, FALLBACK])

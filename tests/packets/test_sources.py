@@ -13,7 +13,6 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout import plan as planning
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
@@ -60,12 +59,6 @@ def test_distributions_are_those_of_their_names(name, known):
     assert known.mean() == pytest.approx(1.0)
     for u in (0.0, 0.3, 0.9, 0.999):
         assert quantile(name, u, 1.4, 1.0) == pytest.approx(known.ppf(u), rel=1e-12, abs=1e-12)
-
-
-def test_cut_sizes_end_at_the_cut():
-    least = quantile("cut_pareto", 0.0, 1.2, 50.0)
-    assert quantile("cut_pareto", 0.5, 1.2, 50.0) == pytest.approx(2 * least)
-    assert quantile("cut_pareto", 0.999, 1.2, 50.0) == pytest.approx(50 * least)
 
 
 @pytest.mark.parametrize(("size", "rounds"), [(1, 1), (2, 1), (3, 2), (6, 2), (14, 3), (30, 4)])
@@ -131,20 +124,6 @@ def test_open_sources_offer_the_same_whatever_the_senders_do(name):
         assert runs[0]["flows"]["source"]["offered"] == runs[1]["flows"]["source"]["offered"]
 
 
-@pytest.mark.parametrize("name", ["files", "sessions"])
-def test_results_do_not_depend_on_the_number_of_places(name, monkeypatch):
-    """Not even with clocks and pauses of each sender that are drawn at random."""
-    random = (("overhead", 0.0008), ("tick", 0.1))
-    net = CASES[name]
-    net = dataclasses.replace(
-        net, flows=tuple(dataclasses.replace(f, sender=random) for f in net.flows)
-    )
-    usual = simulate_packets(net, until=10.0).runs
-    estimate = planning._places
-    monkeypatch.setattr(planning, "_places", lambda *args: 3 * estimate(*args))
-    assert simulate_packets(net, until=10.0).runs == usual
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -157,16 +136,3 @@ def test_results_do_not_depend_on_the_number_of_places(name, monkeypatch):
 def test_sources_that_no_run_can_hold_are_refused(changes, says):
     with pytest.raises(PacketError, match=rf"flows.source.traffic.*{says}"):
         plan(two_ways(Sessions(**changes)))
-
-
-def test_goodput_counts_each_packet_once_over_many_connections():
-    simulation = finished(CASES["web"], 60.0)
-    for flow, session in zip(simulation.flows, simulation.sessions, strict=True):
-        assert session["flow"] >= 0
-        assert flow["delivered"] + max(flow["acked"], 0) <= flow["received"]
-    # what was begun is what has been delivered and what is on its way
-    left = simulation.flows["limit"] - np.maximum(simulation.flows["acked"], 0)
-    left = left[simulation.flows["started"] == 1].sum()
-    done = simulation.flows["delivered"].sum()
-    now = np.maximum(simulation.flows["acked"], 0)[simulation.flows["started"] == 1].sum()
-    assert simulation.sources["offered"].sum() == done + now + left

@@ -70,23 +70,6 @@ def test_links_serve_in_order(traced):
         assert len(order["leave"]) > 1000
 
 
-def test_a_packet_goes_its_way(traced):
-    """Events of one packet that is sent once, with the delays between them."""
-    way = [
-        line
-        for line in traced[1]
-        if line["group"] == "both" and line["flow"] == "0" and line["sequence"] == "7"
-    ]
-    data = [line for line in way if line["flags"].split("+")[0] == "ect"]
-    assert [line["event"] for line in data] == ["send", "enter", "leave", "enter", "leave",
-                                                "receive"]  # fmt: skip
-    assert [line["link"] for line in data] == ["", "first", "first", "second", "second", ""]
-    times = np.diff([float(line["time (s)"]) for line in data])
-    assert times[0] == pytest.approx(0.0021 + 1 / 12500, rel=1e-9)
-    assert times[1] >= 1 / 1250 and times[3] >= 1 / 1000
-    assert times[[2, 4]] == pytest.approx([0.0113, 0.0113], rel=1e-9)
-
-
 def test_window_lines_tell_what_series_show(traced):
     runs, lines = traced
     windows = [line for line in lines if line["event"] == "window"]

@@ -1,18 +1,17 @@
 """Voice calls in packets: how many there are, what they send, and what it does to the flows."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
-from packet_cases import dumbbell, finished, flows, red, within
+from packet_cases import dumbbell, finished, flows, within
 from scipy import stats
 
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice, erlang_blocking
-from fluidcc.packets.layout.plan import PacketError, plan
+from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 
@@ -52,15 +51,6 @@ def test_a_run_begins_as_it_goes_on():
     assert within(runs, "voice_rate", 8 * SIZE * float(voice.mean(SIZE)))
 
 
-def test_a_call_that_never_pauses_sends_a_packet_every_frame():
-    voice = Voice(calls=40.0, holding=1e9, active=1.0, frame=0.025, overhead=0.2)
-    simulation = finished(link(voice), 10.0)
-    present = simulation.voices[0]["present"]
-    assert simulation.flows[1]["sent"] == 400 * present > 0
-    assert simulation.flows[1]["received"] >= 400 * present - 1
-    assert plan(link(voice)).background[0].size == 240
-
-
 def test_talkers_are_on_and_off_for_exponential_times():
     """The number of packets of many calls in a span has the variance of on-off sources."""
     voice = Voice(calls=2000.0, holding=1e9, talk=0.4, active=0.4)
@@ -75,20 +65,6 @@ def test_talkers_are_on_and_off_for_exponential_times():
     ratio = np.var(counts, ddof=1) / exact
     low, high = stats.chi2.ppf([5e-4, 1 - 5e-4], 59) / 59
     assert low < ratio < high * 1.02  # frames add the variance of a phase
-
-
-def test_calls_do_not_depend_on_the_flows():
-    voice = Voice(arrivals=5.0, holding=10.0, most=60)
-    accounts = []
-    for group in (SILENT, flows(6), dataclasses.replace(flows(2), access_delay=0.01)):
-        for discipline in ("wfq", "fifo"):
-            calls = dataclasses.replace(voice, discipline=discipline)
-            simulation = finished(dumbbell(group, red(), voice=calls), 30.0)
-            told = simulation.voices[0]
-            sent = int(simulation.flows[len(simulation.plan.flows)]["sent"])
-            names = ("offered", "refused", "present", "numbered", "calls_time")
-            accounts.append([sent, *(float(told[n]) for n in names)])
-    assert all(a == accounts[0] for a in accounts)
 
 
 @pytest.mark.parametrize(
@@ -108,15 +84,6 @@ def test_calls_do_not_depend_on_the_flows():
 def test_what_no_run_can_hold_is_refused(changes, says):
     with pytest.raises(PacketError, match=says):
         simulate_packets(dumbbell(SILENT, Droptail(), **changes), until=1.0)
-
-
-def test_delays_of_voice_are_those_of_the_link():
-    """Calls alone on a fast link meet no one: propagation and one transmission."""
-    voice = Voice(calls=1.5, holding=1e9)
-    net = link(voice, capacity=1e6, delay=0.03)
-    run = simulate_packets(net, until=20.0, seeds=(2,)).runs[0]["links"]["bottleneck"]
-    assert run["voice_delay_mean"] == pytest.approx(0.03 + 160 / 1e9, rel=1e-7)
-    assert run["voice_delay_jitter"] < 1e-6 and run["voice_delay_difference"] < 1e-6
 
 
 def test_flows_have_what_the_fluid_model_leaves_them():

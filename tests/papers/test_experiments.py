@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-import fluidcc as fc
 from fluidcc.bundled import bundled
-from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes, wanted
+from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes
 from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.lab import Lab
 from fluidcc.bundled.validation.lab.ledger import claims, rules
@@ -55,10 +54,3 @@ def test_what_figures_and_rules_need_exists(paper, tmp_path):
     if paper in PAPERS:
         for rule in rules(paper).values():
             assert all("/" in name for name in rule.experiments(lab))
-
-
-def test_unknown_papers_and_figures_are_told_with_the_nearest():
-    with pytest.raises(fc.ScenarioError, match="becn"):
-        experiments("bec")
-    with pytest.raises(fc.ScenarioError, match="did you mean"):
-        wanted(["becn/222"])

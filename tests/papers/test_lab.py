@@ -7,11 +7,10 @@ import time
 
 import numpy as np
 import pytest
-from full_disk import small_files
 
 import fluidcc as fc
 from fluidcc.bundled.validation.lab.lab import Lab
-from fluidcc.bundled.validation.lab.store import NotKept, Store
+from fluidcc.bundled.validation.lab.store import Store
 from fluidcc.folders import UNFINISHED
 
 NAME = "becn/competing_ecn"
@@ -90,32 +89,3 @@ def test_a_killed_process_and_a_damaged_file_lose_nothing(whole, tmp_path):
     lab.perform([NAME])
     lab.packets("competing_ecn")
     assert kept(tmp_path) == kept(whole)
-
-
-def test_other_options_and_other_code_are_other_results(tmp_path):
-    store, calls = Store(tmp_path), []
-
-    def make():
-        calls.append(1)
-        return {"n": len(calls), "none": float("nan")}
-
-    first = store.keep("fluid", {"until": 1.0}, make)
-    assert first == store.keep("fluid", {"until": 1.0}, make) == {"n": 1, "none": None}
-    assert store.keep("fluid", {"until": 2.0}, make)["n"] == 2
-    assert store.keep("packets", {"until": 1.0}, make)["n"] == 3
-
-
-@pytest.mark.parametrize("damaged", ["{}", '{"n":2}', '{"n', ""])
-def test_a_damaged_result_is_made_anew(tmp_path, damaged):
-    store = Store(tmp_path)
-    store.keep("packets", {"until": 1.0}, lambda: {"n": 1})
-    ((name, whole),) = kept(tmp_path).items()
-    (tmp_path / name).write_text(damaged)
-    assert not store.has("packets", {"until": 1.0})
-    assert store.keep("packets", {"until": 1.0}, lambda: {"n": 1}) == {"n": 1}
-    assert kept(tmp_path) == {name: whole}
-
-
-def test_a_folder_that_is_full_is_named(tmp_path):
-    with small_files(10), pytest.raises(NotKept, match=str(tmp_path)):
-        Store(tmp_path).keep("packets", {}, lambda: {"n": list(range(10))})

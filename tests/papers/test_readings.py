@@ -6,26 +6,10 @@ from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.ledger import rules
 from fluidcc.bundled.validation.lab.readings import (
     DEFAULT,
-    Question,
-    Reading,
     joint,
     questions,
     readings,
 )
-
-
-def _question(*departures):
-    names = (DEFAULT, "first", "second")
-    made = (Reading(n, n, ("IV.A: so",) * d) for n, d in zip(names, departures, strict=True))
-    return Question("q", "what", "IV", tuple(made))
-
-
-@pytest.mark.parametrize(
-    ("departures", "chosen"),
-    [((0, 0, 0), DEFAULT), ((1, 1, 1), DEFAULT), ((1, 0, 0), "first"), ((2, 1, 0), "second")],
-)
-def test_the_fewest_departures_are_chosen_and_a_tie_goes_to_the_default(departures, chosen):
-    assert _question(*departures).chosen.name == chosen
 
 
 def test_the_joint_readings_are_these():

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from result_cases import INPUTS, NET, NUMBERS, RESULTS, made, optimum
+from result_cases import INPUTS, NUMBERS, RESULTS, made
 
 import fluidcc as fc
 
@@ -50,16 +50,6 @@ def test_pictures_have_labels_with_units(name, width):
 def test_what_has_no_picture_says_why(name):
     with pytest.raises(TypeError, match=f"plot: {name} has no picture: .*draw"):
         fc.plot(made(name))
-
-
-def test_other_refusals_say_what_helps():
-    with pytest.raises(TypeError, match=r"best\.traded\(QUANTITY\)"):
-        fc.plot(optimum())
-    for other in (NET, made("Oscillation"), made("GainAndLoss")):
-        with pytest.raises(TypeError, match=f"a result or a sweep, got {type(other).__name__}"):
-            fc.plot(other)
-    with pytest.raises(ValueError, match="at least 2 inch, got 1"):
-        fc.plot(made("Trajectory"), width=1)
 
 
 def test_margins_are_marked_where_the_loop_passes():

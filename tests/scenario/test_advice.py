@@ -2,10 +2,7 @@
 
 import pytest
 from scenario_cases import spoiled
-from typer.testing import CliRunner
 
-import fluidcc as fc
-from fluidcc.cli.app import app
 from fluidcc.model.advice import advice
 from fluidcc.scenario.build import build
 
@@ -64,12 +61,3 @@ def test_one_sentence_for_each_thing(changes, says):
     found = advice(build(spoiled(changes), "x"))
     assert len(found) == len(says)
     assert all(part in line for part, line in zip(says, found, strict=True))
-
-
-def test_the_command_line_tells_it_beside_the_result(tmp_path):
-    file = tmp_path / "odd.toml"
-    file.write_text(fc.dumps(build(spoiled(BMCC), "x")))
-    done = CliRunner().invoke(app, ["show", str(file), "--json"])
-    assert done.exit_code == 0 and "note" not in done.stdout
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("note: flows.mod: no link of its route tells a load factor")

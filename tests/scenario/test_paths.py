@@ -9,7 +9,7 @@ from scenario_cases import BASE
 from strategies import networks
 
 from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import load, loads
+from fluidcc.scenario.files import loads
 from fluidcc.scenario.paths import info_at, number_at, paths, replace, value_at
 from fluidcc.scenario.tables import tables
 
@@ -42,12 +42,6 @@ def test_what_is_set_is_what_stands_there(path, value, number):
         except ScenarioError:
             continue
         assert number_at(net, other) == before
-
-
-def test_spread_round_trips_are_spread_anew():
-    net = replace(NET, {"flows.tcp.n": 3})
-    assert np.allclose(net.flows[1].rtt, [0.06, 0.08, 0.1])
-    assert np.array_equal(net.flows[1].n, np.ones(3))
 
 
 def test_choices_and_laws_can_be_set():
@@ -117,32 +111,6 @@ def test_setting_a_value_to_itself_changes_nothing(net):
         assert all(np.array_equal(a, b) for a, b in leaves), path
 
 
-def test_a_reaction_by_default_follows_what_it_is_the_default_of():
-    def growth(net):
-        return net.flows[0].reaction.growth
-
-    quenched = replace(NET, {"flows.mod.feedback": "backward"})
-    assert (growth(NET), growth(quenched)) == ("clean", "all")
-    assert growth(replace(quenched, {"flows.mod.feedback": "mark_tail"})) == "clean"
-    chosen = replace(NET, {"flows.mod.window.growth": "all"})
-    assert growth(replace(chosen, {"flows.mod.feedback": "mark_front"})) == "all"
-    becn = replace(NET, {"flows.tcp.window.law": "becn", "flows.tcp.feedback": "backward"})
-    assert becn.flows[1].reaction.name == "pause"
-    original = replace(becn, {"flows.tcp.window.pause": False})
-    assert original.flows[1].reaction.name == "per_mark"
-    assert replace(original, {"flows.tcp.window.pause": True}).flows[1].reaction.name == "pause"
-    deaf = replace(original, {"flows.tcp.window.reaction": "refractory"})
-    assert replace(deaf, {"flows.tcp.window.max_window": 9}).flows[1].reaction.name == "refractory"
-
-
-def test_the_only_link_and_group_have_short_names():
-    net = load("hollot2001/slow")
-    assert number_at(net, "link.queue.min_th") == 150.0
-    assert replace(net, {"flow.n": 40}).flows[0].n[0] == 40.0
-    with pytest.raises(ScenarioError):
-        number_at(NET, "link.queue.min_th")
-
-
 @pytest.mark.parametrize(
     ("path", "close"),
     [
@@ -162,15 +130,6 @@ def test_wrong_paths_are_told_with_the_nearest(path, close):
     assert close in error.value.faults[0].nearest
 
 
-@pytest.mark.parametrize("path", ["foo", "title", "xyzzy.zzz"])
-def test_a_path_like_no_other_is_told_with_the_closest_too(path):
-    with pytest.raises(ScenarioError) as error:
-        replace(NET, {path: 1})
-    assert error.value.faults[0].nearest
-    with pytest.raises(ScenarioError):
-        jax.jit(lambda x: replace(NET, {path: x}).links[0].capacity)(1.0)
-
-
 def test_traced_values_go_to_their_place():
     def capacity_and_flows(c, n):
         net = replace(NET, {"links.near.capacity": c, "flows.mod.n": n})
@@ -179,21 +138,6 @@ def test_traced_values_go_to_their_place():
     value, slopes = jax.jit(jax.value_and_grad(capacity_and_flows, (0, 1)))(100.0, 14.0)
     assert value == 200.0 + 6.0 + 80.0
     assert np.allclose(slopes, (2.0, 43.0 / 7.0))
-
-
-@pytest.mark.parametrize(
-    ("path", "says"),
-    [
-        ("flows.tcp.estimator.low_share", "an estimator that has it (adpm), not exact, got 0.3"),
-        ("flows.tcp.traffic.idle", "a kind of traffic that has it (web), not bulk, got 0.3"),
-        ("links.far.queue.w_q", "a queue law that has it (red"),
-    ],
-)
-def test_parameters_of_laws_not_chosen_are_told_with_the_laws_that_have_them(path, says):
-    with pytest.raises(ScenarioError) as error:
-        replace(NET, {path: 0.3})
-    (line,) = map(str, error.value.faults)
-    assert line.startswith(f"replace: {path}: expected ") and says in line
 
 
 def test_ways_back_change_between_one_number_and_one_for_each_link():

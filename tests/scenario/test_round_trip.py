@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from scenario_cases import BASE, spoiled
 from strategies import networks
 
@@ -60,17 +59,6 @@ def test_reactions_follow_the_law_unless_given():
     assert (other.flows[0].reaction.name, other.flows[0].reaction.growth) == ("refractory", "all")
 
 
-def test_quenches_let_all_acknowledgements_grow_the_window():
-    changes = {"flows.mod.feedback": "backward", "flows.mod.marking": "plain"}
-    mod = build(spoiled(changes), "x").flows[0]
-    assert (mod.reaction.name, mod.reaction.growth) == ("per_mark", "all")
-    becn = {"flows.mod.window": {"law": "becn"}}
-    assert build(spoiled(changes | becn), "x").flows[0].reaction.name == "pause"
-    becn["flows.mod.window"]["pause"] = False
-    mod = build(spoiled(changes | becn), "x").flows[0]
-    assert (mod.reaction.name, mod.reaction.growth) == ("per_mark", "all")
-
-
 def test_traffic_beside_the_flows():
     changes = {
         "links.near.cross": "4.5 Mbit/s",
@@ -101,26 +89,6 @@ def test_ways_back_are_one_number_or_one_for_each_link(given, kept):
     assert same(loads(dumps(net)), net)
     one = build(spoiled({"flows.tcp.reverse_delay": ["4 ms"]}), "x")
     assert one.flows[1].reverse_delay == 0.004 and same(loads(dumps(one)), one)
-
-
-@given(
-    capacity=st.floats(1.0, 1e7),
-    delay=st.floats(1e-100, 1e-2),
-    buffer=st.one_of(st.just(float("inf")), st.floats(61.0, 1e6)),
-    p_max=st.floats(1e-100, 1.0),
-    rtt=st.lists(st.floats(0.04, 10.0), min_size=1, max_size=4),
-)
-def test_any_numbers_come_back_exactly(capacity, delay, buffer, p_max, rtt):
-    changes = {
-        "links.near.capacity": capacity,
-        "links.near.delay": delay,
-        "links.near.buffer": buffer,
-        "links.near.queue.p_max": p_max,
-        "flows.mod.rtt": rtt,
-        "flows.mod.n": [1.5] * len(rtt),
-    }
-    net = build(spoiled(changes), "x")
-    assert same(loads(dumps(net)), net)
 
 
 @settings(max_examples=50)

@@ -9,8 +9,7 @@ import xarray as xr
 from scenario_cases import BASE
 
 import fluidcc as fc
-from fluidcc.result import plain
-from fluidcc.results.export import to_json, write
+from fluidcc.results.export import write
 
 NET = fc.loads(BASE)
 
@@ -84,11 +83,3 @@ def test_files_give_back_what_was_written(tmp_path):
         data["delay"].values.ravel(), nan_ok=True
     )
     assert float(found[3]["rtt[2] (s)"]) == 0.1 and found[1]["status"] == "failed"
-
-
-def test_json_is_at_full_precision_with_null_for_what_is_not_finite():
-    value = {"a": np.float64(0.1), "b": [np.nan, np.inf, 1], "c": np.array([1 / 3]), "d": None}
-    assert (
-        to_json(value) == '{"a": 0.1, "b": [null, null, 1], "c": [0.3333333333333333], "d": null}'
-    )
-    assert plain((np.int64(2), np.bool_(True))) == [2, True]

@@ -67,13 +67,3 @@ def test_an_address_without_a_scheduler_is_told(monkeypatch):
         fc.sweep(NET, OVER, draw, scheduler="tcp://127.0.0.1:9")
     with pytest.raises(ValueError, match="scheduler: expected the address of a Dask scheduler"):
         fc.sweep(NET, OVER, draw, scheduler="nonsense://")
-
-
-def test_a_cluster_without_workers_is_told(monkeypatch):
-    module = importlib.import_module("fluidcc.sweep.cluster")
-    monkeypatch.setattr(module, "_PATIENCE", 0.5)
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as own,
-        pytest.raises(fc.SweepStopped, match="the scheduler has no workers: start some with `dask"),
-    ):
-        fc.sweep(NET, OVER, draw, scheduler=own.scheduler_address)

@@ -172,34 +172,6 @@ def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
     assert fc.sweep_status(folder).missing == 0 and fc.sweep_status(folder).failed == 1
 
 
-def test_chunks_of_another_sweep_or_of_other_blocks_are_done_again(tmp_path, undisturbed):
-    folder, other = tmp_path / "kept", tmp_path / "other"
-    fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
-    fc.sweep(NET, OVER, functools.partial(draw, seeds=(2,)), folder=other, workers=0)
-    first, second, *_ = chunks(folder)
-    stretched = folder / first.name.replace("000000000-000000001", "000000000-000000009")
-    assert stretched != first
-    first.rename(stretched)  # over the blocks of the second
-    second.unlink()
-    foreign = next(file for file in chunks(other) if file.name[:26] == second.name[:26])
-    foreign.rename(folder / foreign.name)
-    assert fc.sweep_status(folder).missing == 1 + 8
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
-    assert not {stretched, folder / foreign.name} & set(chunks(folder))
-
-
-def test_a_chunk_that_is_damaged_before_the_end_is_told(tmp_path, undisturbed):
-    folder = tmp_path / "kept"
-
-    def damage(progress):
-        if progress.done == SIZE:
-            chunks(folder)[0].write_bytes(b"")
-
-    with pytest.raises(fc.SweepStopped, match="chunks were damaged or deleted meanwhile"):
-        fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=damage)
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
-
-
 def test_a_table_without_room_is_refused_as_soon_as_it_is_known(tmp_path, monkeypatch, undisturbed):
     folder, calls = tmp_path / "kept", []
     sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
@@ -298,13 +270,3 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, undisturbed):
         fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=stop)
     assert 5 < fc.sweep_status(folder).done < SIZE
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
-
-
-def test_attributes_say_where_results_come_from(tmp_path):
-    seeded = functools.partial(draw, seeds=range(2, 4))
-    data = fc.sweep(NET, OVER, seeded, folder=tmp_path / "kept", workers=0).to_dataset()
-    assert fc.dumps(fc.loads(data.attrs["scenario"])) == fc.dumps(NET)
-    assert json.loads(data.attrs["seeds"]) == [2, 3]
-    assert data.attrs["verb"] == "sweep_cases.draw" and data.attrs["jax"]
-    alone = draw(fc.replace(NET, {"flows.tcp.n": 5, "links.near.delay": 0.002}), seeds=(2, 3))
-    assert data["value"].values[2, 1, :5].tolist() == alone.values.tolist()

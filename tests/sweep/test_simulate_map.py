@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 import os
 import subprocess
 import sys
@@ -91,18 +90,6 @@ def test_structures_differ_and_single_points_fail():
             agree(point.result, other.result, 2e-3)  # shorter steps
 
 
-def test_steps_follow_from_each_network_alone():
-    trips = (0.1, 0.11, 0.13, 0.2)
-    found = fc.simulate_map(SLOW, {"flow.rtt": trips}, until=3.0, points=TIMES)
-    for trip, point in zip(trips, found.points, strict=True):
-        here = fc.replace(SLOW, {"flow.rtt": trip})
-        own = float(uniform_mesh(here).step)
-        step = 2.0 ** (math.floor(4 * math.log2(own)) / 4)
-        assert own / 1.19 < step <= own
-        alone = fc.simulate(here, until=3.0, points=TIMES, mesh=fc.Uniform(step))
-        agree(point.result, alone, 1e-9)
-
-
 def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
     monkeypatch.setattr(simulate_batch, "_ON_PROCESSOR", 4)
     values = np.linspace(40.0, 90.0, 6)
@@ -154,17 +141,6 @@ assert all(devices == {there} for devices in ran), ran
 """
     several = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | several)
-
-
-def test_a_run_that_fails_is_told():
-    near = fc.replace(SLOW, {"flow.rtt": 0.1})
-    run = {"until": 3.0, "points": TIMES, "mesh": fc.Uniform(0.125)}
-    found = fc.simulate_map(near, {"link.initial.queue": [0.0, 190.0]}, **run)
-    empty, filled = found.points
-    assert empty.result.status is fc.Status.lag_below_step and found.failed == (empty,)
-    assert "use a smaller step" in empty.message
-    assert filled.result.status is fc.Status.ok
-    assert np.isnan(empty.result.links["bottleneck"].queue[-1])
 
 
 def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
