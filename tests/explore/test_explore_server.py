@@ -1,13 +1,71 @@
-"""The explorer's answers, asked without a browser."""
+"""Ask an ASGI application without a network."""
 
+import asyncio
+import json
+import socket
+import sys
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
 import pytest
-from explore.asgi import ask
+import uvicorn
 
 import fluidcc as fc
+import fluidcc.cli.explore as command
 from fluidcc.bundled import scenarios
+from fluidcc.explore import maps
 from fluidcc.explore.jobs import prepare
 from fluidcc.explore.server import application
 from fluidcc.explore.state import Catalogue
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict
+    text: str
+
+    @property
+    def json(self):
+        return json.loads(self.text)
+
+    @property
+    def lines(self):
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+def ask(app, path, query=(), headers=None, *, host="127.0.0.1:8765"):
+    """The answer to a GET; `query` is a dictionary, pairs, or text as it stands in an address."""
+    text = query if isinstance(query, str) else urlencode(query)
+    told = {"host": host, **(headers or {})}
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "",
+        "query_string": text.encode(), "server": ("127.0.0.1", 8765), "client": ("127.0.0.1", 1),
+        "headers": [(k.encode(), v.encode()) for k, v in told.items()],
+    }  # fmt: skip
+    sent = []
+
+    async def run():
+        waits = asyncio.Event()  # nobody hangs up
+
+        async def receive():
+            await waits.wait()
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, receive, send)
+
+    asyncio.run(run())
+    start = sent[0]
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    found = {k.decode(): v.decode() for k, v in start["headers"]}
+    return Answer(start["status"], found, body.decode())
+
+
+# -- The explorer's answers, asked without a browser -----------------------------------------------
+
 
 SLOW = {"scenario": "hollot2001/slow"}
 W_Q = "links.bottleneck.queue.w_q"
@@ -165,3 +223,62 @@ def test_a_run_comes_in_lines(app):
     assert expected.series is not None
     queue = expected.series["link_system"].isel(seed=0, link=0)
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
+
+
+# -- The map of the explorer -----------------------------------------------------------------------
+
+
+def test_the_map_tells_what_stability_tells(monkeypatch):
+    monkeypatch.setattr(maps, "_GRID", 3)
+    net, told = fc.load("hollot2001/slow"), []
+    found = maps.stability_grid(net, net, None, None, told.append)
+    x, y = found["x"], found["y"]
+    assert (x["path"], y["path"]) == ("links.bottleneck.queue.w_q", "flows.tcp.n")
+    assert told[-1] == 1
+    assert set(np.unique(found["stable"])) == {-1, 0, 1}
+    for row, n in enumerate(y["values"]):
+        for column, w_q in enumerate(x["values"]):
+            here = fc.stability(fc.replace(net, {x["path"]: float(w_q), y["path"]: float(n)}))
+            assert found["stable"][row, column] == (-1 if here.stable is None else here.stable)
+            assert bool(found["message"][row, column]) == (here.stable is None)
+
+
+# -- The command `fluidcc explore` -----------------------------------------------------------------
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What would be served, in place of serving it."""
+    calls = []
+    monkeypatch.setattr(command, "serve", lambda *args: calls.append(args))
+    yield calls
+    for _, listening, _ in calls:
+        listening.close()
+
+
+def test_it_listens_on_this_machine_alone(run, served):
+    code, out, err = run("explore", "--port", "0", "--no-browser", heavy=False)
+    assert (code, err) == (0, "")
+    server, listening, address = served[0]
+    assert isinstance(server, uvicorn.Server) and address is None
+    host, port = listening.getsockname()
+    assert host == "127.0.0.1" and f"http://127.0.0.1:{port}/" in out
+
+
+def test_a_port_that_is_taken(run, served):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        code, _, err = run("explore", "--port", str(taken), heavy=False)
+    assert code == 2 and f"127.0.0.1:{taken}" in err and not served
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_no_address_is_not_every_address(run, served, host):
+    code, _, err = run("explore", "--host", host, "--port", "0", heavy=False)
+    assert code == 2 and "expected an address" in err and not served
+
+
+def test_what_must_be_installed_is_told(run, served, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, err = run("explore", heavy=False)
+    assert code == 2 and "pip install 'fluidcc[web]'" in err and not served

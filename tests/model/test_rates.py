@@ -1,4 +1,4 @@
-"""The right-hand side against equations written out by hand, at many states."""
+"""One link, states and pasts, to ask the right-hand side about."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rate_cases import HOLLOT, C, N, T, ack_clocked, fluxes, no_memory, seen, single, state
+from jax.flatten_util import ravel_pytree
 
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
@@ -15,11 +15,14 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Signal
+from fluidcc.laws.marking import Plain
+from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, Refractory
+from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
-from fluidcc.model.delays import State
+from fluidcc.laws.window.reno import Reno
+from fluidcc.model.delays import Past, State, Wire, picks
 from fluidcc.model.rates import (
     flux,
     heard,
@@ -27,6 +30,52 @@ from fluidcc.model.rates import (
 )
 from fluidcc.model.senders import Sender
 from fluidcc.scenario.network import Flows, Link, Network
+
+C, N, T = 3750.0, 60.0, 0.2  # packet/s, flows, s
+HOLLOT = RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
+
+fluxes = eqx.filter_jit(flux)
+
+
+def single(
+    window=Reno(), queue=HOLLOT, *, reaction=PerMark(), feedback=MarkTail(), marking=Plain(),  # noqa: B008
+    rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
+) -> Network:  # fmt: skip
+    """One group of flows over one link; numbers are arrays, so that equal structures share code."""
+    flows = Flows(
+        window, n=jnp.array(n), rtt=jnp.array(rtt), reaction=reaction, feedback=feedback,
+        marking=marking, access_delay=access, **more,
+    )  # fmt: skip
+    return Network((Link(queue, capacity=C, buffer=buffer),), (flows,), rates=rates)
+
+
+def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> Past:
+    """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
+    rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
+    signals = tuple(Signal(mark, drop) for _ in net.links)
+    u = ravel_pytree(Wire(rates, signals, (pace,) * len(net.links)))[0]
+    past = jax.tree.map(lambda index: u[index], picks(net))
+    if carried is None:
+        return past
+    return past._replace(carried=jax.tree.map(lambda r: 0.0 * r + carried, past.carried))
+
+
+def state(*windows, q=190.0, v=195.0) -> State:
+    return State(
+        (Sender(jnp.array(windows, float)),), (jnp.asarray(q, float),), (jnp.asarray(v, float),)
+    )
+
+
+def no_memory(*windows, q) -> State:
+    return state(*windows, q=q)._replace(laws=((),))
+
+
+def ack_clocked(law, w, x, p):
+    return x * ((1 - p) * law.c1 * w**law.alpha - p * law.c2 * w**law.beta)
+
+
+# -- The right-hand side against equations written out by hand, at many states ---------------------
+
 
 DRAWS = np.random.default_rng(7).uniform(size=(12, 6))
 """Shares of the ranges of states for the tests below; any numbers do."""

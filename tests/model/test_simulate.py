@@ -6,12 +6,14 @@ import math
 import numpy as np
 import pytest
 
+import fluidcc as fc
 from fluidcc import Located, MethodOfSteps, Uniform
 from fluidcc.dde.status import Status
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
@@ -267,3 +269,81 @@ initial = { window = 4900 }
     assert run.status is Status.ok
     assert np.max(link.queue) > 1000
     np.testing.assert_allclose(link.average, link.queue, rtol=0.02)
+
+
+# -- What flows have in flight against what their windows hold -------------------------------------
+
+
+@pytest.mark.parametrize(("delay", "kept"), [("explicit", False), ("fifo", True)])
+def test_self_clocked_flights_are_kept_by_the_fifo_clock(delay, kept):
+    """The pace of the ACKs is the derivative of the round trip under `fifo` alone."""
+    flows = Flows(
+        Reno(), n=np.array([10.0, 10.0]), rtt=np.array([0.05, 0.11]), reaction=OncePerRTT(),
+        access_delay=0.001,
+    )  # fmt: skip
+    link = Link(AVQ(), capacity=1250.0, buffer=100.0)
+    run = simulate(Network((link,), (flows,), rates="self_clocked", delay=delay), until=12.0)
+    assert ("more in flight than their windows; use model.delay" in run.message) == (not kept)
+    flow, late = run.flows["flows"], run.time > 6
+    excess = np.mean((flow.rate * flow.rtt)[late], axis=0) / np.mean(flow.window[late], axis=0) - 1
+    assert np.max(np.abs(excess)) < 0.05 if kept else np.min(excess) > 0.5
+
+
+# -- Senders that estimate the load factor, in the fluid model -------------------------------------
+
+
+def test_an_estimate_that_forgets_within_microseconds_needs_no_such_steps():
+    """10^4 packets/s bring bits of a load factor; BMCC overshoots, comes down, and probes.
+
+    Eq. 4: the window grows by T / t_p^2 a second, here by 0.15 s / (0.2 s)^2.
+    """
+    net = fc.load("qazi2010/three_flows")
+    net = dataclasses.replace(net, flows=net.flows[:1], flow_names=net.flow_names[:1])
+    run = fc.simulate(fc.replace(net, {"flows.first.estimator": "adpm"}), until=8.0)
+    assert run.status == fc.Status.ok
+    window, queue = run.flows["first"].window.ravel(), run.links["bottleneck"].queue
+    assert queue.max() > 2000 and queue[run.time >= 5].max() == 0
+    assert 0.75 < window[-1] / (0.15 * 12500) < 1  # between the growths by eqs 3 and 4, and full
+    slope = np.polyfit(run.time[run.time >= 5], window[run.time >= 5], 1)[0]
+    assert slope == pytest.approx(0.15 / 0.2**2, rel=1e-9)
+
+
+# -- Slow start in the fluid model: the peak of the queue and its published bounds -----------------
+
+
+C, T = 187.5, 0.248  # packet/s, s: a link of 1.5 Mbit/s with packets of 1000 B, TS = 59 ms
+PIPE = C * T
+
+
+def peak(feedback, at: float) -> float:
+    """Largest queue of one flow that starts with one packet."""
+    flows = Flows(
+        Reno(), n=np.ones(1), rtt=np.array([T]), reaction=OncePerRTT(), feedback=feedback,
+        initial=FlowsInitial(window=1.0, slow_start=True),
+    )  # fmt: skip
+    net = Network(
+        (Link(Threshold(at=at), capacity=C),), (flows,), rates="self_clocked", delay="fifo"
+    )
+    points = np.linspace(1.2, 3.6, 30001)  # the peak is a corner
+    run = simulate(net, until=3.6, points=points, mesh=Located(step=0.02))
+    assert run.status is Status.ok
+    assert run.flows["flows"].slow[-1, 0] < 1e-3
+    return float(run.links["bottleneck"].queue.max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("feedback", "times"), [(MarkTail(), 2.0), (MarkFront(), 1.0)], ids=["tail", "front"]
+)
+def test_slow_start_peaks_at_the_published_bounds(feedback, times):
+    """Durresi et al. (2001), section 4: 2 T + r d - 1 for tail and T + r d for front marking.
+
+    The fluid bounds are 2 T + r d and T + r d; they are met once the link has been busy for a
+    round trip when the queue crosses the threshold, and not below.
+    """
+    for at in (40.0, 60.0):
+        bound = times * at + PIPE
+        found = peak(feedback, at)
+        assert found <= bound * (1 + 1e-9)
+        assert found == pytest.approx(bound, rel=1e-3)
+    assert peak(feedback, 5.0) < 0.9 * (times * 5.0 + PIPE)

@@ -1,12 +1,15 @@
 """Laws of one's own on the command line, with the examples that the pages show."""
 
 import json
+import math
+import runpy
 import shutil
 from pathlib import Path
 
 import pytest
 import xarray as xr
 
+import fluidcc as fc
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
@@ -86,3 +89,17 @@ def test_the_examples_pass_the_battery(run, here, name):
     assert (code, failed, err) == (0, [], "")
     done = {check["check"] for check in report["checks"] if check["verdict"] == "ok"}
     assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= done
+
+
+# -- The example of a delay equation of one's own, against what can be found by hand ---------------
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILE = DOCS / "own_laws" / "mackey_glass.py"
+
+
+def test_the_example_has_the_hopf_point_of_the_page():
+    (hopf,) = fc.crossings(runpy.run_path(str(FILE))["model"], "tau", 0.1, 3.0).crossings
+    assert hopf.frequency == pytest.approx(math.sqrt(3), rel=1e-9)
+    assert hopf.value == pytest.approx(2 * math.pi / (3 * math.sqrt(3)), rel=1e-9)
+    assert f"{hopf.value:.10g}" in (DOCS / "own_delay_equation.md").read_text()
