@@ -332,16 +332,6 @@ def test_circle_has_its_closed_form():
     assert bottom.derivatives == pytest.approx({k: -v for k, v in wanted.items()}, abs=1e-6)
 
 
-def test_no_cycle_has_no_derivatives():
-    still = fc.DelayEquation(_turning, [_lag], {**CIRCLE, "mu": -0.5}, np.zeros(2))
-    found = fc.gradient(still, "cycle.period", ["mu"])
-    assert found.status == "none" and math.isnan(found.derivatives["mu"])
-    with pytest.raises(fc.ScenarioError, match=r"cycle\.period"):
-        fc.gradient(still, "cycle.perod", ["mu"])
-    with pytest.raises(ValueError, match="a cycle's quantity"):
-        fc.gradient(still, "queue", ["mu"])
-
-
 # -- Period and extremes of curves that are known --------------------------------------------------
 
 

@@ -182,10 +182,6 @@ def test_other_pages_cannot_ask(app, name, value, status):
     assert ask(app, "/", headers=headers).status == 200
 
 
-def test_addresses_have_a_limit(app):
-    assert ask(app, "/api/present", "x" * 20_000).status == 414
-
-
 def test_a_file_is_one_of_the_scenarios(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(fc.dumps(fc.replace(fc.load("hollot2001/slow"), {"flow.n": 33})))

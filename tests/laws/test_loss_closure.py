@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from fluidcc.laws.law import Ack
-from fluidcc.laws.loss import PFTK, HalveOnly, Recovery, backed_off, indications
+from fluidcc.laws.loss import PFTK, Recovery, backed_off, indications
 from fluidcc.laws.window.reno import Reno
 
 R = 0.1
@@ -52,15 +52,6 @@ def test_time_in_recovery():
         stay = 0.75 * trips * rtt + timeout
         expected = (1 / found) / (1 / found + stay)
         assert Recovery().lost(drop, w, rtt, w / rtt, recovery).running == pytest.approx(expected)
-
-
-def test_halving_alone_is_the_square_root_law():
-    # one halving per loss: w = sqrt(2/p) where losses are rare
-    def drift(w: float, p: float) -> float:
-        lost = HalveOnly().lost(p, w, R, w / R, "reno")
-        return 1 / R + lost.recovering * Reno().on_loss(w, Ack(1.0, 0.0, R))
-
-    assert brentq(drift, 1.0, 1e7, args=(1e-8,)) == pytest.approx(np.sqrt(2e8), rel=1e-3)
 
 
 # -- Padhye et al. ----------------------------------------------------------------------------

@@ -194,11 +194,6 @@ def test_the_estimate_at_a_step_threshold_tends_to_its_asymptote():
 # -- receiver window --------------------------------------------------------------------------
 
 
-def test_worked_example_of_both_ends():
-    assert ReceiverWindow().sending(20.0, 1 / 3) == pytest.approx(19.5, rel=1e-8)
-    assert ReceiverWindow(persistence=1.0).sending(20.0, 1 / 3) == pytest.approx(41 / 3, rel=1e-13)
-
-
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize(("w", "persistence"), [(2, 0.0), (20, 0.0), (11, 1 / 6), (300, 0.0)])
 def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float, p: float):
@@ -287,9 +282,3 @@ def test_errors_of_many_packets(load: float, slope: float):
     for _ in range(round(n)):
         estimate += float(LAW.mean(estimate, load))
     assert (estimate - load) * n * slope == pytest.approx(2.0, rel=0.05)
-
-
-def test_the_estimate_after_a_mark_of_another_router():
-    for n in (1, 4, 9):
-        assert LAW.share_above(1.0, 0.0, n) == pytest.approx(0.5**n, rel=1e-14)
-        assert LAW.share_above(0.75, 0.0, n) == pytest.approx(0.75**n, rel=1e-14)

@@ -70,38 +70,6 @@ def test_a_starved_queue_that_does_not_empty_keeps_its_clock(parts):
     assert float(end[1]) == pytest.approx(sum(pieces), abs=1e-11)
 
 
-@pytest.mark.slow
-def test_a_neutral_equation_moves_with_the_clock_that_it_reads():
-    """x(t) = x(s) where s + q(s) = t - 1/2 and q = p t^2 / 2, x(t) = t before 0: the slopes of x,
-    from which dense output is made, move by the second derivatives of s.
-    """
-
-    def lags(t, y, p, look):
-        age = t - entry_time(jnp.atleast_1d(t) - 0.5, jax.vmap(lambda s: look(s, 0, 1)))
-        return jnp.concatenate([age, age])
-
-    system = System(
-        slope=lambda t, y, z, p, mode: jnp.stack([p * t]), lags=lags, columns=((1,), (0,)),
-        history=lambda t, column, p: jnp.where(column == 1, t, 0.0),
-        record=lambda t, y, z, p, mode: jnp.stack([y[0], z[0]]), leading=((1, (0,)),),
-    )  # fmt: skip
-    once, twice = np.linspace(0.52, 1.1, 23), np.linspace(1.15, 1.98, 31)  # x jumps at 1.125
-
-    def entered(p, t):
-        return (jnp.sqrt(1.0 + 2.0 * p * (t - 0.5)) - 1.0) / p
-
-    def exact(p):
-        return jnp.concatenate([entered(p, once), entered(p, entered(p, twice))]) - 0.5
-
-    def found(p):
-        run = _run(system, [0.0], 2.0, 0.02, p)[1]
-        return located.remembered(run, jnp.asarray([*once, *twice]))[:, 1]
-
-    for got, wanted in zip(*(jax.jit(lambda p, f=f: jax.jvp(f, (p,), (1.0,)))(1.0)
-                             for f in (found, exact)), strict=True):  # fmt: skip
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-7)
-
-
 def test_a_queue_let_go_at_a_kink_moves_with_it():
     """Arrivals begin when exp(-t) falls below p; until then the queue is held at 0."""
 

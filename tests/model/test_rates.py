@@ -161,15 +161,6 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
     np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
 
 
-def test_a_link_gets_what_those_before_it_let_through():
-    net, x, pace = two_links(feedback=Loss()), 50.0, 0.8
-    past = seen(net, rate=x, mark=0.05, drop=0.1, pace=pace)
-    y = State((Sender(jnp.array([12.0])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
-              (jnp.asarray(200.0), jnp.asarray(150.0)))  # fmt: skip
-    found = fluxes(net, y, past)
-    np.testing.assert_allclose(found.queue_raw[1], N * x * 0.95 * 0.9 * pace - C / 2, rtol=1e-12)
-
-
 @pytest.mark.parametrize("rates", ["ack", "mgt", "self_clocked"])
 def test_derivatives_are_finite_where_nothing_arrives(rates):
     net = single(ECNMod(), queue=Threshold(at=0.0), rates=rates, buffer=50.0)

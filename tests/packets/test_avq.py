@@ -86,16 +86,6 @@ def test_marks_of_a_virtual_link_of_constant_rate_are_those_of_the_mean(share, l
     assert abs(marks - count * mean) <= 2  # no more than the virtual queue holds besides
 
 
-@pytest.mark.parametrize("load", [0.7, 1.1])
-def test_the_rate_adapts_in_closed_form(load):
-    """c + alpha (gamma - Y/C) t up to the link's rate less one packet's worth."""
-    law, gap = AVQ(alpha=0.2, gamma=0.9).in_packets(50.0), 1 / (load * CAPACITY)
-    memories = by_rules(law, [gap] * 1000, [1.0] * 1000, Virtual(0.95, 0.0, 0.0))
-    for k, x in enumerate(memories, 1):
-        free = 0.95 + 0.2 * (0.9 - load) * k * gap
-        assert x.share == pytest.approx(min(free, 1 - 0.2 / CAPACITY), rel=1e-12)
-
-
 def test_the_engine_is_the_published_algorithm(tmp_path):
     """Every packet of a run that came to the link, by its time, size and fate."""
     law = AVQ(alpha=2.0)  # the rate moves by a tenth

@@ -106,8 +106,6 @@ def _numbers(address: int, count: int) -> np.ndarray:
 
 FLOWS = 400
 CODE = ADPM()
-LAW = BMCC(max_window=50.0)
-NEEDS_MARK, FALLBACK = (dataclasses.replace(LAW, **{k: True}) for k in ("needs_mark", "fallback"))
 
 
 def steady(window, queue, **changes):
@@ -165,15 +163,6 @@ def test_mean_error_of_estimates_from_above(load, packets):
         spread = np.sqrt(expected * (1 - expected) / FLOWS)
         found = np.mean(error > value - load)
         assert found == pytest.approx(expected, abs=5 * spread + 1e-12)
-
-
-@pytest.mark.parametrize("law", [LAW, NEEDS_MARK, FALLBACK])
-def test_marks_hide_the_code_or_are_the_code(law):
-    """All packets marked at half load: only receivers that trust marks know of any load."""
-    begun = (("recovery", "newreno"), ("syn", False))  # SYNs would be dropped
-    net = known_load(KnownLoad(f=0.5, p=1.0), law, estimator=ADPM(), sender=begun)
-    run = Stepwise(net).until(5.0)
-    assert run.estimates() == (1.2 if law.marks_tell_load else 0.0)
 
 
 # -- BMCC senders in packet runs against the closed forms of Qazi, Znati and Andrew ----------------
