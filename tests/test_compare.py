@@ -96,9 +96,7 @@ def test_queue_equations_follow_from_the_rules():
     assert sp.simplify(average + c * sp.log(1 - w_q) * (q - v)) == 0
 
 
-# -- Gain and loss of throughput against closed forms ----------------------------------------------
-
-
+# -- Gain and loss of throughput against closed forms
 def pair(short=0.1):
     """Two classes of TCP; by W = sqrt(2/l) their rates are as 1/R."""
     link = Link(RED(min_th=10.0, max_th=400.0, p_max=0.5), capacity=1000.0, buffer=500.0)

@@ -203,9 +203,7 @@ def test_a_cycle_over_a_jump_of_the_marking_agrees_with_small_steps():
     assert found.period == pytest.approx(JUMPING, rel=1e-5)
 
 
-# -- Floquet multipliers by moved states: exact ones, those of collocation, decays, a --------------
-
-
+# -- Floquet multipliers by moved states
 @pytest.fixture
 def lost(monkeypatch):
     """Collocation finds nothing, so that the simulation tells."""
@@ -256,9 +254,7 @@ def test_multipliers_under_fifo_are_what_another_simulation_does():
     assert steps[9] / steps[8] == pytest.approx(found.floquet[1].real, rel=0.01)
 
 
-# -- Cycles from the settled end of simulations: what it tells, and how long it is -----------------
-
-
+# -- Cycles from the settled end of simulations: what it tells, and how long it is
 def settled(time, course):
     """What one queue tells."""
     labels = [Label("links", "l", "queue"), Label("links", "l", "average")]
@@ -303,9 +299,7 @@ def test_what_the_end_of_a_simulation_tells(course, status):
     assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
 
 
-# -- Derivatives of limit cycles against closed forms and against solved neighbours ----------------
-
-
+# -- Derivatives of limit cycles against closed forms and against solved neighbours
 CIRCLE = {"mu": 0.5, "a": -0.8, "speed": SPEED, "lag": 0.3}
 
 
@@ -332,9 +326,7 @@ def test_circle_has_its_closed_form():
     assert bottom.derivatives == pytest.approx({k: -v for k, v in wanted.items()}, abs=1e-6)
 
 
-# -- Period and extremes of curves that are known --------------------------------------------------
-
-
+# -- Period and extremes of curves that are known
 def test_a_sine_with_ripples():
     t = np.linspace(0.0, 20.0, 20001)
     v = 50.0 + 20.0 * np.sin(2 * np.pi * t / 1.7) + 2.0 * np.sin(2 * np.pi * t / 0.0131)

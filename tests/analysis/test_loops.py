@@ -158,9 +158,7 @@ def test_what_is_adapted_as_far_as_it_can_is_no_state():
     np.testing.assert_allclose(found.values[:3], expected.values[:3], rtol=1e-7)
 
 
-# -- Trajectories that begin on the mode of a root stay on it --------------------------------------
-
-
+# -- Trajectories that begin on the mode of a root stay on it
 LINK = """
 [links.b]
 capacity = 1250

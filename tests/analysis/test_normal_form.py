@@ -181,12 +181,8 @@ def test_cycles_near_the_hopf_point_of_the_network_have_the_amplitude_told():
     assert there - 1.048512513e-4 == pytest.approx(w_q - 1.048512513e-4, rel=0.02)
 
 
-# -- First Lyapunov coefficients of neutral systems: by hand, by harmonic balance, by --------------
-
-
-# -- the neutral logistic equation: v'(t) = -r (1 + v(t)) (v(t - 1) + rho v'(t - 1)) --------------
-
-
+# -- Neutral systems: by hand, by harmonic balance
+# -- the neutral logistic equation: v'(t) = -r (1 + v(t)) (v(t - 1) + rho v'(t - 1))
 def logistic(r, rho):
     """Its linear system, with v and v' on the wire."""
     own = np.array([LINK])
@@ -234,8 +230,7 @@ def test_the_neutral_logistic_equation_has_the_coefficient_found_by_hand(rho):
     assert form.criticality == "supercritical"
 
 
-# -- one self-clocked class under a ramp of marks -------------------------------------------------
-
+# -- one self-clocked class under a ramp of marks
 C, N, T, AT, C1, C2 = 1000.0, 40.0, 0.1, 20.0, 0.5, 0.5
 
 

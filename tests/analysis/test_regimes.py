@@ -152,9 +152,7 @@ def test_flows_share_what_calls_leave():
     assert group.rtt[0] == pytest.approx(T + link.queue / left, rel=1e-12)
 
 
-# -- Networks of one link, and what is left of their changes at rest -------------------------------
-
-
+# -- Networks of one link, and what is left of their changes at rest
 N, T, C = 60.0, 0.2, 3750.0
 NAMES = ("a", "b")
 
@@ -185,9 +183,7 @@ def drift(net, eq):
     return np.concatenate([np.ravel(v) for v in jax.tree.leaves(change.senders + change.laws)])
 
 
-# -- Rests of senders of every kind against closed forms -------------------------------------------
-
-
+# -- Rests of senders of every kind against closed forms
 def bmcc(*, gamma=1.0, md="per_tp", rtt=(0.04, 0.2)):
     group = flows(BMCC(md=md), n=(1.0, 2.0), rtt=rtt, feedback=LoadFeedback())
     return one_link(LoadFactor(gamma=gamma), group)

@@ -109,9 +109,7 @@ def test_neutral_systems_are_refused():
     assert count.number is None and "neutral" in count.reason
 
 
-# -- Counts of unstable roots proven in ball arithmetic --------------------------------------------
-
-
+# -- Counts of unstable roots proven in ball arithmetic
 # x' = a x + b x(t - 1). Hayes (1950); roots of x' = -b x(t - 1) cross at b = pi/2 + 2 k pi
 HAYES = {
     (0.0, -1.57): 0,

@@ -200,9 +200,7 @@ def test_no_verdict_without_a_smooth_equilibrium():
         linearize(hollot(n=600.0))
 
 
-# -- Margins against published designs and the loop formulas of the fluid models -------------------
-
-
+# -- Margins against published designs and the loop formulas of the fluid models
 N, C = 60, 3750.0
 
 

@@ -67,9 +67,7 @@ def test_laws_with_more_than_a_window_are_refused(law):
         stationary_window(law, 0.01, reaction=Pause())
 
 
-# -- Stationary windows of networks: what each group hears, and why others have none ---------------
-
-
+# -- Stationary windows of networks: what each group hears
 MIXED = fc.load("misra2003/mixed")
 
 

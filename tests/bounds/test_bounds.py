@@ -28,9 +28,7 @@ def test_every_bound_is_described(bound):
         assert all(value in bound.axes[axis] for axis, value in reading.items())
 
 
-# -- the search -------------------------------------------------------------------------------
-
-
+# -- the search
 SUM = dataclasses.replace(
     BOUNDS["bmcc.standing_queue"], id="sum",
     ranges=lambda definitions: {"x": Range(0.0, 60.0, 0.0), "y": Range(0.0, 60.0, 0.0, "whole")},
@@ -47,8 +45,7 @@ def test_the_search_finds_the_worst_and_the_smallest():
     assert found.smallest.judged.excess < 5
 
 
-# -- verdicts ---------------------------------------------------------------------------------
-
+# -- verdicts
 RULES = [
     ("bmcc.increase_map", ("violated", "holds")),
     ("bmcc.concave", ("violated", "holds", "violated")),
@@ -95,8 +92,7 @@ def test_equal_windows_are_equal_at_zero_drift_alone():
     assert judged["one halving per round trip", "over ACKs"].value < 0.95
 
 
-# -- slow start of whole packets --------------------------------------------------------------
-
+# -- slow start of whole packets
 CANONICAL = {"marks": TAIL, "when": "reaches", "round_trip": WHOLE}
 
 
@@ -136,9 +132,7 @@ def test_least_threshold_of_full_use_is_not_enough():
     assert fc.check_bound("mark_front.full_use", definitions=needed, budget=4).verdict == "holds"
 
 
-# -- networks, faults, command line -----------------------------------------------------------
-
-
+# -- networks, faults, command line
 def test_a_network_settles_its_definitions():
     net = fc.load("durresi2001/slow_start_front")
     report = fc.check_bound("mark_front.slow_start", net)
@@ -177,12 +171,8 @@ def test_faults(name, definitions, word):
         fc.check_bound(name, definitions=definitions)
 
 
-# -- Bounds judged by packet runs: BMCC starved by SACK, and drops that do harm --------------------
-
-
-# -- BMCC and SACK ----------------------------------------------------------------------------
-
-
+# -- Bounds judged by packet runs: BMCC starved by SACK, and drops that do harm
+# -- BMCC and SACK
 @pytest.mark.parametrize("figure", ["without ECN (figure 7)", "with ECN (figure 8)"])
 def test_sack_starves_bmcc_at_a_full_target_and_not_at_a_lower_one(figure):
     bound = BOUNDS["bmcc.starved_by_sack"]
@@ -206,8 +196,7 @@ def test_a_router_of_the_paper_is_found_to_be_one():
     assert "beside bulk SACK flows" in other.message
 
 
-# -- drops ------------------------------------------------------------------------------------
-
+# -- drops
 EXPIRIES = "half of timer expiries and fast recoveries together are expiries"
 IDLE = "utilisation 0.05 below that of the same flows told by marks"
 

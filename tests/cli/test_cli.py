@@ -86,9 +86,7 @@ def test_values_are_read_as_in_a_scenario(text, value):
     assert value_of(text) == value
 
 
-# -- The commands `sensitivity` and `windows` ------------------------------------------------------
-
-
+# -- The commands `sensitivity` and `windows`
 IDLE = (
     "hollot2001/slow", "flow.rtt", "flow.initial.window", "--set", "link.capacity=1000000",
     "--set", "link.initial.queue=0", "--set", "link.initial.average=0",

@@ -98,9 +98,7 @@ def test_dense_output_needs_the_nodes():
         call(ts=[1.0], mesh=UNIFORM)(0.5)
 
 
-# -- Memory: what would not fit is refused with advice, before anything is allocated ---------------
-
-
+# -- Memory: what would not fit is refused with advice, before anything is allocated
 def decay(t, y, z, p):
     return -z[0]
 
@@ -143,9 +141,7 @@ def test_a_buffer_that_bounds_no_round_trip_in_memory():
         fc.simulate(net, until=1e9, mesh=fc.model.network_mesh.uniform_mesh(net))
 
 
-# -- Single precision: sums are compensated, and what it is not for is refused ---------------------
-
-
+# -- Single precision: sums are compensated, and what it is not for is refused
 def slow(t, y, z, p):
     """A filter whose rise in a step lies below the last digit of its state."""
     return p["pole"] * (200.0 - z[0])

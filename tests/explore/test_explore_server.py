@@ -64,9 +64,7 @@ def ask(app, path, query=(), headers=None, *, host="127.0.0.1:8765"):
     return Answer(start["status"], found, body.decode())
 
 
-# -- The explorer's answers, asked without a browser -----------------------------------------------
-
-
+# -- The explorer's answers, asked without a browser
 SLOW = {"scenario": "hollot2001/slow"}
 W_Q = "links.bottleneck.queue.w_q"
 
@@ -221,9 +219,7 @@ def test_a_run_comes_in_lines(app):
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
 
 
-# -- The map of the explorer -----------------------------------------------------------------------
-
-
+# -- The map of the explorer
 def test_the_map_tells_what_stability_tells(monkeypatch):
     monkeypatch.setattr(maps, "_GRID", 3)
     net, told = fc.load("hollot2001/slow"), []
@@ -239,9 +235,7 @@ def test_the_map_tells_what_stability_tells(monkeypatch):
             assert bool(found["message"][row, column]) == (here.stable is None)
 
 
-# -- The command `fluidcc explore` -----------------------------------------------------------------
-
-
+# -- The command `fluidcc explore`
 @pytest.fixture
 def served(monkeypatch):
     """What would be served, in place of serving it."""

@@ -236,9 +236,7 @@ def test_what_has_no_rule_is_refused(operation, said):
     assert "fused" in str(caught.value)
 
 
-# -- Functions that kernels take of several trajectories at once, written out in seri --------------
-
-
+# -- Functions that kernels take of several trajectories at once, written out in series
 DIGIT = 5e-16
 LEAST = 5e-324
 

@@ -99,9 +99,7 @@ def test_zero_drift_by_algebra(law, reaction, expected):
     assert float(by_name[0]) == pytest.approx(float(by_name[1]), rel=1e-13)
 
 
-# -- eq. 7 ------------------------------------------------------------------------------------
-
-
+# -- eq. 7
 @pytest.mark.parametrize("law", POLYNOMIALS, ids=lambda law: law.name)
 @given(p=shares_of_marks)
 def test_equal_window_gives_every_law_the_window_of_tcp(law, p: float):

@@ -54,9 +54,7 @@ def test_time_in_recovery():
         assert Recovery().lost(drop, w, rtt, w / rtt, recovery).running == pytest.approx(expected)
 
 
-# -- Padhye et al. ----------------------------------------------------------------------------
-
-
+# -- Padhye et al.
 def full_model(p: float, rtt: float, timer: float) -> float:
     """Throughput [packet/s] by the full model, one ACK per packet, no limit of the window."""
     w = 1 + np.sqrt(8 * (1 - p) / (3 * p) + 1)  # (2 + b)/(3b) = 1

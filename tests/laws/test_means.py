@@ -48,9 +48,7 @@ def test_refractory_mean_is_that_of_a_renewal_process():
     assert sp.simplify(shares.heard - 1 / (w + 1 / p)) == 0
 
 
-# -- spreading --------------------------------------------------------------------------------
-
-
+# -- spreading
 def mean_gap(chance, longest: int) -> sp.Rational:
     """Mean number of packets from one signal to the next, by the chances after a signal."""
     mean, left = sp.Integer(0), sp.Integer(1)
@@ -83,9 +81,7 @@ def test_red_marks_packets_of_one_size_at_its_long_run_rate(kind, gentle: bool, 
     assert 1 / gap == sp.nsimplify(law.signal(x, seen).mark)
 
 
-# -- averages ---------------------------------------------------------------------------------
-
-
+# -- averages
 @pytest.mark.parametrize("pole", ["capacity", "arrivals"])
 def test_red_average_of_many_packets_follows_its_drift(pole: str):
     # constant queue: v' = K (q - v) has the solution q + (v0 - q) exp(K t), K from the drift

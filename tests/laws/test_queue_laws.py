@@ -33,9 +33,7 @@ def after(x, change):
     return type(x)(*(a + b for a, b in zip(x, change, strict=True)))
 
 
-# -- adaptive RED -----------------------------------------------------------------------------
-
-
+# -- adaptive RED
 def fig3(p: float, average: float, target: float) -> float:
     """Govindaswamy et al. (2012), Fig. 3."""
     if average > target and p < 0.5:
@@ -88,9 +86,7 @@ def test_red_marks_and_drops_all_above_its_last_threshold(kind, gentle, spreadin
         assert gentle or below.mark < 0.5
 
 
-# -- BLUE -------------------------------------------------------------------------------------
-
-
+# -- BLUE
 @pytest.mark.parametrize(
     ("trigger", "queue", "step"),
     [("queue", 0.0, -0.002), ("queue", 1e-9, 0.0), ("queue", 50.0, 0.0), ("queue", 50.1, 0.02),
@@ -102,9 +98,7 @@ def test_blue_steps_at_its_triggers(trigger: str, queue: float, step: float):
     assert law.on_tick(0.3, found(queue)) == pytest.approx(step, abs=1e-16)
 
 
-# -- load factors -----------------------------------------------------------------------------
-
-
+# -- load factors
 @pytest.mark.parametrize("steps", [1, 7])
 def test_the_load_factor_is_eq1(steps: int):
     law = LoadFactor(t_p=0.2, kappa_1=0.75, gamma=0.9)
@@ -119,9 +113,7 @@ def test_the_load_factor_is_eq1(steps: int):
     assert law.signal(x, found(0.0)).load == x.factor
 
 
-# -- PI and REM -------------------------------------------------------------------------------
-
-
+# -- PI and REM
 def test_the_weights_of_pi_are_those_published():
     new, old = PI().weights
     assert (f"{new:.3e}", f"{old:.3e}") == ("1.822e-05", "1.816e-05")
@@ -150,9 +142,7 @@ def test_the_price_of_rem_adds_excess_and_backlog():
     assert price > 0
 
 
-# -- AVQ --------------------------------------------------------------------------------------
-
-
+# -- AVQ
 @pytest.mark.parametrize("arrivals", [400.0, 1225.0, 1400.0])
 def test_avq_adapts_as_published(arrivals: float):
     # C~' = alpha (gamma C - Y), packet by packet and in the mean
@@ -163,6 +153,3 @@ def test_avq_adapts_as_published(arrivals: float):
     assert x - 0.6 == pytest.approx(expected * seconds, rel=1e-9, abs=1e-12)
     rate = float(arrival_rate(Link(law, capacity=CAPACITY), 0.6, 0.0, arrivals))
     assert rate == pytest.approx(expected, rel=1e-12, abs=1e-15)
-
-
-# -- bad parameters ---------------------------------------------------------------------------

@@ -31,12 +31,7 @@ def at(load: float, *, elapsed: float = 0.0, count: float = 0.0, rtt: float = R)
     return Ack(count, elapsed, rtt, load)
 
 
-# -- states -----------------------------------------------------------------------------------
-
-
-# -- TCP and BECN -----------------------------------------------------------------------------
-
-
+# -- TCP and BECN
 def resting_window(law, reaction, p: float) -> float:
     """Window at which growth and reactions to marks balance, by bisection on the rules."""
 
@@ -74,9 +69,7 @@ def test_blocks_of_once_per_rtt(p: float):
     assert OncePerRTT(growth="clean", block="poisson").shares(p, 9.0).growing == 1 - p
 
 
-# -- BMCC -------------------------------------------------------------------------------------
-
-
+# -- BMCC
 def test_multiplicative_increase_is_the_sampled_map():
     # a load that is proportional to the window: f(1 + xi(f)) = f + kappa_2 (1 - f)
     law = BMCC(mild=0.999)
@@ -127,9 +120,7 @@ def test_fallback_has_hysteresis():
     assert s == Mode(w / 2, 0.0)
 
 
-# -- DCTCP ------------------------------------------------------------------------------------
-
-
+# -- DCTCP
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_the_estimate_moves_by_eq1_over_one_window(share: float):
     law = DCTCP()
@@ -191,9 +182,7 @@ def test_the_estimate_at_a_step_threshold_tends_to_its_asymptote():
     assert 0 < errors[1] < 0.05 < errors[0] < 0.1
 
 
-# -- receiver window --------------------------------------------------------------------------
-
-
+# -- receiver window
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize(("w", "persistence"), [(2, 0.0), (20, 0.0), (11, 1 / 6), (300, 0.0)])
 def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float, p: float):
@@ -213,9 +202,7 @@ def test_web_sources_are_active_for_their_share_of_the_time():
     assert LAWS["traffic"]["bulk"]().ending(rate) == 0.0
 
 
-# -- The ADPM code: its hash, the receiver's rule, and what becomes of the estimate ----------------
-
-
+# -- The ADPM code: its hash, the receiver's rule, and what becomes of the estimate
 LAW = ADPM()
 LOADS = [0.1, 0.15, 0.4, 0.75, 0.9, 1.0, 1.1, 1.19]
 

@@ -74,9 +74,7 @@ def ack_clocked(law, w, x, p):
     return x * ((1 - p) * law.c1 * w**law.alpha - p * law.c2 * w**law.beta)
 
 
-# -- The right-hand side against equations written out by hand, at many states ---------------------
-
-
+# -- The right-hand side against equations written out by hand, at many states
 DRAWS = np.random.default_rng(7).uniform(size=(12, 6))
 """Shares of the ranges of states for the tests below; any numbers do."""
 
@@ -117,9 +115,7 @@ def test_reactions_of_tcp(u):
         np.testing.assert_allclose(found, [x * (1 / w - decrease)], rtol=1e-11)
 
 
-# -- clocks and groups ------------------------------------------------------------------------
-
-
+# -- clocks and groups
 @pytest.mark.parametrize("load", [0.5, 1.0, 1.7])
 def test_self_clocked_queue_is_a_function_of_the_window(load):
     # one class, f = 0, busy link: ACKs come at C/N, so q = N W - C T whatever was sent

@@ -92,9 +92,7 @@ def test_calls_in_one_queue_arrive_step_by_step():
     assert min(came) > 5.0 and np.ptp(now) > 0
 
 
-# -- Open sources in the fluid model: traffic at its mean rate, and on/off flows -------------------
-
-
+# -- Open sources in the fluid model: traffic at its mean rate, and on/off flows
 LINK = Link(queue=PI(q_ref=30.0), capacity=1250.0, delay=0.02, buffer=100.0, cross=10.0)
 BULK = Flows(
     window=Reno(), n=np.array([10.0]), rtt=np.array([0.1]), feedback=MarkTail(), reverse_route=(1,)

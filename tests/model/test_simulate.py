@@ -271,9 +271,7 @@ initial = { window = 4900 }
     np.testing.assert_allclose(link.average, link.queue, rtol=0.02)
 
 
-# -- What flows have in flight against what their windows hold -------------------------------------
-
-
+# -- What flows have in flight against what their windows hold
 @pytest.mark.parametrize(("delay", "kept"), [("explicit", False), ("fifo", True)])
 def test_self_clocked_flights_are_kept_by_the_fifo_clock(delay, kept):
     """The pace of the ACKs is the derivative of the round trip under `fifo` alone."""
@@ -289,9 +287,7 @@ def test_self_clocked_flights_are_kept_by_the_fifo_clock(delay, kept):
     assert np.max(np.abs(excess)) < 0.05 if kept else np.min(excess) > 0.5
 
 
-# -- Senders that estimate the load factor, in the fluid model -------------------------------------
-
-
+# -- Senders that estimate the load factor, in the fluid model
 def test_an_estimate_that_forgets_within_microseconds_needs_no_such_steps():
     """10^4 packets/s bring bits of a load factor; BMCC overshoots, comes down, and probes.
 
@@ -308,9 +304,7 @@ def test_an_estimate_that_forgets_within_microseconds_needs_no_such_steps():
     assert slope == pytest.approx(0.15 / 0.2**2, rel=1e-9)
 
 
-# -- Slow start in the fluid model: the peak of the queue and its published bounds -----------------
-
-
+# -- Slow start in the fluid model: the peak of the queue and its published bounds
 C, T = 187.5, 0.248  # packet/s, s: a link of 1.5 Mbit/s with packets of 1000 B, TS = 59 ms
 PIPE = C * T
 

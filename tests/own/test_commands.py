@@ -91,9 +91,7 @@ def test_the_examples_pass_the_battery(run, here, name):
     assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= done
 
 
-# -- The example of a delay equation of one's own, against what can be found by hand ---------------
-
-
+# -- The example of a delay equation of one's own, against what can be found by hand
 DOCS = Path(__file__).parents[2] / "docs"
 FILE = DOCS / "own_laws" / "mackey_glass.py"
 

@@ -206,9 +206,7 @@ def test_two_definitions_of_one_name_are_two_laws_in_packets():
     assert np.isfinite(few)
 
 
-# -- Faults of laws are named by the battery, in words of the law ----------------------------------
-
-
+# -- Faults of laws are named by the battery, in words of the law
 def findings(law, *names):
     """What some checks find, after those that say which rules others can work with."""
     subject, wanted = Subject(law), {"results", "branches", *names}

@@ -80,9 +80,7 @@ def test_lost_acknowledgements_are_a_metric():
     assert sum(lost.values()) + data == pytest.approx(drops, rel=1e-12)
 
 
-# -- Bit identity: with and without elision, threads, compilation, and in any order o --------------
-
-
+# -- Bit identity: with and without elision, threads and compilation
 SHORT = {"until": 3.0, "warmup": 1.0}
 
 

@@ -111,9 +111,7 @@ def test_a_counter_of_answers_excuses_no_more_than_one_a_flow(agree):
         assert agree.reasons("d_unmarked", record, [other]) == {}
 
 
-# -- The fluid equilibrium beside packet runs, where the error of the fluid model is ---------------
-
-
+# -- The fluid equilibrium beside packet runs: why the model errs by how much
 @pytest.fixture
 def measure(monkeypatch):
     monkeypatch.syspath_prepend(str(VALIDATION))

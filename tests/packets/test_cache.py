@@ -72,9 +72,7 @@ def test_disks_that_are_all_full_are_named_with_a_way_out(tmp_path, monkeypatch)
         again(HALF + "# of which nothing is kept yet\n")
 
 
-# -- What JAX keeps of what it compiled ------------------------------------------------------------
-
-
+# -- What JAX keeps of what it compiled
 KEY = "jit_f-0123"
 
 

@@ -159,9 +159,7 @@ def test_refractory_reactions_are_a_round_trip_apart():
     assert 0.5 * rounds < flow["reactions"] <= rounds + 1
 
 
-# -- Ticks of queue laws in packet runs, where the queue stands still and the outcome --------------
-
-
+# -- Ticks of queue laws, where the queue stands still and the outcome is known
 WINDOW, ON_THE_WAY = 60.0, 20.0
 WAITING = WINDOW - ON_THE_WAY - 1  # and one in service
 SETTLED = 5.0  # s

@@ -101,9 +101,7 @@ def _numbers(address: int, count: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_double * count).from_address(int(address)))
 
 
-# -- Load factors in packet runs: what routers sample, what packets bring, what recei --------------
-
-
+# -- Load factors in packet runs: what routers sample, what receivers make of it
 FLOWS = 400
 CODE = ADPM()
 
@@ -165,9 +163,7 @@ def test_mean_error_of_estimates_from_above(load, packets):
         assert found == pytest.approx(expected, abs=5 * spread + 1e-12)
 
 
-# -- BMCC senders in packet runs against the closed forms of Qazi, Znati and Andrew ----------------
-
-
+# -- BMCC senders against the closed forms of Qazi, Znati and Andrew, section 3.3
 WIDE = BMCC(max_window=1e4)
 MARKED = dataclasses.replace(WIDE, needs_mark=True)
 T_P, TRIP = 0.2, 0.1

@@ -157,9 +157,7 @@ def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
         simulate_packets(net, until=0.2)
 
 
-# -- Sender options: profiles, faults, and that every one of them does something -------------------
-
-
+# -- Sender options: profiles, faults, and that every one of them does something
 # a value other than the default, and what shows its effect: losses, marks, replies that pass links,
 # windows that the receiver holds back
 EFFECTS = {

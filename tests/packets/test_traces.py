@@ -100,9 +100,7 @@ def test_a_run_that_is_interrupted_leaves_no_part_of_a_trace(tmp_path):
     assert file.read_text() == "of another run" and list(tmp_path.iterdir()) == [file]
 
 
-# -- Time series: they change nothing, and agree with the accounts ---------------------------------
-
-
+# -- Time series: they change nothing, and agree with the accounts
 SPAN_SERIES = {"until": 30.0, "warmup": 6.0, "seeds": (3, 8)}
 
 

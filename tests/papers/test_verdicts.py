@@ -59,9 +59,7 @@ def test_claims_and_bounds_name_each_other():
     assert named == {(row["id"], name) for row in KEPT.values() for name in row["bounds"]}
 
 
-# -- What the papers leave open, and the joint reading of each -------------------------------------
-
-
+# -- What the papers leave open, and the joint reading of each
 def test_the_joint_readings_are_these():
     assert {paper: joint(paper) for paper in PAPERS} == {
         "becn": ("once",), "bmcc": ("per_rtt", "senders_too"), "ecn_mod": (),
@@ -78,9 +76,7 @@ def test_rules_and_questions_name_the_same_readings(paper):
         assert all(reading.means for reading in question.readings)
 
 
-# -- The experiments of the papers as data, and the content that names them ------------------------
-
-
+# -- The experiments of the papers as data, and the content that names them
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_experiment_makes_networks_of_its_paper(paper):
     for quick in (False, True):
@@ -115,9 +111,7 @@ def test_what_figures_and_rules_need_exists(paper, tmp_path):
             assert all("/" in name for name in rule.experiments(lab))
 
 
-# -- The table of the fluid model beside the packets, as a run over all scenarios lef --------------
-
-
+# -- The table of the fluid model beside the packets, as a run over all scenarios lef
 def test_every_scenario_is_in_it_with_every_link():
     rows = table()
     assert {row.scenario for row in rows} == set(scenarios())

@@ -182,9 +182,7 @@ def test_all_faults_come_at_once():
     assert str(error.value).splitlines() == [str(f) for f in error.value.faults]
 
 
-# -- What is odd about a network without being wrong, one sentence each ----------------------------
-
-
+# -- What is odd about a network without being wrong, one sentence each
 BMCC = {
     "flows.mod.window": {"law": "bmcc"},
     "flows.mod.marking": "plain",

@@ -122,9 +122,7 @@ def test_no_two_laws_of_a_window_table_share_a_name():
         assert len({"law", *NAMED, *names}) == 1 + len(NAMED) + len(names)
 
 
-# -- Quantities in text: known values, round trips, refusals ---------------------------------------
-
-
+# -- Quantities in text: known values, round trips, refusals
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
     [
