@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc import Located, MethodOfSteps, Uniform
+from fluidcc import Located, Uniform
 from fluidcc.dde.status import Status
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
@@ -137,19 +137,6 @@ def mixed(rates: str = "ack", delay: str = "explicit", w_q: float = 0.002) -> Ne
     return Network((link,), (mod, newreno), rates=rates, delay=delay, flow_names=("mod", "newreno"))
 
 
-@pytest.mark.slow
-def test_three_meshes_agree_on_the_start_of_the_mix():
-    """Some two minutes, nearly all of them to compile the three solvers for this network."""
-    points = np.linspace(0.2, 1.4, 7)  # with an empty queue, marks, and RED's drops
-    meshes = [Located(rtol=1e-8), Uniform(0.0005), MethodOfSteps(rtol=1e-9, atol=1e-9)]
-    runs = [simulate(mixed(), until=1.4, points=points, mesh=m) for m in meshes]
-    located, uniform, steps = (
-        np.column_stack([r.flows["mod"].window, r.flows["newreno"].window]) for r in runs
-    )
-    np.testing.assert_allclose(located, steps, rtol=1e-5)
-    np.testing.assert_allclose(uniform, located, rtol=1e-3)
-
-
 def test_marks_that_begin_as_a_root_come_back_with_the_clock():
     """Marks for equal windows begin with the root of RED's probability, whose slope has no bound;
     the rate has it too, and is read a round trip later.
@@ -166,11 +153,6 @@ def test_marks_that_begin_as_a_root_come_back_with_the_clock():
         for m in (Located(0.1 / 32), Uniform(0.1 / 2048))
     )
     np.testing.assert_allclose(located, uniform, rtol=1e-4)
-
-
-def test_the_method_of_steps_refuses_delays_that_depend_on_the_past():
-    with pytest.raises(ValueError, match="lags: expected lags by time and state alone"):
-        simulate(mixed(delay="fifo"), until=1.4, mesh=MethodOfSteps())
 
 
 def test_flows_that_start_late_send_nothing_before():
@@ -220,29 +202,6 @@ def test_a_full_buffer_stays_full_and_says_what_it_drops():
     dropping = seen.dropped > 0
     assert dropping.any()
     np.testing.assert_allclose(seen.queue[dropping], 50.0, rtol=1e-12)
-
-
-def test_two_links_in_series_hold_back_the_flow_that_crosses_both():
-    links = tuple(
-        Link(RED(min_th=10.0, max_th=200.0, p_max=0.5, w_q=0.0001), capacity=c, delay=0.02)
-        for c in (1000.0, 800.0)
-    )
-    rtt, n = np.array([0.1]), np.array([10.0])
-    both = Flows(Reno(), n=n, rtt=rtt, route=(0, 1), access_delay=0.005)
-    second = Flows(Reno(), n=n, rtt=rtt, route=(1,), access_delay=0.005)
-    first = Flows(Reno(), n=n, rtt=rtt, route=(0,), access_delay=0.005)
-    net = Network(
-        links,
-        (both, first, second),
-        link_names=("one", "two"),
-        flow_names=("both", "first", "second"),
-    )
-    mesh = Uniform(0.004, slots=256)  # as many as the queues, which no buffer bounds, take
-    run = simulate(net, until=40.0, points=np.linspace(30.0, 40.0, 101), mesh=mesh)
-    load = {name: 10.0 * flow.rate[:, 0].mean() for name, flow in run.flows.items()}
-    assert load["both"] + load["first"] == pytest.approx(1000.0, rel=2e-3)
-    assert load["both"] + load["second"] == pytest.approx(800.0, rel=2e-3)
-    assert load["both"] < load["second"] < load["first"]
 
 
 def test_averages_of_fast_links_are_followed_by_the_steps_of_their_own():

@@ -11,7 +11,6 @@ import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.errors import ScenarioError
 from fluidcc.optimize.measures import constraint, measure
-from fluidcc.optimize.problem import ranges
 from fluidcc.optimize.runs import settling_time, variation
 
 RED = fc.load("hollot2001/slow")
@@ -150,33 +149,19 @@ def test_an_oscillation_that_does_not_settle_is_told():
     assert best.status == "unbounded" and told in best.message
 
 
-def test_names_are_found_and_faults_are_told():
+def test_names_and_bounds_are_read_with_their_units():
     assert measure(RED, "queue").name == "links.bottleneck.queue"
     assert measure(RED, "packets.goodput").name == "packets.flows.tcp.goodput"
-    assert measure(RED, "settling_time").unit == "s"
-    mixed = fc.load("misra2003/mixed")
     with pytest.raises(ScenarioError, match=r"several have; did you mean 'packets\.flows\.mod"):
-        measure(mixed, "packets.goodput")
-    with pytest.raises(ScenarioError, match="did you mean 'links"):
-        measure(RED, "utilisation")
+        measure(fc.load("misra2003/mixed"), "packets.goodput")
     assert constraint(RED, "queue <= 50 kB").bound == 100.0
-    assert constraint(RED, "signal >= 0.01").bound == 0.01
     assert constraint(RED, "phase_margin >= 45 deg").bound == 45.0
-    assert constraint(RED, "link.queue <= 2e2").text == "links.bottleneck.queue <= 200 packet"
     for text in ("queue < 3", "queue", "3 >= queue >= 1", "queue >= much"):
         with pytest.raises(ScenarioError):
             constraint(RED, text)
-    with pytest.raises(ScenarioError, match="low < high"):
-        ranges(RED, {"flow.rtt": ("20 ms", 0.01)}, where="over")
-    with pytest.raises(ScenarioError, match=r"bottleneck\.queue\.w_q: expected each path once"):
-        ranges(RED, dict.fromkeys(("link.queue.w_q", "links.bottleneck.queue.w_q"), (0.1, 0.2)),
-               where="over")  # fmt: skip
     with pytest.raises(ScenarioError, match=r"tcp\.rtt: expected a path that is not in over"):
         fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, maximize="queue",
                     over_scenarios={"flows.tcp.rtt": (0.1, 0.2)})  # fmt: skip
-    for options in ({}, {"maximize": "queue", "minimize": "queue"}):
-        with pytest.raises(ScenarioError, match="either maximize or minimize"):
-            fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, **options)
 
 
 FEW = {"until": 20.0, "warmup": 5.0, "seeds": (1,), "verification": False}

@@ -2,23 +2,18 @@
 
 import ctypes
 import dataclasses
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, red
 
-from fluidcc import ops
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, Signal
-from fluidcc.laws.parameters import param
-from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.spreading import Geometric
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Link, LinkInitial, Network, Start
+from fluidcc.scenario.network import LinkInitial
 
 
 def estimates(simulation):
@@ -69,50 +64,6 @@ def test_permitted_flight_is_the_mean_that_the_law_states(p):
     assert abs(flight - float(law.sending(window, p))) < 2 * error + 1e-3
     assert error < 0.15
     assert flow["reactions"] == 0 and flow["loss_fraction"] == 0.0
-
-
-class Switch(AbstractQueueLaw):
-    """Says nothing until its first tick, and then all the time."""
-
-    name: ClassVar[str] = "switch"
-    source: ClassVar[str] = "test"
-    period: ClassVar[str] = "at"
-    at: float = param(10.0, "T", unit="s", doc="time of the switch", within="(0, inf)")
-
-    def start(self, average):
-        return 0.0
-
-    def on_tick(self, x, seen):
-        return 1.0 - x
-
-    def signal(self, x, seen):
-        return Signal(mark=ops.where(x > 0, 1.0, 0.0))
-
-
-def test_acks_pass_the_routers_of_their_data_on_links_of_their_own():
-    """What rewrites them sits where its link's ACKs come out of the way back: at the source's end
-    of the last link for the first router. Elsewhere, the same network with delays in place of the
-    links on the way back, which no other packets pass.
-    """
-    law, rtt = ReceiverWindow(), np.array([0.2])
-    silent, switch = RandomMarks(p=0.0), Switch(at=10.0)
-    for k, delay in enumerate((0.013, 0.013 + 0.02)):
-        laws = [switch if k == j else silent for j in range(2)]
-        links = [Link(queue=q, capacity=1e6, packet_size=1000.0, delay=0.01) for q in laws]
-        back = [Link(queue=Droptail(), capacity=1e9, packet_size=1000.0, delay=0.02)] * 2
-        group = flows(
-            1, window=NewReno(max_window=20.0), feedback=law, rtt=rtt, n=np.array([50.0]),
-            access_delay=0.013, access_capacity=float("inf"), start=Start(0.0, 5.0), route=(0, 1),
-        )  # fmt: skip
-        ways = ({"reverse_route": (2, 3)}, {"reverse_delay": np.array([0.013, 0.033])})
-        sent = []
-        for way in ways:
-            own = dataclasses.replace(group, **way)
-            net = Network(links=(*links, *back), flows=(own,), link_names=("a", "b", "c", "d"))
-            simulation = finished(net, 12.0)
-            assert simulation.ports["marks"][k] > 500
-            sent.append(simulation.flows["sent"])
-        assert np.abs(sent[0] - sent[1]).max() <= 1, delay
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import dataclasses
 import gc
 import math
 import tracemalloc
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from scipy import stats
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, Signal
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause
 from fluidcc.laws.window.newreno import NewReno
@@ -71,24 +69,6 @@ def test_an_interrupt_keeps_what_is_finished():
     assert whole.runs[0] == runs.runs[0]
 
 
-class Broken(AbstractQueueLaw):
-    """Says what is no probability."""
-
-    name: ClassVar[str] = "broken"
-    source: ClassVar[str] = "test"
-
-    def signal(self, x, seen):
-        return Signal(mark=(seen.queue - 3) ** 0.5 * (seen.queue - 3) ** 0.5 + 4)
-
-    def chance(self, x, seen, gap):
-        return (seen.queue - 3) ** 0.5
-
-
-def test_a_law_that_gives_no_number_is_named():
-    with pytest.raises(PacketError, match="seed 1: a law gave"):
-        simulate_packets(dumbbell(flows(3), Broken()), until=20.0)
-
-
 def _with(**changes):
     return dataclasses.replace(flows(2), **changes)
 
@@ -97,11 +77,6 @@ def _with(**changes):
     ("net", "options", "said"),
     [
         (CASES["ecn"], {"until": 1.0, "warmup": 1.0}, "0 <= warmup < until"),
-        (CASES["ecn"], {"until": float("inf")}, "0 <= warmup < until"),
-        (CASES["ecn"], {"until": 1e301}, "0 <= warmup < until"),
-        (CASES["ecn"], {"until": "5"}, r"0 <= warmup < until.*got 0\.0 and '5'"),
-        (CASES["ecn"], {"until": 5.0, "warmup": None}, "0 <= warmup < until.*got None and"),
-        (CASES["ecn"], {"until": 1.0, "seeds": ()}, "seeds: expected different whole numbers"),
         (CASES["ecn"], {"until": 1.0, "seeds": (1, 1)}, "seeds: expected different"),
         (CASES["ecn"], {"until": 1.0, "threads": 0}, "threads: expected at least 1"),
         (dumbbell(_with(n=np.array([2.5])), red()), {"until": 1.0}, "flows.flows.n: expected"),

@@ -156,23 +156,3 @@ def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
         assert kept[name].attrs == whole[name].attrs
         np.testing.assert_allclose(kept[name].values, whole[name].values, rtol=1e-9)
     assert set(kept["status"].values.ravel()) == {"ok"}
-
-
-def test_wrong_use_is_told(monkeypatch):
-    over = {"flow.n": [50.0]}
-    with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
-        fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Located())
-    with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
-        fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Uniform(single=True))
-    for until in (0.0, np.array([3.0])):
-        with pytest.raises(ValueError, match="until: expected a time in"):
-            fc.simulate_map(SLOW, over, until=until)
-    with pytest.raises(ValueError, match="points: expected times that increase"):
-        fc.simulate_map(SLOW, over, until=3.0, points="three")
-    with pytest.raises(fc.ScenarioError, match=r"flow\.number"):
-        fc.simulate_map(SLOW, {"flow.number": [50.0]}, until=3.0)
-    with pytest.raises(ValueError, match=r"Uniform\(step\): expected the length of a step"):
-        fc.solve_dde(lambda t, y, z, p: -y, lambda t, p: 1.0, 0.0, 1.0, lags=[], mesh=fc.Uniform())
-    monkeypatch.setattr(memory, "host", lambda: 100.0)
-    with pytest.raises(ValueError, match="trajectories of 1 networks at 7 times would take"):
-        fc.simulate_map(SLOW, over, until=3.0, points=TIMES)
