@@ -51,19 +51,10 @@ NETS = {
         cases.hollot(),
         ("flow.n", "flow.rtt", "link.capacity", "link.queue.w_q", "link.queue.p_max"),
     ),
-    "ack, two round trips": (
-        cases.ecn_mod(n=(10.0, 20.0), rtt=(0.08, 0.13)),
-        ("flow.n", "flow.window.c1", "link.queue.max_th"),
-    ),
     "self-clocked": (cases.ecn_mod(rates="self_clocked"), ("flow.rtt", "flow.window.c2")),
-    "two links": (
-        cases.two_links(),
-        ("flows.long.n", "links.west.delay"),
-    ),
     "PI": (controlled(), ("flow.rtt", "link.queue.q_ref", "link.queue.k_pi")),
     "capped": (capped(), ("flow.n", "flow.rtt", "flow.window.max_window")),
 }
-LONG = ("ack, two round trips", "two links")  # 10 and 25 s
 
 
 def moved(net, path, value):
@@ -90,9 +81,7 @@ def told(net, loops=False):
     return out
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in NETS]
-)
+@pytest.mark.parametrize("name", NETS)
 def test_derivatives_are_those_of_neighbours(name):
     """To 1e-6 of the largest change by the same share of the parameter."""
     net, paths = NETS[name]

@@ -191,25 +191,6 @@ def test_the_map_the_run_and_packets_beside_it(opened, tmp_path):
     assert packets == run.series["link_system"].isel(seed=0, link=0).values.tolist()
 
 
-def test_another_law_and_what_is_not_possible(opened):
-    page = opened({"scenario": "hollot2001/slow", W_Q: "2e-5"})
-    control(page, "links.bottleneck.queue.law").locator("select").select_option("pi")
-    gain = control(page, "links.bottleneck.queue.k_pi")
-    gain.wait_for(timeout=LONG)
-    shown(page, "queue.law=pi")
-    assert W_Q not in page.locator("body").get_attribute("data-shown")
-    box = gain.locator('input[type="text"]')
-    box.fill("-1")
-    box.press("Enter")
-    gain.locator(".fault", has_text="got -1").wait_for()
-    assert box.get_attribute("aria-invalid") == "true"
-    box.fill("1e-5")
-    box.press("Enter")
-    shown(page, "k_pi=1e-5")
-    assert gain.locator(".fault").is_hidden()
-    assert box.get_attribute("aria-invalid") is None
-
-
 class _Elsewhere(http.server.BaseHTTPRequestHandler):
     """A page of another server."""
 

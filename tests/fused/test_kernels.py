@@ -131,12 +131,9 @@ def test_modes_and_inputs():
     np.testing.assert_allclose(found.y, expected.y, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    "name", ["athuraliya2001/rem", pytest.param("misra2003/mixed", marks=pytest.mark.slow)]
-)
-def test_networks(name):
+def test_a_network():
     """The rules of the laws, as `simulate` has them."""
-    net = fc.load(name)
+    net = fc.load("athuraliya2001/rem")
     mesh = uniform_mesh(net)
     kernel = fc.Uniform(mesh.step, slots=mesh.slots, fused=True)
     until = 2000 * float(mesh.step)

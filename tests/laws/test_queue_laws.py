@@ -8,7 +8,6 @@ from scipy.signal import cont2discrete
 
 from fluidcc.laws.law import Arrival
 from fluidcc.laws.queue.adaptive_red import Adapted, AdaptiveRED
-from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.load_factor import Load, LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoad, ModifiedLoadFactor
@@ -16,8 +15,6 @@ from fluidcc.laws.queue.pi import PI, Control
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.spreading import Geometric, Uniform, Wait
-from fluidcc.model.rates import arrival_rate
-from fluidcc.scenario.network import Link
 
 CAPACITY = 1250.0  # packet/s
 
@@ -143,13 +140,3 @@ def test_the_price_of_rem_adds_excess_and_backlog():
 
 
 # -- AVQ
-@pytest.mark.parametrize("arrivals", [400.0, 1225.0, 1400.0])
-def test_avq_adapts_as_published(arrivals: float):
-    # C~' = alpha (gamma C - Y), packet by packet and in the mean
-    law, x, seconds = AVQ(alpha=0.2, gamma=0.98), 0.6, 0.5
-    expected = 0.2 * (0.98 * CAPACITY - arrivals) / CAPACITY
-    for _ in range(round(arrivals * seconds)):
-        x += law.on_arrival(x, found(0.0, count=1.0, elapsed=1 / arrivals))
-    assert x - 0.6 == pytest.approx(expected * seconds, rel=1e-9, abs=1e-12)
-    rate = float(arrival_rate(Link(law, capacity=CAPACITY), 0.6, 0.0, arrivals))
-    assert rate == pytest.approx(expected, rel=1e-12, abs=1e-15)

@@ -70,31 +70,6 @@ def test_blocks_of_once_per_rtt(p: float):
 
 
 # -- BMCC
-def test_multiplicative_increase_is_the_sampled_map():
-    # a load that is proportional to the window: f(1 + xi(f)) = f + kappa_2 (1 - f)
-    law = BMCC(mild=0.999)
-    first = load = 0.2
-    w = 10.0
-    for k in range(1, 12):
-        w += law.on_ack(w, at(load, elapsed=law.t_p, rtt=law.t_p))
-        load = first * w / 10.0
-        assert load == pytest.approx(1 - (1 - 0.35) ** k * (1 - first), rel=1e-13)
-
-
-@pytest.mark.parametrize("load", [0.0, 0.1, 0.15])
-def test_without_news_windows_grow_by_almost_three_per_period(load: float):
-    law = BMCC()
-    factor = 1 + 0.35 * 0.85 / 0.15
-    assert factor == pytest.approx(2.98333, abs=5e-6)
-    grown = law.on_ack(20.0, at(load, elapsed=law.t_p, rtt=law.t_p))
-    assert grown == pytest.approx(20 * (factor - 1))
-    # any pattern of ACKs makes (1 + xi)^(R/t_p) per round trip
-    w = 20.0
-    for gap in np.diff([0.0, 0.01, 0.013, 0.05, 0.09, R]):
-        w += law.on_ack(w, at(load, elapsed=gap, count=1.0))
-    assert w == pytest.approx(20 * factor ** (R / law.t_p), rel=1e-13)
-    pace = ops.slope(lambda e: law.on_ack(20.0, Ack(0.0, e, R, load)), 20.0)
-    assert pace == pytest.approx(20 * np.log(factor) / law.t_p, rel=1e-13)
 
 
 def test_fallback_has_hysteresis():
@@ -143,20 +118,6 @@ def test_dctcp_is_the_published_fluid_model_under_step_marking(p: float):
     drift = acks * (growth + heard * law.on_mark(s, ONE).window)
     assert drift == pytest.approx(1 / R - w * alpha * p / (2 * R), rel=1e-10)
     assert acks * moved == pytest.approx(-np.log(1 - law.g) / R * (p - alpha), rel=1e-12)
-
-
-@pytest.mark.parametrize("p", [1e-3, 0.05, 0.5])
-def test_equilibrium_of_dctcp(p: float):
-    # alpha = p; one packet per round trip against w p/2 with probability 1 - (1 - p)^w
-    law = DCTCP()
-
-    def drift(w: float) -> float:
-        s = Estimated(w, p)
-        return law.on_ack(s, ONE).window + OncePerRTT().shares(p, w).heard * law.on_mark(s, ONE)[0]
-
-    w = brentq(drift, 1e-3, 1e6, xtol=1e-13)
-    assert w * p * (1 - (1 - p) ** w) == pytest.approx(2.0, rel=1e-9)
-    assert 2 / p < w < 2.5 / p
 
 
 def estimated_share(threshold: float) -> float:
@@ -258,14 +219,3 @@ def test_mean_error_is_the_mean_of_the_distribution(load: float, packets: int):
     found = estimates(1.2, load, packets, 20_000, seed=12) - told
     error = found.std(ddof=1) / np.sqrt(len(found))
     assert abs(found.mean() - expected) <= 5 * error
-
-
-@pytest.mark.parametrize(("load", "slope"), [(0.4, 0.25 / 0.6), (0.85, 1.0), (1.05, 2.5)])
-def test_errors_of_many_packets(load: float, slope: float):
-    n = 1000.0
-    assert LAW.mean_error(load, n) * n * slope == pytest.approx(1.0, rel=0.02)
-    # one number that moves by the mean rule forgets half as fast
-    estimate = 1.2
-    for _ in range(round(n)):
-        estimate += float(LAW.mean(estimate, load))
-    assert (estimate - load) * n * slope == pytest.approx(2.0, rel=0.05)

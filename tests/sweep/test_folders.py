@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -117,24 +116,15 @@ def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, worke
     same(found.to_dataset(), undisturbed)
 
 
-def killed_at(moment, process, folder, at_least, undisturbed):
-    """Kill a sweep and its workers some time after its first chunks, and let it go on."""
-    until(lambda: len(chunks(folder)) >= at_least)
-    time.sleep(moment)
+@needs_proc
+def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(begin, tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+    process = begin(folder, 2)
+    until(lambda: chunks(folder))
     end_all(process)
     until(lambda: not alive(folder), patience=5.0)
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
     assert not [file for file in folder.iterdir() if file.name.startswith(".")]
-
-
-@needs_proc
-@pytest.mark.parametrize("at_least", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(
-    begin, tmp_path, undisturbed, at_least
-):
-    folder = tmp_path / "kept"
-    moment = random.Random(at_least).uniform(0.0, 0.1)
-    killed_at(moment, begin(folder, 2), folder, at_least, undisturbed)
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):

@@ -43,24 +43,9 @@ def of_several_trips(net):
     return dataclasses.replace(net, flows=(group,))
 
 
-@pytest.mark.parametrize(
-    ("net", "path", "steps"),
-    [
-        (  # calls at random
-            of_several_trips(fc.load("misra2003/persistent_mod")),
-            "links.bottleneck.capacity",
-            200,
-        ),
-        pytest.param(
-            fc.load("durresi2001/two_different_front_259ms"),
-            "flows.reno.initial.window",
-            300,
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=["persistent", "front"],
-)
-def test_each_is_as_it_is_alone(net, path, steps):
+def test_each_is_as_it_is_alone():
+    """Two round trips, and calls at random."""
+    net, path, steps = of_several_trips(fc.load("misra2003/persistent_mod")), "link.capacity", 200
     step = float(uniform_mesh(net).step)
     mesh, value = fc.Uniform(step), fc.number_at(net, path)
     run = {"until": steps * step, "points": np.linspace(0.0, steps * step, 9), "mesh": mesh}
