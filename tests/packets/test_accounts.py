@@ -115,7 +115,7 @@ def _short_runs() -> str:
 
 def test_compiled_code_does_what_plain_python_does():
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    script = "import test_identity; print(test_identity._short_runs())"
+    script = "import test_accounts; print(test_accounts._short_runs())"
     plain = subprocess.run(
         [sys.executable, "-c", script], env=environment, cwd=Path(__file__).parent,
         capture_output=True, text=True, check=True,
