@@ -67,18 +67,3 @@ def test_the_pages_on_laws_have_every_law_and_none_without_its_parameters(extens
         page = pages[f"laws/{kind}.md"]
         assert [f"## `{name}`" in page for name in laws] == [True] * len(laws)
     assert r"\dot W &= " in pages["laws/window.md"] and "`w_q`" in pages["laws/queue.md"]
-
-
-def test_the_page_on_commands_has_every_command_with_its_options(extension):
-    page = extension("cli_page").pages()["reference/cli.md"]
-    for command in ("equilibrium", "boundary", "sweep", "validate"):
-        assert f"\n## {command}\n" in page
-    assert page.count("`--json`") >= 15
-    assert "Add the laws of a Python file, which is run" in page
-
-
-def test_pages_say_that_jax_is_switched_to_double_precision():
-    for page in (DOCS / "verbs.md", DOCS.parent / "README.md"):
-        assert "switches JAX to double precision (`jax_enable_x64`) for the whole process" in (
-            page.read_text()
-        )

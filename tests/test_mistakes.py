@@ -97,30 +97,20 @@ OPTIONS = [
     (["simulate", SLOW, "--until", "0"], ["--until: expected a time in (0, 1e+09] s, got '0'"]),
     (["simulate", SLOW, "--until", "1 day"], ["such as \"88 ms\", got '1 day'"]),
     (["simulate", SLOW, "--until", "1e15"], ["--until: expected a time in (0, 1e+09] s"]),
-    (
-        ["packets", SLOW, "--until", "1e10"],
-        ["--until: expected a time in (0, 1e+09] s, got '1e10'"],
-    ),
+    (["packets", SLOW, "--until", "1e10"],
+     ["--until: expected a time in (0, 1e+09] s, got '1e10'"]),
     (["compare", SLOW, "--until", "1e10"], ["--until: expected a time in (0, 1e+09] s"]),
-    (
-        ["sensitivity", SLOW, "flow.rtt", "--until", "1e10"],
-        ["--until: expected a time in (0, 1e+09"],
-    ),
+    (["sensitivity", SLOW, "flow.rtt", "--until", "1e10"],
+     ["--until: expected a time in (0, 1e+09"]),
     (["packets", SLOW, "--until", "9", "--warmup", "9"], ["a time before --until (9 s)"]),
     (["packets", SLOW, "--seeds", "0"], ["a whole number of at least 1", "got '0'"]),
     (["packets", SLOW, "--seeds", "9" * 5000], ["a whole number", "(5002 characters)"]),
-    (
-        ["show", SLOW, "--set", "flow.n=1", "--set", "flows.tcp.n=2"],
-        ["each path once, got 'flow.n'"],
-    ),
-    (
-        ["equilibrium", SLOW, "--over", "flow.n=1,2", "--over", "flows.tcp.n=3,4"],
-        ["over: flows.tcp.n: expected each path once, got 'flow.n' too"],
-    ),
-    (
-        ["equilibrium", SLOW, "--set", "flow.n=50", "--over", "flows.tcp.n=40,60"],
-        ["--over: flows.tcp.n: expected a path that --set leaves alone, got 'flow.n' in --set"],
-    ),
+    (["show", SLOW, "--set", "flow.n=1", "--set", "flows.tcp.n=2"],
+     ["each path once, got 'flow.n'"]),
+    (["equilibrium", SLOW, "--over", "flow.n=1,2", "--over", "flows.tcp.n=3,4"],
+     ["over: flows.tcp.n: expected each path once, got 'flow.n' too"]),
+    (["equilibrium", SLOW, "--set", "flow.n=50", "--over", "flows.tcp.n=40,60"],
+     ["--over: flows.tcp.n: expected a path that --set leaves alone, got 'flow.n' in --set"]),
     (
         ["crossings", SLOW, "--set", RED.replace(":0.1", ""), "--over", "link.queue=1,2", RED],
         [
@@ -129,16 +119,12 @@ OPTIONS = [
         ],
     ),
     (["crossings", SLOW, "--over", "link.queue.w_q=1,2", RED], ["a path that --over leaves alone"]),
-    (
-        ["equilibrium", SLOW, "--out", "a.nc", "--out", "b.nc", "--plot", "a.png", "--plot=b.png"],
-        ["--out: expected one value, got 2", "--plot: expected one value, got 2"],
-    ),
+    (["equilibrium", SLOW, "--out", "a.nc", "--out", "b.nc", "--plot", "a.png", "--plot=b.png"],
+     ["--out: expected one value, got 2", "--plot: expected one value, got 2"]),
     (["simulate", SLOW, "--until", "1", "--until", "2"], ["--until: expected one value, got 2"]),
     (["list", "--law-file", "x.py", "--law-file", "y.py"], ["error: x.py: expected a"]),
-    (
-        ["packets", SLOW, "--trace", "run.csv", "--out", "./run.csv"],
-        ["--trace: expected another file than that of --out, got 'run.csv' for both"],
-    ),
+    (["packets", SLOW, "--trace", "run.csv", "--out", "./run.csv"],
+     ["--trace: expected another file than that of --out, got 'run.csv' for both"]),
     (["map", SLOW], ["map: expected a grid: --over PATH=A:B:STEP, got none"]),
     (["crossings", SLOW, "link.queue.law=1:2"], ['the path of a number, got "red"']),
     (["crossings", SLOW, "link.queue.w_q=0.1:1e-6"], ["expected LO < HI, got '0.1:1e-6'"]),
@@ -149,10 +135,8 @@ OPTIONS = [
     (["optimize", SLOW], ["--over: expected at least one PATH=LO:HI", "either --maximize QUANTI"]),
     ([*BEST, "--maximize", "phase_margn"], ["--maximize: phase_margn", "'phase_margin'"]),
     ([*BEST, "--maximize", "queue", "--minimize", "queue"], ["--minimize QUANTITY, got both"]),
-    (
-        [*BEST, "--maximize", "phase_margin", "--subject-to", "queue < 3"],
-        ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'"],
-    ),
+    ([*BEST, "--maximize", "phase_margin", "--subject-to", "queue < 3"],
+     ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'"]),
     (["bounds", SLOW, "--only", "bounded"], ["the name of a bound", "did you mean 'ecn_mod.boun"]),
     (["figures", "becm"], ["did you mean 'becn'"]),
     (["figures", "becn", "--out", "good.toml"], ["a folder, got the file 'good.toml'"]),
@@ -160,11 +144,9 @@ OPTIONS = [
     (["list", "law"], ["did you mean 'laws'?"]),
     (["sweep", "equilibrum", SLOW], ["did you mean 'equilibrium'?", "--out FILE"]),
     (["sweep", "--status", "--out", "never.nc"], ["expected one with a sweep in it"]),
-    (
-        ["sweep", "map", SLOW, "--over", "flow.n=1,2", "--out", "s.nc", "--scheduler", "host"],
-        ["a Dask scheduler, such as tcp://host:8786, got 'host'"],
-    ),
-]
+    (["sweep", "map", SLOW, "--over", "flow.n=1,2", "--out", "s.nc", "--scheduler", "host"],
+     ["a Dask scheduler, such as tcp://host:8786, got 'host'"]),
+]  # fmt: skip
 
 
 def answered(run, words, says):

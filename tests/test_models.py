@@ -54,12 +54,6 @@ def differing(one: str, other: str) -> set[str]:
     return {line.split("=")[0].strip() for line in changed}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scenario_loads_and_names_its_source(name):
-    net = loaded(name)
-    assert net.title and net.source in bibliography()
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_card_names_every_scenario_of_its_folder(key):
     text = card(key).read_text(encoding="utf-8")
@@ -83,27 +77,6 @@ def test_every_number_of_a_scenario_says_where_it_comes_from(key):
         lines = file.read_text(encoding="utf-8").splitlines()
         bare = [line for line in lines if value.match(line) and "#" not in line]
         assert not [line for line in bare if not line.startswith("n ")], file.name
-
-
-def test_hollot_equilibrium_solves_its_cubic():
-    rest = fc.equilibrium(loaded("hollot2001/slow"))
-    link, tcp = rest.links["bottleneck"], rest.flows["tcp"]
-    assert (link.queue - 150) * (750 + link.queue) ** 2 == pytest.approx(2 * 3600 * 550 / 0.1)
-    assert link.signal * tcp.window[0] ** 2 == pytest.approx(2)
-    assert (round(link.queue, 4), round(link.signal, 8)) == (194.4, 0.00807273)
-
-
-def test_slow_and_fast_differ_in_the_filter_alone():
-    slow, fast = loaded("hollot2001/slow"), loaded("hollot2001/fast")
-    same = fc.replace(fast, {"link.queue.w_q": 1.33e-6})
-    assert fc.dumps(same).splitlines()[1:] == fc.dumps(slow).splitlines()[1:]
-
-
-def test_newreno_twin_differs_in_the_flows_alone():
-    mod, twin = loaded("misra2003/besteffort"), loaded("misra2003/besteffort_newreno")
-    assert mod.links[0].queue == twin.links[0].queue
-    assert float(mod.links[0].capacity) == float(twin.links[0].capacity) == 630.0
-    assert np.array_equal(mod.flows[0].rtt, twin.flows[0].rtt)
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,6 @@ def test_a_fault_of_fluidcc_leaves_a_report(broken, tmp_path):
     assert "Traceback" in report and "fluidcc list" in report and "\njax " in report
 
 
-def test_a_fault_of_fluidcc_can_be_shown(broken):
-    found = command("list", env={**broken, "FLUIDCC_TRACEBACK": "1"})
-    assert found.returncode == 1 and "Traceback" in found.stderr
-    assert "Its report" not in found.stderr
-
-
 def test_a_fault_whose_report_cannot_be_kept_says_so(broken):
     found = command("list", env={**broken, "FLUIDCC_CACHE_DIR": "/dev/null"})
     assert found.returncode == 1 and "Its report cannot be kept (Not a directory)" in found.stderr
@@ -120,23 +114,6 @@ def test_ctrl_c_is_not_lost_in_callbacks(swallowing):
     assert (found.returncode, found.stderr) == (130, "interrupted\n")
 
 
-def test_ctrl_c_while_words_are_read_is_told_too():
-    code = """
-        import importlib.metadata, os, signal, time
-        from fluidcc.cli import main
-        def there(*_):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(20)
-        importlib.metadata.version = there
-        main()
-    """
-    found = subprocess.run(
-        [sys.executable, "-P", "-c", textwrap.dedent(code), "--version"], capture_output=True,
-        text=True, timeout=15,
-    )  # fmt: skip
-    assert (found.returncode, found.stderr) == (130, "interrupted\n")
-
-
 def test_the_first_name_that_computes_switches_to_double_precision():
     """As the pages say."""
     code = """
@@ -175,15 +152,6 @@ def test_a_file_on_a_disk_that_is_full_is_not_begun(run, tmp_path):
     said = "error: --out: expected a file that can be written, got 'x.csv' (File too large)\n"
     assert (code, err) == (2, said)
     assert not list(tmp_path.glob("*.csv"))
-
-
-@pytest.mark.filterwarnings("ignore:what is compiled cannot be kept")
-@pytest.mark.parametrize("place", ["/dev/null", "~nobody-of-this-name"])
-def test_no_folder_to_keep_anything_in(run, monkeypatch, place):
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", place)
-    assert run("show", "hollot2001/slow", heavy=False)[0] == 0
-    code, _, err = run("figures", "rwm/6", "--quick", heavy=False)
-    assert code == 2 and err.startswith("error: --results: expected a folder, as the cache has")
 
 
 def test_what_is_kept_is_the_users_alone(monkeypatch, tmp_path):

@@ -26,11 +26,6 @@ def test_blocking_is_that_of_the_definition(a, n):
     assert float(jax.grad(erlang_blocking)(a, float(n))) == pytest.approx(slope, rel=1e-6)
 
 
-def test_nothing_is_blocked_without_a_limit_and_without_calls():
-    assert erlang_blocking(50.0, math.inf) == 0 and erlang_blocking(0.0, 3.0) == 0
-    assert jax.grad(erlang_blocking)(50.0, math.inf) == 0
-
-
 def test_the_mean_rate_is_calls_times_talkers():
     calls = Voice(calls=200, overhead=0.25)
     assert calls.talker(500.0) == 64e3 * 1.25 / 4000
@@ -45,23 +40,6 @@ def test_best_effort_has_its_share_at_least():
     assert queues.left(1000.0, 300.0) == 700.0 and queues.mixed(300.0) == 0.0
     assert queues.left(1000.0, 900.0) == pytest.approx(200.0, rel=1e-15)
     assert one.left(1000.0, 900.0) == 1000.0 and one.mixed(900.0) == 900.0
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ({}, "needs either calls or arrivals, got neither"),
-        ({"calls": 1, "arrivals": 1.0}, "needs either calls or arrivals, got both"),
-        ({"calls": 1, "most": 5}, "needs arrivals, not calls, with most, got 5"),
-        ({"arrivals": 1.0, "most": 5.5}, "needs a whole number as most, got 5.5"),
-        ({"calls": 1, "seed": 1.5}, "needs a seed that is a whole number, got 1.5"),
-        ({"calls": 1, "share": 1.0}, r"share: expected a number in \(0, 1\), got 1.0"),
-        ({"calls": 1, "process": "moduled"}, "expected one of mean, modulated"),
-    ],
-)
-def test_contradictions_are_refused(values, says):
-    with pytest.raises(ValueError, match=says):
-        Voice(**values)
 
 
 def held_between(held, until):

@@ -2,29 +2,69 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.special
 from analysis_cases import ecn_mod, hollot
 
-from fluidcc.analysis.batch import many_roots, stability_map
-from fluidcc.analysis.batch.roots import tiles
+from fluidcc.analysis.batch.arrow import arrow
+from fluidcc.analysis.batch.count import count
+from fluidcc.analysis.batch.elimination import chosen
+from fluidcc.analysis.batch.enclosure import Enclosure
+from fluidcc.analysis.batch.roots import many_roots
+from fluidcc.analysis.batch.stability_map import stability_map
+from fluidcc.analysis.batch.systems import Systems
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.analysis.winding import counts, frequency_bounds
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import load
+from fluidcc.analysis.winding import count_roots
 from fluidcc.scenario.paths import replace
+
+counted = jax.jit(count, static_argnums=(0, 1))
 
 
 def assert_as_one_by_one(systems, found, some=slice(None)):
-    for i in np.arange(len(found))[some]:
+    for i in np.arange(len(systems))[some]:
         one = rightmost_roots(systems[i])
         assert found.unstable[i] == one.unstable and found.certified[i] == one.certified
         assert abs(found.rightmost[i] - one.rightmost) < 1e-9 * abs(one.rightmost)
+
+
+def counts(systems, real):
+    """Counts of a batch right of a line, and those one by one."""
+    shape, numbers = arrow(systems)
+    number = counted(shape, chosen(shape, numbers), numbers, jnp.full((1, len(systems)), real))
+    one = [count_roots(Characteristic(s), real).number for s in systems]
+    return number[0], np.array([-1 if n is None else n for n in one], float)
+
+
+def test_enclosures_hold_what_they_enclose():
+    """Products, sums and inverses, at the ends and within, for any remainder in bounds."""
+    rng = np.random.default_rng(2)
+    cases = 3000
+    half = rng.uniform(0.01, 0.3, cases)
+    lines, rests = rng.normal(size=(2, 4, cases)), rng.uniform(0, 0.1, (2, cases))
+    one, other = (Enclosure(*v, r, half) for v, r in zip(lines, rests, strict=True))
+    t = half * np.concatenate([[-1.0, 1.0], rng.uniform(-1, 1, 8)])[:, None]
+
+    def value(line, rest):
+        off = rng.choice([0.0, 1.0], t.shape) * np.exp(2j * np.pi * rng.random(t.shape))
+        return line[0] + 1j * line[1] + (line[2] + 1j * line[3]) * t + rest * off
+
+    f, g = (value(*v) for v in zip(lines, rests, strict=True))
+    known = np.asarray(one.least()) > rests[0]
+    every = np.ones(cases, bool)
+    assert 0.9 < known.mean() < 1
+    for enclosed, exact, sound in (
+        (one * other, f * g, every), (one - other, f - g, every), (one + other, f + g, every),
+        (-one, -f, every), (one.inverse(), 1 / f, known),
+    ):  # fmt: skip
+        parts = (enclosed.re, enclosed.im, enclosed.d_re, enclosed.d_im, enclosed.rest)
+        re, im, d_re, d_im, rest = map(np.asarray, parts)
+        error = np.abs(exact - (re + 1j * im + (d_re + 1j * d_im) * t))
+        assert np.all((error <= rest * (1 + 1e-12) + 1e-14)[:, sound])
 
 
 def hayes():
@@ -37,7 +77,7 @@ def hayes():
 
 def test_scalar_roots_are_lambert_values():
     a0, a1, lag = hayes()
-    systems = Linear.retarded(a0[:, None, None], a1[:, None, None, None], lag[:, None])
+    systems = Systems.retarded(a0[:, None, None], a1[:, None, None, None], lag[:, None])
     found = many_roots(systems)
     assert found.certified.all() and "ManyRoots: 300 systems" in repr(found)
     branches = np.arange(-8, 9)[:, None]
@@ -49,11 +89,12 @@ def test_scalar_roots_are_lambert_values():
 
 
 def test_counts_right_of_other_lines():
-    """Lines between the real parts of -x(t - 1): -0.318, -2.06, -2.65, each of another system."""
-    lines, expected = np.array([0.5, -0.3, -0.4, -2.0, -2.4]), [0, 0, 2, 2, 4]
-    systems = Linear.retarded(np.zeros((5, 1, 1)), -np.ones((5, 1, 1, 1)), np.ones((5, 1)))
-    found = counts(Characteristic(systems), np.arange(5), lines)
-    assert [count.number for count in found] == expected
+    """Lines between the real parts of -x(t - 1): -0.318, -2.06, -2.65; and where none is seen."""
+    systems = Systems.retarded(np.zeros((3, 1, 1)), -np.ones((3, 1, 1, 1)), np.ones((3, 1)))
+    for real, expected in ((0.5, 0), (-0.3, 0), (-0.4, 2), (-2.0, 2), (-2.4, 4)):
+        number, one = counts(systems, real)
+        np.testing.assert_array_equal(number, expected)
+        np.testing.assert_array_equal(one, expected)
 
 
 def two_delays(number):
@@ -63,7 +104,7 @@ def two_delays(number):
     A, B, C = (rng.normal(size=(2, 2, 2)) for _ in range(3))
     mixed = [(1 - t) * x[0] + t * x[1] for x in (A - 1.5 * np.eye(2), 2 * B, C)]
     lags = np.stack([0.7 + 0.2 * t[:, 0, 0], 1.3 - 0.3 * t[:, 0, 0]], axis=1)
-    return Linear.retarded(mixed[0], np.stack(mixed[1:], axis=1), lags)
+    return Systems.retarded(mixed[0], np.stack(mixed[1:], axis=1), lags)
 
 
 def test_roots_with_two_delays_are_those_one_by_one():
@@ -71,19 +112,6 @@ def test_roots_with_two_delays_are_those_one_by_one():
     found = many_roots(systems)
     assert found.certified.all() and len(set(found.unstable)) > 2
     assert_as_one_by_one(systems, found, slice(None, None, 9))
-
-
-def test_double_integrators():
-    """A double integrator with delayed feedback has zeros on the diagonal at s = 0."""
-    gain = np.linspace(0.05, 2.0, 40)
-    present = np.broadcast_to(np.array([[0.0, 1.0], [0.0, 0.0]]), (40, 2, 2))
-    delayed = np.zeros((40, 1, 2, 2))
-    delayed[:, 0, 1] = np.stack([-gain, np.full(40, -0.8)], axis=1)
-    systems = Linear.retarded(present, delayed, np.full((40, 1), 0.6))
-    found = many_roots(systems)
-    assert found.certified.all() and set(found.unstable) == {0, 2}
-    assert set(found.source) <= {"neighbour", "eigenvalues"}
-    assert_as_one_by_one(systems, found, slice(None, None, 5))
 
 
 def arrows(number):
@@ -101,11 +129,13 @@ def arrows(number):
             lag=np.array([0.4, 0.7 + 0.1 * t, 0.2, 0.3]),
             state_owner=np.array([0, 1, 1, LINK]), wire_owner=np.array([LINK, 0, 1]),
         ))  # fmt: skip
-    return Linear.stack(out)
+    return Systems.stack(out)
 
 
 def test_classes_of_different_size():
     systems = arrows(60)
+    shape, _ = arrow(systems)
+    assert (shape.classes, shape.inner_states, shape.outer_states) == (2, 2, 1)
     found = many_roots(systems)
     assert found.certified.all() and set(found.source) <= {"neighbour", "eigenvalues"}
     assert len(set(found.unstable)) > 1
@@ -115,50 +145,10 @@ def test_classes_of_different_size():
 def test_a_root_on_the_axis_is_not_certified():
     """At a delay of pi/2 the roots of -x(t - tau) are i and -i; a little aside they are not."""
     lag = math.pi / 2 * (1 + np.array([0.0, -1e-6, 1e-6]))[:, None]
-    found = many_roots(Linear.retarded(np.zeros((3, 1, 1)), -np.ones((3, 1, 1, 1)), lag))
+    found = many_roots(Systems.retarded(np.zeros((3, 1, 1)), -np.ones((3, 1, 1, 1)), lag))
     assert found.certified.tolist() == [False, True, True] and found.source[0] == "single"
     assert found.unstable[1:].tolist() == [0, 2]
     assert abs(found.rightmost[0] - 1j) < 1e-9
-
-
-def test_bound_holds_all_roots():
-    systems, every = two_delays(12), np.arange(12)
-    top = frequency_bounds(Characteristic(systems), every, np.full(12, -0.5))
-    for i, limit in zip(every, top, strict=True):
-        values = rightmost_roots(systems[i]).values
-        assert np.all(np.abs(values[values.real > -0.5]) < limit)
-
-
-def test_what_a_batch_does_not_take_goes_alone():
-    """Conserved quantities, and what is sent that feeds back on itself."""
-    net = ecn_mod(n=(20.0, 30.0), rtt=(0.05, 0.1), rates="self_clocked")
-    system = linearize(net)
-    found = many_roots(Linear.stack([system, system]))
-    one = rightmost_roots(system)
-    assert set(found.source) == {"single"} and np.all(found.rightmost == one.rightmost)
-    loop = Linear(
-        np.array([[-1.0]]), np.array([[-0.5, 0.0]]), np.array([[1.0]]), np.array([[0.0, 0.3]]),
-        np.array([0, 0]), np.array([0.5, 0.2]), np.array([LINK]), np.array([LINK]),
-    )  # fmt: skip
-    assert many_roots(Linear.stack([loop])).source[0] == "single"
-
-
-def test_systems():
-    systems = arrows(3)
-    np.testing.assert_array_equal(systems[1].B, systems.B[1])
-    with pytest.raises(ValueError, match="system 1 has another structure"):
-        Linear.stack([systems[0], Linear.retarded([[0.0]], [], [])])
-    assert len(many_roots(systems[np.zeros(0, int)])) == 0
-
-
-def test_tiles_cover_a_grid():
-    places = np.stack([i.ravel() for i in np.indices((50, 40))], axis=1)
-    centres, nearest = tiles(places, 256)
-    assert len(centres) == 12 and np.all(nearest[centres] == np.arange(12))
-    assert np.max(np.abs(places - places[centres[nearest]])) <= 10
-    some = np.flatnonzero(places.sum(axis=1) > 60)
-    centres, nearest = tiles(places[some], 256)
-    assert np.all(nearest[centres] == np.arange(len(centres)))
 
 
 def assert_as_pointwise(net, found, some=slice(None)):
@@ -193,39 +183,3 @@ def test_map_takes_corners_and_faults_alone():
     found = stability_map(net, over)
     assert found.points[2].status == "failed" and "min_th" in found.failed[0].told()
     assert_as_pointwise(net, found, slice(0, 2))
-
-
-@pytest.mark.parametrize("over", [{}, {"flow.n": 60}, {"flow.n": "60"}, {"flow.n": []}])
-def test_a_map_needs_lists_of_values(over):
-    with pytest.raises(ScenarioError, match=r"expected (values by path|a list of at least one)"):
-        stability_map(load("hollot2001/slow"), over)
-
-
-def test_map_as_data():
-    net = hollot()
-    progress = []
-    found = stability_map(net, {"link.queue.w_q": [1e-4, 1e-2]}, progress=progress.append)
-    data = found.to_dataset()
-    assert data["unstable"].dims == ("link.queue.w_q",) and data["root_real"].attrs["units"]
-    points = found.to_dict()["points"]
-    assert points[0]["set"] == {"link.queue.w_q": 1e-4} and len(points[0]["rightmost"]) == 2
-    assert progress[-1] == 1.0
-    with pytest.raises(ScenarioError, match="w_q"):
-        stability_map(net, {"link.queue.wq": [1e-3]})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scenario", "batched"),
-    [("hollot2001/pi", 3), ("athuraliya2001/rem", 3), ("alizadeh2010/dctcp", 0),
-     ("akujobi2002/web_becn_250ms", 3), ("misra2003/mixed", 3), ("misra2003/persistent_mod", 3),
-     ("kunniyur2001/avq", 3), ("qazi2010/mix_modified_router", 3), ("qazi2010/two_red", 3)],
-)  # fmt: skip
-def test_map_of_scenarios(scenario, batched):
-    """Half a minute each, most of it compilation."""
-    net = load(scenario)
-    name, capacity = net.link_names[0], float(net.links[0].capacity)
-    values = [capacity * factor for factor in (0.8, 1.0, 1.2)]
-    found = stability_map(net, {f"links.{name}.capacity": values})
-    assert found.batched == batched
-    assert_as_pointwise(net, found)

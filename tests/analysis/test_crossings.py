@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import json
 import math
 
 import numpy as np
@@ -11,12 +10,10 @@ import scipy.optimize
 from analysis_cases import CAPACITY, ecn_mod, hollot
 
 import fluidcc as fc
-from fluidcc import ScenarioError, equilibrium, linearize, load, replace, stability
+from fluidcc import equilibrium, linearize, load, replace, stability
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
-from fluidcc.analysis.crossings import Crossings, _jump
 from fluidcc.analysis.roots import polish
-from fluidcc.analysis.scan import Sample, Scale, scale_of
 
 crossings = functools.partial(fc.crossings, criticality=False)  # test_normal_form has it
 
@@ -113,16 +110,6 @@ def test_saturation_ends_the_scan_but_not_the_search():
     assert found.to_dict()["gaps"] == [{"low": gap.low, "high": 1000.0, "status": "saturated"}]
 
 
-def test_starting_without_an_equilibrium():
-    """From the saturated end: no verdict there, the crossing is still found."""
-    found = crossings(hollot(n=400.0, w_q=2e-4), "link.queue.p_max", 0.01, 1.0)
-    assert found.stable_at_low is None and found.gaps[0].low == 0.01
-    for c in found.crossings:
-        there = replace(hollot(n=400.0, w_q=2e-4), {"link.queue.p_max": c.value})
-        root = stability(there).rightmost
-        assert abs(root.real) < 1e-9
-
-
 def test_a_jump_at_a_kink_is_a_change_of_stability():
     """Where the queue passes max_th of a gentle RED the slope of p jumps, and with it the roots."""
     net = ecn_mod(p_max=0.02, w_q=1e-3, n=(20.0,), rtt=(0.2,))
@@ -156,25 +143,6 @@ def test_the_frequency_at_a_jump_is_that_of_the_unstable_side():
     assert found.to_dict()["crossings"][0]["jump"] is True
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1.0, 3.0), (1e-6, 0.5)])
-def test_a_scale_and_its_inverse(low, high):
-    scale = scale_of(low, high)
-    assert scale.logarithmic == (low > 0)
-    for t in (-0.1, 0.0, 0.3, 1.0):
-        assert scale.share(scale.value(t)) == pytest.approx(t, abs=1e-15)
-
-
-def test_the_frequency_at_a_jump_is_null_where_no_unstable_root_is_located():
-    real = np.array([-0.2 + 0j])
-    before, after = (Sample(0.5, real, real, count, True) for count in (2, 0))
-    (jump,) = _jump(Scale(0.0, 1.0, False), 0.5, before, after)
-    assert jump.frequency is None and (jump.below, jump.above) == (2, 0)
-    found = Crossings("link.queue.p_max", "1", 0.0, 1.0, (jump,), (), (), False, True)
-    assert json.loads(json.dumps(found.to_dict()))["crossings"][0]["frequency"] is None
-    assert np.isnan(found.to_dataset()["frequency"].item())
-    assert "jump" in repr(found)
-
-
 def test_every_count_between_crossings_agrees():
     """Three round trips and a steep RED: the verdict between crossings is that of the roots."""
     net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), p_max=1.0)
@@ -188,46 +156,3 @@ def test_every_count_between_crossings_agrees():
     for c in found.crossings:
         system = linearize(replace(net, {"link.queue.w_q": c.value}))
         assert system.size[0] == 5
-
-
-def test_faults_name_the_path():
-    with pytest.raises(ScenarioError, match=r"queue.w_q"):
-        crossings(hollot(), "link.queue.wq", 1e-6, 0.1)
-    with pytest.raises(ScenarioError, match="low < high"):
-        crossings(hollot(), "link.queue.w_q", 0.1, 1e-6)
-    with pytest.raises(ScenarioError, match=r"in \(0, 1\)") as fault:
-        crossings(hollot(), "link.queue.w_q", 0.0, 2.0)
-    assert len(fault.value.faults) == 2
-    with pytest.raises(ScenarioError, match="path of a number"):
-        crossings(hollot(), "link.queue.law", 1.0, 2.0)
-
-
-def test_delays_are_parameters_and_text_has_units():
-    """A longer way destabilises; the crossing is where the rightmost root is imaginary."""
-    found = crossings(hollot(w_q=8e-5), "flow.rtt", "150 ms", "400 ms", points=6)
-    (crossing,) = found.crossings
-    assert (found.low, found.high, found.unit) == (0.15, 0.4, "s")
-    there = replace(hollot(w_q=8e-5), {"flow.rtt": crossing.value})
-    root = stability(there).rightmost
-    assert abs(root.real) < 1e-10 and root.imag == pytest.approx(crossing.frequency, rel=1e-9)
-
-
-def test_groups_of_many_round_trips_are_scaled():
-    """A scan over n keeps the round trips of the group and takes any positive number of flows."""
-    net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), p_max=1.0)
-    (crossing,) = crossings(net, "flow.n", 5.0, 60.0, points=12).crossings
-    share = crossing.value / 10
-    there = ecn_mod(n=(4 * share, 3 * share, 3 * share), rtt=(0.05, 0.12, 0.25), p_max=1.0)
-    assert crossing.becomes == "stable"
-    assert abs(stability(there).rightmost.real) < 1e-9
-
-
-def test_results_as_json_dataset_and_text():
-    found = crossings(hollot(), "link.queue.w_q", 1e-5, 1e-3, points=5)
-    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert set(out["crossings"][0]) == {
-        "value", "frequency", "becomes", "jump", "lyapunov", "criticality"
-    }  # fmt: skip
-    assert out["stable_at_low"] is True
-    assert found.to_dataset()["frequency"].attrs["units"] == "rad/s"
-    assert "unstable" in repr(found)

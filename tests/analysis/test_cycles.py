@@ -1,5 +1,6 @@
 """Limit cycles: exact ones, published amplitudes, and those with corners."""
 
+import dataclasses
 import math
 
 import jax.numpy as jnp
@@ -15,13 +16,20 @@ from analysis_cases import (
 )
 
 import fluidcc as fc
+from fluidcc.analysis.cycles import simulated as taken
+from fluidcc.analysis.cycles import verb
+from fluidcc.analysis.cycles.collocation import LostError
+from fluidcc.analysis.cycles.result import Label
 from fluidcc.analysis.cycles.settled import simulate
 from fluidcc.analysis.cycles.subjects import subject_of
+from fluidcc.analysis.gradients.cycle import cycle_gradients
 from fluidcc.analysis.linear import Linear
+from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.model.network_mesh import uniform_mesh
 
 
 def test_the_exact_circle_and_its_multipliers():
@@ -135,19 +143,6 @@ def test_cycles_are_unstable_before_the_fold_and_after_it_until_the_delay_is_too
     assert (verdicts[0], True in verdicts, verdicts[-1]) == (False, True, False)
 
 
-def test_a_branch_is_shown(fold):
-    """As text, as a table, as a dataset and as a picture."""
-    assert "fold at -0.2" in repr(fold) and fold.failure == ""
-    (head, *_) = fold.tables()
-    assert len(head.rows) == len(fold.branches[0].cycles)
-    data = fold.to_dataset()
-    assert data["state_0"].dims == ("point", "extreme") and (fold.low, fold.high) == (-0.35, 0.15)
-    extremes, periods = fc.plot(fold).get_axes()
-    assert (extremes.get_ylabel(), periods.get_ylabel()) == ("state", "period [s]")
-    nothing = fc.cycles(turning(0.1, 1.0, -1.0), "mu", -0.9, -0.5)
-    assert not nothing.branches and "no Hopf point" in nothing.message and fc.plot(nothing)
-
-
 # by located Runge-Kutta runs of 128 steps per lag, settled to rounding; order 4 was observed
 SETTLED = {
     0.005: (1.87418733, (113.3437093, 266.8709940), (13.96771235, 17.36325661)),
@@ -184,18 +179,6 @@ def test_multipliers_of_a_cycle_with_corners_are_what_simulations_do():
     assert steps[1] / steps[0] == pytest.approx(found.floquet[1].real, rel=0.05)
 
 
-@pytest.mark.slow
-def test_a_network_is_followed_from_its_hopf_point_through_a_corner():
-    """Twenty seconds."""
-    found = fc.cycles(hollot(), "link.queue.w_q", 9e-5, 1.2e-4, points=4)
-    (branch,) = found.branches
-    assert branch.hopf == pytest.approx(1.048513e-4, rel=1e-6)
-    assert branch.cycles[0].status == "smooth"
-    assert branch.cycles[-1].status == "nonsmooth" and branch.values[-1] == pytest.approx(1.2e-4)
-    assert branch.cycles[0].period == pytest.approx(2 * math.pi / branch.frequency, rel=1e-3)
-    assert all(c.floquet[0] == pytest.approx(1.0, abs=1e-6) for c in branch.cycles)
-
-
 def test_a_relay_goes_round_in_the_closed_form():
     """Self-clocked flows are simulated; the closed form is that of Durresi et al. (2001)."""
     flows = fc.Flows(ECNMod(), n=np.array([50.0]), rtt=np.array([0.1]), reaction=PerMark())
@@ -220,10 +203,160 @@ def test_a_cycle_over_a_jump_of_the_marking_agrees_with_small_steps():
     assert found.period == pytest.approx(JUMPING, rel=1e-5)
 
 
-def test_results_are_labelled_and_plain():
-    found = fc.cycle(HUTCHINSON.replace({"r": 1.7}))
-    data, plain = found.to_dataset(), found.to_dict()
-    assert data["period"].attrs["units"] == "s" and data.sizes["phase"] == 401
-    assert plain["floquet"][0] == [pytest.approx(1.0), 0.0] and plain["period"] == found.period
-    assert "period 4.096" in repr(found)
-    assert fc.plot(found).get_axes()
+# -- Floquet multipliers by moved states
+@pytest.fixture
+def lost(monkeypatch):
+    """Collocation finds nothing, so that the simulation tells."""
+
+    def nothing(*_):
+        raise LostError("it is lost")
+
+    monkeypatch.setattr(verb, "collocate", nothing)
+
+
+@pytest.mark.parametrize("r", [1.6, 1.8])
+def test_multipliers_agree_with_collocation(r, request):
+    equation = HUTCHINSON.replace({"r": r})
+    exact = fc.cycle(equation)
+    request.getfixturevalue("lost")
+    found = fc.cycle(equation)
+    assert (exact.status, found.status, found.stable) == ("smooth", "simulated", True)
+    assert "it is lost" in found.message and found.to_dict()["spread"] == found.spread < 1e-3
+    assert found.period == pytest.approx(exact.period, rel=1e-4)
+    assert np.array(found.states) == pytest.approx(np.array(exact.states), rel=1e-3)
+    assert found.floquet[0] == pytest.approx(1.0, abs=1e-6) and "trivial one" in found.message
+    assert found.floquet[1] == pytest.approx(exact.floquet[1], rel=1e-5)
+
+
+@pytest.mark.usefixtures("lost")
+def test_multipliers_of_the_exact_circle():
+    found = fc.cycle(turning(0.2, -0.2, 0.0))
+    exact = radial_multipliers(-0.4)
+    assert found.period == pytest.approx(2 * math.pi / SPEED, rel=1e-4) and found.stable
+    assert found.floquet[0] == pytest.approx(1.0, abs=1e-6)
+    assert found.floquet[1] == pytest.approx(exact[0].real, rel=1e-5) and abs(exact[0].imag) < 1e-12
+
+
+@pytest.mark.slow
+def test_multipliers_under_fifo_are_what_another_simulation_does():
+    """A minute: how the queue of a uniform mesh comes nearer from rise to rise of the average."""
+    net = dataclasses.replace(hollot(w_q=1.15e-4), delay="fifo")
+    found = fc.cycle(net)
+    assert (found.status, found.stable) == ("simulated", True)
+    assert found.floquet[0] == pytest.approx(1.0, abs=1e-5)
+    level, points = 200.0, np.linspace(0.0, 60.0, 60001)
+    run = fc.simulate(net, until=60.0, points=points, mesh=uniform_mesh(net)).links["bottleneck"]
+    rises = np.flatnonzero((run.average[:-1] < level) & (run.average[1:] >= level))
+    low, high = run.average[rises], run.average[rises + 1]
+    share = (level - low) / (high - low)
+    queues = (1 - share) * run.queue[rises] + share * run.queue[rises + 1]
+    steps = np.diff(queues)
+    assert steps[9] / steps[8] == pytest.approx(found.floquet[1].real, rel=0.01)
+
+
+# -- Cycles from the settled end of simulations: what it tells, and how long it is
+def settled(time, course):
+    """What one queue tells."""
+    labels = [Label("links", "l", "queue"), Label("links", "l", "average")]
+    return taken.settled_cycle(time, np.column_stack([course, course]), labels, "because")
+
+
+def at_the_end_of(net):
+    """What a simulation of 80 s tells."""
+    run = fc.simulate(net, until=80.0, points=np.linspace(0.0, 80.0, 8001))
+    return taken.settled_cycle(run.time, taken.values_of(run), taken.labels_of(net), "because")[0]
+
+
+def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
+    """What stands for a cycle where collocation cannot."""
+    exact = fc.cycle(hollot(w_q=0.005))
+    found, still = (at_the_end_of(hollot(w_q=w_q)) for w_q in (0.005, 5e-5))
+    assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
+    assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
+    assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
+    ends = exact.links["bottleneck"].queue
+    assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
+    assert still.status == "none" and ("dies away" in still.message or "rest" in still.message)
+
+
+@pytest.mark.parametrize(
+    ("course", "status"),
+    [
+        (lambda t: 30 + np.sin(2 * np.pi * t / 7), "simulated"),
+        (lambda t: 30 + np.exp(-t / 20) * np.sin(2 * np.pi * t / 7), "none"),
+        (lambda t: 30 - 10 * np.exp(-t / 30), "none"),
+        (lambda t: 30 + 0 * t, "none"),
+        (lambda t: 30 + t / 10, "incomplete"),
+        (lambda t: 30 + 10 * np.cos(2 * np.pi * t / 80), "incomplete"),
+        (lambda t: 30 - 10 * np.cos(2 * np.pi * t / 40), "incomplete"),
+    ],
+    ids=["repeats", "dies away", "comes to rest", "rests", "goes on", "turns once", "repeats once"],
+)
+def test_what_the_end_of_a_simulation_tells(course, status):
+    time = np.linspace(0.0, 100.0, 2001)
+    found, _ = settled(time, course(time))
+    assert found.status == status and "because" in found.message
+    assert (found.period == pytest.approx(7.0, rel=1e-3)) == (status == "simulated")
+
+
+# -- Derivatives of limit cycles against closed forms and against solved neighbours
+CIRCLE = {"mu": 0.5, "a": -0.8, "speed": SPEED, "lag": 0.3}
+
+
+def _turning(t, y, z, p):
+    """A circle of radius r turns at `speed`; r grows at the rate mu + a r^2, r as it was before."""
+    growth = p["mu"] + p["a"] * (z[0] @ z[0])
+    return jnp.stack([growth * y[0] - p["speed"] * y[1], growth * y[1] + p["speed"] * y[0]])
+
+
+def _lag(t, y, p):
+    return p["lag"]
+
+
+def test_circle_has_its_closed_form():
+    circle = fc.DelayEquation(_turning, [_lag], CIRCLE, np.zeros(2))
+    names = ["cycle.period", "cycle.states.0.max", "cycle.states.1.min"]
+    period, top, bottom = cycle_gradients(circle, names, list(CIRCLE))
+    radius = math.sqrt(0.5 / 0.8)
+    assert period.value == pytest.approx(2 * math.pi / SPEED, rel=1e-10)
+    wanted = {"mu": 0.0, "a": 0.0, "speed": -2 * math.pi / SPEED**2, "lag": 0.0}
+    assert period.derivatives == pytest.approx(wanted, rel=1e-8, abs=1e-8)
+    wanted = {"mu": radius / 2 / 0.5, "a": radius / 2 / 0.8, "speed": 0.0, "lag": 0.0}
+    assert top.derivatives == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+    assert bottom.derivatives == pytest.approx({k: -v for k, v in wanted.items()}, abs=1e-6)
+
+
+# -- Period and extremes of curves that are known
+def test_a_sine_with_ripples():
+    t = np.linspace(0.0, 20.0, 20001)
+    v = 50.0 + 20.0 * np.sin(2 * np.pi * t / 1.7) + 2.0 * np.sin(2 * np.pi * t / 0.0131)
+    found = fc.oscillation(t, v, after=5.0)
+    assert found.period == pytest.approx(1.7, rel=5e-3)
+    assert found.mean == pytest.approx(50.0, rel=1e-2)
+    assert (found.lowest, found.highest) == (v[t >= 5.0].min(), v[t >= 5.0].max())
+
+
+def test_a_sawtooth_from_its_closed_form():
+    t = np.linspace(0.0, 12.0, 12001)
+    v = 10.0 + 4.0 * (t / 1.5 % 1.0)
+    found = fc.oscillation(t, v)
+    assert found.period == pytest.approx(1.5, rel=1e-6)
+    assert found.mean == pytest.approx(12.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
+def test_a_period_in_noise(noise):
+    t = np.linspace(0.0, 40.0, 4001)
+    rng = np.random.default_rng(5)
+    v = 10.0 + np.sin(2 * np.pi * t / 1.37) + noise * rng.standard_normal(t.size)
+    assert repeating_period(t, v) == pytest.approx(1.37, rel=0.02)
+
+
+def test_noise_that_only_remembers_has_no_period():
+    """An autoregression of first order, whose correlation decays without a rhythm."""
+    t, rng = np.linspace(0.0, 40.0, 4001), np.random.default_rng(7)
+    v = np.zeros(t.size)
+    for k in range(1, t.size):
+        v[k] = 0.95 * v[k - 1] + rng.standard_normal()
+    assert repeating_period(t, 50.0 + v) is None
+    assert repeating_period(t, rng.standard_normal(t.size)) is None

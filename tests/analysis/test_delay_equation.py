@@ -58,12 +58,3 @@ def test_an_equilibrium_that_is_not_found_is_a_status():
     assert found.stable is None and "try another guess" in found.message
     negative = fc.DelayEquation(lambda t, y, z, p: 1 - z[0], [lambda t, y, p: -y], {}, 0.5)
     assert "a lag is negative" in negative.equilibrium().message
-
-
-def test_wrong_paths_are_told_with_the_nearest():
-    with pytest.raises(fc.ScenarioError, match=r"loop\.tau"):
-        PAIR.replace({"loop.taau": 1.0})
-    with pytest.raises(fc.ScenarioError, match="path of a number"):
-        fc.crossings(PAIR, "loop", 0.0, 1.0)
-    assert PAIR.replace({"loop.tau": 2.0}).params["loop"]["tau"] == 2.0
-    assert PAIR.params["loop"]["tau"] == 0.5

@@ -104,8 +104,3 @@ def test_the_cycle_of_the_paper_s_router(oracle):
     assert found.status == "simulated" and found.period == pytest.approx(exact.period, rel=1e-5)
     assert found.flows["bmcc"].window[0] == pytest.approx(exact.window, rel=1e-4)
     assert found.links["bottleneck"].queue == pytest.approx(exact.queue, abs=1e-3)
-
-
-def test_stability_says_what_is_no_relay():
-    found = fc.stability(fc.load("qazi2010/two_bmcc_router"))
-    assert found.stable is found.cycle is None and "act on a load factor" in found.message

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import linearize
+from fluidcc.analysis.modes import follow_mode
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
 from fluidcc.laws.feedback.backward import Backward
@@ -17,7 +19,6 @@ from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.network import Flows, Link, Network
@@ -134,13 +135,6 @@ def test_sampled_integrators_take_change_per_period():
         assert (flow - N / R * window) / abs(flow) == pytest.approx(0, abs=1e-8)
 
 
-def test_the_published_design_in_the_whole_model():
-    """Hollot et al. (2001) have 0.52347 rad/s and 75.024 deg for the simplified plant."""
-    found = stability(hollot_pi())
-    assert found.stable and found.gain_crossover == pytest.approx(0.52347, rel=0.005)
-    assert found.phase_margin == pytest.approx(75.024, abs=0.5)
-
-
 def test_a_virtual_queue_marks_by_the_rate():
     """1 = a g' e^{-sT}/(s + a) (N/(T Y)) (1 - p + alpha/s), the queue empty at Y = gamma C."""
     found = stability(net(AVQ(gamma=0.98, alpha=0.15), n=60.0, capacity=3750.0, rtt=0.2))
@@ -164,15 +158,52 @@ def test_what_is_adapted_as_far_as_it_can_is_no_state():
     np.testing.assert_allclose(found.values[:3], expected.values[:3], rtol=1e-7)
 
 
-def test_what_switches_has_no_linearisation_but_a_cycle():
-    found = stability(net(Threshold(at=60.0), rates="self_clocked"))
-    assert found.stable is None and found.status == "saturated"
-    assert "the laws switch there, at links.bottleneck" in found.message
-    assert found.cycle is not None and f"period {found.cycle.period:.4g} s" in found.message
-    assert found.to_dict()["cycle"]["period"] == found.cycle.period
-    assert "relay cycle" in repr(found)
-    law = AdaptiveRED(min_th=20.0, max_th=60.0)
-    sliding = stability(net(law))
-    assert sliding.cycle is None and "no relay cycle" in sliding.message
-    with pytest.raises(ValueError, match="no linearisation"):
-        linearize(net(law))
+# -- Trajectories that begin on the mode of a root stay on it
+LINK = """
+[links.b]
+capacity = 1250
+packet_size = 1000
+buffer = 100
+queue = { law = "avq" }
+
+[flows.f]
+n = 20
+rtt = 0.08
+access_delay = 0.001
+window = { law = "reno", reaction = "once_per_rtt" }
+"""
+CASES = {
+    "RED": lambda: fc.load("hollot2001/slow"),
+    "RED, delays by queues on the way": lambda: fc.replace(
+        fc.load("hollot2001/slow"), {"model.delay": "fifo"}
+    ),
+    "growing": lambda: fc.load("hollot2001/fast"),
+    # Kunniyur and Srikant (2001), their link and gains
+    "AVQ": lambda: fc.loads(LINK),
+}
+
+
+def _above(found):
+    """The proven roots of a stability, one of each pair."""
+    return [root for root in found.roots[: found.proven] if root.imag >= 0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_moving_model_stays_on_the_modes_of_its_roots(case):
+    found = fc.stability(CASES[case]())
+    assert found.proven > 1 and found.stable is (case != "growing")
+    for root, error in zip(_above(found)[:2], (1e-4, 1e-3), strict=True):
+        run = follow_mode(found.equilibrium, found.linear, root)
+        assert run.status is fc.Status.ok and run.error < error
+        size = np.abs(run.mode)
+        assert size[-1].max() / size[0].max() == pytest.approx(np.exp(root.real * run.times[-1]))
+
+
+def test_avq_comes_back_to_its_rest_at_the_rate_of_its_rightmost_root():
+    """The virtual rate is the slow number, as Kunniyur and Srikant have it."""
+    found = fc.stability(CASES["AVQ"]())
+    assert found.unstable == 0 and found.rightmost.imag == 0
+    run = follow_mode(found.equilibrium, found.linear, found.rightmost)
+    away = np.abs(run.away[:, -1])
+    rate = np.polyfit(run.times, np.log(away), 1)[0]
+    assert rate == pytest.approx(found.rightmost.real, rel=1e-4)

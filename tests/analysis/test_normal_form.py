@@ -1,6 +1,5 @@
 """First Lyapunov coefficients, against known ones and against cycles near Hopf points."""
 
-import dataclasses
 import functools
 import math
 
@@ -8,15 +7,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 from analysis_cases import CAPACITY, hollot
 
 from fluidcc.analysis.crossings import crossings
 from fluidcc.analysis.delay_equation import DelayEquation
+from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.normal_form import normal_form
+from fluidcc.analysis.linear import LINK, Linear
+from fluidcc.analysis.linearize import linearize
+from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
 from fluidcc.analysis.stability import stability
-from fluidcc.model.simulate import simulate
-from fluidcc.scenario.paths import replace
+from fluidcc.laws.feedback.mark_tail import MarkTail
+from fluidcc.laws.queue.threshold import Threshold
+from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.scenario.network import Flows, Link, Network
 
 HARMONICS = 6
 
@@ -175,27 +181,176 @@ def test_cycles_near_the_hopf_point_of_the_network_have_the_amplitude_told():
     assert there - 1.048512513e-4 == pytest.approx(w_q - 1.048512513e-4, rel=0.02)
 
 
-def test_where_there_is_no_normal_form_it_says_why():
-    zero = DelayEquation(lambda t, y, z, p: -z[0] + y, (one,), {}, 0.0)
-    form = normal_form(zero.equilibrium(), 1.0)
-    assert form.coefficient is None and form.lyapunov is None and form.criticality is None
-    assert "zero root" in form.message
+# -- Neutral systems: by hand, by harmonic balance
+# -- the neutral logistic equation: v'(t) = -r (1 + v(t)) (v(t - 1) + rho v'(t - 1))
+def logistic(r, rho):
+    """Its linear system, with v and v' on the wire."""
+    own = np.array([LINK])
+    return Linear(
+        A=np.zeros((1, 1)), B=np.array([[-r, -r * rho]]), C=np.array([[1.0], [0.0]]),
+        D=np.array([[0.0, 0.0], [-r, -r * rho]]), pick=np.array([0, 1]), lag=np.ones(2),
+        state_owner=own, wire_owner=np.array([LINK, LINK]),
+    )  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", ["explicit", "fifo"])
-def test_simulated_cycles_of_a_network_have_the_amplitude_told(delay):
-    """Half a minute, most of it compilation. Both delays have one linear system, not one cycle."""
-    net = dataclasses.replace(hollot(), delay=delay)
-    at_hopf = replace(net, {"link.queue.w_q": 1.048512513e-4})
-    form = normal_form(equilibrium(at_hopf), 1.34153965)
-    net = replace(net, {"link.queue.w_q": 1.03 * 1.048512513e-4})
-    _, amplitude, _ = form.amplitudes(stability(net).rightmost.real)
-    rest = equilibrium(net)
-    queue, window = rest.links["bottleneck"].queue, rest.flows["flows"].window[0]
-    start = {"queue": queue + amplitude, "average": queue}
-    net = replace(net, {"link.initial": start, "flow.initial": {"window": window}})
-    run = simulate(net, until=1500.0, points=np.linspace(1450.0, 1500.0, 1001))
-    seen = run.links["bottleneck"].queue
-    assert amplitude == pytest.approx({"explicit": 149.87, "fifo": 136.44}[delay], rel=1e-4)
-    assert (seen.max() - seen.min()) / 2 == pytest.approx(amplitude, rel=0.005)
+def logistic_terms(r, rho):
+    """Its Taylor coefficients along a motion."""
+
+    def derivatives(start, frequency, vector, mean, double):
+        def waves(t):
+            turn = np.exp(1j * frequency * t)
+            return 2 * np.real(vector * turn), mean + 2 * np.real(double * turn**2)
+
+        second, third = [], []
+        for t in 2 * math.pi / frequency * np.arange(TIMES) / TIMES:
+            (v, w), (late, late2) = waves(t), waves(t - 1)
+            told, told2 = (x[1] + rho * x[2] for x in (late, late2))
+            of_second, of_third = -r * v[0] * told, -r * (v[0] * told2 + w[0] * told)
+            second.append([of_second, 0.0, of_second])
+            third.append([of_third, 0.0, of_third])
+        return np.array(second), np.array(third)
+
+    return derivatives
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, -0.4])
+def test_the_neutral_logistic_equation_has_the_coefficient_found_by_hand(rho):
+    """Gopalsamy and Zhang (1988). With g(s) = -r e^-s (1 + rho s) the product of a wave and of its
+    own g has no mean; at twice the frequency it makes d; the cubic terms are i w (d - 1).
+    """
+    w = scipy.optimize.brentq(lambda w: w - math.atan(rho * w) - math.pi / 2, 0.5, 3.0)
+    r = w / math.hypot(1, rho * w)
+    system = logistic(r, rho)
+    assert abs(r * rho) < 1 and settles(system)
+    assert abs(np.linalg.det(system.matrix(1j * w))) < 1e-12
+    double = 1j * w / (2j * w + r * np.exp(-2j * w) * (1 + 2j * w * rho))
+    known = 1j * w * (double - 1) / (1 + 1j * w + r * rho * np.exp(-1j * w))
+    form = reduced(system, np.zeros(3), w, logistic_terms(r, rho))
+    assert form.coefficient == pytest.approx(known, rel=1e-12)
+    assert form.criticality == "supercritical"
+
+
+# -- one self-clocked class under a ramp of marks
+C, N, T, AT, C1, C2 = 1000.0, 40.0, 0.1, 20.0, 0.5, 0.5
+
+
+def ramp(width, *, delay, cross=0.0):
+    """ECN-mod flows, marks at the tail."""
+    flows = Flows(
+        ECNMod(c1=C1, c2=C2), n=np.array([N]), rtt=np.array([T]), reaction=PerMark(),
+        feedback=MarkTail(),
+    )  # fmt: skip
+    link = Link(Threshold(at=AT, width=width), capacity=C, cross=cross)
+    return Network((link,), (flows,), rates="self_clocked", delay=delay)
+
+
+def scalar(width):
+    """ACKs come at C/N each, so the queue is N W - C T: a window alone, marked by the queue that it
+    made a round trip ago, which under the delay by present queues is N W/C long.
+    """
+
+    def field(t, y, z, p):
+        marked = (N * z[0] - C * T - AT) / p["width"]
+        return C / N * ((1 - marked) * C1 - marked * C2 * y)
+
+    return DelayEquation(field, (lambda t, y, p: N * y / C,), {"width": width}, 4.0)
+
+
+def hopf():
+    """Width of the ramp and frequency at which y' = -a y - b y(t - lag) has roots on the axis."""
+
+    def parts(width):
+        w = scipy.optimize.brentq(
+            lambda w: C1 - (N * w - C * T - AT) / width * (C1 + C2 * w), 3.0, 20.0, xtol=1e-14
+        )
+        p = (N * w - C * T - AT) / width
+        return C / N * p * C2, C / N * (C1 + C2 * w) * N / width, N * w / C
+
+    def phase(width):
+        a, b, lag = parts(width)
+        return math.sqrt(b * b - a * a) * lag - math.acos(-a / b)
+
+    width = scipy.optimize.brentq(phase, 150.0, 400.0, xtol=1e-12)
+    a, b, _ = parts(width)
+    return width, math.sqrt(b * b - a * a)
+
+
+def of_window(form):
+    """The coefficient where z is the amplitude of the window."""
+    return form.coefficient / abs(form.vector[0]) ** 2
+
+
+def test_one_class_has_the_coefficient_of_its_equation():
+    """Delays by present queues: a lag that moves with the state."""
+    width, frequency = hopf()
+    form = normal_form(equilibrium(ramp(width, delay="explicit")), frequency)
+    known = normal_form(scalar(width).equilibrium(), frequency)
+    assert of_window(form) == pytest.approx(known.coefficient, rel=1e-6)
+    assert form.criticality == known.criticality == "subcritical"
+
+
+def fourier(c, angle):
+    """A series (mean, cos, sin, cos 2, ...) and its derivative by the angle."""
+    j = np.arange(1, HARMONICS + 1)[:, None]
+    cos, sin = np.cos(j * angle), np.sin(j * angle)
+    return c[0] + c[1::2] @ cos + c[2::2] @ sin, c[2::2] @ (j * cos) - c[1::2] @ (j * sin)
+
+
+def balanced(width, frequency, window, queue, vector, cross, amplitude):
+    """Width of the ramp and frequency of the fifo cycle whose window's first harmonic has an
+    amplitude: harmonic balance of the window's law and of flight = window.
+    """
+    m = 2 * HARMONICS + 1
+    angle = 2 * np.pi * np.arange(m) / m
+
+    def residual(x):
+        w, windows, queues = x[1], x[2 : 2 + m], x[2 + m :]
+        sent = angle - w * T
+        for _ in range(50):  # Newton's method for sent + w (q(sent)/C + T) = angle
+            q, dq = fourier(queues, sent)
+            sent = sent - (sent + w * (q / C + T) - angle) / (1 + w * dq / C)
+        q, dq = fourier(queues, sent)
+        acks = (w * dq + C - cross) / N / (1 + w * dq / C)
+        marked = (q - AT) / x[0]
+        here, change = fourier(windows, angle)
+        law = w * change - acks * ((1 - marked) * C1 - marked * C2 * here)
+        flight = ((C - cross) * (angle - sent) / w + fourier(queues, angle)[0] - q) / N
+        return np.concatenate([law, flight - here, [windows[1] - amplitude, windows[2]]])
+
+    start = np.zeros(2 + 2 * m)
+    start[:4] = width, frequency, window, amplitude
+    wave = amplitude * vector[1] / vector[0]
+    start[2 + m : 5 + m] = queue, wave.real, -wave.imag
+    found = scipy.optimize.root(residual, start, tol=1e-13)
+    assert np.max(np.abs(found.fun)) < 1e-8
+    return found.x[:2]
+
+
+@pytest.mark.parametrize("cross", [0.0, 300.0])
+def test_cycles_of_the_fifo_clock_grow_as_told(cross):
+    """With other traffic the system is neutral: 0.3 of a rate comes back a round trip later."""
+
+    def at(width):
+        rest = equilibrium(ramp(width, delay="fifo", cross=cross))
+        return rest, rest.flows["flows"].window[0], rest.links["bottleneck"].queue
+
+    width, frequency = (120.0, 7.0) if cross else hopf()
+    sizes = np.array([0.02, 0.04, 0.08])
+    for _ in range(2):
+        rest, window, queue = at(width)
+        lean = np.linalg.svd(linearize(rest.net, rest).matrix(1j * frequency))[2][-1].conj()
+        found = [balanced(width, frequency, window, queue, lean, cross, size) for size in sizes]
+        series = np.linalg.solve(np.vander(sizes**2, increasing=True), found)
+        width, frequency = series[0]  # where cycles end
+    curvature = series[1, 0]
+    form = normal_form(at(width)[0], frequency)
+    step = 1e-3 * width
+    systems = [linearize(ramp(width + s, delay="fifo", cross=cross)) for s in (-step, 0.0, step)]
+    low, here, high = (system.matrix(1j * frequency) for system in systems)
+    u, values, v = np.linalg.svd(here)
+    assert values[-1] < 1e-8 * values[0]
+    left, right = u[:, -1].conj(), v[-1].conj()
+    slope = left @ systems[1].matrix_slope(1j * frequency) @ right
+    velocity = -(left @ (high - low) @ right / (2 * step) / slope).real
+    assert -of_window(form).real / (4 * velocity) == pytest.approx(curvature, rel=1e-5)
+    assert form.criticality == "supercritical"

@@ -2,24 +2,42 @@
 
 import math
 
-import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from rest_cases import C, N, T, drift, flows, found, one_link
+from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 
+import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.sawtooth import sawtooth
+from fluidcc.laws.feedback.backward import Backward
+from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss
+from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc.laws.loss import PFTK
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.queue.load_factor import LoadFactor
+from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM
-from fluidcc.laws.reaction import OncePerRTT
+from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.traffic import Web
 from fluidcc.laws.voice import Voice
-from fluidcc.scenario.network import Link, Network
+from fluidcc.laws.window.bmcc import BMCC
+from fluidcc.laws.window.dctcp import DCTCP
+from fluidcc.laws.window.reno import Reno
+from fluidcc.laws.window.sack import SACK
+from fluidcc.model.delays import Wire, picks
+from fluidcc.model.fluid import with_mean_calls
+from fluidcc.model.rates import flux
+from fluidcc.scenario.network import Flows, Link, Network, numeric
 
 
 @pytest.mark.parametrize(("law", "queue"), [(PI(), 175.0), (REM(), 20.0)], ids=["pi", "rem"])
@@ -99,16 +117,6 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
     assert f"signals from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
 
 
-@pytest.mark.parametrize(("n", "below"), [(2.0, True), (600.0, False)])
-def test_a_band_out_of_reach_leaves_one_rest(n, below):
-    """p_max goes to its limit from any start, and stays there."""
-    law = AdaptiveRED(min_th=100.0, max_th=300.0, target="band")
-    eq, link, _ = found(one_link(law, flows(n=(n,))))
-    assert (eq.status, eq.smooth) == ("interior", True)
-    assert "adapted as far as it can" in eq.message
-    assert link.average < 180 if below else link.average > 220
-
-
 def test_blue_rests_anywhere_below_its_threshold():
     """Every p between those needed at q = L and at q = 0; from p = 0 it climbs to q = L."""
     eq, link, _ = found(one_link(BLUE(threshold=50.0)))
@@ -133,13 +141,6 @@ def test_links_of_one_rate_behind_each_other_have_one_queue():
     assert second.utilization == pytest.approx(1.0, rel=1e-9) and second.signal == 0.0
 
 
-def test_traffic_that_no_signal_slows_leaves_the_rest():
-    red = RED(min_th=20.0, max_th=60.0)
-    eq, link, group = found(one_link(red, flows(n=(10.0,)), capacity=1000.0, cross=400.0))
-    assert eq.status == "interior" and link.utilization == 1.0
-    assert 10 * group.rate[0] == pytest.approx(600.0, rel=1e-10)
-
-
 def test_flows_share_what_calls_leave():
     """wfq: the mean of the calls is taken from the capacity, and from what the queue waits for."""
     voice = Voice(calls=10.0, codec=64000.0)
@@ -151,9 +152,250 @@ def test_flows_share_what_calls_leave():
     assert group.rtt[0] == pytest.approx(T + link.queue / left, rel=1e-12)
 
 
-def test_results_tell_what_slides():
-    eq = equilibrium(adaptive(N))
-    assert eq.to_dict()["sliding"] == ["bottleneck"]
-    assert eq.to_dict()["links"]["bottleneck"]["load"] is None
-    other = eqx.tree_at(lambda n: n.links[0].queue.interval, adaptive(N), 0.25)
-    assert "every 0.25 s" in equilibrium(other).message
+# -- Networks of one link, and what is left of their changes at rest
+N, T, C = 60.0, 0.2, 3750.0
+NAMES = ("a", "b")
+
+
+def flows(window=None, *, n=(N,), rtt=(T,), **parts):
+    parts = {"reaction": PerMark(), **parts}
+    return Flows(Reno() if window is None else window, n=np.array(n), rtt=np.array(rtt), **parts)
+
+
+def one_link(queue, *groups, capacity=C, buffer=800.0, **parts):
+    groups = groups or (flows(),)
+    link = Link(queue, capacity=capacity, buffer=buffer, **parts)
+    return Network((link,), groups, flow_names=NAMES[: len(groups)])
+
+
+def found(net):
+    """Equilibrium, its only link and its first group."""
+    eq = equilibrium(net)
+    return eq, eq.links["bottleneck"], eq.flows["a"]
+
+
+def drift(net, eq):
+    """All changes per second of the fluid model at the equilibrium, over the rates of packets."""
+    arrays = with_mean_calls(numeric(net))
+    u = ravel_pytree(Wire(eq.rest.rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links)))
+    past = jax.tree.map(lambda index: u[0][index], picks(net))
+    change = flux(arrays, state_at_rest(arrays, eq.rest), past, ticks=True).drift
+    return np.concatenate([np.ravel(v) for v in jax.tree.leaves(change.senders + change.laws)])
+
+
+# -- Rests of senders of every kind against closed forms
+def bmcc(*, gamma=1.0, md="per_tp", rtt=(0.04, 0.2)):
+    group = flows(BMCC(md=md), n=(1.0, 2.0), rtt=rtt, feedback=LoadFeedback())
+    return one_link(LoadFactor(gamma=gamma), group)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+def test_bmcc_shares_equally(gamma):
+    """Decreases once per t_p: AI gives dx/dt = 1/t_p^2 to all, so gamma C/n each."""
+    eq, link, group = found(bmcc(gamma=gamma))
+    assert eq.sliding == ("bottleneck",) and eq.status == "interior" and not eq.smooth
+    assert link.queue == 0.0 and link.load == pytest.approx(1.0, rel=1e-9)
+    assert link.utilization == pytest.approx(gamma, rel=1e-7)
+    np.testing.assert_allclose(group.rate, gamma * C / 3, rtol=1e-7)
+    turn = sawtooth(numeric(bmcc(gamma=gamma)), eq.rest)
+    assert turn is not None and turn.low == pytest.approx(0.875, rel=1e-9)
+    assert turn.time == pytest.approx(gamma * C * 0.125 * 0.2**2 / 3, rel=1e-6)
+    assert f"back after {turn.time:.4g} s" in eq.message
+
+
+def test_bmcc_by_the_letter_favours_long_round_trips():
+    """One decrease per round trip: rates in proportion to R."""
+    _, _, group = found(bmcc(md="per_rtt"))
+    np.testing.assert_allclose(group.rate, C * np.array([0.04, 0.2]) / 0.44, rtol=1e-7)
+
+
+def test_bmcc_starves_beside_flows_that_fill_the_queue():
+    """A standing queue keeps the load above 1: the BMCC flow has its smallest window."""
+    other = flows(SACK(), n=(1.0,), rtt=(0.04,), reaction=OncePerRTT(), feedback=Loss())
+    own = flows(BMCC(), n=(1.0,), rtt=(0.04,), feedback=LoadFeedback())
+    eq, link, group = found(one_link(LoadFactor(), own, other, buffer=150.0))
+    assert eq.status == "saturated" and link.queue == 150.0
+    lost = link.signal
+    assert link.load == pytest.approx(1 / (1 - lost) + 0.75 * 150 / (C * 0.2), rel=1e-12)
+    assert group.window[0] == 1.0
+    assert (group.rate[0] + eq.flows["b"].rate[0]) * (1 - lost) == pytest.approx(C, rel=1e-9)
+
+
+def test_a_load_factor_counts_what_a_full_buffer_loses():
+    """Cross traffic beyond the capacity, one capped window: the trajectory comes to rest there."""
+    own = flows(Reno(max_window=8.0), n=(1.0,), rtt=(T,), feedback=Loss())
+    net = one_link(LoadFactor(), own, buffer=150.0, cross=1.001 * C)
+    eq, link, group = found(net)
+    offered = 1.001 * C + group.rate[0]
+    assert eq.status == "saturated" and group.window[0] == 8.0
+    assert link.signal == pytest.approx(1 - C / offered, rel=1e-9)
+    assert link.load == pytest.approx(offered / C + 0.75 * 150 / (C * 0.2), rel=1e-12)
+    begun = fc.replace(net, {"flows.a.initial.window": 8.0, "link.initial.queue": 150.0})
+    end = fc.simulate(begun, until=60.0, points=[60.0]).links["bottleneck"]
+    assert end.queue[0] == 150.0
+    assert end.dropped[0] == pytest.approx(link.signal, rel=1e-9)
+    assert end.load[0] == pytest.approx(link.load, rel=1e-9)
+
+
+def test_modified_bmcc_has_no_window_of_its_own():
+    """Without marks nobody decreases at full load, and below it everybody grows."""
+    router = ModifiedLoadFactor(min_th=20.0, max_th=60.0)
+    window = BMCC(needs_mark=True)
+    own = flows(window, n=(2.0,), rtt=(0.04,), reaction=OncePerRTT(), feedback=LoadFeedback())
+    eq, link, group = found(one_link(router, own))
+    assert eq.status == "continuum" and "any windows that fill links.bottleneck" in eq.message
+    assert link.queue == 0.0 and np.isnan(group.window).all()
+
+
+def receiver_window(**parts):
+    red = RED(min_th=50.0, max_th=150.0, p_max=parts.pop("p_max", 1.0))
+    window = Reno(**parts)
+    return one_link(red, flows(window, n=(10.0,), reaction=OncePerRTT(), feedback=ReceiverWindow()))
+
+
+def test_receiver_windows_hold_a_capped_flight():
+    """N E[W_eff] = C R with the flight of theory, exact for a whole window."""
+    net = receiver_window(max_window=100.0)
+    eq, link, group = found(net)
+
+    def excess(q):
+        p = (q - 50) / 100
+        return 10 * (100 - p * (1 - p**99) / (1 - p)) / (T + q / C) - C
+
+    assert eq.status == "interior" and group.window[0] == 100.0
+    assert link.queue == pytest.approx(brentq(excess, 50.01, 149.9, xtol=1e-12), rel=1e-10)
+    assert 10 * group.rate[0] == pytest.approx(C, rel=1e-10)
+
+
+def test_without_a_cap_losses_hold_the_window_of_rwm():
+    """No modified ACK lowers cwnd, so the queue slides where RED begins to drop.
+
+    For a share of the time RED drops all packets, and modifies all ACKs; else p_max of them.
+    """
+    eq, link, group = found(receiver_window(p_max=0.5))
+    assert eq.status == "saturated" and eq.sliding == ("bottleneck",)
+    assert link.average == pytest.approx(150.0, rel=1e-12)
+    w, lost = group.window[0], float(eq.rest.signals[0].drop)
+    p = 0.5 + lost * (1 - 0.5)
+    some, timeout = 1 - (1 - lost) ** w, min(1.0, 3 / w)
+    assert some * ((1 - timeout) * w / 2 + timeout * (w - 1)) == pytest.approx(1.0, rel=1e-7)
+    flight, rtt = w - p * (1 - p ** (w - 1)) / (1 - p), T + 150 / C
+    backed_off = (1 + lost + 2 * lost**2 + 4 * lost**3 + 8 * lost**4) / (1 - lost)  # and so on
+    repair = (1 - timeout) * rtt + timeout * max(0.2, 2 * rtt) * backed_off
+    rate = flight / rtt / (1 + flight / rtt * some / w * repair)
+    assert 10 * rate * (1 - lost) == pytest.approx(C, rel=1e-6)
+
+
+def test_growth_by_time_wins_over_any_marking_at_long_round_trips():
+    """BMCC without its router grows by ln(1 + xi(0.15))/t_p, and a mark keeps 0.65 of the window
+    once per round trip: no marking holds it where R > 0.35 t_p/ln(1 + xi).
+    """
+    own = flows(BMCC(), n=(2.0,), rtt=(0.04,), reaction=OncePerRTT(), feedback=LoadFeedback())
+    red = RED(min_th=37.5, max_th=112.5, p_max=0.1, gentle=True)
+    eq, link, group = found(one_link(red, own, capacity=5625.0, buffer=225.0))
+    pace, rtt = math.log(1 + 0.35 * 0.85 / 0.15) / 0.2, 0.04 + link.queue / 5625
+    p, w = link.signal, group.window[0]
+    assert eq.status == "interior"
+    assert 0.35 * (1 - (1 - p) ** w) == pytest.approx(pace * rtt, rel=1e-8)
+    assert float(eq.rest.escapes[0]) > 5625 * (0.35 / pace - 0.04)
+    assert "longer queues do not come back" in eq.message
+
+
+def test_web_sources_at_rest():
+    """File S at rate x, then idle: active x/(S...) of the time; slow start and renewals balance."""
+    net = one_link(
+        RED(min_th=20.0, max_th=60.0),
+        flows(SACK(), n=(115.0,), rtt=(0.1,), reaction=OncePerRTT(), traffic=Web()),
+        capacity=400.0,
+    )
+    eq, _, group = found(net)
+    rate = group.window[0] / group.rtt[0]
+    assert eq.status == "interior"
+    assert group.active[0] == pytest.approx((12 / rate) / (3 + 12 / rate), rel=1e-10)
+    assert group.rate[0] == pytest.approx(group.active[0] * rate, rel=1e-12)
+    assert 115 * group.rate[0] == pytest.approx(400.0, rel=1e-9)
+    np.testing.assert_allclose(drift(net, eq), 0, atol=1e-8)
+
+
+def test_dctcp_at_rest():
+    """alpha = p, and one cut by alpha/2 per marked window: W p (1 - (1-p)^W) = 2."""
+    net = one_link(
+        RED(min_th=20.0, max_th=60.0, p_max=1.0),
+        flows(DCTCP(), n=(10.0,), rtt=(0.1,), reaction=OncePerRTT()),
+    )
+    eq, link, group = found(net)
+    p, w = link.signal, group.window[0]
+    assert eq.status == "interior"
+    assert w * p * (1 - (1 - p) ** w) == pytest.approx(2.0, rel=1e-9)
+    assert float(eq.rest.senders[0].law.alpha[0]) == pytest.approx(p, rel=1e-12)
+    np.testing.assert_allclose(drift(net, eq), 0, atol=1e-8)
+
+
+def test_padhyes_formula_at_rest():
+    group = flows(n=(10.0,), rtt=(0.1,), feedback=Loss(), loss=PFTK())
+    eq, link, group = found(one_link(RED(min_th=20.0, max_th=60.0), group, capacity=1000.0))
+    p, r = link.signal, 0.1 + link.queue / 1000
+    timeout = max(0.2, 2 * r) * min(1, 3 * math.sqrt(3 * p / 8)) * p * (1 + 32 * p**2)
+    assert group.rate[0] == pytest.approx(1 / (r * math.sqrt(2 * p / 3) + timeout), rel=1e-10)
+    assert 10 * group.rate[0] * (1 - p) == pytest.approx(1000.0, rel=1e-9)
+    assert not eq.smooth
+
+
+def test_quenches_of_two_links():
+    """Every ACK grows, every quench halves: W = sqrt(2/p) for the p of both links together."""
+    links = tuple(
+        Link(RED(min_th=10.0, max_th=200.0, p_max=0.5), capacity=c, buffer=400.0, delay=0.01)
+        for c in (1250.0, 500.0)
+    )
+    parts = {"reaction": PerMark(growth="all"), "feedback": Backward(), "rtt": (0.1,)}
+    both = flows(n=(20.0,), route=(0, 1), **parts)
+    first = flows(n=(15.0,), route=(0,), **parts)
+    net = Network(links, (both, first), link_names=("west", "east"), flow_names=NAMES)
+    eq = equilibrium(net)
+    p = [eq.links[name].signal for name in ("west", "east")]
+    assert eq.status == "interior"
+    assert 20 * eq.flows["a"].rate[0] == pytest.approx(500.0, rel=1e-9)
+    assert 15 * eq.flows["b"].rate[0] == pytest.approx(750.0, rel=1e-9)
+    assert eq.flows["b"].window[0] == pytest.approx(math.sqrt(2 / p[0]), rel=1e-9)
+    together = 1 - (1 - p[0]) * (1 - p[1])
+    assert eq.flows["a"].window[0] == pytest.approx(math.sqrt(2 / together), rel=1e-9)
+    assert eq.links["west"].quench_ratio == pytest.approx(p[0] / (1 + p[0]), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["recovery", "halve_only"])
+def test_rates_by_acks_and_by_the_window_rest_at_one_point(loss):
+    """Misra, Gong and Towsley (2000): growth is the rate sent, which knows of time in recovery."""
+    text = """
+[model]
+rates = "{rates}"
+[links.l]
+capacity = 1250
+buffer = 200
+queue = {{ law = "red", min_th = 10, max_th = 150, p_max = 0.2, w_q = 0.002 }}
+[flows.f]
+n = 20
+rtt = "80 ms"
+window = {{ law = "reno", reaction = "once_per_rtt", growth = "all", loss = "{loss}" }}
+feedback = "loss"
+"""
+    found = [fc.equilibrium(fc.loads(text.format(rates=r, loss=loss))) for r in ("ack", "mgt")]
+    queues = [eq.links["l"].queue for eq in found]
+    assert found[0].status == "interior"
+    assert queues[0] == pytest.approx(queues[1], rel=1e-9)
+
+
+def test_a_raised_floor_holds_the_windows():
+    """Forty windows of 10 packets over 100 ms leave q = N W - C T in the queue, marked or not."""
+    text = """
+[links.l]
+capacity = 1250
+queue = { law = "red", min_th = 25, max_th = 1000, p_max = 0.1, w_q = 0.002, gentle = true }
+[flows.f]
+n = 40
+rtt = "100 ms"
+window = { law = "reno", min_window = 10 }
+"""
+    eq = fc.equilibrium(fc.replace(fc.loads(text), {"link.queue.p_max": 1.0}))
+    assert eq.flows["f"].window[0] == pytest.approx(10.0)
+    assert eq.links["l"].queue == pytest.approx(400.0 - 125.0)
+    assert "rests on its floor" in eq.message

@@ -2,11 +2,9 @@
 
 import math
 
-import equinox as eqx
 import numpy as np
 import pytest
 
-from fluidcc import Located
 from fluidcc.analysis.relay import relay_cycle
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
@@ -16,7 +14,6 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network
 
 C, N, T, STEP = 1000.0, 50.0, 0.1, 100.0
@@ -97,31 +94,6 @@ def test_growth_on_clean_acks_alone_waits_for_the_marks_to_cease():
     assert clean.period == pytest.approx(every.period + TAU["tail"], rel=1e-10)
 
 
-@pytest.mark.slow
-def test_the_trajectory_goes_round_in_this_cycle():
-    """The block's mean reaction, which has no closed form: W' = k (c1 - c2) under marks."""
-    start = CROSSING - 0.2
-    net = relay(reaction=OncePerRTT(), window0=start)
-    net = eqx.tree_at(lambda n: n.links[0].initial.queue, net, N * start - C * T)
-    cycle, up = relay_cycle(net), 0.2 / (K * 0.0625)
-    turns = up + cycle.period * np.arange(3)[:, None] + np.array([0.0, TAU["tail"]])
-    points = np.concatenate([np.ravel(turns), np.linspace(up, turns[-1, 0], 2000)])
-    order = np.argsort(points)
-    run = simulate(net, until=points.max(), points=points[order], mesh=Located(step=0.01))
-    window = np.empty(len(points))
-    window[order] = run.flows["flows"].window[:, 0]
-    expected = np.tile([CROSSING, cycle.window[1]], 3)
-    np.testing.assert_allclose(window[:6], expected, rtol=2e-6)
-    assert window.min() == pytest.approx(cycle.window[0], rel=1e-3)
-
-
-def test_a_cap_of_the_window_cuts_the_cycle():
-    cycle = relay_cycle(relay(ECNMod(max_window=CROSSING + 0.1)))
-    assert cycle.window[1] == CROSSING + 0.1
-    longer = relay_cycle(relay())
-    assert cycle.period < longer.period
-
-
 @pytest.mark.parametrize(
     ("net", "word"),
     [
@@ -148,10 +120,3 @@ def test_where_the_formulas_end(net, word):
 def test_what_is_no_relay_says_why(net, options, message):
     with pytest.raises(ValueError, match=message):
         relay_cycle(net, **options)
-
-
-def test_results_as_a_dictionary():
-    out = relay_cycle(relay()).to_dict()
-    assert set(out["links"]["bottleneck"]) == {"queue", "average", "utilization"}
-    assert len(out["flows"]["flows"]["window"][0]) == 2
-    assert out["valid"] and out["period"] > 0

@@ -1,6 +1,5 @@
 """Characteristic roots against Lambert's function, published values and another discretisation."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -9,11 +8,13 @@ import scipy.special
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fluidcc.analysis import roots
+import fluidcc as fc
+from fluidcc import extras
+from fluidcc.analysis.certify import certify
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
-from fluidcc.analysis.linear import LINK, Linear, cluster
-from fluidcc.analysis.roots import nearby_root, rightmost_roots
+from fluidcc.analysis.linear import LINK, Linear
+from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.winding import count_roots
 
 
@@ -68,13 +69,6 @@ def test_hayes_boundary_separates_counts(omega):
     assert counts[0] - counts[1] == 2
 
 
-def test_count_right_of_other_lines():
-    """Lines between the real parts of -x(t - 1): -0.318, -2.06, -2.65."""
-    characteristic = Characteristic(scalar(0, -1, 1))
-    counts = [count_roots(characteristic, real).number for real in (0.5, -0.3, -0.4, -2.0, -2.4)]
-    assert counts == [0, 0, 2, 2, 4]
-
-
 def test_without_delay_roots_are_eigenvalues():
     A = np.array([[0.0, 1.0, 0.0], [-4.0, 0.5, 0.2], [0.0, 0.0, -1.0]])
     found = rightmost_roots(Linear.retarded(A, [], []))
@@ -104,124 +98,6 @@ def test_count_agrees_with_fine_collocation(size, seed):
         assert np.abs(eigenvalues - s).min() < 1e-6 * (1 + abs(s))
 
 
-def test_roots_have_no_residual():
-    system = random_system(4, 3)
-    for s in rightmost_roots(system).values:
-        E = [np.exp(-s * tau) for tau in (0.7, 1.3)]
-        late = sum(e * b for e, b in zip(E, np.split(system.B, 2, axis=1), strict=True))
-        M = s * np.eye(4) - system.A - late
-        values = np.linalg.svd(M, compute_uv=False)
-        assert values[-1] < 1e-12 * values[0]
-
-
-def many_classes(count):
-    """w_i' = -a_i w_i - b x(t - tau_i), x' = sum g_i w_i(t - tau_i) - x: an arrow."""
-    rng = np.random.default_rng(5)
-    a, tau = np.linspace(0.5, 3.0, count), np.linspace(0.1, 1.0, count)
-    gain = rng.uniform(0.5, 1.5, count) * 9 / count
-    n = count + 1
-    A = np.diag(np.append(-a, -1.0))
-    B = np.zeros((n, 2 * count))
-    B[np.arange(count), np.arange(count)] = -1.0  # x, looked up by class i
-    B[count, count + np.arange(count)] = gain  # w_i, looked up by x
-    return Linear(
-        A=A, B=B, C=np.eye(n), D=np.zeros((n, 2 * count)),
-        pick=np.concatenate([np.full(count, count), np.arange(count)]),
-        lag=np.concatenate([tau, tau]),
-        state_owner=np.append(np.arange(count), LINK),
-        wire_owner=np.append(np.arange(count), LINK),
-    )  # fmt: skip
-
-
-def whole(system):
-    """The same system without the knowledge which class owns what."""
-    n, m = system.size
-    return dataclasses.replace(system, state_owner=np.full(n, LINK), wire_owner=np.full(m, LINK))
-
-
-def test_elimination_of_classes_changes_nothing():
-    system = many_classes(12)
-    s = np.array([0.1 + 0.3j, -0.4 + 2j, 1.0 + 0j])
-    arrow, full = Characteristic(system), Characteristic(whole(system))
-    assert arrow.layout.classes == 12 and full.layout.classes == 0
-    np.testing.assert_allclose(np.exp(arrow.log_det(s)), np.exp(full.log_det(s)), rtol=1e-12)
-    np.testing.assert_allclose(arrow.log_slope(s), full.log_slope(s), rtol=1e-12)
-    assert count_roots(arrow).number == count_roots(full).number
-    one, other = (
-        Characteristic(x, keep=[12]).response(s, [12], [12]) for x in (system, whole(system))
-    )
-    np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
-
-
-def test_slope_is_the_derivative():
-    arrow = Characteristic(many_classes(12))
-    s, h = np.array([0.2 + 1.0j]), 1e-6
-    numeric = (arrow.log_det(s + h) - arrow.log_det(s - h)) / (2 * h)
-    np.testing.assert_allclose(arrow.log_slope(s), numeric, rtol=1e-8)
-
-
-def test_slope_of_the_loop_leaves_out_the_classes():
-    """A class alone has the factor s + a_i: the slopes differ by sum 1/(s + a_i)."""
-    arrow, s = Characteristic(many_classes(12)), np.array([0.2 + 1.0j, -0.3 + 4j])
-    own = np.sum(1 / (s + np.linspace(0.5, 3.0, 12)[:, None]), axis=0)
-    np.testing.assert_allclose(
-        arrow.log_slope(s) - arrow.log_slope(s, whole=False), own, rtol=1e-10
-    )
-
-
-@pytest.mark.parametrize("failing", [True, False])
-def test_nearby_root_ends_at_a_root_or_nowhere(failing, monkeypatch):
-    """Newton's method on the whole function or on the loop alone, if the other fails."""
-    arrow = Characteristic(many_classes(12))
-    root = rightmost_roots(arrow.system).values[0]
-    assert root.imag > 0
-    assert abs(nearby_root(arrow, root * (1 + 1e-3)) - root) < 1e-12 * abs(root)
-    slope, none = arrow.log_slope, np.full(1, np.nan + 0j)
-    patched = lambda s, which, whole: none if whole[0] == failing else slope(s, which, whole)  # noqa: E731
-    monkeypatch.setattr(arrow, "log_slope", patched)
-    reached = nearby_root(arrow, root * (1 + 1e-3))
-    assert np.isfinite(reached) and abs(reached - root) < 1e-3 * abs(root)
-
-
-def test_an_unlocated_root_leaves_no_other_as_the_rightmost(monkeypatch):
-    """x' = -5 x(t - 1) has an unstable pair; if the search only brings another, none is shown."""
-    stable = lambert(0, -5, 1)[-1:]
-    assert stable[0].real < 0
-    monkeypatch.setattr(roots, "polish", lambda *_: stable)
-    found = rightmost_roots(scalar(0, -5, 1))
-    assert found.certified and found.unstable == 2 and found.proven == 0
-    assert found.rightmost is None and not len(found.values)
-    assert "2 unstable roots counted, 0 located" in found.reason and "not known" in found.reason
-
-
-def test_rightmost_roots_of_many_classes():
-    """Roots from few clustered classes, polished, are those of the whole collocated system."""
-    system = many_classes(12)
-    found = rightmost_roots(system)
-    eigenvalues = approximate_roots(system, 24)
-    expected = eigenvalues[np.argsort(-eigenvalues.real)][: found.proven]
-    assert found.proven >= 3
-    np.testing.assert_allclose(found.values[: found.proven].real, expected.real, atol=1e-8)
-
-
-def test_cluster_keeps_what_links_feel():
-    """At s = 0 the loop through the classes weighs the same if all classes are alike."""
-    system = many_classes(12)
-    alike = dataclasses.replace(system, A=-np.eye(13))
-    small = cluster(alike, 4)
-    assert small.size == (5, 5)
-    full, few = (Characteristic(x).log_det(np.array([1e-9 + 0j])) for x in (alike, small))
-    np.testing.assert_allclose(full, few, atol=1e-7)  # det = product of a_i times (1 + loop)
-
-
-def test_two_classes_must_not_touch():
-    system = many_classes(12)
-    A = system.A.copy()
-    A[0, 1] = 1.0
-    with pytest.raises(ValueError, match="through links only"):
-        Characteristic(dataclasses.replace(system, A=A))
-
-
 def test_neutral_systems_are_refused():
     """x' = -x + 0.9 x'(t - 1), written with x' on the wire."""
     system = Linear(
@@ -231,3 +107,69 @@ def test_neutral_systems_are_refused():
     )  # fmt: skip
     count = count_roots(Characteristic(system))
     assert count.number is None and "neutral" in count.reason
+
+
+# -- Counts of unstable roots proven in ball arithmetic
+# x' = a x + b x(t - 1). Hayes (1950); roots of x' = -b x(t - 1) cross at b = pi/2 + 2 k pi
+HAYES = {
+    (0.0, -1.57): 0,
+    (0.0, -1.58): 2,
+    (0.0, -(np.pi / 2) * (1 - 1e-9)): 0,
+    (0.0, -(np.pi / 2) * (1 + 1e-9)): 2,
+    (0.0, -8.0): 4,
+    (0.5, -1.0): 0,
+    (2.0, 1.0): 1,
+    (-1.0, -5.0): 2,
+    (-3.0, 2.9): 0,
+}
+
+
+@pytest.mark.parametrize("numbers", HAYES, ids=str)
+def test_the_count_is_that_of_hayes(numbers):
+    a, b = numbers
+    found = certify(Linear.retarded(a, [[[b]]], [1.0]))
+    assert found.unstable == HAYES[numbers], found.reason
+
+
+def test_two_delays():
+    # x' = -b (x(t - 1) + x(t - 3)) = -2 b x(t - 2) cos(s): i w is a root where cos(2 w) = 0 and
+    # w = 2 b sin(2 w) cos(w), first at w = pi/4: b = pi/(4 sqrt(2)) = 0.5554
+    first = np.pi / (4 * np.sqrt(2.0))
+    for b, unstable in ((0.99 * first, 0), (1.01 * first, 2)):
+        system = Linear.retarded(0.0, [[[-b]], [[-b]]], [1.0, 3.0])
+        assert certify(system).unstable == unstable
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_a_root_on_the_axis_is_refused(shift):
+    # s^2 + shift^2: roots at +- i shift, exactly
+    found = certify(Linear.retarded([[0.0, 1.0], [-shift, 0.0]], [], []))
+    assert found.unstable is None
+    assert "too near the imaginary axis" in found.reason
+
+
+def test_what_is_conserved_is_refused():
+    system = Linear.retarded([[0.0]], [], [])
+    conserved = Linear(**{**vars(system), "conserved": 1})
+    assert "conserved" in certify(conserved).reason
+
+
+@pytest.mark.parametrize(("name", "unstable"), [("hollot2001/slow", 0), ("hollot2001/fast", 2)])
+def test_stability_of_a_scenario_as_a_theorem(name, unstable):
+    net = fc.load(name)
+    plain, proven = fc.stability(net), fc.stability(net, certify=True)
+    assert (plain.proof, proven.proof) == ("double precision", "ball arithmetic")
+    assert proven.unstable == plain.unstable == unstable
+    assert proven.stable == (unstable == 0)
+    assert proven.certified
+    assert "in ball arithmetic" in repr(proven)
+    assert proven.to_dict()["proof"] == "ball arithmetic"
+
+
+def test_without_the_library_the_command_that_installs_it_is_told(monkeypatch):
+    def absent(_: str) -> None:
+        raise ImportError
+
+    monkeypatch.setattr(extras, "import_module", absent)
+    with pytest.raises(extras.MissingExtra, match=r"pip install 'fluidcc\[certify\]'"):
+        certify(Linear.retarded(0.0, [[[-1.0]]], [1.0]))

@@ -90,14 +90,6 @@ def test_derivatives_of_self_clocked_flows(feedback):
 
 
 @pytest.mark.slow
-def test_derivatives_of_self_clocked_flows_under_delays_by_present_queues():
-    """The queue fills its buffer and windows start from four packets. One minute."""
-    net = start(cases.ecn_mod(rates="self_clocked", marking=cases.plain()), 4.0, 20.0)
-    points = np.linspace(0.0123, 1.4943, 60)
-    check(net, ("flow.n", "flow.rtt", "link.capacity"), 20, points, 0.1 / 32)
-
-
-@pytest.mark.slow
 def test_derivatives_across_ticks():
     """The time between samples moves all that is held from sample to sample. One minute."""
     paths = ("flow.rtt", "link.queue.k_pi", "link.queue.interval", "link.initial.queue")
@@ -125,36 +117,6 @@ def check(net, paths, breaks, points=POINTS, step=STEP):
         size = np.max(np.abs(shown(up.links, up.flows)), axis=1, keepdims=True) / (at or 1.0)
         scale = np.max(np.abs(wanted), axis=1, keepdims=True) + 1e-2 * size
         assert np.max(np.abs(got - wanted) / scale) < 1e-6, path
-
-
-@pytest.mark.slow
-def test_means_and_their_derivatives():
-    """The average obeys v' = K (q - v), so that its mean differs from the queue's by its rise.
-
-    A minute, most of it to compile.
-    """
-    net, after = RUNS["cycle"], 1.0
-
-    def found(net, *paths):
-        mesh = fc.Located(STEP)
-        return fc.sensitivity(net, paths, until=END, points=POINTS, after=after, mesh=mesh)
-
-    whole = found(net, "flow.n", "flow.rtt")
-    queue, average = whole.mean("link.queue"), whole.mean("link.average")
-    v = whole.run.links["bottleneck"].average
-    pole = -cases.CAPACITY * np.log1p(-fc.number_at(net, "link.queue.w_q"))
-    rise = (v[-1] - v[POINTS == after][0]) / (pole * (END - after))
-    assert queue.value - average.value == pytest.approx(rise, rel=1e-6)
-    for path, got in queue.derivatives.items():
-        at = fc.number_at(net, path)
-        up, down = (
-            found(moved(net, path, at * (1 + s * 1e-6)), path).mean("link.queue").value
-            for s in (1, -1)
-        )
-        assert got == pytest.approx((up - down) / (2e-6 * at), rel=1e-6)
-    end = whole.end("flow.window")
-    assert end.value == whole.run.flows["flows"].window[-1, 0]
-    assert end.derivatives["flow.rtt"] == whole.slopes["flow.rtt"][1]["flows"].window[-1, 0]
 
 
 def test_shown_and_refused():

@@ -4,19 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
+import fluidcc as fc
 from fluidcc.analysis.stationary import stationary_window
-from fluidcc.laws.law import Ack
-from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
-from fluidcc.laws.window.binomial import Binomial
+from fluidcc.laws.reaction import Pause, PerMark
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
-
-ONE = Ack(1.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("p", [0.3, 0.02, 1e-3])
@@ -48,56 +43,6 @@ def test_halving_windows_have_the_constants_of_small_probabilities():
     assert found.time_mean * 1e-3 == pytest.approx(1.3098, rel=1e-4)
 
 
-def _simulated(law, p, deaf, quiet, acks, seed):
-    """Means over packets and time of many windows that follow the rules one ACK at a time."""
-    draw, chains = np.random.default_rng(seed), 400
-    w, left = np.full(chains, 8.0), np.zeros(chains)
-    rate = w.copy()
-    packets, times = np.zeros(chains), np.zeros(chains)
-    for k in range(2 * acks):
-        if k >= acks:
-            gap = 1 / np.where(left > 0, rate, w)
-            packets += w
-            times += gap
-            if k == acks:
-                area = np.zeros(chains)
-            area += w * gap
-        marked = draw.random(chains) < p
-        reacts = marked & (left <= 0)
-        grows = ~reacts & ((left <= 0) | (not quiet)) & (~marked | deaf)
-        left = np.maximum(left - 1, 0)
-        rate = np.where(reacts, w, rate)
-        left = np.where(reacts & deaf, np.floor(w) - 1, left)
-        cut = np.maximum(w + np.asarray(law.on_mark(w, ONE)), law.min_window)
-        grown = np.minimum(w + np.asarray(law.on_ack(w, ONE)), law.max_window)
-        if k >= acks and deaf:  # no ACKs come when those of packets not sent were due
-            silent = np.where(reacts, (w - cut) / w, 0.0)
-            times += silent
-            area += cut * silent
-        w = np.where(reacts, cut, np.where(grows, grown, w))
-    return packets / acks, area / times
-
-
-@pytest.mark.parametrize(
-    ("law", "reaction", "quiet", "p"),
-    [
-        (Reno(), PerMark(), False, 0.02),
-        (Reno(max_window=12.0), PerMark(), False, 0.005),
-        (Binomial(), PerMark(), False, 0.02),
-        (Polynomial(c1=0.5, alpha=0.0, c2=0.3, beta=0.7), PerMark(), False, 0.05),
-        (Reno(), OncePerRTT(), True, 0.01),
-        (Reno(), OncePerRTT(), False, 0.01),
-    ],
-    ids=["reno", "cap", "sqrt", "polynomial", "quiet", "deaf"],
-)
-def test_simulated_windows_have_the_same_means(law, reaction, quiet, p):
-    found = stationary_window(law, p, reaction=reaction, quiet=quiet)
-    seen = _simulated(law, p, not isinstance(reaction, PerMark), quiet, 4000, 5)
-    for exact, values in zip((found.mean, found.time_mean), seen, strict=True):
-        half = stats.t.ppf(1 - 5e-5, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-        assert abs(values.mean() - exact) < half
-
-
 def test_shares_moments_and_quantiles_belong_together():
     found = stationary_window(Reno(), 0.01, reaction=PerMark())
     assert found.packets.sum() == pytest.approx(1)
@@ -110,11 +55,6 @@ def test_shares_moments_and_quantiles_belong_together():
     assert "fluid / mean - 1" in repr(found)
 
 
-def test_small_windows_are_said_to_be_beyond_the_law():
-    assert "timeouts" in stationary_window(Reno(), 0.2, reaction=PerMark()).message
-    assert not stationary_window(Reno(), 0.001, reaction=PerMark()).message
-
-
 @pytest.mark.parametrize("p", [0.0, -1.0, 1.0, math.nan])
 def test_a_probability_out_of_range_is_refused(p):
     with pytest.raises(ValueError, match="p: expected a probability"):
@@ -125,3 +65,30 @@ def test_a_probability_out_of_range_is_refused(p):
 def test_laws_with_more_than_a_window_are_refused(law):
     with pytest.raises(ValueError, match="expected"):
         stationary_window(law, 0.01, reaction=Pause())
+
+
+# -- Stationary windows of networks: what each group hears
+MIXED = fc.load("misra2003/mixed")
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return fc.stationary_windows(MIXED)
+
+
+def test_every_group_has_the_marks_that_it_hears_at_rest(mixed):
+    rest = fc.equilibrium(MIXED)
+    for name, found in mixed.groups.items():
+        assert found.p == pytest.approx(float(rest.flows[name].signal[0]), rel=1e-12)
+        assert found.fluid == pytest.approx(float(rest.flows[name].window[0]), rel=1e-6)
+    # the mean of a linear drift is exact over packets. Misra and Ott (2003), eq. 4
+    mod = mixed.groups["mod"]
+    assert mod.mean == pytest.approx(mod.fluid, rel=1e-4)
+
+
+def test_a_given_probability_takes_the_place_of_the_rest():
+    law = MIXED.flows[0].window
+    found = fc.stationary_windows(MIXED, p=0.02)
+    assert {own.p for own in found.groups.values()} == {0.02}
+    expected = float(law.c1 / law.c2) * (1 - 0.02) / 0.02
+    assert found.groups["mod"].mean == pytest.approx(expected, rel=1e-4)

@@ -97,27 +97,11 @@ def test_a_queue_that_too_many_marks_make_too_long_is_told(values, wrong):
     assert ("too many marks" in reasons) == (error > 0.1) == wrong
 
 
-def test_windows_of_few_packets():
-    assert "steps of whole packets" in told(n=60)[0]
-    assert "losses end in timeouts" in told(n=40, feedback="loss")[0]
-
-
 def test_an_empty_queue_is_one_of_the_mean_alone():
     (reason,) = told(n=1, law='"newreno", max_window = 90')
     assert "the queue is empty at a utilization of 0.9" in reason
     (reason,) = outside(fc.equilibrium(fc.load("kunniyur2001/avq")))  # it marks nevertheless
     assert "the queue is empty at a utilization of 0.98" in reason
-
-
-def test_cross_traffic_is_told():
-    net = fc.replace(network(n=30, rtt="200 ms", p_max=0.2), {"links.l.cross": 100.0})
-    (reason,) = outside(fc.equilibrium(net))
-    assert "cross traffic comes in packets and files" in reason
-
-
-def test_voice_is_told():
-    (reason,) = outside(fc.equilibrium(fc.load("misra2003/fifo_mod")))
-    assert "voice calls come, go and pause" in reason
 
 
 @pytest.mark.parametrize(

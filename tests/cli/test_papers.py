@@ -20,17 +20,6 @@ def results(tmp_path_factory):
     return str(tmp_path_factory.mktemp("results"))
 
 
-def test_every_figure_is_listed(run):
-    found = json.loads(run("list", "figures", "--json", heavy=False)[1])["figures"]
-    wanted = {"becn": 22, "bmcc": 12, "ecn_mod": 8, "rwm": 19, "mark_front": 6}
-    for paper, count in wanted.items():
-        assert sum(figure["paper"] == paper for figure in found) == count
-    (whole,) = (f for f in found if (f["paper"], f["figure"]) == ("mark_front", "7"))
-    assert whole["panels"] == ["a", "a'", "b", "b'", "c", "c'"]
-    assert whole["function"].startswith("mark_front.")
-    assert "becn/23" in run("list", "figures", heavy=False)[1]
-
-
 def test_a_figure_has_its_files_and_says_what_agrees(run, tmp_path, results):
     code, out, _ = run("figures", "mark_front/3", "--quick", "--out", "figs", "--results", results)
     assert code == 0
@@ -47,12 +36,6 @@ def test_a_figure_has_its_files_and_says_what_agrees(run, tmp_path, results):
     assert all(float(row["y"]) > 0 and float(row["ci95"]) >= 0 for row in rows if row["ci95"])
 
 
-def test_figures_are_made_again_from_what_is_kept(run, results):
-    code, out, _ = run("figures", "mark_front/3", "--quick", "--json", "--results", results)
-    (made,) = json.loads(out)["figures"]
-    assert code == 0 and made["failures"] == {} and len(made["files"]) == 3
-
-
 def test_the_command_of_an_experiment_gives_its_numbers(run, results):
     command = shlex.split(experiments("mark_front", quick=True)["ten_leo_front"].command(1))
     code, out, _ = run(*command[1:], "--json")
@@ -61,13 +44,6 @@ def test_the_command_of_an_experiment_gives_its_numbers(run, results):
     mine = [one["links"]["bottleneck"]["queue_max"] for one in json.loads(out)["runs"]]
     assert code == 0 and command[0] == "fluidcc"
     assert mine == kept.values(path)[1].tolist()
-
-
-def test_unknown_papers_and_figures_are_wrong_use(run):
-    code, _, err = run("figures", "mark_frnt")
-    assert code == 2 and "did you mean 'mark_front'" in err
-    code, _, err = run("validate", "rvm")
-    assert code == 2 and "did you mean 'rwm'" in err
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import csv
 import json
 
 import numpy as np
-import pytest
 import xarray as xr
 
 import fluidcc as fc
@@ -66,67 +65,6 @@ def test_every_fault_is_told_at_once(run):
     assert "--trajectory: expected a verb that takes it (compare)" in err
     code, _, err = run("sweep", "--status", "--out", "grid.nc")
     assert code == 2 and "expected one with a sweep in it, got 'grid.nc.sweep'" in err
-
-
-@pytest.mark.parametrize(
-    ("verb", "words", "options"),
-    [("packets", ("--until", "3", "--seeds", "2"), {"until": 3, "warmup": 1, "seeds": [1, 2]}),
-     ("simulate", ("--until", "500 ms"), {"until": 0.5}),
-     ("stability", ("--certify",), {"certify": True}),
-     ("windows", ("--probability", "0.1"), {"p": 0.1}),
-     ("compare", ("--no-trajectory", "--seeds", "1"),
-      {"until": 60, "warmup": 20, "seeds": [1], "trajectory": False}),
-     ("map", (), {}), ("cycle", (), {}),
-     ("crossings", ("link.queue.w_q=1e-6:0.9",),
-      {"path": "link.queue.w_q", "low": 1e-6, "high": 0.9}),
-     ("boundary", ("link.queue.w_q=1e-6:0.1", "link.queue.p_max=0.02:1"),
-      {"x": "link.queue.w_q", "y": "link.queue.p_max", "x_range": (1e-6, 0.1),
-       "y_range": (0.02, 1.0)}),
-     ("gradient", ("phase_margin", "flow.rtt", "link.queue.w_q"),
-      {"of": "phase_margin", "over": ["flow.rtt", "link.queue.w_q"]}),
-     ("sensitivity", ("flow.rtt", "--until", "2"), {"over": ["flow.rtt"], "until": 2})],
-)  # fmt: skip
-def test_options_are_those_of_the_verb(run, monkeypatch, verb, words, options):
-    seen = []
-
-    class Stop(Exception):
-        pass
-
-    def look(net, grid, verb, **_):
-        seen.append(verb)
-        raise Stop
-
-    monkeypatch.setattr(chunks, "sweep_in_chunks", look)
-    with pytest.raises(Stop):
-        run("sweep", verb, SLOW, *GRID, "--out", "grid.nc", *words)
-    (found,) = seen
-    plain = {
-        k: list(v) if isinstance(v, range) else v for k, v in getattr(found, "keywords", {}).items()
-    }
-    assert plain == options
-
-
-def test_every_change_of_stability_over_a_grid(run, tmp_path):
-    along = "link.queue.w_q=1e-6:1e-3"
-    words = ("sweep", "crossings", SLOW, along, "--over", "flow.n=50,60", "--workers", "0")
-    code, out, _ = run(*words, "--out", "edge.nc")
-    assert (code, out) == (0, "2 points, 0 failed: edge.nc\n")
-    with xr.open_dataset(tmp_path / "edge.nc", engine="h5netcdf") as data:
-        value = data["value"].load()
-    net = fc.replace(fc.load(SLOW), {"flow.n": 60})
-    expected = fc.crossings(net, "link.queue.w_q", 1e-6, 1e-3).to_dataset()["value"].values
-    assert np.array_equal(value.sel({"flow.n": 60}).values[: len(expected)], expected)
-
-
-def test_words_after_the_scenario_are_those_of_the_verb(run):
-    for words, expected in (
-        (("crossings", SLOW), "sweep: expected PATH=LO:HI after the scenario, got 'nothing'"),
-        (("stability", SLOW, "link.queue.w_q=1:2"), "expected nothing after the scenario"),
-        (("gradient", SLOW, "queue"), "expected QUANTITY PATH... after the scenario, got 'queue'"),
-        (("boundary", SLOW, "flow.n=9:1", "flow.rtt=1:2"), "boundary: flow.n: expected LO < HI"),
-    ):
-        code, _, err = run("sweep", *words, *GRID[:2], "--out", "grid.nc")
-        assert code == 2 and expected in err, err
 
 
 def test_a_sweep_that_stops_says_what_to_do(run, monkeypatch):

@@ -72,32 +72,8 @@ def test_derivatives_of_the_located_solution():
         assert np.max(np.abs(found[..., i] - wanted)) < 1e-6 * np.max(np.abs(wanted))
 
 
-def test_derivative_of_the_uniform_solution_is_that_of_the_scheme():
-    """x' = -x(t - lag): x(3) = -2 + (3 - lag)^2/2 - (3 - 2 lag)^3/6 for 1 <= lag <= 1.5."""
-
-    def value(lag):
-        mesh = fc.Uniform(0.01, slots=512)
-        return fc.solve_dde(
-            _decay, _one, 0.0, 3.0, lags=(_lag,), params=lag, ts=[3.0], mesh=mesh
-        ).y[0]
-
-    np.testing.assert_allclose(value(1.253), -2.0 + 1.747**2 / 2.0 - 0.494**3 / 6.0, rtol=1e-6)
-    slope = jax.jacfwd(value)(1.253)
-    np.testing.assert_allclose(slope, (value(1.253001) - value(1.252999)) / 2e-6, rtol=1e-7)
-    # steps straddle the breaking points: of the equation's own derivative only the first order
-    np.testing.assert_allclose(slope, -1.747 + 0.494**2, rtol=1e-2)
-
-
-def _decay(t, y, z, p):
-    return -z[0]
-
-
 def _one(t, p):
     return 1.0
-
-
-def _lag(t, y, p):
-    return p
 
 
 @pytest.mark.parametrize("mesh", [fc.Uniform, fc.Located], ids=lambda m: m.__name__)

@@ -35,17 +35,6 @@ def test_option_makes_one_function_of_the_loop(mesh):
     assert output(code, XLA_FLAGS=NONE_SMALL) == ["True"]
 
 
-def test_without_it_nothing_changes():
-    code = COMPILED.format(before="", mesh="Uniform(0.001, slots=1024)")
-    assert output(code, XLA_FLAGS=NONE_SMALL) == ["False"]
-
-
-def test_environment_variable_counts_where_a_solve_starts():
-    code = COMPILED.format(before="", mesh="Uniform(0.001, slots=1024)")
-    code = code.replace("text =", "jax.eval_shape(run, 1.0); text =")
-    assert output(code, FLUIDCC_FAST_CPU="1", XLA_FLAGS=NONE_SMALL) == ["True"]
-
-
 def test_it_keeps_flags_and_warns_once_when_late():
     code = """
 import os, warnings

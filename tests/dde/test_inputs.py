@@ -57,40 +57,6 @@ def test_delayed_edge_has_its_derivatives():
     np.testing.assert_allclose(found, jax.jacfwd(closed_form)(THETA), rtol=1e-9, atol=1e-9)
 
 
-def test_uniform_mesh_smears_the_edge_over_a_step():
-    errors = [
-        abs(float(solve(THETA, fc.Uniform(step)).y[0, 0] - closed_form(THETA)))
-        for step in (0.02, 0.0025)
-    ]
-    assert errors[1] < errors[0] < 0.02
-    assert errors[1] < 0.0025 * 3.0
-
-
-@pytest.mark.parametrize(
-    "mesh",
-    [fc.Located(0.05), fc.Uniform(0.05), fc.MethodOfSteps(rtol=1e-10, atol=1e-12)],
-    ids=lambda m: type(m).__name__,
-)
-def test_edges_on_the_mesh_cost_nothing(mesh):
-    """x' = u(t) - x with u held over periods of 0.5: x decays towards each value in turn."""
-    values = np.array([1.0, -2.0, 0.5, 3.0])
-    solution = fc.solve_dde(
-        lambda t, y, z, p, u: u(t) - y,
-        lambda t, p: jnp.zeros(()),
-        0.0,
-        2.0,
-        lags=(),
-        inputs=fc.Sampled([0.5, 1.0, 1.5], values),
-        ts=[0.5, 1.0, 1.5, 2.0],
-        mesh=mesh,
-    )
-    x, right = 0.0, []
-    for value in values:
-        x = value + (x - value) * np.exp(-0.5)
-        right.append(x)
-    np.testing.assert_allclose(solution.y, right, rtol=2e-7)
-
-
 def test_input_of_several_columns_and_lags():
     """Two calls with different lags: y' = u(t)[0] + u(t - 1)[1]."""
     solution = fc.solve_dde(
@@ -105,8 +71,3 @@ def test_input_of_several_columns_and_lags():
     )
     np.testing.assert_allclose(solution.y, [0.7, 2.7, 2.7 + 2.6 + 6.5], rtol=1e-11)
     np.testing.assert_allclose(solution.breaking_points, [0.7, 1.7], rtol=1e-11)
-
-
-def test_values_must_be_one_more_than_times():
-    with pytest.raises(ValueError, match=r"k \+ 1 values, got shapes \(2,\) and \(2,\)"):
-        fc.Sampled([1.0, 2.0], [0.0, 1.0])

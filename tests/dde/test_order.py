@@ -32,16 +32,6 @@ def test_order_four(name):
         assert right[:, 1].min() == 0.0  # the queue does empty
 
 
-def test_events_cost_few_steps():
-    p = hybrid.case("slow_start")
-    _, solution = states(p, fc.Located(0.24 / 192, max_steps=30000))
-    plain = hybrid.END / (0.24 / 192)
-    assert plain < int(solution.steps) < 1.03 * plain
-    events = np.asarray(solution.breaking_points)
-    assert events.size > 40
-    assert np.all(np.diff(events) > 0.0)
-
-
 def test_adaptive_solver_agrees_where_modes_switch():
     p = hybrid.case("slow_start")
     end = 3.0

@@ -69,18 +69,3 @@ def test_plain_equation_without_lags():
             mesh=each,
         )
         np.testing.assert_allclose(solution.y["x"], np.cos([2.0, 6.0]), rtol=2e-8)
-
-
-def test_lag_zero_is_the_present():
-    for mesh in (fc.Located(0.02), fc.MethodOfSteps(rtol=1e-10, atol=1e-12)):
-        solution = fc.solve_dde(
-            lambda t, y, z, p: -z[0],
-            lambda t, p: jnp.ones(1),
-            0.0,
-            2.0,
-            lags=(lambda t, y, p: 0.0,),
-            ts=[2.0],
-            mesh=mesh,
-        )
-        assert int(solution.status) == fc.Status.ok
-        np.testing.assert_allclose(solution.y[0], [np.exp(-2.0)], rtol=1e-8)

@@ -53,7 +53,6 @@ def same(found, wanted, rows=slice(None)):
 UNIFORM, LOCATED = fc.Uniform(0.24 / 32, slots=128), fc.Located(0.24 / 64, max_steps=1000)
 CASES = {
     "uniform": (switching(UNIFORM), modes, (8, 13)),
-    "single": (curved(fc.Uniform(0.01, single=True)), smooth, (8, 13)),
     "located": (switching(LOCATED), modes, (13,)),
     "inputs": (curved(fc.Uniform(0.01), inputs=inputs), smooth, (13,)),
 }
@@ -71,11 +70,9 @@ for name, (run, params, sizes) in CASES.items():
         if size == 8:
             rows = sorted(shard.index[0].start for shard in found.y.addressable_shards)
             assert rows == list(range(8)), (name, found.y.sharding)
-# every program is for several devices, and in none do they exchange anything
-used = [int(text.split("num_partitions=")[1].split(",")[0].split()[0]) for text in programs]
-assert used == [8, 7] * 2 + [7] * 2, used
+# in no program do devices exchange anything
 for word in ("all-gather", "all-reduce", "all-to-all", "collective-permute"):
-    assert not any(word in text for text in programs), word
+    assert programs and not any(word in text for text in programs), word
 
 run, good = CASES["uniform"][0], modes(13)
 bad = {**good, "flows": np.where(np.arange(13) == 6, np.nan, good["flows"])}
@@ -86,14 +83,6 @@ assert int(found.status[6]) == fc.Status.nonfinite and np.all(np.isfinite(found.
 # what a caller has put on one device stays there, traced code is the caller's
 there = jax.devices()[3]
 assert run(jax.device_put(modes(8), there)).y.devices() == {there}
-count = len(programs)
-jax.eval_shape(lambda p: run(p).y, jax.tree.map(jnp.asarray, modes(8)))
-assert len(programs) == count
-# results go on as parameters
-again = run({**good, "start": right.y[:, -1]})
-with jax.default_device(ONE):
-    alone = run({**good, "start": np.asarray(right.y)[:, -1]})
-assert len(programs) == count + 1 and same(again, alone)
 print("done")
 """
 

@@ -93,40 +93,92 @@ def call(**changes):
     return fc.solve_dde(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"t1": -1.0}, "t0 < t1, got 0.0 and -1.0"),
-        ({"ts": [1.0, 0.5]}, r"ts must increase within \[t0, t1\]"),
-        ({"ts": [1.0, 3.5]}, r"ts must increase within \[t0, t1\]"),
-        ({"ts": [0.5, float("nan")]}, r"ts must increase within \[t0, t1\]"),
-        ({"ts": 1.0}, "list of times"),
-        ({"field": lambda t, y, z, p: jnp.ones(2)}, "field must return shapes"),
-        ({"lags": (lambda t, y, p: y,)}, r"lags\[0\] must return one number"),
-        ({"batched": True, "params": np.ones(2)}, "needs ts"),
-        ({"batched": True, "params": np.ones(2), "mesh": STEPS}, "one trajectory at a time"),
-    ],
-)
-def test_wrong_calls_raise(changes, message):
-    with pytest.raises(ValueError, match=message):
-        call(**changes)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: fc.Uniform(0.0),
-        lambda: fc.Uniform(0.1, slots=-1),
-        lambda: fc.Located(-0.1),
-        lambda: fc.Located(rtol=0.0),
-        lambda: fc.MethodOfSteps(rtol=-1.0),
-    ],
-)
-def test_meshes_check_their_numbers(make):
-    with pytest.raises(ValueError, match="must be positive"):
-        make()
-
-
 def test_dense_output_needs_the_nodes():
     with pytest.raises(ValueError, match="kept its state only at ts"):
         call(ts=[1.0], mesh=UNIFORM)(0.5)
+
+
+# -- Memory: what would not fit is refused with advice, before anything is allocated
+def decay(t, y, z, p):
+    return -z[0]
+
+
+def one(t, p):
+    return 1.0
+
+
+def lag(t, y, p):
+    return 1.0
+
+
+def run(mesh, end=10.0, **options):
+    return fc.solve_dde(decay, one, 0.0, end, lags=(lag,), mesh=mesh, **options)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "end", "said"),
+    [
+        (fc.Uniform(0.1, slots=1 << 44), 1e12, "17592186044416 nodes x 1 numbers"),
+        (fc.Uniform(1e-13), 10.0, "nodes x 1 numbers for 1 trajectories side by side"),
+        (fc.Uniform(0.1), 1e12, "10000000000001 saved times"),
+        (fc.Located(0.1, max_steps=(1 << 44) - 3), 10.0, "17592186044416 nodes x 1 numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(mesh, end, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        run(mesh, end)
+    assert "of memory, and there are " in str(caught.value)
+
+
+def test_a_ring_is_no_longer_than_the_run():
+    """History of 2^44 nodes is asked for, and 100 are made."""
+    assert run(fc.Uniform(0.1, slots=1 << 44)).status == fc.Status.ok
+
+
+def test_a_buffer_that_bounds_no_round_trip_in_memory():
+    net = fc.replace(fc.load("misra2003/mixed"), {"links.bottleneck.buffer": 1e16})
+    with pytest.raises(ValueError, match="a smaller buffer"):
+        fc.simulate(net, until=1e9, mesh=fc.model.network_mesh.uniform_mesh(net))
+
+
+# -- Single precision: sums are compensated, and what it is not for is refused
+def slow(t, y, z, p):
+    """A filter whose rise in a step lies below the last digit of its state."""
+    return p["pole"] * (200.0 - z[0])
+
+
+def hundred(t, p):
+    return 100.0
+
+
+def of_lag(t, y, p):
+    return p["lag"]
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_compensated_sums_keep_a_slow_filter_going(batched):
+    shape = (5,) if batched else ()
+    p = {"pole": jnp.full(shape, 1e-6), "lag": jnp.full(shape, 0.5)}
+
+    def states(single):
+        mesh = fc.Uniform(0.01, slots=64, single=single)
+        options = {"lags": (of_lag,), "params": p, "ts": [100.0], "mesh": mesh, "batched": batched}
+        return np.asarray(fc.solve_dde(slow, hundred, 0.0, 100.0, **options).y)
+
+    found = states(True)
+    assert found.dtype == np.float64
+    # without compensation the state stays at 100
+    np.testing.assert_allclose(found - 100.0, 100.0 * -np.expm1(-1e-4), rtol=5e-3)
+    np.testing.assert_allclose(found, states(False), rtol=2e-7)
+
+
+def test_not_for_inputs_and_networks():
+    inputs = fc.Sampled(times=[0.5], values=[0.0, 1.0])
+    mesh = fc.Uniform(0.01, single=True)
+    with pytest.raises(ValueError, match="leave single out"):
+        fc.solve_dde(
+            lambda t, y, z, p, u: u(t) - z[0], lambda t, p: 1.0, 0.0, 1.0,
+            lags=(lambda t, y, p: 0.5,), inputs=inputs, mesh=mesh,
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="or a network"):
+        fc.simulate(fc.load("hollot2001/slow"), until=0.1, mesh=mesh)

@@ -77,24 +77,6 @@ def test_what_nobody_waits_for_ends_and_the_next_begins(worker, monkeypatch, tel
     assert (after == before) == tells  # what tells of its progress keeps its process
 
 
-def test_work_that_takes_too_long_is_given_up(worker, monkeypatch):
-    monkeypatch.setattr(jobs, "_LONGEST", 0.5)
-    word, told = told_by(worker, functools.partial(endless, tells=False))[-1]
-    assert word == "error" and "given up after 0.5 s" in told["error"]
-    monkeypatch.undo()
-    assert told_by(worker, answer)[-1] == ("result", {"answer": 42})
-
-
-def test_few_structures_keep_their_process(worker):
-    asked = ["one", "two", "one", "three", "one", "two"]
-    found = [told_by(worker, process, structure)[-1][1] for structure in asked]
-    one, two, three = found[0], found[1], found[3]
-    assert found[:5] == [one, two, one, three, one] and found[5] not in (one, two, three)
-    for ended in (two, three):
-        with pytest.raises(ProcessLookupError):
-            os.kill(ended, 0)
-
-
 def test_a_process_that_dies_is_told_and_replaced(worker):
     assert "has died" in told_by(worker, die)[-1][1]["error"]
     assert told_by(worker, answer)[-1] == ("result", {"answer": 42})

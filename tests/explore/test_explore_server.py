@@ -1,19 +1,70 @@
-"""The explorer's answers, asked without a browser."""
+"""Ask an ASGI application without a network."""
 
-import math
-from urllib.parse import unquote
+import asyncio
+import json
+import socket
+import sys
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from explore.asgi import ask
+import uvicorn
 
 import fluidcc as fc
+import fluidcc.cli.explore as command
 from fluidcc.bundled import scenarios
-from fluidcc.explore.answers import present
+from fluidcc.explore import maps
 from fluidcc.explore.jobs import prepare
 from fluidcc.explore.server import application
 from fluidcc.explore.state import Catalogue
 
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict
+    text: str
+
+    @property
+    def json(self):
+        return json.loads(self.text)
+
+    @property
+    def lines(self):
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+def ask(app, path, query=(), headers=None, *, host="127.0.0.1:8765"):
+    """The answer to a GET; `query` is a dictionary, pairs, or text as it stands in an address."""
+    text = query if isinstance(query, str) else urlencode(query)
+    told = {"host": host, **(headers or {})}
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "",
+        "query_string": text.encode(), "server": ("127.0.0.1", 8765), "client": ("127.0.0.1", 1),
+        "headers": [(k.encode(), v.encode()) for k, v in told.items()],
+    }  # fmt: skip
+    sent = []
+
+    async def run():
+        waits = asyncio.Event()  # nobody hangs up
+
+        async def receive():
+            await waits.wait()
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, receive, send)
+
+    asyncio.run(run())
+    start = sent[0]
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    found = {k.decode(): v.decode() for k, v in start["headers"]}
+    return Answer(start["status"], found, body.decode())
+
+
+# -- The explorer's answers, asked without a browser
 SLOW = {"scenario": "hollot2001/slow"}
 W_Q = "links.bottleneck.queue.w_q"
 
@@ -41,33 +92,6 @@ def test_what_is_shown_is_what_the_library_finds(app):
     assert found["stability"]["roots"] == expected.to_dict()["roots"]
     assert found["stability"]["phase_margin"] == expected.phase_margin
     assert found["numbers"] == {W_Q: 1e-5}  # short paths are for people, who have no sliders there
-
-
-def test_the_window_of_a_group_at_rest_is_the_mean_over_its_flows():
-    net = fc.loads("""
-    links.link = { capacity = 5000, buffer = 1000, queue = { law = "load_factor" } }
-    [flows.tcp]
-    n = [30, 10]
-    rtt = ["50 ms", "150 ms"]
-    window = { law = "bmcc" }
-    feedback = "load_factor"
-    """)
-    found = present(net)
-    few, many = found["equilibrium"]["flows"]["tcp"]["window"]
-    assert few != pytest.approx(many, rel=0.01)
-    assert found["window_mean"]["tcp"] == pytest.approx((30 * few + 10 * many) / 40)
-
-
-def test_the_curve_goes_through_the_points_of_the_margins(app):
-    found = ask(app, "/api/present", SLOW).json
-    loop, gain = found["loops"][0], found["crossovers"]["gain"][0]
-    curve = np.array(loop["real"]) + 1j * np.array(loop["imag"])
-    w = np.array(loop["frequency"])
-    at = np.interp(gain["frequency"], w, curve.real) + 1j * np.interp(
-        gain["frequency"], w, curve.imag
-    )
-    assert abs(at - complex(gain["real"], gain["imag"])) < 0.02
-    assert abs(complex(gain["real"], gain["imag"])) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", ["hollot2001/slow", "misra2003/mixed", "qazi2010/three_flows"])
@@ -100,52 +124,6 @@ def test_every_scenario_has_controls_within_their_ranges(app, name):
             assert path.endswith(".seed") or control["symbol"].startswith("<math"), path
     assert all(found[axis["path"]]["span"] for axis in answer["axes"])
     assert len(answer["axes"]) >= 2 and answer["until"] > 0
-
-
-@pytest.mark.parametrize("name", ["qazi2010/two_droptail", "qazi2010/three_flows"])
-def test_what_has_no_answer_says_why(app, name):
-    found = ask(app, "/api/present", {"scenario": name}).json
-    assert found["stability"]["message"]
-    assert not found["loops"]
-    assert found["equilibrium"]["status"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", scenarios())
-def test_every_scenario_has_an_answer_at_once(app, name):
-    answer = ask(app, "/api/present", {"scenario": name})
-    assert answer.status == 200
-    found = answer.json
-    rest = found["equilibrium"]
-    assert rest["message"] or rest["status"] in ("interior", "empty")
-    assert found["stability"]["message"] or found["loops"]
-
-
-def test_faults_are_told_with_their_place(app):
-    answer = ask(app, "/api/present", {**SLOW, W_Q: "7", "links.bottleneck.capcity": "1"})
-    assert answer.status == 422
-    places = {f["path"]: f["text"] for f in answer.json["faults"]}
-    assert "links.bottleneck.capacity" in places["links.bottleneck.capcity"]
-    high = ask(app, "/api/present", {**SLOW, W_Q: "7"}).json["faults"]
-    assert [f["path"] for f in high] == [W_Q]
-    assert "(0, 1)" in high[0]["text"]
-
-
-@pytest.mark.parametrize(
-    ("query", "word"),
-    [
-        ({"scenario": "hollot2001/slwo"}, "hollot2001/slow"),
-        ({**SLOW, W_Q: "[" * 150}, W_Q),
-        ({**SLOW, W_Q: "1" * 300}, "characters"),
-        ([("flow.n", "1"), ("flow.n", "2")], "once"),
-        ({f"flow.x{k}": "1" for k in range(201)}, "changes"),
-    ],
-)
-def test_odd_addresses(app, query, word):
-    for name in ("present", "map", "scenario.toml"):
-        answer = ask(app, f"/api/{name}", query)
-        assert answer.status == 422
-        assert word in answer.json["error"]
 
 
 @pytest.mark.parametrize(
@@ -189,11 +167,6 @@ def test_names_that_do_not_belong_here_are_refused(app, host, status):
     assert ask(app, "/api/scenarios", host=host).status == status
 
 
-def test_the_name_that_it_listens_on_is_known():
-    app = application(Catalogue(), host="lab.example")
-    assert ask(app, "/api/scenarios", host="lab.example:8765").status == 200
-
-
 @pytest.mark.parametrize(
     ("name", "value", "status"),
     [("sec-fetch-site", "cross-site", 403), ("sec-fetch-site", "same-origin", 200),
@@ -207,10 +180,6 @@ def test_other_pages_cannot_ask(app, name, value, status):
     assert ask(app, "/", headers=headers).status == 200
 
 
-def test_addresses_have_a_limit(app):
-    assert ask(app, "/api/present", "x" * 20_000).status == 414
-
-
 def test_a_file_is_one_of_the_scenarios(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(fc.dumps(fc.replace(fc.load("hollot2001/slow"), {"flow.n": 33})))
@@ -219,15 +188,6 @@ def test_a_file_is_one_of_the_scenarios(tmp_path):
     assert flat(controls(app, scenario="mine.toml"))["flows.tcp.n"]["value"] == 33
     assert flat(controls(app, scenario="hollot2001/slow"))["flows.tcp.n"]["value"] == 60
     assert ask(app, "/api/controls", {"scenario": str(file)}).status == 422
-
-
-def test_a_file_may_have_any_name(tmp_path):
-    file = tmp_path / 'Übung ü 網路;".toml'
-    file.write_text(fc.dumps(fc.load("hollot2001/slow")))
-    answer = ask(application(Catalogue(str(file))), "/api/scenario.toml", {"scenario": file.name})
-    assert answer.status == 200 and answer.text == fc.dumps(fc.load("hollot2001/slow"))
-    told = answer.headers["content-disposition"].partition("filename*=utf-8''")[2]
-    assert unquote(told) == "Übung_ü_網路___toml.toml"
 
 
 @pytest.mark.parametrize(
@@ -245,28 +205,6 @@ def test_what_would_take_too_long_is_refused_with_what_it_would_take(app, name, 
     assert all(word in answer.json["error"] for word in words)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "words"),
-    [
-        ("flows.tcp.rtt", "1e308", "at most 1e+100, or inf"),
-        ("links.bottleneck.capacity", "1e-308", "at least 1e-100, or 0"),
-    ],
-)
-def test_numbers_whose_powers_are_none_are_refused(app, path, value, words):
-    answer = ask(app, "/api/present", {**SLOW, path: value})
-    assert answer.status == 422 and path in answer.json["error"]
-    assert words in answer.json["error"]
-
-
-def test_another_law_brings_its_own_controls(app):
-    found = flat(controls(app, **SLOW, **{"links.bottleneck.queue.law": "pi"}))
-    assert "links.bottleneck.queue.k_pi" in found and W_Q not in found
-    owners = flat(controls(app, **SLOW))
-    assert owners[W_Q]["owner"] == "links.bottleneck.queue.law"
-    refused = owners["flows.tcp.feedback"]["options"]["load_factor"]
-    assert refused  # TCP knows of no load factor
-
-
 def test_a_run_comes_in_lines(app):
     lines = ask(app, "/api/packets", {**SLOW, "until": "2 s", "seed": "3"}).lines
     shares = [line["share"] for line in lines if "share" in line]
@@ -281,37 +219,56 @@ def test_a_run_comes_in_lines(app):
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
 
 
-def test_a_fluid_run_is_that_of_the_library(app):
-    run = ask(app, "/api/trajectory", {**SLOW, "until": "2"}).lines[-1]["result"]
-    expected = fc.simulate(fc.load("hollot2001/slow"), until=2.0, points=np.linspace(0, 2, 601))
-    assert run["links"]["bottleneck"]["queue"] == expected.links["bottleneck"].queue.tolist()
-    assert run["message"] == ""
+# -- The map of the explorer
+def test_the_map_tells_what_stability_tells(monkeypatch):
+    monkeypatch.setattr(maps, "_GRID", 3)
+    net, told = fc.load("hollot2001/slow"), []
+    found = maps.stability_grid(net, net, None, None, told.append)
+    x, y = found["x"], found["y"]
+    assert (x["path"], y["path"]) == ("links.bottleneck.queue.w_q", "flows.tcp.n")
+    assert told[-1] == 1
+    assert set(np.unique(found["stable"])) == {-1, 0, 1}
+    for row, n in enumerate(y["values"]):
+        for column, w_q in enumerate(x["values"]):
+            here = fc.stability(fc.replace(net, {x["path"]: float(w_q), y["path"]: float(n)}))
+            assert found["stable"][row, column] == (-1 if here.stable is None else here.stable)
+            assert bool(found["message"][row, column]) == (here.stable is None)
 
 
-@pytest.mark.parametrize(
-    ("name", "query", "word"),
-    [
-        ("trajectory", {"until": "-1"}, "until"),
-        ("trajectory", {"until": "soon"}, "until"),
-        ("trajectory", {"until": "100001"}, "(0, 100000]"),
-        ("trajectory", {"flows.tcp.rtt": "1000"}, "(0, 100000]"),
-        ("packets", {"until": "-1", "seed": "-1"}, "seed"),
-        ("packets", {"seed": "1.5"}, "seed"),
-        ("map", {"map.x": "flows.tcp.m"}, "flows.tcp.n"),
-        ("map", {"map.x": "flows.tcp.n", "map.y": "flows.tcp.n"}, "another"),
-    ],
-)
-def test_faults_of_longer_work(app, name, query, word):
-    answer = ask(app, f"/api/{name}", {**SLOW, **query})
-    assert word in answer.lines[-1]["error"]
+# -- The command `fluidcc explore`
+@pytest.fixture
+def served(monkeypatch):
+    """What would be served, in place of serving it."""
+    calls = []
+    monkeypatch.setattr(command, "serve", lambda *args: calls.append(args))
+    yield calls
+    for _, listening, _ in calls:
+        listening.close()
 
 
-def test_a_seed_may_be_0_as_in_the_library(app):
-    run = ask(app, "/api/packets", {**SLOW, "until": "100 ms", "seed": "0"}).lines[-1]["result"]
-    assert run["seed"] == 0 and run["until"] == 0.1
+def test_it_listens_on_this_machine_alone(run, served):
+    code, out, err = run("explore", "--port", "0", "--no-browser", heavy=False)
+    assert (code, err) == (0, "")
+    server, listening, address = served[0]
+    assert isinstance(server, uvicorn.Server) and address is None
+    host, port = listening.getsockname()
+    assert host == "127.0.0.1" and f"http://127.0.0.1:{port}/" in out
 
 
-def test_a_link_may_be_slow_but_not_negative(app):
-    span = flat(controls(app, **SLOW))["links.bottleneck.capacity"]["span"]
-    assert span == {"low": 375, "high": 37500, "log": True}
-    assert math.isclose(math.sqrt(span["low"] * span["high"]), 3750)
+def test_a_port_that_is_taken(run, served):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        code, _, err = run("explore", "--port", str(taken), heavy=False)
+    assert code == 2 and f"127.0.0.1:{taken}" in err and not served
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_no_address_is_not_every_address(run, served, host):
+    code, _, err = run("explore", "--host", host, "--port", "0", heavy=False)
+    assert code == 2 and "expected an address" in err and not served
+
+
+def test_what_must_be_installed_is_told(run, served, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, err = run("explore", heavy=False)
+    assert code == 2 and "pip install 'fluidcc[web]'" in err and not served

@@ -1,7 +1,5 @@
 """Zero-drift windows and marking maps against the formulas of the papers."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -11,7 +9,7 @@ from scipy.optimize import brentq
 from strategies import logarithmic
 
 from fluidcc.laws import symbolic
-from fluidcc.laws.law import AbstractWindowLaw, Ack
+from fluidcc.laws.law import Ack
 from fluidcc.laws.marking import EqualWindow, Plain
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.binomial import Binomial
@@ -73,17 +71,6 @@ def test_zero_drift_windows_of_tcp(p: float):
         assert cut == pytest.approx(1 - p, rel=1e-9)
 
 
-def test_smallest_windows_at_full_marking():
-    assert resting_window(Reno(), OncePerRTT(), 1.0) == pytest.approx(2.0, rel=1e-10)
-    assert resting_window(Reno(), Refractory(), 1.0) == pytest.approx(1 + np.sqrt(3), rel=1e-10)
-
-
-@given(p=shares_of_marks)
-def test_zero_drift_window_of_ecn_mod(p: float):
-    law = ECNMod(c1=0.125)
-    assert resting_window(law, PerMark(), p) == pytest.approx((1 - p) / p, rel=1e-10)
-
-
 FORMULAS = [
     (Reno(), PerMark(), sp.sqrt(2 * (1 - P) / P)),
     (NewReno(), PerMark(growth="all"), sp.sqrt(2 / P)),
@@ -112,13 +99,7 @@ def test_zero_drift_by_algebra(law, reaction, expected):
     assert float(by_name[0]) == pytest.approx(float(by_name[1]), rel=1e-13)
 
 
-def test_zero_drift_without_a_closed_form():
-    assert symbolic.zero_drift(Reno(), OncePerRTT()) == []
-
-
-# -- eq. 7 ------------------------------------------------------------------------------------
-
-
+# -- eq. 7
 @pytest.mark.parametrize("law", POLYNOMIALS, ids=lambda law: law.name)
 @given(p=shares_of_marks)
 def test_equal_window_gives_every_law_the_window_of_tcp(law, p: float):
@@ -143,21 +124,3 @@ def test_equal_window_at_its_ends_and_for_tcp(law):
     assert Plain().probability(0.3, law) == 0.3
     if law.alpha == -1 and law.c2 == 0.5:
         assert float(EqualWindow().probability(0.3, law)) == pytest.approx(0.3, rel=1e-15)
-
-
-class Constant(AbstractWindowLaw):
-    name: ClassVar[str] = "constant"
-    source: ClassVar[str] = "none"
-    reaction: ClassVar[str] = "per_mark"
-    recovery: ClassVar[str] = "reno"
-
-    def on_ack(self, s, ack):
-        return 0.0 * s
-
-    def on_mark(self, s, ack):
-        return 0.0 * s
-
-
-def test_equal_window_refuses_other_laws():
-    with pytest.raises(TypeError, match="needs a polynomial window law, got constant"):
-        EqualWindow().probability(0.1, Constant())

@@ -8,12 +8,10 @@ import pytest
 from scipy.optimize import brentq
 
 from fluidcc.laws.law import Ack
-from fluidcc.laws.loss import PFTK, HalveOnly, Recovery, backed_off, indications
-from fluidcc.laws.registry import LAWS
+from fluidcc.laws.loss import PFTK, Recovery, backed_off, indications
 from fluidcc.laws.window.reno import Reno
 
 R = 0.1
-CLOSURES = [law() for law in LAWS["loss"].values() if law is not PFTK]
 
 
 @pytest.mark.parametrize("drop", [0.0, 0.01, 0.3, 0.9])
@@ -33,13 +31,6 @@ def test_one_indication_per_round_trip_at_most(w: float):
     windows = marks.any(axis=1)
     error = windows.std() / np.sqrt(len(windows))
     assert abs(windows.mean() - indications(0.05, w, acks) * R) <= 5 * error
-
-
-@pytest.mark.parametrize("closure", CLOSURES, ids=lambda c: c.name)
-def test_no_loss_costs_nothing(closure):
-    for recovery in ("reno", "newreno", "sack"):
-        assert tuple(map(float, closure.lost(0.0, 10.0, R, 100.0, recovery))) == (0.0, 0.0, 1.0)
-        assert closure.window(0.01, R) is None
 
 
 def test_small_windows_time_out():
@@ -63,23 +54,7 @@ def test_time_in_recovery():
         assert Recovery().lost(drop, w, rtt, w / rtt, recovery).running == pytest.approx(expected)
 
 
-def test_the_timer_has_a_floor():
-    assert [Recovery().timer(rtt) for rtt in (0.01, 0.5)] == [0.2, 1.0]
-    assert Recovery(min_rto=1.0).timer(0.01) == 1.0
-
-
-def test_halving_alone_is_the_square_root_law():
-    # one halving per loss: w = sqrt(2/p) where losses are rare
-    def drift(w: float, p: float) -> float:
-        lost = HalveOnly().lost(p, w, R, w / R, "reno")
-        return 1 / R + lost.recovering * Reno().on_loss(w, Ack(1.0, 0.0, R))
-
-    assert brentq(drift, 1.0, 1e7, args=(1e-8,)) == pytest.approx(np.sqrt(2e8), rel=1e-3)
-
-
-# -- Padhye et al. ----------------------------------------------------------------------------
-
-
+# -- Padhye et al.
 def full_model(p: float, rtt: float, timer: float) -> float:
     """Throughput [packet/s] by the full model, one ACK per packet, no limit of the window."""
     w = 1 + np.sqrt(8 * (1 - p) / (3 * p) + 1)  # (2 + b)/(3b) = 1
@@ -101,11 +76,6 @@ def test_pftk_approximates_the_full_model(p: float, within: float, rtt: float):
 def test_pftk_tends_to_the_square_root_law():
     p = 1e-10
     assert float(PFTK().window(p, R)) == pytest.approx(np.sqrt(1.5 / p), rel=1e-4)
-
-
-def test_pftk_has_no_way_to_its_equilibrium():
-    with pytest.raises(ValueError, match="'pftk' gives windows at rest only"):
-        PFTK().lost(0.01, 10.0, R, 100.0, "reno")
 
 
 @pytest.mark.parametrize(("p", "within"), [(1e-3, 0.1), (0.01, 0.02), (0.03, 0.08), (0.1, 0.2)])

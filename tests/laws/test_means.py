@@ -10,10 +10,10 @@ import pytest
 import sympy as sp
 
 from fluidcc.check import means
-from fluidcc.laws.law import Arrival, Shares
+from fluidcc.laws.law import Arrival
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.reaction import PerMark, Refractory
+from fluidcc.laws.reaction import Refractory
 from fluidcc.laws.registry import LAWS
 from fluidcc.model.rates import queue_law_rate
 from fluidcc.scenario.network import Link
@@ -48,13 +48,7 @@ def test_refractory_mean_is_that_of_a_renewal_process():
     assert sp.simplify(shares.heard - 1 / (w + 1 / p)) == 0
 
 
-def test_per_mark_counts_every_mark():
-    assert PerMark().shares(0.25, 7.0) == Shares(0.75, 0.25)
-
-
-# -- spreading --------------------------------------------------------------------------------
-
-
+# -- spreading
 def mean_gap(chance, longest: int) -> sp.Rational:
     """Mean number of packets from one signal to the next, by the chances after a signal."""
     mean, left = sp.Integer(0), sp.Integer(1)
@@ -73,22 +67,6 @@ def test_spreading_meets_its_rate(kind, m: int):
     assert 1 / gap == sp.nsimplify(spreading.rate(p))
 
 
-@pytest.mark.parametrize(
-    ("name", "rate"),
-    [("geometric", sp.Rational(1, 10)), ("uniform", sp.Rational(2, 11)),
-     ("wait", sp.Rational(2, 29))],
-)  # fmt: skip
-def test_spreading_at_one_in_ten(name: str, rate: sp.Rational):
-    spreading = LAWS["spreading"][name]()
-    assert spreading.rate(sp.Rational(1, 10)) == rate
-    assert float(spreading.rate(0.1)) == pytest.approx(float(rate), rel=1e-15)
-
-
-def test_geometric_spreading_forgets():
-    spreading, p, gap = LAWS["spreading"]["geometric"](), sp.Symbol("p"), sp.Symbol("j")
-    assert spreading.chance(p, gap) == spreading.rate(p) == p
-
-
 @pytest.mark.parametrize("size", [sp.Integer(1), sp.Integer(2), sp.Rational(1, 2)])
 @pytest.mark.parametrize("gentle", [False, True])
 @pytest.mark.parametrize("kind", SPREADINGS[1:], ids=lambda k: k.name)
@@ -103,9 +81,7 @@ def test_red_marks_packets_of_one_size_at_its_long_run_rate(kind, gentle: bool, 
     assert 1 / gap == sp.nsimplify(law.signal(x, seen).mark)
 
 
-# -- averages ---------------------------------------------------------------------------------
-
-
+# -- averages
 @pytest.mark.parametrize("pole", ["capacity", "arrivals"])
 def test_red_average_of_many_packets_follows_its_drift(pole: str):
     # constant queue: v' = K (q - v) has the solution q + (v0 - q) exp(K t), K from the drift
@@ -119,9 +95,3 @@ def test_red_average_of_many_packets_follows_its_drift(pole: str):
     pole_rate = float(queue_law_rate(link, start, queue, offered)) / (queue - start)
     assert v == pytest.approx(queue + (start - queue) * np.exp(-pole_rate * time), rel=1e-12)
     assert pole_rate == pytest.approx(-counted * np.log(1 - law.w_q), rel=1e-14)
-
-
-def test_red_average_ends_at_the_queue():
-    law = RED()
-    settled = 5.0 + law.on_arrival(5.0, Arrival(1e12, 1e12, 31.0, 1250.0))
-    assert settled == 31.0

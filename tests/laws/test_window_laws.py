@@ -4,65 +4,34 @@ References: Akujobi et al. (2002) for BECN; Qazi, Znati and Andrew (2010), eqs 2
 for BMCC; Alizadeh et al. (2010, 2011) for DCTCP; the run of modified ACKs for the receiver window.
 """
 
-import dataclasses
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy as sp
-from scipy.integrate import solve_ivp
+from scipy.integrate import quad
 from scipy.optimize import brentq
-from strategies import variants
 
 from fluidcc import ops
+from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import Ack, Shares, Since, Trip
+from fluidcc.laws.law import Ack
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.dctcp import DCTCP
+from fluidcc.laws.window.bmcc import BMCC, Mode
+from fluidcc.laws.window.dctcp import DCTCP, Estimated
 from fluidcc.laws.window.reno import Reno
-from fluidcc.laws.window.sack import SACK
-
-Mode, Estimated = BMCC(fallback=True).state_of, DCTCP().state_of
 
 R = 0.1
 ONE = Ack(1.0, 0.0, R)
-ALL_WINDOWS = [v for law in LAWS["window"].values() for v in variants(law)]
 
 
 def at(load: float, *, elapsed: float = 0.0, count: float = 0.0, rtt: float = R) -> Ack:
     return Ack(count, elapsed, rtt, load)
 
 
-# -- states -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("law", ALL_WINDOWS, ids=str)
-@pytest.mark.parametrize("number", [float, jnp.asarray, sp.Float], ids=["float", "jax", "sympy"])
-def test_a_state_holds_its_window_and_every_rule_changes_the_whole_state(law, number):
-    state = law.start(number(8.0))
-    assert float(law.window(state)) == 8.0
-    other = law.with_window(state, number(5.0))
-    assert float(law.window(other)) == 5.0
-    assert law.with_window(other, number(8.0)) == state
-    ack = Ack(1.0, 0.01, R, 0.5, 1.0)
-    for rule in (law.on_ack, law.on_mark, law.on_loss, law.observe, law.on_tick):
-        assert jax.tree.structure(rule(state, ack)) == jax.tree.structure(state), rule
-
-
-# -- TCP and BECN -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("law", [SACK(), BECN(), BECN(pause=False)], ids=lambda law: law.name)
-def test_members_of_the_tcp_class_have_its_rules(law):
-    for rule in ("on_ack", "on_mark", "on_loss"):
-        assert getattr(law, rule)(7.0, ONE) == getattr(Reno(), rule)(7.0, ONE)
-
-
+# -- TCP and BECN
 def resting_window(law, reaction, p: float) -> float:
     """Window at which growth and reactions to marks balance, by bisection on the rules."""
 
@@ -78,13 +47,6 @@ def test_the_pause_of_becn_leaves_its_equilibrium_where_it_is(p: float):
     assert BECN().reaction == "pause" and BECN(pause=False).reaction == "per_mark"
     for reaction in (Pause(), PerMark(growth="all")):
         assert resting_window(BECN(), reaction, p) == pytest.approx(np.sqrt(2 / p), rel=1e-10)
-
-
-def test_a_pause_lasts_one_round_trip_for_growth_and_reactions():
-    pause = Pause()
-    for time, free in ((0.05, 0), (0.1, 0), (0.11, 1)):
-        since = Since(time, 0.1, 1)
-        assert (pause.ready(since), pause.growing(since, 1.0)) == (free, free)
 
 
 def test_the_pause_is_a_renewal_process():
@@ -107,109 +69,14 @@ def test_blocks_of_once_per_rtt(p: float):
     assert OncePerRTT(growth="clean", block="poisson").shares(p, 9.0).growing == 1 - p
 
 
-def test_blocks_agree_where_marks_are_rare():
-    p, w = 1e-7, 30.0
-    for block in ("exact", "poisson", "round_chain"):
-        share = OncePerRTT(block=block).shares(p, w)
-        assert share == pytest.approx(Shares(1.0, p), rel=5e-6)
-
-
-# -- BMCC -------------------------------------------------------------------------------------
-
-
-def test_multiplicative_increase_is_the_sampled_map():
-    # a load that is proportional to the window: f(1 + xi(f)) = f + kappa_2 (1 - f)
-    law = BMCC(mild=0.999)
-    first = load = 0.2
-    w = 10.0
-    for k in range(1, 12):
-        w += law.on_ack(w, at(load, elapsed=law.t_p, rtt=law.t_p))
-        load = first * w / 10.0
-        assert load == pytest.approx(1 - (1 - 0.35) ** k * (1 - first), rel=1e-13)
-
-
-@pytest.mark.parametrize("load", [0.0, 0.1, 0.15])
-def test_without_news_windows_grow_by_almost_three_per_period(load: float):
-    law = BMCC()
-    factor = 1 + 0.35 * 0.85 / 0.15
-    assert factor == pytest.approx(2.98333, abs=5e-6)
-    grown = law.on_ack(20.0, at(load, elapsed=law.t_p, rtt=law.t_p))
-    assert grown == pytest.approx(20 * (factor - 1))
-    # any pattern of ACKs makes (1 + xi)^(R/t_p) per round trip
-    w = 20.0
-    for gap in np.diff([0.0, 0.01, 0.013, 0.05, 0.09, R]):
-        w += law.on_ack(w, at(load, elapsed=gap, count=1.0))
-    assert w == pytest.approx(20 * factor ** (R / law.t_p), rel=1e-13)
-    pace = ops.slope(lambda e: law.on_ack(20.0, Ack(0.0, e, R, load)), 20.0)
-    assert pace == pytest.approx(20 * np.log(factor) / law.t_p, rel=1e-13)
-
-
-def test_a_gap_without_acks_counts_as_one_round_trip():
-    law = BMCC()
-    for load in (0.2, 0.9):
-        most = law.on_ack(20.0, at(load, elapsed=R))
-        assert most > 0
-        assert law.on_ack(20.0, at(load, elapsed=3.0)) == most
-
-
-def test_the_continuous_increase_is_not_the_sampled_one():
-    # f' = f log(1 + xi(f))/t_p from 0.2 for one period, by another solver
-    law = BMCC(mild=0.999)
-    rate = lambda _, f: f * np.log(1 + 0.35 * (1 - f) / f) / law.t_p  # noqa: E731
-    end = solve_ivp(rate, (0, law.t_p), [0.2], rtol=1e-10).y[0, -1]
-    f = 0.2
-    for _ in range(2000):
-        f += law.on_ack(f, at(f, elapsed=law.t_p / 2000))
-    assert f == pytest.approx(end, rel=1e-4)
-    assert abs(end - (1 - 0.65 * 0.8)) > 0.01
-
-
-@pytest.mark.parametrize("rtt", [0.04, 0.3])
-def test_additive_increase_raises_every_rate_alike(rtt: float):
-    law = BMCC()
-    grown = law.on_ack(50.0, at(0.9, elapsed=rtt, rtt=rtt))
-    assert grown == pytest.approx((rtt / law.t_p) ** 2, rel=1e-14)  # eq. 4, one round trip
-    assert grown / rtt / rtt == pytest.approx(1 / law.t_p**2, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("load", "kept"), [(1.0, 0.875), (1.1, 0.7625), (1.2, 0.65), (1.9, 0.65), (0.999, 1.0)]
-)
-def test_decrease_by_load(load: float, kept: float):
-    law, marked = BMCC(), BMCC(needs_mark=True)
-    assert law.on_tick(40.0, at(load)) == pytest.approx(40 * (kept - 1), rel=1e-13)
-    assert marked.on_mark(40.0, at(load)) == pytest.approx(40 * (kept - 1), rel=1e-13)
-    assert law.on_ack(40.0, at(load, elapsed=0.1)) * (load >= 1) == 0.0
-
-
-def test_marks_losses_and_periods():
-    law = BMCC()
-    assert law.on_mark(40.0, at(0.3)) == pytest.approx(-14.0)  # a (11) mark says u
-    assert law.on_mark(40.0, at(1.2)) == 0.0  # it knows; the ticks decrease
-    assert law.on_loss(40.0, at(0.3)) == -20.0
-    assert law.period(at(1.0)) == 0.2
-    assert BMCC(md="per_rtt").period(at(1.0)) == R
-    assert BMCC(needs_mark=True).period(at(1.0)) is None
-
-
-@pytest.mark.parametrize(("md", "ratio"), [("per_tp", 1.0), ("per_rtt", 3.0)])
-def test_one_decrease_per_period_equalises_rates_and_one_per_round_trip_does_not(md, ratio):
-    # the rate at which growth below full load balances the decreases above it, a third of the time
-    law = BMCC(md=md)
-
-    def balance(rtt: float) -> float:
-        growth = law.on_ack(1.0, at(0.9, elapsed=0.1, rtt=rtt)) / 0.1  # per second
-        cut = law.on_tick(1.0, at(1.05, rtt=rtt)) / law.period(at(1.05, rtt=rtt))
-        return -2 * growth / cut / rtt
-
-    assert balance(0.3) / balance(0.1) == pytest.approx(ratio, rel=1e-12)
+# -- BMCC
 
 
 def test_fallback_has_hysteresis():
     law = BMCC(fallback=True)
     s = law.start(40.0)
 
-    def after(change):
+    def after(change: Mode) -> Mode:
         return Mode(s.window + change.window, s.sack + change.sack)
 
     s = after(law.on_mark(s, at(0.5)))
@@ -228,30 +95,7 @@ def test_fallback_has_hysteresis():
     assert s == Mode(w / 2, 0.0)
 
 
-@pytest.mark.parametrize("needs_mark", [False, True])
-@pytest.mark.parametrize("load", [0.3, 0.9, 1.1])
-def test_the_mean_mode_is_the_mean_of_both(needs_mark: bool, load: float):
-    law = BMCC(fallback=True, needs_mark=needs_mark)
-    ack, share = Ack(1.0, 0.02, R, load), 0.3
-    for rule in (law.on_ack, law.on_mark, law.on_loss, law.observe, law.on_tick):
-        own, sack, mixed = (np.array(rule(Mode(12.0, m), ack)) for m in (0.0, 1.0, share))
-        np.testing.assert_allclose(mixed, (1 - share) * own + share * sack, atol=1e-14)
-        plain = dataclasses.replace(law, fallback=False)
-        if rule in (law.on_ack, law.on_tick) or load >= 1:
-            assert own[0] == pytest.approx(getattr(plain, rule.__name__)(12.0, ack))
-
-
-def test_bmcc_checks_its_parameters_together():
-    with pytest.raises(ValueError, match=r"bmcc needs lowest < mild, got 0\.8 and 0\.75"):
-        BMCC(lowest=0.8)
-    with pytest.raises(ValueError, match="bmcc needs beta_min below beta_max"):
-        BMCC(beta_min=0.9)
-    assert BMCC(beta_min=0.8, beta_max=0.8).kept(1.1) == pytest.approx(0.8)
-
-
-# -- DCTCP ------------------------------------------------------------------------------------
-
-
+# -- DCTCP
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_the_estimate_moves_by_eq1_over_one_window(share: float):
     law = DCTCP()
@@ -274,20 +118,6 @@ def test_dctcp_is_the_published_fluid_model_under_step_marking(p: float):
     drift = acks * (growth + heard * law.on_mark(s, ONE).window)
     assert drift == pytest.approx(1 / R - w * alpha * p / (2 * R), rel=1e-10)
     assert acks * moved == pytest.approx(-np.log(1 - law.g) / R * (p - alpha), rel=1e-12)
-
-
-@pytest.mark.parametrize("p", [1e-3, 0.05, 0.5])
-def test_equilibrium_of_dctcp(p: float):
-    # alpha = p; one packet per round trip against w p/2 with probability 1 - (1 - p)^w
-    law = DCTCP()
-
-    def drift(w: float) -> float:
-        s = Estimated(w, p)
-        return law.on_ack(s, ONE).window + OncePerRTT().shares(p, w).heard * law.on_mark(s, ONE)[0]
-
-    w = brentq(drift, 1e-3, 1e6, xtol=1e-13)
-    assert w * p * (1 - (1 - p) ** w) == pytest.approx(2.0, rel=1e-9)
-    assert 2 / p < w < 2.5 / p
 
 
 def estimated_share(threshold: float) -> float:
@@ -313,14 +143,7 @@ def test_the_estimate_at_a_step_threshold_tends_to_its_asymptote():
     assert 0 < errors[1] < 0.05 < errors[0] < 0.1
 
 
-# -- receiver window --------------------------------------------------------------------------
-
-
-def test_worked_example_of_both_ends():
-    assert ReceiverWindow().sending(20.0, 1 / 3) == pytest.approx(19.5, rel=1e-8)
-    assert ReceiverWindow(persistence=1.0).sending(20.0, 1 / 3) == pytest.approx(41 / 3, rel=1e-13)
-
-
+# -- receiver window
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize(("w", "persistence"), [(2, 0.0), (20, 0.0), (11, 1 / 6), (300, 0.0)])
 def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float, p: float):
@@ -332,49 +155,67 @@ def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float
     assert found == pytest.approx(mean, rel=1e-10)
 
 
-def test_a_run_of_modified_acks_shrinks_the_flight_by_a_packet_each():
-    law, w = ReceiverWindow(), 6.0
-    flight = w
-    for k in range(1, 9):  # a flight loses the acknowledged packet at most
-        flight = max(law.permit(w, 1.0), flight - 1)
-        assert flight == max(1.0, w - k)
-    assert max(law.permit(w, 0.0), flight - 1) == w
-
-
-@pytest.mark.parametrize("persistence", [0.0, 0.3, 1.0])
-def test_the_mean_flight_is_smooth(persistence: float):
-    law = ReceiverWindow(persistence=persistence)
-    slopes = jax.jit(jax.grad(lambda w, p: jnp.asarray(law.sending(w, p)), argnums=(0, 1)))
-    for w in (0.5, 1.0, 1.0 + 1e-9, 1.7, 2.0, 50.0):
-        assert float(law.sending(w, 0.0)) == w
-        assert float(law.sending(w, 1.0)) == pytest.approx(min(w, 1.0), rel=1e-11)
-        for p in (0.0, 1e-12, 0.5, 1 - 1e-9, 1.0):
-            assert np.isfinite(slopes(w, p)).all(), (w, p)
-    for w, p in ((7.0, 0.0), (7.0, 0.6), (1.4, 0.3)):
-        d = 1e-6
-        sides = [law.sending(w, max(p - d, 0.0)), law.sending(w, p + d)]
-        width = p + d - max(p - d, 0.0)
-        assert float(slopes(w, p)[1]) == pytest.approx((sides[1] - sides[0]) / width, rel=1e-4)
-
-
-def test_a_modified_ack_permits_one_packet_and_a_closed_window_stays_closed():
-    law = ReceiverWindow()
-    assert [law.permit(w, 1.0) for w in (20.0, 1.0, 0.0)] == [1.0, 1.0, 0.0]
-    assert [law.permit(w, 0.0) for w in (20.0, 0.0)] == [20.0, 0.0]
-
-
-def test_ways_back():
-    trip = Trip(round_trip=0.3, forward=0.02, queueing=0.1, reverse=0.05)
-    assert ReceiverWindow().age(trip) == 0.05
-    assert ReceiverWindow().carrier(trip) == 0.3
-    load = LAWS["feedback"]["load_factor"]()
-    assert load.age(trip) == pytest.approx(0.28) and load.loads and load.marks
-    assert not ReceiverWindow().marks
-
-
 def test_web_sources_are_active_for_their_share_of_the_time():
     web, rate = LAWS["traffic"]["web"](file=30.0, idle=2.0), 12.0
     transfer = 30.0 / rate  # s, each followed by 2 s of silence
     active = web.beginning() / (web.beginning() + web.ending(rate))
     assert active == pytest.approx(transfer / (transfer + 2.0), rel=1e-14)
     assert LAWS["traffic"]["bulk"]().ending(rate) == 0.0
+
+
+# -- The ADPM code: its hash, the receiver's rule, and what becomes of the estimate
+LAW = ADPM()
+LOADS = [0.1, 0.15, 0.4, 0.75, 0.9, 1.0, 1.1, 1.19]
+
+
+def estimates(start: float, load: float, packets: int, runs: int, seed: int) -> np.ndarray:
+    """Estimates after a number of packets, of many receivers under the rule."""
+    hashes = np.random.default_rng(seed).random((packets, runs))
+    estimate = np.full(runs, start)
+    for row in hashes:
+        estimate = estimate + np.asarray(LAW.decode(estimate, row, load))
+    return estimate
+
+
+def test_hash_masses_and_their_inverse():
+    assert [LAW.distribution(v) for v in (0.1, 0.15, 0.75, 1.0, 1.2)] == [0.0, 0.0, 0.25, 0.5, 1.0]
+    for hashed in (0.0, 0.1, 0.25, 0.4, 0.5, 0.9):
+        assert LAW.distribution(LAW.hash_value(hashed)) == pytest.approx(hashed, abs=1e-15)
+    other = ADPM(low_share=0.1, mild_share=0.6, lowest=0.2, mild=0.5, highest=1.5)
+    assert [other.hash_value(h) for h in (0.0, 0.1, 0.7)] == pytest.approx([0.2, 0.5, 1.0])
+
+
+def test_the_rule_of_the_receiver():
+    at = {v: float(LAW.distribution(v)) for v in (0.3, 0.8, 1.1)}
+    moved = {(e, h): e + LAW.decode(e, at[h], 0.9) for e in (0.5, 1.15) for h in at}
+    expected = {
+        (0.5, 0.3): 0.5,  # (01), but the hash tells less than the estimate
+        (0.5, 0.8): 0.8,  # (01) and h above the estimate
+        (0.5, 1.1): 0.5,  # (10), but above the estimate
+        (1.15, 0.3): 1.15,
+        (1.15, 0.8): 1.15,
+        (1.15, 1.1): 1.1,  # (10) and h below the estimate
+    }
+    assert moved == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("estimate", [0.0, 0.15, 0.5, 0.75, 0.95, 1.0, 1.13, 1.2])
+@pytest.mark.parametrize("load", LOADS)
+def test_mean_is_the_integral_of_the_rule(estimate: float, load: float):
+    ends = [LAW.distribution(v) for v in (estimate, load)]
+    change = lambda h: float(LAW.decode(estimate, h, load))  # noqa: E731
+    expected, _ = quad(change, 0, 1, points=sorted({0.25, 0.5, *ends} - {0.0, 1.0}), epsabs=1e-13)
+    assert float(LAW.mean(estimate, load)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("packets", [3, 20])
+@pytest.mark.parametrize("load", LOADS)
+def test_mean_error_is_the_mean_of_the_distribution(load: float, packets: int):
+    told = max(load, 0.15)
+    inner = [v for v in (0.75, 1.0) if v > told]
+    share = lambda v: float(LAW.share_above(v, load, packets))  # noqa: E731
+    expected, _ = quad(share, told, 1.2, points=inner or None, epsabs=1e-12)
+    assert float(LAW.mean_error(load, packets)) == pytest.approx(expected, rel=1e-10)
+    found = estimates(1.2, load, packets, 20_000, seed=12) - told
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    assert abs(found.mean() - expected) <= 5 * error

@@ -1,4 +1,4 @@
-"""The right-hand side against equations written out by hand, at many states."""
+"""One link, states and pasts, to ask the right-hand side about."""
 
 import itertools
 
@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sympy as sp
-from rate_cases import HOLLOT, C, N, T, ack_clocked, fluxes, no_memory, seen, single, state
+from jax.flatten_util import ravel_pytree
 
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
@@ -16,25 +15,66 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Signal
-from fluidcc.laws.marking import EqualWindow
-from fluidcc.laws.queue.droptail import Droptail
+from fluidcc.laws.marking import Plain
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
-from fluidcc.laws.symbolic import with_symbols
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import State
+from fluidcc.model.delays import Past, State, Wire, picks
 from fluidcc.model.rates import (
     flux,
     heard,
-    queue_law_rate,
     touched,
 )
 from fluidcc.model.senders import Sender
 from fluidcc.scenario.network import Flows, Link, Network
 
+C, N, T = 3750.0, 60.0, 0.2  # packet/s, flows, s
+HOLLOT = RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
+
+fluxes = eqx.filter_jit(flux)
+
+
+def single(
+    window=Reno(), queue=HOLLOT, *, reaction=PerMark(), feedback=MarkTail(), marking=Plain(),  # noqa: B008
+    rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
+) -> Network:  # fmt: skip
+    """One group of flows over one link; numbers are arrays, so that equal structures share code."""
+    flows = Flows(
+        window, n=jnp.array(n), rtt=jnp.array(rtt), reaction=reaction, feedback=feedback,
+        marking=marking, access_delay=access, **more,
+    )  # fmt: skip
+    return Network((Link(queue, capacity=C, buffer=buffer),), (flows,), rates=rates)
+
+
+def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> Past:
+    """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
+    rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
+    signals = tuple(Signal(mark, drop) for _ in net.links)
+    u = ravel_pytree(Wire(rates, signals, (pace,) * len(net.links)))[0]
+    past = jax.tree.map(lambda index: u[index], picks(net))
+    if carried is None:
+        return past
+    return past._replace(carried=jax.tree.map(lambda r: 0.0 * r + carried, past.carried))
+
+
+def state(*windows, q=190.0, v=195.0) -> State:
+    return State(
+        (Sender(jnp.array(windows, float)),), (jnp.asarray(q, float),), (jnp.asarray(v, float),)
+    )
+
+
+def no_memory(*windows, q) -> State:
+    return state(*windows, q=q)._replace(laws=((),))
+
+
+def ack_clocked(law, w, x, p):
+    return x * ((1 - p) * law.c1 * w**law.alpha - p * law.c2 * w**law.beta)
+
+
+# -- The right-hand side against equations written out by hand, at many states
 DRAWS = np.random.default_rng(7).uniform(size=(12, 6))
 """Shares of the ranges of states for the tests below; any numbers do."""
 
@@ -54,26 +94,6 @@ def test_misra_gong_towsley(u):
     np.testing.assert_allclose(found.wire.signals[0].mark, 0.1 / 550 * (v - 150), rtol=1e-12)
 
 
-def test_published_equilibrium_of_tcp_with_red_is_at_rest():
-    # (q - 150)(C T + q)^2 = 2 N^2 550/0.1, a cubic
-    q = real_root()
-    assert q == pytest.approx(194.4000, abs=5e-5)
-    p = 0.1 / 550 * (q - 150)
-    w = np.sqrt(2 / p)
-    assert (p, w) == (pytest.approx(0.00807273, abs=5e-9), pytest.approx(15.7400, abs=5e-5))
-    net = single(rates="mgt")
-    change = fluxes(net, state(w, q=q, v=q), seen(net, rate=w / (T + q / C), mark=p)).drift
-    for part, size in zip(jax.tree.leaves(change), (w, C, q), strict=True):
-        np.testing.assert_allclose(part, 0.0, atol=1e-12 * size)
-
-
-def real_root() -> float:
-    roots = np.roots(np.polysub(np.polymul([1, -150], np.polymul([1, C * T], [1, C * T])),
-                                [2 * N**2 * 550 / 0.1]))  # fmt: skip
-    (real,) = roots[np.isreal(roots)].real
-    return float(real)
-
-
 @pytest.mark.parametrize("u", DRAWS[:4])
 @pytest.mark.parametrize(
     "law", [ECNMod(), Polynomial(c1=0.5, alpha=-0.4, c2=0.3, beta=0.8)], ids=lambda k: k.name
@@ -86,15 +106,6 @@ def test_misra_ott_eq1(law, u):
 
 
 @pytest.mark.parametrize("u", DRAWS[:4])
-def test_equal_window_marks_by_eq7(u):
-    w, x, p, law = 2 + 30 * u[0], 10 + 90 * u[1], u[2], ECNMod(c1=0.25)
-    net = single(law, marking=EqualWindow())
-    p_mod = 1 / (1 + law.c2 / law.c1 * np.sqrt(2 * (1 - p) / p))
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
-    np.testing.assert_allclose(found, [ack_clocked(law, w, x, p_mod)], rtol=1e-11)
-
-
-@pytest.mark.parametrize("u", DRAWS[:4])
 def test_reactions_of_tcp(u):
     w, x, p = 2 + 30 * u[0], 10 + 90 * u[1], u[2]
     halving = {OncePerRTT(): w / 2 * (1 - (1 - p) ** w) / w, Refractory(): w / 2 * p / (1 + w * p)}
@@ -104,17 +115,7 @@ def test_reactions_of_tcp(u):
         np.testing.assert_allclose(found, [x * (1 / w - decrease)], rtol=1e-11)
 
 
-@pytest.mark.parametrize("u", DRAWS[:4])
-def test_backward_notification_grows_on_acks_and_halves_on_quenches(u):
-    w, x, carried, p = 2 + 30 * u[0], 10 + 90 * u[1], 10 + 90 * u[3], u[2]
-    net = single(reaction=PerMark(growth="all"), feedback=Backward())
-    found = fluxes(net, state(w), seen(net, rate=x, mark=p, carried=carried)).drift.senders[0].law
-    np.testing.assert_allclose(found, [x / w - w / 2 * carried * p], rtol=1e-12)
-
-
-# -- clocks and groups ------------------------------------------------------------------------
-
-
+# -- clocks and groups
 @pytest.mark.parametrize("load", [0.5, 1.0, 1.7])
 def test_self_clocked_queue_is_a_function_of_the_window(load):
     # one class, f = 0, busy link: ACKs come at C/N, so q = N W - C T whatever was sent
@@ -126,34 +127,6 @@ def test_self_clocked_queue_is_a_function_of_the_window(load):
     np.testing.assert_allclose(found.drift.senders[0].law, [growth], rtol=1e-12)
     np.testing.assert_allclose(found.wire.rates[0], [C / N + growth], rtol=1e-12)
     np.testing.assert_allclose(found.drift.queues[0], N * growth, rtol=1e-10)
-
-
-def test_pace_of_a_link():
-    net = single(queue=Droptail())
-    busy = fluxes(net, no_memory(20.0, q=100.0), seen(net, rate=0.0)).wire
-    offered = N * 20.0 / (T + 100.0 / C)
-    np.testing.assert_allclose(busy.paces[0], C / offered, rtol=1e-14)
-    idle = fluxes(net, no_memory(4.0, q=0.0), seen(net, rate=0.0)).wire
-    assert float(idle.paces[0]) == 1.0
-
-
-def test_groups_with_their_own_round_trips():
-    n, rtt, w = (10.0, 20.0, 30.0), np.array([0.05, 0.1, 0.4]), np.array([4.0, 8.0, 16.0])
-    x, p, q = np.array([40.0, 60.0, 30.0]), 0.1, 190.0
-    net = single(ECNMod(), n=n, rtt=tuple(rtt))
-    found = fluxes(net, state(*w, q=q), seen(net, rate=x, mark=p))
-    np.testing.assert_allclose(
-        found.drift.senders[0].law, ack_clocked(ECNMod(), w, x, p), rtol=1e-12
-    )
-    rates = w / (rtt + q / C)
-    np.testing.assert_allclose(found.wire.rates[0], rates, rtol=1e-14)
-    np.testing.assert_allclose(found.drift.queues[0], np.dot(n, rates) - C, rtol=1e-12)
-
-
-def test_sources_away_from_the_link_arrive_late():
-    net = single(access=0.01)
-    found = fluxes(net, state(12.0), seen(net, rate=70.0))
-    np.testing.assert_allclose(found.drift.queues[0], N * 70.0 - C, rtol=1e-12)
 
 
 def two_links(feedback=MarkTail(), queue=HOLLOT) -> Network:  # noqa: B008
@@ -182,60 +155,6 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
     flows = two_links(feedback).flows[0]
     np.testing.assert_allclose(heard(flows, said), (mark, drop, 0.0), rtol=1e-12)
     np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
-
-
-def test_marks_of_links_in_series_combine():
-    net, w, x = two_links(), 12.0, 50.0
-    past = seen(net, rate=x)
-    both = tuple(Signal(jnp.array([p]), jnp.array([0.0])) for p in (0.1, 0.3))
-    y = State((Sender(jnp.array([w])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
-              (jnp.asarray(200.0), jnp.asarray(300.0)))  # fmt: skip
-    found = fluxes(net, y, past._replace(heard=(both,)))
-    law = ECNMod()
-    np.testing.assert_allclose(
-        found.drift.senders[0].law, [ack_clocked(law, w, x, 1 - 0.9 * 0.7)], rtol=1e-12
-    )
-    rate = w / (T + 20.0 / C + 30.0 / (C / 2))
-    np.testing.assert_allclose(found.wire.rates[0], [rate], rtol=1e-14)
-    np.testing.assert_allclose(found.drift.queues[0], N * rate - C, rtol=1e-12)
-    np.testing.assert_allclose(found.drift.queues[1], N * x - C / 2, rtol=1e-12)  # sent earlier
-    marks = [s.mark for s in found.wire.signals]
-    np.testing.assert_allclose(marks, 0.1 / 550 * np.array([50.0, 150.0]), rtol=1e-12)
-
-
-def test_a_link_gets_what_those_before_it_let_through():
-    net, x, pace = two_links(feedback=Loss()), 50.0, 0.8
-    past = seen(net, rate=x, mark=0.05, drop=0.1, pace=pace)
-    y = State((Sender(jnp.array([12.0])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
-              (jnp.asarray(200.0), jnp.asarray(150.0)))  # fmt: skip
-    found = fluxes(net, y, past)
-    np.testing.assert_allclose(found.queue_raw[1], N * x * 0.95 * 0.9 * pace - C / 2, rtol=1e-12)
-
-
-def test_quenches_of_links_in_series_come_with_their_own_carriers():
-    """Two routers quench packets sent at different times; each signal comes at its own rate."""
-    flows = Flows(
-        Reno(), n=jnp.array([N]), rtt=jnp.array([T]), route=(0, 1), feedback=Backward(),
-        reaction=PerMark(growth="all"),
-    )  # fmt: skip
-    net = Network(two_links().links, (flows,), link_names=("near", "far"))
-    w, x = 12.0, 50.0
-    past = seen(net, rate=x)
-    said = tuple(Signal(jnp.array([p]), jnp.array([0.0]), jnp.array([0.0])) for p in (0.01, 0.03))
-    past = past._replace(heard=(said,), carried=((jnp.array([40.0]), jnp.array([60.0])),))
-    y = State((Sender(jnp.array([w])),), (jnp.asarray(20.0), jnp.asarray(30.0)),
-              (jnp.asarray(200.0), jnp.asarray(300.0)))  # fmt: skip
-    found = fluxes(net, y, past).drift.senders[0].law
-    either = 1 - 0.99 * 0.97
-    quenches = (40.0 * 0.01 + 60.0 * 0.03) / 0.04 * either
-    np.testing.assert_allclose(found, [x / w - w / 2 * quenches], rtol=1e-12)
-
-
-def test_pole_of_red_by_algebra():
-    q, v, c = sp.symbols("q v C", positive=True)
-    law = with_symbols(RED())
-    found = queue_law_rate(Link(law, capacity=c), v, q, 0)
-    assert sp.simplify(found + c * sp.log(1 - law.w_q) * (q - v)) == 0
 
 
 @pytest.mark.parametrize("rates", ["ack", "mgt", "self_clocked"])

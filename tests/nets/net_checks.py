@@ -34,7 +34,6 @@ _OFTEN = 0.2  # times the round trip: the slowest mode that a tick must be short
 _FOLDS = 6.0
 _PACKETS = 3e5  # in one run
 _QUEUE, _GOODPUT = 0.10, 0.05  # what no warning of the model promises
-_ARRIVED = 2000  # packets of a group at least, for a mean
 
 Faults = Iterator[str]
 

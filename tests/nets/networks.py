@@ -10,19 +10,16 @@ and are findings as well if there are many.
 import argparse
 import collections
 import dataclasses
-import gc
-import multiprocessing
-import multiprocessing.connection
+import json
 import os
-import queue
+import pickle
 import re
-import resource
+import subprocess
 import sys
-import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +31,7 @@ GROWN = 10  # networks of a structure whose modes are followed, at most
 FULL = 10_000
 MOST = 0.05  # share of the networks that may have no answer
 LEAST = 20  # times that every law and status occurs in the full size
-TOLD = 2  # findings of one check and one structure
-LONGEST = 600.0  # s for one check, with what it compiles
-MEMORY = 8 << 30  # bytes of one process
+LONGEST = 3600.0  # s for one structure, with what it compiles
 
 
 @dataclasses.dataclass
@@ -59,7 +54,6 @@ class Found:
     laws: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     statuses: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     checks: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    seconds: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     withheld: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     examples: dict[str, Finding] = dataclasses.field(default_factory=dict)
     findings: list[Finding] = dataclasses.field(default_factory=list)
@@ -73,205 +67,119 @@ class Found:
     def add(self, other: "Found") -> None:
         """Take another's counts and findings."""
         self.networks += other.networks
-        for name in ("refused", "laws", "statuses", "checks", "seconds", "withheld"):
+        for name in ("refused", "laws", "statuses", "checks", "withheld"):
             getattr(self, name).update(getattr(other, name))
         self.examples = other.examples | self.examples
         self.findings += other.findings
 
 
-Tell = Callable[[int, str, str], None]
+def judge(root: int, number: int, count: int, moved: int = 0, only: int | None = None) -> Found:
+    """Judge `count` networks of a structure, `moved` of them with trajectories and packets."""
+    import net_cases
+
+    found, grown = Found(), 0
+    form = net_cases.structure(root, number)
+    for j, net in enumerate(net_cases.networks(form, root, number, count)):
+        if only is not None and j != only:
+            continue
+        if isinstance(net, str):
+            found.refused[net] += 1
+            continue
+        moving, more = j < moved or j == only, moved > 0 and grown < GROWN
+        grown += _judge(found, (number, j), net, j == 0 or j == only, moving, more)
+    return found
 
 
-class Structure:
-    """The networks of one structure, judged one after the other."""
+def _judge(
+    found: Found, at: tuple[int, int], net: Any, first: bool, moving: bool, growing: bool
+) -> bool:
+    """Judge one network; whether its modes were followed."""
+    import net_checks as known
 
-    def __init__(self, root: int, number: int, tell: Tell) -> None:
-        import net_checks
+    from fluidcc.analysis.equilibrium import equilibrium
+    from fluidcc.laws.addable import kind_of
+    from fluidcc.laws.own import laws_in
+    from fluidcc.scenario.files import dumps
 
-        self.root, self.structure, self.tell = root, number, tell
-        self.found, self.known, self.moved, self.grown = Found(), net_checks, 0, 0
+    text = dumps(net)
 
-    def judge(self, count: int, moved: int, only: int | None) -> Found:
-        """Judge `count` networks, `moved` of them with trajectories and packets."""
-        import net_cases
+    def run(check: str, call: Callable[[], Any]) -> Any:
+        try:
+            out = call()
+            if isinstance(out, Iterator):
+                found.findings += [Finding(*at, check, line, text) for line in out]
+            found.checks[check] += out is not None
+            return out
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1].name
+            reason = f"{type(error).__name__} at {where}: {error}"
+            found.findings.append(Finding(*at, check, reason[:400], text))
+            return None
 
-        self.tell(-1, "generator", "")
-        self.moved = moved
-        form = net_cases.structure(self.root, self.structure)
-        for j, net in enumerate(net_cases.networks(form, self.root, self.structure, count)):
-            if only is not None and j != only:
-                continue
-            if isinstance(net, str):
-                self.found.refused[net] += 1
-                continue
-            self._one(j, net, first=j == 0 or j == only, moving=j < moved or j == only)
-        return self.found
-
-    def _one(self, j: int, net: Any, *, first: bool, moving: bool) -> None:
-        from fluidcc.analysis.equilibrium import equilibrium
-        from fluidcc.laws.own import laws_in
-        from fluidcc.laws.registry import kind_of
-        from fluidcc.scenario.files import dumps
-
-        text, known, found = dumps(net), self.known, self.found
-
-        def run(check: str, call: Callable[[], Any]) -> Any:
-            self.tell(j, check, text)
-            begun = time.process_time()
-            try:
-                out = call()
-                if isinstance(out, Iterator):
-                    lines = list(out)
-                    found.findings += [Finding(self.structure, j, check, v, text) for v in lines]
-                if out is not None:
-                    found.checks[check] += 1
-                return out
-            except Exception as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                reason = f"{type(error).__name__} at {where.name}: {error}"
-                found.findings.append(Finding(self.structure, j, check, reason[:400], text))
-                return None
-            finally:
-                found.seconds[check] += time.process_time() - begun
-
-        found.networks += 1
-        found.laws.update(f"{kind_of(law)} {law.name}" for law in laws_in(net))
-        rest = run("equilibrium", lambda: equilibrium(net))
-        if rest is None:
-            return
-        found.statuses[rest.status] += 1
-        if rest.status == "undetermined":
-            found.withhold(Finding(self.structure, j, "equilibrium", rest.message, text))
-            return
-        run("known_numbers", lambda: known.known_numbers(rest))
-        run("loads_of_links", lambda: known.loads_of_links(rest))
-        if (reason := run("derivatives", lambda: known.no_derivatives(net, rest))) is not None:
-            found.withhold(Finding(self.structure, j, "linear", reason, text))
-            return
-        run("linear", lambda: known.linear(net, rest))
-        if j % 4 == 0:
-            run("time", lambda: known.time(net, rest))
-            run("units", lambda: known.units(net, rest))
-        if first:
-            run("order", lambda: known.order(net, rest))
-        growing = self.moved > 0 and self.grown < GROWN
-        growing = growing and bool(run("modes", lambda: known.has_modes(net, rest)))
-        if not (first or moving or growing):
-            return
-        self.grown += growing
-        proven = rest.smooth and (first or moving)
-        both = run("stability", lambda: known.judged(net, certify=proven))
-        if both is not None and both[1] is not None:
-            run("count", lambda: known.count(*both))
-        if growing and both is not None:
-            run("growth", lambda: known.growth(both[0]))
-        if moving and both is not None:
-            run("packets", lambda: known.packets(net))
-            run("meet", lambda: known.meet(net, both[0]))
+    found.networks += 1
+    found.laws.update(f"{kind_of(law)} {law.name}" for law in laws_in(net))
+    rest = run("equilibrium", lambda: equilibrium(net))
+    if rest is None:
+        return False
+    found.statuses[rest.status] += 1
+    if rest.status == "undetermined":
+        found.withhold(Finding(*at, "equilibrium", rest.message, text))
+        return False
+    run("known_numbers", lambda: known.known_numbers(rest))
+    run("loads_of_links", lambda: known.loads_of_links(rest))
+    if (reason := run("derivatives", lambda: known.no_derivatives(net, rest))) is not None:
+        found.withhold(Finding(*at, "linear", reason, text))
+        return False
+    run("linear", lambda: known.linear(net, rest))
+    if at[1] % 4 == 0:
+        run("time", lambda: known.time(net, rest))
+        run("units", lambda: known.units(net, rest))
+    if first:
+        run("order", lambda: known.order(net, rest))
+    growing = growing and bool(run("modes", lambda: known.has_modes(net, rest)))
+    if not (first or moving or growing):
+        return False
+    both = run("stability", lambda: known.judged(net, certify=rest.smooth and (first or moving)))
+    if both is None:
+        return growing
+    if both[1] is not None:
+        run("count", lambda: known.count(*both))
+    if growing:
+        run("growth", lambda: known.growth(both[0]))
+    if moving:
+        run("packets", lambda: known.packets(net))
+        run("meet", lambda: known.meet(net, both[0]))
+    return growing
 
 
-def _worker(pipe: Any, root: int) -> None:
-    """Judge the structures that come through a pipe; what NumPy warns of is a finding."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_llvm_disable_expensive_passes=true"  # minutes each
+def _apart(root: int, number: int, count: int, moved: int, only: int | None) -> Found:
+    """The same in a process of its own, which may hang or end: that is a finding."""
+    words = [sys.executable, __file__, "--one", json.dumps([root, number, count, moved, only])]
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_llvm_disable_expensive_passes=true"
+    try:
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, timeout=LONGEST, env=os.environ | {"XLA_FLAGS": flags}
+        )
+        if done.returncode == 0:
+            return pickle.loads(done.stdout)
+        reason = f"the process ended with {done.returncode}"
+    except subprocess.TimeoutExpired:
+        reason = f"takes more than {LONGEST:g} s"
+    return Found(findings=[Finding(number, -1, "process", reason, "")])
+
+
+def _one(task: str) -> None:
+    """Judge a structure in this process and write what was found; NumPy's warnings are findings."""
     warnings.simplefilter("error", RuntimeWarning)
-    import equinox as eqx
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
     import net_cases
 
     from fluidcc.dde.cpu import fast_cpu
     from fluidcc.laws.own import loaded
 
     fast_cpu()
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     with loaded(net_cases.OWN):
-        while True:
-            task = pipe.recv()
-            if task is None:
-                return
-            number, *rest = task
-            one = Structure(root, number, lambda *at: pipe.send(("at", *at)))
-            pipe.send(("found", one.judge(*rest)))
-            gc.unfreeze()
-            eqx.clear_caches()
-            jax.clear_caches()
-            gc.collect()
-
-
-class _Process:
-    """A process that judges structures, and is replaced where it hangs or ends."""
-
-    def __init__(self, root: int) -> None:
-        self.root, self.context = root, multiprocessing.get_context("spawn")
-        self._start()
-
-    def _start(self) -> None:
-        self.pipe, other = self.context.Pipe()
-        self.process = self.context.Process(target=_worker, args=(other, self.root), daemon=True)
-        self.process.start()
-        other.close()
-
-    def judge(self, number: int, *rest: Any) -> Found:
-        """What the networks of a structure give; if the process ends, what it was at."""
-        self.pipe.send((number, *rest))
-        at = (-1, "start", "")
-        while True:
-            try:
-                if not self.pipe.poll(LONGEST):
-                    reason = f"takes more than {LONGEST:g} s"
-                    break
-                kind, *what = self.pipe.recv()
-            except EOFError:
-                self.process.join()
-                reason = f"the process ended with {self.process.exitcode}"
-                break
-            if kind == "found":
-                return what[0]
-            at = what
-        self.process.kill()
-        self.process.join()
-        self._start()
-        return Found(findings=[Finding(number, at[0], at[1], reason, at[2])])
-
-    def end(self) -> None:
-        """End the process."""
-        self.pipe.send(None)
-        self.process.join()
-
-
-def judged(
-    root: int, numbers: list[int], count: int, moved: int, *, processes: int = 1,
-    only: int | None = None, told: Callable[[int, Found], None] = lambda k, found: None,
-) -> Found:  # fmt: skip
-    """What the networks of some structures give, `moved` of all with trajectories and packets."""
-    shares = {k: moved * (i + 1) // len(numbers) - moved * i // len(numbers)
-              for i, k in enumerate(numbers)}  # fmt: skip
-    tasks: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in numbers:
-        tasks.put(number)
-    found, lock = Found(), threading.Lock()
-
-    def work() -> None:
-        process = _Process(root)
-        while True:
-            try:
-                number = tasks.get_nowait()
-            except queue.Empty:
-                break
-            one = process.judge(number, count, shares[number], only)
-            with lock:
-                found.add(one)
-                told(number, one)
-        process.end()
-
-    threads = [threading.Thread(target=work) for _ in range(processes)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+        found = judge(*json.loads(task))
+    sys.stdout.buffer.write(pickle.dumps(found))
 
 
 def main() -> None:
@@ -282,54 +190,43 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the whole family")
     parser.add_argument("--only", type=int, help="one structure")
     parser.add_argument("--number", type=int, help="one network of that structure")
-    parser.add_argument("--first", type=int, default=0, help="structure to begin with")
     parser.add_argument("--moved", type=int, help="networks with trajectories and packets")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for networks with findings")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    many = -(-given.count // given.each)
-    numbers = list(range(given.first, given.first + many))
-    if given.only is not None:
-        numbers = [given.only]
+    if given.one:
+        return _one(given.one)
+    numbers = list(range(-(-given.count // given.each))) if given.only is None else [given.only]
     moved = MOVED * given.count // FULL if given.moved is None else given.moved
-    begun, done = time.perf_counter(), []
-
-    def told(number: int, one: Found) -> None:
-        done.append(number)
-        took = time.perf_counter() - begun
-        slow = ", ".join(f"{c} {s:.0f} s" for c, s in one.seconds.most_common(3))
-        print(f"[{len(done)}/{len(numbers)}, {took:.0f} s] structure {number}: "
-              f"{one.networks} networks, {dict(one.statuses)}; {slow}", flush=True)  # fmt: skip
-        seen: collections.Counter[str] = collections.Counter()
-        for f in one.findings:
-            seen[f.check] += 1
-            if seen[f.check] > TOLD:
-                continue
-            print(f"  --seed {given.seed} --only {f.structure} --number {f.number}: {f.check}: "
-                  f"{f.reason}", flush=True)  # fmt: skip
-            if given.out is not None:
-                given.out.mkdir(parents=True, exist_ok=True)
-                name = f"{given.seed}-{f.structure}-{f.number}-{f.check}.toml"
-                (given.out / name).write_text(f"# {f.reason}\n{f.text}", "utf-8")
-        for check, times in seen.items():
-            if times > TOLD:
-                print(f"  and {times - TOLD} more of {check}", flush=True)
-
-    found = judged(
-        given.seed, numbers, given.each, moved, processes=given.processes, only=given.number,
-        told=told,
-    )  # fmt: skip
-    short = report(found, full=given.only is None and given.count >= FULL)
-    sys.exit(bool(found.findings) or bool(short))
+    shares = [moved * (i + 1) // len(numbers) - moved * i // len(numbers)
+              for i in range(len(numbers))]  # fmt: skip
+    whole = Found()
+    with ThreadPoolExecutor(given.processes) as pool:
+        ones = pool.map(
+            lambda number, share: _apart(given.seed, number, given.each, share, given.number),
+            numbers, shares,
+        )  # fmt: skip
+        for number, found in zip(numbers, ones, strict=True):
+            print(f"structure {number}: {found.networks} networks, {dict(found.statuses)}")
+            for f in found.findings:
+                again = f"--seed {given.seed} --only {f.structure} --number {f.number}"
+                print(f"  {again}: {f.check}: {f.reason}", flush=True)
+                if given.out is not None:
+                    given.out.mkdir(parents=True, exist_ok=True)
+                    name = f"{given.seed}-{f.structure}-{f.number}-{f.check}.toml"
+                    (given.out / name).write_text(f"# {f.reason}\n{f.text}", "utf-8")
+            whole.add(found)
+    sys.exit(bool(whole.findings) or report(whole, given.only is None and given.count >= FULL))
 
 
-def report(found: Found, *, full: bool) -> list[str]:
-    """Print the counts; what occurs too rarely, if the size is the full one."""
+def report(found: Found, full: bool) -> bool:
+    """Print the counts; whether answers are withheld, or things occur, more rarely than allowed."""
     import net_cases
     from net_checks import STATUSES
 
+    from fluidcc.laws.addable import kind_of
     from fluidcc.laws.own import loaded
-    from fluidcc.laws.registry import kind_of
 
     print(f"{found.networks} networks, {sum(found.refused.values())} refused, "
           f"{len(found.findings)} findings")  # fmt: skip
@@ -341,19 +238,13 @@ def report(found: Found, *, full: bool) -> list[str]:
     for reason, times in found.withheld.most_common():
         at = found.examples[reason]
         print(f"  {times:6d}  {reason[:160]} (--only {at.structure} --number {at.number})")
-    by_check = collections.Counter(f.check for f in found.findings)
-    print("findings by check:", dict(by_check))
     with loaded(net_cases.OWN):
         laws = {f"{kind_of(law)} {law.name}" for law in net_cases.every_law()}
     short = [v for v in sorted(laws) if found.laws[v] < LEAST]
     short += [v for v in STATUSES if found.statuses[v] < LEAST]
-    many = found.withheld.total() > MOST * found.networks
-    if many:
-        print(f"more than {MOST:.0%} of the networks have no answer")
-    if short and full:
+    if full and short:
         print(f"fewer than {LEAST} times: {', '.join(short)}")
-    failed = short if full else []
-    return [*failed, "withheld"] if many else failed
+    return found.withheld.total() > MOST * found.networks or (full and bool(short))
 
 
 if __name__ == "__main__":

@@ -32,15 +32,6 @@ def crossover(loop, low=0.01, high=20.0):
     return brentq(lambda w: abs(loop(1j * w)) - 1, grid[k], grid[k + 1], xtol=1e-14)
 
 
-def gain_margin(loop, low=0.01, high=40.0):
-    """One over the gain where the phase of a loop, followed from far below, first is -180 deg."""
-    grid = np.geomspace(low, high, 40_001)
-    phase = np.unwrap(np.angle(loop(1j * grid)))
-    k = int(np.flatnonzero(phase < -np.pi)[0])
-    turned = brentq(lambda w: (-loop(1j * w)).imag, grid[k - 1], grid[k], xtol=1e-14)
-    return 1 / abs(loop(1j * turned))
-
-
 def pi_loop(k, z, n=60.0, trip=0.2, capacity=3750.0, target=200.0, interval=1 / 160):
     """TCP under PI: Hollot, Misra, Towsley and Gong (2001), the linearised equations in full.
 

@@ -40,14 +40,6 @@ def test_json_and_files_have_the_optimum(run, tmp_path):
         np.testing.assert_allclose(data["constraint_value"].sel(constraint=texts), queue)
 
 
-def test_the_table_has_what_matters_and_failures_have_their_code(run):
-    rule = ("--subject-to", "queue <= 100")
-    code, out, err = run(*LEAST, "--no-verify", "--starts", "1", *rule)
-    assert code == 3
-    assert "infeasible" in out and "decay_rate >= 0 1/s" in out
-    assert "links.bottleneck.queue <= 100 packet came to 161.905" in err
-
-
 def test_a_box_is_verified_where_it_is_worst():
     """The shortest queue that keeps 50 flows at 170 packets; 70 flows have the longest one then.
 
@@ -79,21 +71,6 @@ def test_a_box_is_verified_where_it_is_worst():
     assert "Verified at flow.n = 50, the worst for links.bottleneck.queue >= 170 packet\n" in text
     assert "Verified at flow.n = 70, the worst for links.bottleneck.queue\n" in text
     assert text.count("worst at") == 1
-
-
-def test_wrong_use_is_told_at_once(run):
-    words = ("--over", "link.queue.pmax=0.05:0.4", "--maximize", "phase_margn", "--starts", "none")
-    code, _, err = run("optimize", RED, *words)
-    assert code == 2
-    assert "'link.queue.p_max'" in err and "--starts" in err
-    code, _, err = run(
-        "optimize", RED, "--over", "flow.n=10:20", "--over", "flow.n=10:30", "--maximize",
-        "phase_margn", "--subject-to", "queue > 3", "--subject-to", "que <= 3",
-    )  # fmt: skip
-    assert code == 2
-    assert "--maximize: phase_margn" in err and "'phase_margin'" in err
-    assert "--over: flow.n: expected each path once" in err
-    assert "got 'queue > 3'" in err and "--subject-to: que" in err
 
 
 def test_a_verification_runs_both_engines():

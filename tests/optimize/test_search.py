@@ -10,7 +10,6 @@ from fluidcc.analysis.measures import REST, Measure
 from fluidcc.optimize.problem import Constraint, Problem, Range
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.search import multipliers, search
-from fluidcc.optimize.solve import Effort, corners, solve_worst_case
 
 NET = fc.load("hollot2001/pi")
 PATHS = ("link.queue.k_pi", "link.queue.z")
@@ -136,30 +135,6 @@ def test_a_goal_without_bound_is_told():
     assert "goal is infinite at link.queue.k_pi = 2.6" in found.message
 
 
-def test_infinite_margins_meet_a_constraint():
-    found = solved([away(0, 0), margin_below(1)], [("margin", 1, 0.5)])
-    np.testing.assert_allclose(at(found), (0.5, 0.0), atol=1e-5)
-
-
-def test_points_without_any_number_are_explained():
-    found = solved([lambda v, _: NOTHING])
-    assert found.status == "unknown" and found.x is None
-    assert "none of 17 points of the ranges has all numbers: nothing here (17 times)" in (
-        found.message
-    )
-
-
-def test_kinks_are_ends_of_a_search():
-    # |x - 1| + 2 |y + 0.5| has no slope where it is least
-    def folded(v, _):
-        x, y = v[0] - 1, v[1] + 0.5
-        return abs(x) + 2 * abs(y), (np.sign(x), 2 * np.sign(y))
-
-    found = solved([folded], starts=3)
-    assert found.status == "ok" and "kink" in found.message
-    np.testing.assert_allclose(at(found), (1.0, -0.5), atol=1e-3)
-
-
 def test_a_steep_ridge_is_followed_to_its_end():
     # 10 |y - x| + (x - 1)^2: the slope on either side leads across the ridge, not along it
     def goal(v, _):
@@ -168,17 +143,6 @@ def test_a_steep_ridge_is_followed_to_its_end():
         return 10 * abs(y - x) + (x - 1) ** 2, (2 * (x - 1) - across, across)
 
     np.testing.assert_allclose(at(solved([goal], starts=1)), (1.0, 1.0), atol=1e-3)
-
-
-def test_a_ridge_under_a_constraint_is_followed_to_its_end():
-    # the same with x + y <= 1: at (1/2, 1/2), where the ridge meets the constraint
-    def goal(v, _):
-        x, y = v
-        across = 10 * np.sign(y - x)
-        return 10 * abs(y - x) + (x - 1) ** 2, (2 * (x - 1) - across, across)
-
-    found = solved([goal, lambda v, _: (v[0] + v[1], (1.0, 1.0))], [("sum", -1, 1.0)])
-    np.testing.assert_allclose(at(found), (0.5, 0.5), atol=1e-3)
 
 
 def test_whole_numbers_next_to_the_optimum_are_compared():
@@ -205,62 +169,3 @@ def test_an_infinite_margin_in_one_scenario_is_simply_good():
     assert found.status == "ok"
     np.testing.assert_allclose(at(found), (2.0, 0.0), atol=1e-5)
     np.testing.assert_allclose(held(found).weights, (0.0, 1.0))
-
-
-def test_a_goal_that_is_infinite_in_every_scenario_is_without_bound():
-    def margin(v, s):
-        return margin_below(s["s"])(v, s)
-
-    found = solved([margin], sign=1, scenarios=({"s": 1.0}, {"s": 2.0}))
-    assert found.status == "unbounded"
-    assert at(found)[0] > 2
-
-
-def test_an_infinite_margin_above_its_bound_leads_back():
-    # least (x - 3)^2 + y^2 where the margin, x and infinite beyond 1, is at most -2.9: no point of
-    # the sample
-    found = solved([away(3, 0), margin_below(1)], [("margin", -1, -2.9)])
-    assert found.status == "ok"
-    np.testing.assert_allclose(at(found), (-2.9, 0.0), atol=1e-5)
-    assert found.look.merit(np.array([0.9, 0.5]))[0] == 1  # infinite, it misses
-
-
-def test_a_constraint_is_met_up_to_rounding_of_its_bound():
-    for bound, scale in ((40.0, 40.0), (-1e-3, 1e-3), (0.0, 1.0)):
-        for sign in (1, -1):
-            rule = Constraint(measured("any"), sign, bound)
-            assert rule.met(bound - sign * 0.9e-8 * scale)
-            assert not rule.met(bound - sign * 1.1e-8 * scale)
-            assert not rule.met(math.nan)
-            assert rule.met(sign * math.inf) and not rule.met(-sign * math.inf)
-    # ... however much the quantity varies: least x with 1e4 x >= 1e-3
-    functions = [lambda v, _: (v[0], (1.0,)), lambda v, _: (1e4 * v[0], (1e4,))]
-    found = solved(functions, [("much", 1, 1e-3)], ends=((-3.0, 3.0),))
-    assert found.status == "ok"
-    assert 1e4 * at(found)[0] >= 1e-3 * (1 - 1e-8)
-    assert found.look.merit(np.array([0.5]))[0] == 1  # x = 0 misses by all of the bound
-
-
-def test_rounds_of_a_box_count_together():
-    """The worst s, 0.3, lies inside of the box: scenarios are added until those near it are in.
-
-    Costs and points of all rounds are told, and the progress never goes back.
-    """
-    box = (Range("s", -1.0, 2.0, "1", False),)
-    looked, shown = [], []
-
-    def goal(v, s):
-        looked.append(s["s"])
-        x, y = v[0] - 1, v[1] + 0.5
-        return x**2 + y**2 - (s["s"] - 0.3) ** 2, (2 * x, 2 * y)
-
-    given = problem([goal], scenarios=corners(box))
-    final, found = solve_worst_case(given, box, Effort(2, 1, 1), progress=shown.append)
-    added = [s["s"] for s in final.scenarios[len(given.scenarios) :]]
-    checked = [-1 + 3 * k / 16 for k in range(1, 16)]  # Halton's sixteenths of the box
-    assert added == [min(checked, key=lambda s: abs(s - 0.3))]
-    np.testing.assert_allclose(at(found), (1.0, -0.5), atol=1e-5)
-    # the corner is looked at once for each point of both rounds, what was added in the second only
-    assert found.points == looked.count(-1.0) > looked.count(added[0]) + 10
-    assert len(found.starts) == 2 + 1
-    assert shown == sorted(shown) and 0.5 < shown[-1] < 1

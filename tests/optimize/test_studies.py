@@ -10,16 +10,13 @@ from optimize_cases import (
     becn_needs,
     crossover,
     decay_rate,
-    gain_margin,
     margin_at,
     mixed_loop,
     mixed_rest,
     pi_loop,
 )
-from scipy.optimize import brentq
 
 import fluidcc as fc
-from fluidcc.optimize.search import STATIONARY
 
 sys.path.append(str(Path(__file__).parents[2] / "validation" / "studies"))
 
@@ -66,26 +63,6 @@ def test_two_flows_need_the_threshold_of_their_sawtooth():
     assert busy("two_front_259ms", round(far) - 6) < 0.99 < busy("two_front_259ms", round(far) + 6)
 
 
-@pytest.mark.slow
-def test_the_best_quenches_are_where_their_bounds_meet_in_closed_form():
-    """A queue of 40 gives p_max, by W = sqrt(2/p); a crossover of 0.5 rad/s then gives w_q."""
-    p_max = becn_needs(40.0)
-    w_q = brentq(lambda w: abs(becn_loop(w, p_max)(0.5j)) - 1, 1e-5, 1e-2)
-    best = becn_red.best(
-        fc.load("akujobi2002/homogeneous_becn"), robust=False, starts=2, verification=False
-    )
-    assert best.status == "ok" and best.residual < STATIONARY
-    assert best.values["link.queue.p_max"] == pytest.approx(p_max, rel=1e-6)
-    assert best.values["link.queue.w_q"] == pytest.approx(w_q, rel=1e-5)
-    assert best.objective == pytest.approx(margin_at(becn_loop(w_q, p_max), 0.5), abs=1e-4)
-    held = {each.text: each.multiplier for each in best.active}
-    # a packet more of queue: another p_max, with the w_q that keeps the crossover
-    other = becn_needs(40.01)
-    aside = brentq(lambda w: abs(becn_loop(w, other, 40.01)(0.5j)) - 1, 1e-5, 1e-2)
-    gain = margin_at(becn_loop(aside, other, 40.01), 0.5) - best.objective
-    assert held["links.bottleneck.queue <= 40 packet"] == pytest.approx(gain / 0.01, rel=1e-2)
-
-
 def test_better_weights_end_losses_and_make_quenches_stable():
     """Quenches of 17 % need more than the published p_max of 0.1: the average stays at max_th."""
     near = fc.load("akujobi2002/homogeneous_becn")
@@ -108,32 +85,6 @@ def test_better_weights_end_losses_and_make_quenches_stable():
         assert found.stable is stable
         closed = margin_at(loop, crossover(loop))
         assert found.phase_margin == pytest.approx(closed, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_the_published_gains_are_the_fastest_with_their_margins():
-    """Two gains, two margins that hold: a vertex, whose multipliers the closed form gives."""
-    net, published = fc.load("hollot2001/pi"), (9.64e-6, 0.53)
-
-    def margins(k, z):
-        loop = pi_loop(k, z)
-        fast = crossover(loop)
-        return np.array([fast, margin_at(loop, fast), gain_margin(loop)])
-
-    _, phase, gain = map(float, margins(*published))
-    rules = (f"phase_margin >= {phase!r}", f"gain_margin >= {gain!r}")
-    best = pi_gains.best(net, "gain_crossover", rules, starts=1)
-    assert list(best.values.values()) == pytest.approx(published, rel=1e-6)
-    slopes = np.array([
-        (margins(k * 1.001, z) - margins(k / 1.001, z),
-         margins(k, z * 1.001) - margins(k, z / 1.001))[j]
-        for j, (k, z) in enumerate(2 * [published])
-    ]).T  # fmt: skip
-    expected = -np.linalg.solve(slopes[1:].T, slopes[0])  # relaxed bounds are lower ones
-    multipliers = [each.multiplier for each in best.active]
-    assert multipliers == pytest.approx(expected, rel=1e-3)
-    short = fc.stability(fc.replace(net, {"flow.rtt": 0.246 - 200 / 3750}))
-    assert short.phase_margin == pytest.approx(75.0, abs=0.5)  # as published, at 246 ms
 
 
 def test_better_gains_are_three_times_as_fast_in_the_worst_case():
@@ -167,17 +118,3 @@ def test_one_number_of_the_steps_decides_the_linearised_model():
     c1 = window / (1 / kappa - 1 / 0.5)
     other = fc.stability(fc.replace(net, dict(zip(ecn_mod_steps.OVER, (c1, 0.5), strict=True))))
     np.testing.assert_allclose(loop(other.roots[:5]), -1.0, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_best_steps_have_the_kappa_of_the_decay_asked_for():
-    """Flows of one round trip, 40 ms: the slowest loop that is allowed has the largest margin."""
-    trips = np.full(10, 0.04)
-    net = fc.load("misra2003/mixed")
-    net = fc.replace(net, {f"flows.{name}.rtt": 0.04 for name in net.flow_names})
-    kappa = brentq(lambda k: decay_rate(mixed_loop(k, trips)) - 0.7, 4e-3, 1e-2)
-    best = ecn_mod_steps.margin(net, 0.7, starts=1)
-    steps = list(best.values.values())
-    assert ecn_mod_steps.single(*steps, mixed_rest(trips)[2]) == pytest.approx(kappa, rel=1e-5)
-    loop = mixed_loop(kappa, trips)
-    assert best.objective == pytest.approx(margin_at(loop, crossover(loop)), abs=1e-4)

@@ -1,16 +1,15 @@
 """Laws of one's own on the command line, with the examples that the pages show."""
 
 import json
+import math
+import runpy
 import shutil
 from pathlib import Path
 
 import pytest
 import xarray as xr
-from faulty_rules import Sound
 
 import fluidcc as fc
-from fluidcc.cli.app import app
-from fluidcc.laws.own import files, loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
@@ -24,21 +23,6 @@ def here(tmp_path):
         for ending in ("py", "toml"):
             shutil.copy(EXAMPLES / f"{name}.{ending}", tmp_path)
     return tmp_path
-
-
-def test_every_command_with_a_scenario_takes_law_files():
-    from typer.main import get_command
-
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    taking = {n for n, c in commands.items() if any(p.name == "law_file" for p in c.params)}
-    assert {n for n, c in commands.items() if any(p.name == "scenario" for p in c.params)} <= taking
-    assert "list" in taking and len(taking) >= 15
-
-
-def test_warming_takes_law_files(run, here, monkeypatch):
-    monkeypatch.setattr("fluidcc.cli.machine.precompile", lambda net: [(net.title, 0.0, "")])
-    code, out, _ = run("warm", "pi2.toml", "--law-file", "pi2.py")
-    assert code == 0 and out.startswith("pi2.toml: ")
 
 
 def test_a_scenario_alone_never_loads_a_law(run, here):
@@ -66,22 +50,6 @@ def test_files_bring_their_laws_for_one_command(run, here, name):
     assert any(name in laws for laws in json.loads(listed)["laws"].values())
 
 
-def test_latex_and_faulty_files(run, here):
-    code, out, _ = run("show", "pi2.toml", "--latex", "--law-file", "pi2.py", heavy=False)
-    assert code == 0 and r"\tau_{0}" in out
-    (here / "pi2.py").write_text("def")
-    code, _, err = run("show", "pi2.toml", "--law-file", "pi2.py", heavy=False)
-    assert (code, err) == (2, "error: pi2.py, line 1: expected Python, got invalid syntax\n")
-
-
-def test_results_name_the_file(run, here):
-    words = ("packets", "pi2.toml", "--law-file", "pi2.py", "--until", "2", "--seeds", "1")
-    assert run(*words, "--out", "runs.csv")[0] == 0
-    with loaded(["pi2.py"]):
-        (file,) = files()
-    assert f"# laws: pi2.py, sha256 {file.digest}\n" in (here / "runs.csv").read_text()
-
-
 def test_a_sweep_by_two_processes_knows_the_file(run, here):
     words = ("sweep", "equilibrium", "pi2.toml", "--law-file", "pi2.py", "--out", "grid.nc")
     grid = ("--over", "link.queue.target=10 ms,15 ms,20 ms", "--over", "flow.n=5,10")
@@ -94,19 +62,6 @@ def test_a_sweep_by_two_processes_knows_the_file(run, here):
     (here / "pi2.py").write_text((here / "pi2.py").read_text() + "\n# another text\n")
     code, _, err = run(*words, *grid, "--workers", "2")
     assert code == 2 and "differs in the text of laws of one's own" in err
-
-
-def test_a_cluster_knows_the_file(here):
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as own,
-        loaded([here / "pi2.py"]),
-    ):
-        net = fc.load(here / "pi2.toml")
-        (here / "pi2.py").unlink()  # workers need no file
-        over, address = {"link.queue.target": [0.01, 0.02]}, own.scheduler_address
-        found = fc.sweep(net, over, fc.equilibrium, scheduler=address).to_dataset()
-    assert found["queue"].values.ravel() == pytest.approx([12.5, 25.0])
 
 
 def test_a_faulty_law_is_told_by_the_command(run, here):
@@ -124,12 +79,6 @@ def test_a_faulty_law_is_told_by_the_command(run, here):
     assert verdicts["packets"]["verdict"] == "not applicable"
 
 
-def test_a_scenario_for_the_battery_must_have_the_law(run, here):
-    words = ("check-law", "pi2.py", "--scenario", "hollot2001/slow")
-    code, _, err = run(*words)
-    assert code == 2 and "--scenario: expected a scenario with pi2 in it, got 'hollot" in err
-
-
 @pytest.mark.parametrize(
     "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
 )
@@ -142,9 +91,13 @@ def test_the_examples_pass_the_battery(run, here, name):
     assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= done
 
 
-def test_the_report_has_a_line_for_each_check():
-    report = fc.check_law(Sound)
-    *_, checks, last = report.tables()
-    lines = [*checks.rows, last.text]
-    assert len(lines) == len(report.findings) + 1 and not report.failed
-    assert lines[-1] == report.summary and " 0 failed, " in lines[-1]
+# -- The example of a delay equation of one's own, against what can be found by hand
+DOCS = Path(__file__).parents[2] / "docs"
+FILE = DOCS / "own_laws" / "mackey_glass.py"
+
+
+def test_the_example_has_the_hopf_point_of_the_page():
+    (hopf,) = fc.crossings(runpy.run_path(str(FILE))["model"], "tau", 0.1, 3.0).crossings
+    assert hopf.frequency == pytest.approx(math.sqrt(3), rel=1e-9)
+    assert hopf.value == pytest.approx(2 * math.pi / (3 * math.sqrt(3)), rel=1e-9)
+    assert f"{hopf.value:.10g}" in (DOCS / "own_delay_equation.md").read_text()

@@ -1,37 +1,25 @@
 """Nothing gets lost: packets, their order, and the accounts of ports and flows."""
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
-import numpy as np
 import pytest
 from packet_cases import CASES, conserved, dumbbell, finished, flows
 
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Link, Network, Start
 
 
-@pytest.mark.parametrize("elide", [True, False])
 @pytest.mark.parametrize("name", CASES)
-def test_packets_are_conserved(name, elide):
-    conserved(finished(CASES[name], 20.0, elide=elide))
-
-
-@pytest.mark.parametrize("name", ["ecn", "backward", "front", "ecn_mod"])
-def test_order_is_kept_where_nothing_is_lost(name):
-    net = CASES[name]
-    endless = dataclasses.replace(net.links[0], queue=Threshold(at=10.0), buffer=float("inf"))
-    simulation = finished(dataclasses.replace(net, links=(endless,)), 20.0)
-    assert simulation.flows["lost"].sum() == 0
-    # without a timeout nothing is sent twice, and every packet is the expected one
-    once = simulation.flows["timeouts"] == 0
-    assert once.any()
-    received, expected = simulation.flows["received"], simulation.receivers["expected"]
-    assert np.array_equal(received[once], expected[once])
-    assert simulation.flows["recoveries"].sum() == 0
+def test_packets_are_conserved(name):
+    conserved(finished(CASES[name], 20.0))
 
 
 def test_a_single_packet_under_way_meets_no_queue():
@@ -74,52 +62,6 @@ def test_the_buffer_holds_exactly_what_it_says():
     assert link["bottleneck"]["drops"] > 0
 
 
-def _alone(**changes):
-    """One flow with a window of one packet over an idle link."""
-    group = flows(1, window=NewReno(max_window=1.0), **({"start": Start()} | changes))
-    return dumbbell(group, Droptail())
-
-
-def test_what_happens_at_the_beginning_is_accounted_for():
-    """Flows that send their SYNs at time 0, straight into the link."""
-    first = {"access_delay": None, "access_capacity": float("inf"), "start": Start()}
-    net = dumbbell(flows(90, **first), Droptail())
-    run, simulation = simulate_packets(net, until=0.05).runs[0], finished(net, 0.05)
-    link, group = run["links"]["bottleneck"], run["flows"]["flows"]
-    assert group["sent"] == simulation.flows["sent"].sum() == 90
-    # one in service and 60 in the buffer
-    assert (link["arrivals"], link["drops"], link["queue_max"]) == (90, 29, 60)
-    assert group["loss_fraction"] == 29 / 90
-
-
-@pytest.mark.parametrize("syn", [True, False])
-def test_goodput_counts_the_first_packet_of_data(syn):
-    """A packet a round trip; with a SYN, the first one carries nothing."""
-    net = _alone(sender=(("syn", syn),))
-    simulation = finished(net, 10.0)
-    acks = int(simulation.flows["acks"][0])
-    assert acks > 100
-    goodput = simulate_packets(net, until=10.0).runs[0]["flows"]["flows"]["goodput"]
-    assert goodput * 10.0 / 8000 == pytest.approx(acks - syn, rel=1e-12)
-
-
-def test_delay_differences_are_steps_between_packets():
-    """All packets but the shorter SYN take the same time: there is one step."""
-    group = simulate_packets(_alone(), until=5.0).runs[0]["flows"]["flows"]
-    steps = round(group["goodput"] * 5.0 / 8000)
-    shorter = (1000 - 40) / 1000 * (1 / 12500 + 1 / 1250)
-    assert group["delay_difference"] == pytest.approx(shorter / steps, rel=1e-6)
-    equal = simulate_packets(_alone(sender=(("syn", False),)), until=5.0).runs[0]
-    assert equal["flows"]["flows"]["delay_difference"] == pytest.approx(0.0, abs=1e-12)
-
-
-def test_connections_begin_when_they_start():
-    """What a law may know of the time since the last acknowledgement."""
-    simulation = finished(_alone(start=Start(3.0, 3.0)), 3.01)
-    assert simulation.flows["acks"][0] == 0
-    assert simulation.flows["acked_at"][0] == simulation.flows["connected_at"][0] == 3.0
-
-
 def test_lost_acknowledgements_are_a_metric():
     """They are drops of the link back beside the data that it drops."""
     ahead = Link(queue=Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0)
@@ -135,3 +77,47 @@ def test_lost_acknowledgements_are_a_metric():
     data = sum(group["loss_fraction"] * group["sent"] for group in run["flows"].values())
     drops = sum(link["drops"] for link in run["links"].values())
     assert sum(lost.values()) + data == pytest.approx(drops, rel=1e-12)
+
+
+# -- Bit identity: with and without elision, threads and compilation
+SHORT = {"until": 3.0, "warmup": 1.0}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_elision_changes_nothing(name):
+    runs = [
+        simulate_packets(CASES[name], until=30.0, warmup=3.0, seeds=(5, 9), elide=elide).to_dict()
+        for elide in (True, False)
+    ]
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("name", ["loss", "chain", "front", "reverse", "sack_ecn", "sessions"])
+def test_threads_and_order_change_nothing(name):
+    net = CASES[name]
+    serial = simulate_packets(net, until=20.0, seeds=range(6), threads=1)
+    for threads in (2, 4):
+        shuffled = simulate_packets(net, until=20.0, seeds=(4, 2, 5, 0, 1, 3), threads=threads)
+        by_seed = {
+            seed: run for seed, run in zip(shuffled.seeds, shuffled.to_dict()["runs"], strict=True)
+        }
+        assert all(
+            json.dumps(by_seed[s]) == json.dumps(run)
+            for s, run in zip(serial.seeds, serial.to_dict()["runs"], strict=True)
+        )
+    assert len({json.dumps(run["flows"]) for run in serial.to_dict()["runs"]}) > 1
+
+
+def _short_runs() -> str:
+    results = {name: simulate_packets(net, **SHORT).to_dict() for name, net in CASES.items()}
+    return json.dumps(results)
+
+
+def test_compiled_code_does_what_plain_python_does():
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    script = "import test_accounts; print(test_accounts._short_runs())"
+    plain = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=Path(__file__).parent,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(plain.stdout) == json.loads(_short_runs())

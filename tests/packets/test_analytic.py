@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from packet_cases import dumbbell, finished, flows, within
 
-from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.packets.run import simulate_packets
@@ -55,16 +54,6 @@ def test_poisson_packets_queue_as_they_must(sizes, load):
         assert runs.ci95["links"]["bottleneck"][name] < 0.1 * exact, name
 
 
-def test_closed_forms_of_the_exponential_and_the_constant_queue():
-    """The moments above are the well-known ones."""
-    u = 0.8
-    exponential, constant = moments(u, "exponential"), moments(u, "constant")
-    assert exponential["system_mean"] == pytest.approx(u / (1 - u), rel=1e-12)
-    assert exponential["system_var"] == pytest.approx(u / (1 - u) ** 2, rel=1e-12)
-    assert exponential["queue_mean"] == pytest.approx(u**2 / (1 - u), rel=1e-12)
-    assert constant["system_mean"] == pytest.approx(u + u**2 / (2 * (1 - u)), rel=1e-12)
-
-
 @pytest.mark.parametrize(("load", "buffer"), [(0.9, 8), (1.5, 3)])
 def test_a_finite_buffer_loses_what_theory_says(load, buffer):
     net = poisson(load, "exponential", buffer=float(buffer))
@@ -105,33 +94,3 @@ def test_cross_traffic_is_poisson_and_does_not_depend_on_the_flows():
     expected = 2 * RATE
     assert abs(np.mean(counts) - expected) < 4 * math.sqrt(expected / 300)
     assert np.var(counts) == pytest.approx(expected, rel=4 * math.sqrt(2 / 300))
-
-
-def test_first_come_is_first_served():
-    """What waits has come in the order in which it will be served, whoever sent it."""
-    group = flows(4, feedback=Loss(), access_delay=None, access_capacity=math.inf)
-    net = dumbbell(group, Droptail(), cross=500.0, buffer=20.0)
-    checked = 0
-    for until in np.linspace(3.0, 4.0, 21):
-        simulation = finished(net, float(until))
-        port = simulation.ports[0]
-        index, waiting = int(port["serving"]), []
-        for _ in range(int(port["count"]) + int(port["busy"])):
-            waiting.append(simulation.packets[index])
-            index = int(simulation.packets[index]["next"] if len(waiting) > 1 else port["head"])
-        sent = [float(p["sent"]) for p in waiting]
-        assert sent == sorted(sent)  # sources without access sit at the link
-        checked += len({int(p["flow"]) for p in waiting}) > 2
-        numbers = [int(p["sequence"]) for p in waiting if p["flow"] == 4]
-        assert numbers == sorted(set(numbers))
-    assert checked > 5
-
-
-def test_cross_traffic_takes_its_share_of_the_link():
-    """Flows get what cross traffic leaves where no packet is lost."""
-    net = dumbbell(flows(6), Threshold(at=100.0), cross=400.0, buffer=math.inf)
-    run = simulate_packets(net, until=120.0, warmup=20.0).runs[0]
-    link, flow = run["links"]["bottleneck"], run["flows"]["flows"]
-    assert link["utilization"] > 0.97 and link["drops"] == 0
-    goodput = 6 * flow["goodput"] / 8000
-    assert goodput == pytest.approx(link["utilization"] * 1250 - 400, abs=4 * 400**0.5 / 10)

@@ -4,7 +4,9 @@ import random
 
 import pytest
 from full_disk import small_files
+from jax._src import compilation_cache
 
+from fluidcc.compiled import seal_compiled
 from fluidcc.folders import compiled_folder
 from fluidcc.packets.cache import module_from
 from fluidcc.seals import damaged
@@ -50,15 +52,6 @@ def test_damaged_files_are_made_anew(tmp_path, monkeypatch, file, spoil):
         assert one.read_bytes() == whole
 
 
-def test_what_is_sound_is_not_compiled_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
-    again(HALF)
-    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("rules_*")}
-    found = again(HALF)
-    assert found.scaled.stats.cache_hits
-    assert {file: file.stat().st_mtime_ns for file in before} == before
-
-
 def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -67,18 +60,6 @@ def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(tmp_path, mo
         folder = compiled_folder("numba")
     assert folder.is_dir()
     assert blocked not in folder.parents
-
-
-def test_a_file_that_cannot_be_written_goes_to_a_temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
-    again(HALF)
-    (file,) = tmp_path.glob("fluidcc/numba*/*.py")
-    file.unlink()
-    file.mkdir()
-    with pytest.warns(UserWarning, match="cannot be kept in .*FLUIDCC_CACHE_DIR names another"):
-        found = again(HALF)
-    assert found.scaled(1.0) == 0.5
-    assert not found.__file__.startswith(str(tmp_path))
 
 
 def test_disks_that_are_all_full_are_named_with_a_way_out(tmp_path, monkeypatch):
@@ -91,8 +72,26 @@ def test_disks_that_are_all_full_are_named_with_a_way_out(tmp_path, monkeypatch)
         again(HALF + "# of which nothing is kept yet\n")
 
 
-def test_modules_are_told_apart_by_text_and_by_what_they_use():
-    first = module_from("number = 1\n", uses="a")
-    assert module_from("number = 1\n", uses="a") is first
-    assert module_from("number = 1\n", uses="b").__name__ != first.__name__
-    assert module_from("number = 2\n", uses="a").number == 2
+# -- What JAX keeps of what it compiled
+KEY = "jit_f-0123"
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder, and JAX's cache there."""
+    monkeypatch.setattr(compilation_cache, "LRUCache", compilation_cache.LRUCache)
+    seal_compiled(tmp_path)
+    cache, _ = compilation_cache.get_file_cache(str(tmp_path))
+    return tmp_path, cache
+
+
+@pytest.mark.parametrize("damaged", [b"", b"cod", b"Code"])
+def test_a_damaged_file_is_deleted_and_made_anew(kept, damaged):
+    folder, cache = kept
+    cache.put(KEY, b"code")
+    assert cache.get(KEY) == b"code"
+    (folder / f"{KEY}-cache").write_bytes(damaged)
+    assert cache.get(KEY) is None
+    assert not list(folder.iterdir())
+    cache.put(KEY, b"code")
+    assert cache.get(KEY) == b"code"

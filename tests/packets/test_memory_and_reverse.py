@@ -2,25 +2,18 @@
 
 import ctypes
 import dataclasses
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, red
 
-from fluidcc import ops
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, Signal
-from fluidcc.laws.parameters import param
-from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.spreading import Geometric
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.laws.window.sack import SACK
-from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Link, LinkInitial, Network, Start
+from fluidcc.scenario.network import LinkInitial
 
 
 def estimates(simulation):
@@ -73,81 +66,6 @@ def test_permitted_flight_is_the_mean_that_the_law_states(p):
     assert flow["reactions"] == 0 and flow["loss_fraction"] == 0.0
 
 
-class Switch(AbstractQueueLaw):
-    """Says nothing until its first tick, and then all the time."""
-
-    name: ClassVar[str] = "switch"
-    source: ClassVar[str] = "test"
-    period: ClassVar[str] = "at"
-    at: float = param(10.0, "T", unit="s", doc="time of the switch", within="(0, inf)")
-
-    def start(self, average):
-        return 0.0
-
-    def on_tick(self, x, seen):
-        return 1.0 - x
-
-    def signal(self, x, seen):
-        return Signal(mark=ops.where(x > 0, 1.0, 0.0))
-
-
-def test_acks_pass_the_router_a_reverse_delay_before_the_source():
-    """After the switch a window of 20 sends one packet a round trip; later by what ACKs travel."""
-    sent = {}
-    for delay in (0.01, 0.06):
-        net = known_marks(
-            Switch(at=10.0), NewReno(max_window=20.0), feedback=ReceiverWindow(),
-            reverse_delay=delay, rtt=np.array([0.1]), n=np.array([200.0]), start=Start(0.0, 5.0),
-        )  # fmt: skip
-        sent[delay] = finished(net, 12.0).flows["sent"].astype(float)
-    # 20 packets in 0.1 s, less the one that goes on; windows leave in bursts
-    later = sent[0.06] - sent[0.01]
-    assert later.mean() == pytest.approx(0.05 * (20 - 1) / 0.1, abs=4 * later.std() / 200**0.5)
-    assert later.std() < 10.0
-
-
-def test_acks_pass_the_routers_of_their_data_on_links_of_their_own():
-    """What rewrites them sits where its link's ACKs come out of the way back: at the source's end
-    of the last link for the first router. Elsewhere, the same network with delays in place of the
-    links on the way back, which no other packets pass.
-    """
-    law, rtt = ReceiverWindow(), np.array([0.2])
-    silent, switch = RandomMarks(p=0.0), Switch(at=10.0)
-    for k, delay in enumerate((0.013, 0.013 + 0.02)):
-        laws = [switch if k == j else silent for j in range(2)]
-        links = [Link(queue=q, capacity=1e6, packet_size=1000.0, delay=0.01) for q in laws]
-        back = [Link(queue=Droptail(), capacity=1e9, packet_size=1000.0, delay=0.02)] * 2
-        group = flows(
-            1, window=NewReno(max_window=20.0), feedback=law, rtt=rtt, n=np.array([50.0]),
-            access_delay=0.013, access_capacity=float("inf"), start=Start(0.0, 5.0), route=(0, 1),
-        )  # fmt: skip
-        ways = ({"reverse_route": (2, 3)}, {"reverse_delay": np.array([0.013, 0.033])})
-        sent = []
-        for way in ways:
-            own = dataclasses.replace(group, **way)
-            net = Network(links=(*links, *back), flows=(own,), link_names=("a", "b", "c", "d"))
-            simulation = finished(net, 12.0)
-            assert simulation.ports["marks"][k] > 500
-            sent.append(simulation.flows["sent"])
-        assert np.abs(sent[0] - sent[1]).max() <= 1, delay
-
-
-def test_acks_must_pass_as_many_links_as_their_data():
-    group = flows(2, feedback=ReceiverWindow(), reverse_route=(1, 2), rtt=np.array([0.5]))
-    links = dumbbell(flows(2), red()).links * 3
-    net = Network(links=links, flows=(group,), link_names=("one", "two", "three"))
-    with pytest.raises(PacketError, match=r"rewrite .* as many links as in route, 1, got 2"):
-        simulate_packets(net, until=1.0)
-
-
-def test_a_permitted_packet_keeps_the_sender_alive():
-    """All ACKs modified: one packet under way at all times, no timeouts."""
-    net = known_marks(RandomMarks(p=1.0), NewReno(max_window=20.0), feedback=ReceiverWindow())
-    flow = simulate_packets(net, until=100.0, warmup=10.0).runs[0]["flows"]["flows"]
-    assert flow["goodput"] / 8000 * flow["rtt_mean"] == pytest.approx(1.0, rel=1e-2)
-    assert flow["timeouts"] == 0
-
-
 @pytest.mark.parametrize(
     ("average", "p", "options"),
     [
@@ -169,47 +87,3 @@ def test_acks_are_modified_by_an_average_that_stands_still(average, p, options):
     flight, error = (v / 8000.0 * flow["rtt_mean"] for v in (flow["goodput"], width))
     assert abs(flight - float(feedback.sending(window, p))) < 2 * error + 1e-3
     assert error < 0.05 * (window - flight) and flow["timeouts"] == 0
-
-
-def test_a_full_queue_marks_nothing():
-    """A packet that is chosen and has no room is lost: one or the other is counted."""
-    for share in (0.3, 1.0):
-        net = dumbbell(flows(4, sender=(("syn", False),)), RandomMarks(p=share), buffer=5.0)
-        net = dataclasses.replace(
-            net, flows=(dataclasses.replace(net.flows[0], window=NewReno(min_window=20.0)),)
-        )
-        port = finished(net, 20.0).ports[0]
-        assert port["drops"] > 100
-        assert port["marks"] + port["drops"] <= port["arrivals"]
-
-
-def test_the_way_of_acks_must_reach_the_router():
-    group = flows(2, feedback=ReceiverWindow(), reverse_delay=0.07)
-    with pytest.raises(PacketError, match=r"flows.flows.reverse_delay: ACKs pass .* 0.0597 s"):
-        simulate_packets(dumbbell(group, red()), until=1.0)
-
-
-class ByRate(AbstractQueueLaw):
-    """Marks what comes too fast, and does not say which packets these are."""
-
-    name: ClassVar[str] = "by_rate"
-    source: ClassVar[str] = "test"
-
-    def signal(self, x, seen):
-        return Signal(mark=ops.clip(1 - seen.capacity * seen.elapsed, 0.0, 1.0))
-
-
-def test_what_packets_cannot_do_is_refused_link_by_link():
-    net = dumbbell(flows(2), ByRate())
-    both = dataclasses.replace(net, links=net.links * 2, link_names=("one", "two"))
-    with pytest.raises(PacketError, match="not simulated packet by packet") as told:
-        simulate_packets(both, until=1.0)
-    for name in ("one", "two"):
-        assert f"links.{name}.queue: by_rate states its marks as a share" in str(told.value)
-
-
-def test_sack_windows_run_with_another_recovery():
-    group = flows(4, window=SACK(max_window=100.0), sender=(("recovery", "newreno"),))
-    same = flows(4, window=NewReno(max_window=100.0))
-    runs = [simulate_packets(dumbbell(g, red()), until=20.0).runs for g in (group, same)]
-    assert runs[0] == runs[1]

@@ -1,15 +1,11 @@
 """Source quenches for marked and for dropped packets, and what senders make of them."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, listed, red
+from packet_cases import dumbbell, finished, flows, known_marks, listed, red
 
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.law import Since
-from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause, PerMark
 from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.sack import SACK
@@ -89,32 +85,6 @@ def test_drops_in_one_window_are_one_loss(reaction, law):
     assert flow["sent"] - flow["highest_sent"] - 1 >= 9 and flow["acked"] > 700
 
 
-def test_each_mark_counts_without_a_pause():
-    net = quiet(listed(marks=[300, 302, 304]), reaction=PerMark(growth="all"))
-    changes, flow = windows(net, 4.0)
-    assert flow["reactions"] == 3
-    assert first_cut(changes)[1] == pytest.approx(0.5, abs=1e-12)
-
-
-def test_a_quench_leaves_a_recovery_alone():
-    """Marks a round trip and more after ten losses, amid their repair: cuts, and no timeout."""
-    queue = listed(drops=range(300, 330, 3), marks=range(335, 420, 8))
-    slow = (("min_rto", 5.0), ("initial_window", 40.0), ("initial_ssthresh", 2.0))
-    for law in (BECN(max_window=60.0), SACK(max_window=60.0)):
-        _, flow = windows(quiet(queue, window=law, sender=slow), 12.0)
-        assert flow["reactions"] >= 3 and flow["quenches"] > 15
-        assert flow["timeouts"] == 0 and flow["acked"] > 700
-        assert flow["sent"] - flow["highest_sent"] - 1 == 10  # each repaired once
-
-
-def test_growth_waits_for_the_law():
-    """The one rule, as the engine asks it."""
-    law = Pause()
-    for time, dropped, grows in ((0.05, 0.0, 0), (0.05, 1.0, 1), (0.11, 0.0, 1)):
-        assert int(law.growing(Since(time, RTT, 0.0, dropped), 0.0)) == grows
-    assert int(law.ready(Since(0.05, RTT, 1.0, 1.0))) == 0
-
-
 def test_quenches_are_counted_against_all_replies():
     group = flows(20, window=BECN(max_window=100.0), **(QUENCHED | {"reverse_delay": None}))
     net = dumbbell(group, red(p_max=0.02), buffer=20.0)
@@ -127,39 +97,3 @@ def test_quenches_are_counted_against_all_replies():
     assert flow["quenches"] == told
     acks = int(simulation.flows["acks"].sum())
     assert flow["quench_fraction"] == pytest.approx(told / (told + acks), rel=1e-12)
-
-
-def test_nobody_else_is_quenched():
-    """No flow that hears losses, no drop of a queue that says nothing."""
-    groups = (
-        flows(9, window=BECN(max_window=100.0), feedback=Backward(), reaction=Pause()),
-        flows(9, feedback=Loss()),
-    )
-    net = dumbbell(groups[0], red(), buffer=10.0)
-    net = dataclasses.replace(net, flows=groups, flow_names=("told", "plain"))
-    flow = simulate_packets(net, until=30.0).runs[0]["flows"]
-    assert flow["told"]["quenches"] > 0 and flow["told"]["loss_fraction"] > 0
-    assert flow["plain"]["quenches"] == 0 and flow["plain"]["quench_fraction"] == 0.0
-    silent = simulate_packets(dumbbell(groups[0], Droptail(), buffer=10.0), until=30.0).runs[0]
-    assert silent["flows"]["flows"]["quenches"] == 0
-    assert silent["flows"]["flows"]["recoveries"] > 0
-
-
-def test_marked_packets_are_not_quenched_again():
-    """Two routers that mark everything: only the first tells; a drop at the second is told."""
-    group = flows(1, window=BECN(max_window=10.0), feedback=Backward(), reaction=Pause())
-    net = dumbbell(group, RandomMarks(p=1.0))
-    second = dataclasses.replace(net.links[0], queue=RandomMarks(p=1.0), capacity=1000.0)
-    group = dataclasses.replace(group, route=(0, 1), rtt=np.array([0.12]), sender=(("syn", False),))
-    links = (net.links[0], second)
-    for buffer in (60.0, 1.0):
-        ends = (links[0], dataclasses.replace(links[1], buffer=buffer))
-        wide = dataclasses.replace(
-            group, window=BECN(max_window=10.0, min_window=10.0), n=np.array([3.0])
-        )
-        chain = dataclasses.replace(net, links=ends, link_names=("a", "b"), flows=(wide,))
-        simulation = finished(chain, 20.0)
-        first = simulation.ports[0]
-        told, lost = simulation.flows["quenches"].sum(), simulation.flows["lost"].sum()
-        assert told == first["marks"] + lost
-        assert (lost > 0) == (buffer == 1.0)

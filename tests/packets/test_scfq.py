@@ -4,23 +4,21 @@ Source: Golestani (1994). The definition tags every packet at its arrival by the
 the tag of the packet in service; the engine keeps the tags of the heads only.
 """
 
-import ctypes
 import heapq
 import math
 
 import numpy as np
 import pytest
-from packet_cases import dumbbell, finished, flows, red
+from packet_cases import dumbbell, flows
 
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice
-from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
 from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import LinkInitial, Start
+from fluidcc.scenario.network import Start
 
 SILENT = flows(1, start=Start(1e9, 1e9))
 RATE = 1.25e6  # byte/s
@@ -139,34 +137,3 @@ def test_greedy_flows_have_what_voice_leaves_and_their_share_at_least():
             assert sent == pytest.approx(link["utilization"] - link["voice_rate"] / 1e7, abs=2e-3)
             if bound:
                 assert sent == pytest.approx(bound, abs=2e-3)
-
-
-def test_a_class_that_is_silent_costs_the_other_nothing():
-    """Bit by bit the flows of a link without calls."""
-    plain = simulate_packets(dumbbell(flows(4), red()), until=30.0).runs[0]
-    beside = simulate_packets(dumbbell(flows(4), red(), voice=Voice(calls=0.0)), until=30.0).runs[0]
-    assert plain["flows"] == beside["flows"]
-    assert plain["links"]["bottleneck"].items() <= beside["links"]["bottleneck"].items()
-
-
-def _average(simulation):
-    """RED's average."""
-    block = int(simulation.ports["block"][0]) + 8 * r.Q_STATE
-    return ctypes.c_double.from_address(block).value
-
-
-def test_the_average_decays_while_no_packet_of_the_flows_is_there():
-    """Voice leaves RED's own queue idle though the line is busy; in one queue it is what waits."""
-    averages = {}
-    for discipline in ("wfq", "fifo"):
-        calls = Voice(calls=130.0, holding=1e6, active=1.0, discipline=discipline)
-        net = dumbbell(
-            SILENT, red(w_q=0.002), cross=5.0, voice=calls, buffer=math.inf,
-            initial=LinkInitial(average=50.0),
-        )  # fmt: skip
-        simulation = finished(net, 20.0)
-        used = 20.0 - simulation.ports[0]["idle"] + simulation.classes["used"].sum()
-        assert used / 20.0 > 0.6
-        averages[discipline] = _average(simulation)
-    assert averages["wfq"] < 1e-6
-    assert averages["fifo"] > 0.1

@@ -4,16 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
-from packet_cases import CASES, dumbbell, finished, flows, red, two_ways
+from packet_cases import CASES, dumbbell, finished, flows, two_ways
 from scipy import integrate, stats
 
+from fluidcc.laws.distributions import quantile
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.traffic import File, Files, Sessions, Web, quantile
+from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout import plan as planning
-from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
@@ -62,12 +61,6 @@ def test_distributions_are_those_of_their_names(name, known):
         assert quantile(name, u, 1.4, 1.0) == pytest.approx(known.ppf(u), rel=1e-12, abs=1e-12)
 
 
-def test_cut_sizes_end_at_the_cut():
-    least = quantile("cut_pareto", 0.0, 1.2, 50.0)
-    assert quantile("cut_pareto", 0.5, 1.2, 50.0) == pytest.approx(2 * least)
-    assert quantile("cut_pareto", 0.999, 1.2, 50.0) == pytest.approx(50 * least)
-
-
 @pytest.mark.parametrize(("size", "rounds"), [(1, 1), (2, 1), (3, 2), (6, 2), (14, 3), (30, 4)])
 def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(size, rounds):
     group = simulate_packets(fast(File(file=float(size))), until=5.0).runs[0]["flows"]["flows"]
@@ -76,18 +69,6 @@ def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(s
     assert group["transfer_median"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
     assert group["goodput"] * 5.0 == size * 8000
     assert group["active"] * 5.0 == pytest.approx((1 + rounds) * RTT, rel=1e-4)
-
-
-def test_short_transfers_are_told_apart():
-    """Two round trips of 40 us."""
-    net = fast(File(file=1.0))
-    link = dataclasses.replace(net.links[0], delay=1e-5, capacity=1e9)
-    group = dataclasses.replace(net.flows[0], rtt=np.array([4e-5]), access_delay=1e-6)
-    net = dataclasses.replace(net, links=(link,), flows=(group,))
-    found = simulate_packets(net, until=1.0).runs[0]["flows"]["flows"]
-    assert found["transfer_mean"] == pytest.approx(8e-5, rel=1e-3)
-    for share in ("median", "95"):
-        assert found[f"transfer_{share}"] == pytest.approx(8e-5, rel=1.5 / r.HISTOGRAM_PARTS)
 
 
 def test_an_object_takes_a_request_and_its_data():
@@ -143,44 +124,6 @@ def test_open_sources_offer_the_same_whatever_the_senders_do(name):
         assert runs[0]["flows"]["source"]["offered"] == runs[1]["flows"]["source"]["offered"]
 
 
-def test_places_are_added_where_there_are_too_few(monkeypatch):
-    net = dumbbell(flows(1, traffic=Files(arrivals=10.0), start=Start()), red())
-    usual = simulate_packets(net, until=30.0)
-    monkeypatch.setattr(planning, "_most_transfers", lambda net, row, traffic: 1.0)
-    assert simulate_packets(net, until=30.0).runs == usual.runs
-    for most in ("_MOST_PLACES", "_MOST_FLOWS"):
-        monkeypatch.setattr(planning, most, 7)
-        with pytest.raises(PacketError, match=r"seed 1: more transfers .* lower the arrivals"):
-            simulate_packets(net, until=30.0)
-        monkeypatch.undo()
-        monkeypatch.setattr(planning, "_most_transfers", lambda net, row, traffic: 1.0)
-
-
-@pytest.mark.parametrize("name", ["files", "sessions"])
-def test_results_do_not_depend_on_the_number_of_places(name, monkeypatch):
-    """Not even with clocks and pauses of each sender that are drawn at random."""
-    random = (("overhead", 0.0008), ("tick", 0.1))
-    net = CASES[name]
-    net = dataclasses.replace(
-        net, flows=tuple(dataclasses.replace(f, sender=random) for f in net.flows)
-    )
-    usual = simulate_packets(net, until=10.0).runs
-    estimate = planning._most_transfers
-    monkeypatch.setattr(planning, "_most_transfers", lambda *args: 3 * estimate(*args))
-    assert simulate_packets(net, until=10.0).runs == usual
-
-
-def test_flows_and_sources_begin_at_times_of_their_own():
-    start = Start(0.0, 10.0)
-    net = two_ways(Files())
-    net = dataclasses.replace(
-        net, flows=tuple(dataclasses.replace(f, start=start) for f in net.flows)
-    )
-    simulation = Simulation(plan(net), 1, True)
-    times = {*simulation.flows["send_at"][:2], *simulation._transfers.times.values()}
-    assert len(times) == 4
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -193,66 +136,3 @@ def test_flows_and_sources_begin_at_times_of_their_own():
 def test_sources_that_no_run_can_hold_are_refused(changes, says):
     with pytest.raises(PacketError, match=rf"flows.source.traffic.*{says}"):
         plan(two_ways(Sessions(**changes)))
-
-
-def test_there_are_no_more_sessions_than_ever_come():
-    few = plan(two_ways(Sessions(page_gap=1e6, most=10.0)))
-    for scale in (1, 8):
-        assert few.scaled(scale).sources[0].sessions == 10
-
-
-def test_many_flows_are_refused_before_they_are_laid_out():
-    many = dumbbell(flows(1, n=np.array([1e8])), red())
-    with pytest.raises(PacketError, match=r"flows in all, .* expected at most 200000, got 1e"):
-        plan(many)
-
-
-def test_numbers_of_pages_and_sessions_are_rounded_up():
-    traffic = Sessions(most=1.5, page_count=2.5, page_gap=0.1, object_counts="constant")
-    run = simulate_packets(both_ways(traffic), until=60.0).runs[0]["flows"]["flows"]
-    assert run["transfers"] == 2 * 3 * 3
-
-
-def test_sessions_of_any_law_end():
-    """Pages are rounded up, whatever a law draws."""
-
-    class Part(Files):
-        def pages(self, u):
-            return 1.5 + 0.0 * u
-
-    simulation = finished(fast(Part(arrivals=2.0, file=1.0, sizes="constant")), 20.0)
-    source, left = simulation.sources[0], simulation.sessions["under_way"].sum()
-    assert 2 * source["sessions_begun"] - source["begun"] <= 2 * left + 2
-    assert source["transfers"] + left == source["begun"]
-
-
-def test_lomax_keeps_its_digits_for_large_shapes():
-    for u in (1e-9, 0.3, 0.999):
-        assert quantile("pareto2", u, 1e15, 1.0) == pytest.approx(-np.log1p(-u), rel=1e-7)
-
-
-def test_goodput_counts_each_packet_once_over_many_connections():
-    simulation = finished(CASES["web"], 60.0)
-    for flow, session in zip(simulation.flows, simulation.sessions, strict=True):
-        assert session["flow"] >= 0
-        assert flow["delivered"] + max(flow["acked"], 0) <= flow["received"]
-    # what was begun is what has been delivered and what is on its way
-    left = simulation.flows["limit"] - np.maximum(simulation.flows["acked"], 0)
-    left = left[simulation.flows["started"] == 1].sum()
-    done = simulation.flows["delivered"].sum()
-    now = np.maximum(simulation.flows["acked"], 0)[simulation.flows["started"] == 1].sum()
-    assert simulation.sources["offered"].sum() == done + now + left
-
-
-def test_a_new_connection_forgets_all_but_its_accounts():
-    simulation = finished(CASES["file"], 60.0)
-    assert (simulation.flows["connection"] == 1).all()
-
-
-def test_requests_need_a_way():
-    net = dumbbell(flows(1, traffic=Sessions()), red())
-    with pytest.raises(PacketError, match=r"flows.flows.reverse_route: expected the links"):
-        plan(net)
-    without = dumbbell(flows(1, traffic=Sessions(ask=0.0)), red())
-    assert len(plan(without).groups) == 1
-    assert len(plan(two_ways(Sessions())).groups) == 4

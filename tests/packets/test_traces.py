@@ -1,16 +1,11 @@
 """Traces: they change nothing, agree with the accounts, and tell each packet's way in order."""
 
 import csv
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from packet_cases import CASES, chain
 
-from fluidcc.packets.accounts import trace_files
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
@@ -33,10 +28,6 @@ def _count(lines, event, **wanted):
     return sum(
         line["event"] == event and all(line[k] == v for k, v in wanted.items()) for line in lines
     )
-
-
-def test_a_trace_changes_no_bit(traced):
-    assert simulate_packets(chain(), **SPAN).to_dict() == traced[0].to_dict()
 
 
 @pytest.mark.parametrize("name", ["voice_fifo", "backward", "reverse_chain", "sessions"])
@@ -80,23 +71,6 @@ def test_links_serve_in_order(traced):
         assert len(order["leave"]) > 1000
 
 
-def test_a_packet_goes_its_way(traced):
-    """Events of one packet that is sent once, with the delays between them."""
-    way = [
-        line
-        for line in traced[1]
-        if line["group"] == "both" and line["flow"] == "0" and line["sequence"] == "7"
-    ]
-    data = [line for line in way if line["flags"].split("+")[0] == "ect"]
-    assert [line["event"] for line in data] == ["send", "enter", "leave", "enter", "leave",
-                                                "receive"]  # fmt: skip
-    assert [line["link"] for line in data] == ["", "first", "first", "second", "second", ""]
-    times = np.diff([float(line["time (s)"]) for line in data])
-    assert times[0] == pytest.approx(0.0021 + 1 / 12500, rel=1e-9)
-    assert times[1] >= 1 / 1250 and times[3] >= 1 / 1000
-    assert times[[2, 4]] == pytest.approx([0.0113, 0.0113], rel=1e-9)
-
-
 def test_window_lines_tell_what_series_show(traced):
     runs, lines = traced
     windows = [line for line in lines if line["event"] == "window"]
@@ -113,28 +87,6 @@ def test_window_lines_tell_what_series_show(traced):
         assert np.array_equal(np.minimum(what, limit)[places[started]], shown[started])
 
 
-def test_a_block_that_is_too_small_grows(traced, monkeypatch, tmp_path):
-    monkeypatch.setattr(trace_files, "_LINES", 400)
-    runs = simulate_packets(chain(), **SPAN, trace=tmp_path / "trace.csv")
-    assert runs.to_dict() == traced[0].to_dict()
-    assert _lines(tmp_path / "trace.csv") == traced[1]
-
-
-def test_traffic_beside_the_flows_has_names(tmp_path):
-    simulate_packets(CASES["cross"], until=1.0, trace=tmp_path / "trace.csv")
-    lines = _lines(tmp_path / "trace.csv")
-    assert {line["group"] for line in lines} == {"flows", "cross of bottleneck"}
-    simulate_packets(CASES["sessions"], until=1.0, trace=tmp_path / "trace.csv")
-    names = {line["group"] for line in _lines(tmp_path / "trace.csv")}
-    assert {f"{name} requests" for name in names if "requests" not in name} & names
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path):
-    file = tmp_path / "none" / "trace.csv"
-    with pytest.raises(PacketError, match=f"trace: cannot write '{file}'"):
-        simulate_packets(CASES["ecn"], until=1.0, trace=file)
-
-
 def test_a_run_that_is_interrupted_leaves_no_part_of_a_trace(tmp_path):
     file = tmp_path / "trace.csv"
     file.write_text("of another run")
@@ -148,16 +100,55 @@ def test_a_run_that_is_interrupted_leaves_no_part_of_a_trace(tmp_path):
     assert file.read_text() == "of another run" and list(tmp_path.iterdir()) == [file]
 
 
-def _short_trace(path):
-    simulate_packets(CASES["loss"], until=1.5, trace=path)
+# -- Time series: they change nothing, and agree with the accounts
+SPAN_SERIES = {"until": 30.0, "warmup": 6.0, "seeds": (3, 8)}
 
 
-def test_compiled_code_writes_what_plain_python_writes(tmp_path):
-    script = f"import test_traces; test_traces._short_trace({str(tmp_path / 'plain.csv')!r})"
-    subprocess.run(
-        [sys.executable, "-c", script], env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    _short_trace(tmp_path / "compiled.csv")
-    written = [(tmp_path / f"{name}.csv").read_text() for name in ("plain", "compiled")]
-    assert written[0] == written[1] and written[0].count("\n") > 1000
+@pytest.fixture(scope="module")
+def runs():
+    return simulate_packets(chain(), **SPAN_SERIES, sample=0.05)
+
+
+def _late(runs, name):
+    """A series after the warm-up: what lies in intervals that end later."""
+    return runs.series[name].sel(time=runs.series.time > runs.warmup + 1e-9)
+
+
+def _seen(runs, part, metric):
+    """A metric of each run and each link or group."""
+    return np.array([[values[metric] for values in run[part].values()] for run in runs.runs])
+
+
+@pytest.mark.parametrize("name", ["chain", "voice", "sessions"])
+def test_samples_change_no_bit(name):
+    plain, sampled = (simulate_packets(CASES[name], **SPAN_SERIES, sample=s) for s in (None, 0.137))
+    assert plain.to_dict() == sampled.to_dict()
+    assert plain.series is None and len(sampled.series.time) == 219
+
+
+def test_rates_add_up_to_the_metrics(runs):
+    span = SPAN_SERIES["until"] - SPAN_SERIES["warmup"]
+    for series, part, metric, unit in (
+        ("link_busy", "links", "utilization", 1.0),
+        ("link_drop_rate", "links", "drops", span),
+        ("link_mark_rate", "links", "marks", span),
+        ("group_acked_rate", "flows", "goodput", 1.0),
+    ):
+        mean = unit * _late(runs, series).mean("time")
+        assert mean.values == pytest.approx(_seen(runs, part, metric), rel=1e-9), series
+    flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in runs.runs]
+    assert _late(runs, "flow_acked_rate").mean("time").values == pytest.approx(np.array(flows))
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        (0.0, r"a time in \(0, until\]"),
+        (float("nan"), r"a time in \(0, until\]"),
+        (31.0, r"a time in \(0, until\]"),
+        (1e-9, r"at least 0\.00011 s, or fewer seeds"),
+    ],
+)
+def test_faults_are_named_before_anything_runs(sample, said):
+    with pytest.raises(PacketError, match=f"sample: expected {said}"):
+        simulate_packets(chain(), **SPAN_SERIES, sample=sample)

@@ -1,6 +1,5 @@
 """Runs are done once, kept, and taken up again after whatever ended them."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,11 +7,10 @@ import time
 
 import numpy as np
 import pytest
-from full_disk import small_files
 
 import fluidcc as fc
 from fluidcc.bundled.validation.lab.lab import Lab
-from fluidcc.bundled.validation.lab.store import NotKept, Store
+from fluidcc.bundled.validation.lab.store import Store
 from fluidcc.folders import UNFINISHED
 
 NAME = "becn/competing_ecn"
@@ -50,12 +48,6 @@ def test_runs_are_those_of_the_packet_simulator(whole):
     flows = runs.each("flows.ecn.goodput_flows")
     assert flows[0].shape == (experiment.seeds, 4)
     np.testing.assert_allclose(flows[0].mean(axis=1), runs.at(8, "flows.ecn.goodput"))
-
-
-def test_a_metric_that_no_run_has_is_an_error(whole):
-    runs = Lab(Store(whole), "becn", quick=True).packets("competing_ecn")
-    with pytest.raises(KeyError, match=r"links\.bottleneck\.queue"):
-        runs.values("links.bottleneck.queue")
 
 
 def test_what_is_kept_is_not_run_again(whole):
@@ -97,42 +89,3 @@ def test_a_killed_process_and_a_damaged_file_lose_nothing(whole, tmp_path):
     lab.perform([NAME])
     lab.packets("competing_ecn")
     assert kept(tmp_path) == kept(whole)
-
-
-def test_what_a_killed_process_was_writing_goes_when_nobody_writes_it_any_more(tmp_path):
-    old, new = (tmp_path / f"{UNFINISHED}{name}.json" for name in ("old", "new"))
-    for part in (old, new):
-        part.write_text("{")
-    os.utime(old, (time.time() - 7200.0,) * 2)
-    Store(tmp_path)
-    assert not old.exists()
-    assert new.exists()
-
-
-def test_other_options_and_other_code_are_other_results(tmp_path):
-    store, calls = Store(tmp_path), []
-
-    def make():
-        calls.append(1)
-        return {"n": len(calls), "none": float("nan")}
-
-    first = store.keep("fluid", {"until": 1.0}, make)
-    assert first == store.keep("fluid", {"until": 1.0}, make) == {"n": 1, "none": None}
-    assert store.keep("fluid", {"until": 2.0}, make)["n"] == 2
-    assert store.keep("packets", {"until": 1.0}, make)["n"] == 3
-
-
-@pytest.mark.parametrize("damaged", ["{}", '{"n":2}', '{"n', ""])
-def test_a_damaged_result_is_made_anew(tmp_path, damaged):
-    store = Store(tmp_path)
-    store.keep("packets", {"until": 1.0}, lambda: {"n": 1})
-    ((name, whole),) = kept(tmp_path).items()
-    (tmp_path / name).write_text(damaged)
-    assert not store.has("packets", {"until": 1.0})
-    assert store.keep("packets", {"until": 1.0}, lambda: {"n": 1}) == {"n": 1}
-    assert kept(tmp_path) == {name: whole}
-
-
-def test_a_folder_that_is_full_is_named(tmp_path):
-    with small_files(10), pytest.raises(NotKept, match=str(tmp_path)):
-        Store(tmp_path).keep("packets", {}, lambda: {"n": list(range(10))})

@@ -1,15 +1,26 @@
 """Kept verdicts and the kept comparison are computed again in part: runs, rules and readings."""
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
 
+import fluidcc as fc
+from fluidcc.bundled import bundled, scenarios
+from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes
+from fluidcc.bundled.validation.lab.beside import causes, medians, table
 from fluidcc.bundled.validation.lab.check import BOUNDS
+from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.judging import least, most
 from fluidcc.bundled.validation.lab.lab import Lab
-from fluidcc.bundled.validation.lab.ledger import verdict
-from fluidcc.bundled.validation.lab.readings import DEFAULT
+from fluidcc.bundled.validation.lab.ledger import claims, rules, verdict
+from fluidcc.bundled.validation.lab.readings import (
+    DEFAULT,
+    joint,
+    questions,
+    readings,
+)
 from fluidcc.bundled.validation.lab.store import Store
 
 TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encoding="utf-8")
@@ -46,3 +57,99 @@ def test_what_is_kept_adds_up():
 def test_claims_and_bounds_name_each_other():
     named = {(claim, bound.id) for bound in BOUNDS.values() for claim in bound.claims}
     assert named == {(row["id"], name) for row in KEPT.values() for name in row["bounds"]}
+
+
+# -- What the papers leave open, and the joint reading of each
+def test_the_joint_readings_are_these():
+    assert {paper: joint(paper) for paper in PAPERS} == {
+        "becn": ("once",), "bmcc": ("per_rtt", "senders_too"), "ecn_mod": (),
+        "rwm": ("validated",), "mark_front": ("finite", "whole"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_rules_and_questions_name_the_same_readings(paper):
+    asked = {name for rule in rules(paper).values() for name in rule.readings}
+    assert asked | set(joint(paper)) == set(readings(paper))
+    for question in questions(paper).values():
+        assert question.asks and question.where and question.readings[0].name == DEFAULT
+        assert all(reading.means for reading in question.readings)
+
+
+# -- The experiments of the papers as data, and the content that names them
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_experiment_makes_networks_of_its_paper(paper):
+    for quick in (False, True):
+        for experiment in experiments(paper, quick=quick).values():
+            assert experiment.x and len(experiment.x) == len(experiment.changes)
+            assert 0 <= experiment.warmup < experiment.until and experiment.seeds >= 1
+            assert experiment.scenario.startswith(PAPERS[paper])
+    for experiment in experiments(paper).values():
+        for k in {0, len(experiment.x) - 1}:
+            assert experiment.net(k).links
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_claim_has_one_rule(paper):
+    assert set(rules(paper)) == set(claims(paper))
+
+
+def test_the_ledger_is_whole():
+    rows = json.loads((bundled("validation") / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert sum(len(claims(paper)) for paper in PAPERS) == len(rows) == 203
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_what_figures_and_rules_need_exists(paper, tmp_path):
+    lab = Lab(Store(tmp_path), paper)
+    for recipe in recipes(paper).values():
+        assert recipe.about, f"{recipe.name} has no caption"
+        for name in recipe.needs:
+            assert lab.experiment(name).x
+    if paper in PAPERS:
+        for rule in rules(paper).values():
+            assert all("/" in name for name in rule.experiments(lab))
+
+
+# -- The table of the fluid model beside the packets, as a run over all scenarios lef
+def test_every_scenario_is_in_it_with_every_link():
+    rows = table()
+    assert {row.scenario for row in rows} == set(scenarios())
+    assert all(row.unit and row.span.endswith(" s") for row in rows)
+
+
+def test_where_the_model_says_nothing_against_itself_it_keeps_to_its_goals():
+    inside = [row for row in table() if not row.outside]
+    found = medians(inside)
+    assert len({row.scenario for row in inside}) >= 4
+    assert found["goodput"][0] <= 0.05 and found["queue"][0] <= 0.10
+    for kind, goal in (("goodput", 0.05), ("queue", 0.10)):  # not in the median alone
+        assert all(abs(r.difference) <= goal for r in inside if r.kind == kind and r.compares)
+
+
+def test_a_scenario_comes_out_as_kept(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "validation"))
+    script = importlib.import_module("compare_all")
+    name = "hollot2001/pi"
+    net = fc.load(name)
+    warmup, until = script.duration(net, fc.equilibrium(net))
+    found = fc.compare(net, until=until, warmup=warmup, seeds=script.SEEDS).to_dict()["rows"]
+    kept = {row.quantity: row for row in table() if row.scenario == name}
+    assert set(kept) == {row["name"] for row in found}
+    for row in found:
+        own = kept[row["name"]]
+        assert row["packets"] == (own.packets and pytest.approx(own.packets, rel=1e-4))
+        assert (row["equilibrium"] if row["fluid"] is None else row["fluid"]) == (
+            own.fluid and pytest.approx(own.fluid, rel=1e-3)
+        )
+
+
+def test_causes_have_neither_places_nor_numbers_and_cover_what_is_outside():
+    rows = table()
+    found = causes(rows)
+    assert not any(c.isdigit() for cause in found for c in cause)
+    assert not any("links." in cause or "flows." in cause for cause in found)
+    outside = {row.scenario for row in rows if row.outside}
+    assert {row.scenario for own in found.values() for row in own} == outside
+    counts = [len({row.scenario for row in own}) for own in found.values()]
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1]

@@ -1,13 +1,11 @@
 """Every public result has a picture with labels and units, or says in a sentence why not."""
 
-import dataclasses
 import inspect
 import io
 
-import matplotlib
 import numpy as np
 import pytest
-from result_cases import INPUTS, NET, NUMBERS, RESULTS, made, optimum
+from result_cases import INPUTS, NUMBERS, RESULTS, made
 
 import fluidcc as fc
 
@@ -54,16 +52,6 @@ def test_what_has_no_picture_says_why(name):
         fc.plot(made(name))
 
 
-def test_other_refusals_say_what_helps():
-    with pytest.raises(TypeError, match=r"best\.traded\(QUANTITY\)"):
-        fc.plot(optimum())
-    for other in (NET, made("Oscillation"), made("GainAndLoss")):
-        with pytest.raises(TypeError, match=f"a result or a sweep, got {type(other).__name__}"):
-            fc.plot(other)
-    with pytest.raises(ValueError, match="at least 2 inch, got 1"):
-        fc.plot(made("Trajectory"), width=1)
-
-
 def test_margins_are_marked_where_the_loop_passes():
     """The marks lie on the drawn loop, and the labels have the margins with units."""
     found = made("Stability")
@@ -79,39 +67,8 @@ def test_margins_are_marked_where_the_loop_passes():
     assert any(f"{found.phase_margin:.3g} deg at" in label for label in marks)
 
 
-def test_the_style_is_for_print_and_leaves_no_trace():
-    before = dict(matplotlib.rcParams)
-    with fc.style():
-        styles = matplotlib.rcParams["axes.prop_cycle"].by_key()
-        assert (matplotlib.rcParams["pdf.fonttype"], matplotlib.rcParams["ps.fonttype"]) == (42, 42)
-        assert len({*styles["color"]}) == len({*map(str, styles["linestyle"])}) + 1 == 7
-        assert matplotlib.rcParams["figure.figsize"] == [3.5, 2.6]
-    assert dict(matplotlib.rcParams) == before
-
-
 def test_fonts_are_embedded_as_truetype():
     file = io.BytesIO()
     with fc.style():
         fc.plot(made("Crossings"), width=3.5).savefig(file, format="pdf")
     assert b"/FontFile2" in file.getvalue() and b"/Type3" not in file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("verb", "second", "mapped"),
-    [
-        (fc.stability_map, {"link.queue.w_q": [1e-5, 1e-3]}, True),
-        (fc.stability_map, {"flow.window.reaction": ["per_mark", "once_per_rtt"]}, False),
-        (fc.stability, {"link.queue.w_q": [1e-5, 1e-3]}, False),  # roots are a further dimension
-    ],
-)
-def test_a_sweep_is_drawn_as_a_map_where_it_is_one(verb, second, mapped):
-    found = fc.sweep(NET, {"flow.n": [40, 60]} | second, verb, workers=0)
-    labels = [ax.get_label() for ax in fc.plot(found).get_axes()]
-    assert ("<colorbar>" in labels) == mapped
-
-
-def test_no_verdict_is_told_where_roots_are_known():
-    """A root so near to the axis that rounding decides."""
-    found = dataclasses.replace(made("Stability"), stable=None, certified=False)
-    assert fc.plot(found).get_axes()[0].get_title("left") == "no verdict (not certified)"
-    assert "Stability: no verdict (not certified)" in found._repr_html_()

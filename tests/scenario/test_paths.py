@@ -9,7 +9,7 @@ from scenario_cases import BASE
 from strategies import networks
 
 from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import load, loads
+from fluidcc.scenario.files import loads
 from fluidcc.scenario.paths import info_at, number_at, paths, replace, value_at
 from fluidcc.scenario.tables import tables
 
@@ -42,12 +42,6 @@ def test_what_is_set_is_what_stands_there(path, value, number):
         except ScenarioError:
             continue
         assert number_at(net, other) == before
-
-
-def test_spread_round_trips_are_spread_anew():
-    net = replace(NET, {"flows.tcp.n": 3})
-    assert np.allclose(net.flows[1].rtt, [0.06, 0.08, 0.1])
-    assert np.array_equal(net.flows[1].n, np.ones(3))
 
 
 def test_choices_and_laws_can_be_set():
@@ -100,30 +94,6 @@ def test_parameters_of_further_laws_have_paths(path, value, number, unit):
         assert np.array_equal(a, b)
 
 
-def test_a_new_law_starts_from_its_defaults_and_leaves_the_other_laws_alone():
-    tcp = RICH.flows[1]
-    assert (tcp.traffic.name, tcp.traffic.idle) == ("web", 4.0)
-    assert replace(RICH, {"flows.tcp.traffic": "bulk"}).flows[1].traffic.name == "bulk"
-    assert replace(RICH, {"flows.tcp.traffic.law": "web"}).flows[1].traffic.idle == 3.0
-    changed = {"flows.mod.window.law": "newreno", "flows.mod.window.loss": "halve_only"}
-    mod = replace(RICH, changed | {"flows.mod.marking": "plain"}).flows[0]
-    assert (mod.reaction.name, mod.feedback.persistence) == ("once_per_rtt", 0.5)
-    mod = replace(RICH, {"flows.mod.feedback": "mark_front"}).flows[0]
-    assert mod.feedback.name == "mark_front"
-    assert replace(RICH, {"flows.mod.feedback.law": "receiver_window"}).flows[0].feedback == (
-        type(RICH.flows[0].feedback)()
-    )
-
-
-def test_calls_and_arrivals_take_the_place_of_each_other():
-    net = replace(RICH, {"links.far.voice.calls": 50, "links.near.voice.arrivals": 0.5})
-    near, far = (link.voice for link in net.links)
-    assert (near.calls, near.arrivals, far.calls, far.arrivals) == (None, 0.5, 50.0, None)
-    assert far.most == np.inf and far.seed == RICH.links[1].voice.seed
-    for path in ("links.far.voice.calls", "links.near.voice.arrivals"):
-        assert path in paths(RICH) and info_at(RICH, path) is not None
-
-
 @settings(max_examples=10)
 @given(networks())
 def test_setting_a_value_to_itself_changes_nothing(net):
@@ -139,38 +109,6 @@ def test_setting_a_value_to_itself_changes_nothing(net):
         assert jax.tree.structure(again) == jax.tree.structure(net), path
         leaves = zip(jax.tree.leaves(again), jax.tree.leaves(net), strict=True)
         assert all(np.array_equal(a, b) for a, b in leaves), path
-
-
-def test_a_reaction_by_default_follows_what_it_is_the_default_of():
-    def growth(net):
-        return net.flows[0].reaction.growth
-
-    quenched = replace(NET, {"flows.mod.feedback": "backward"})
-    assert (growth(NET), growth(quenched)) == ("clean", "all")
-    assert growth(replace(quenched, {"flows.mod.feedback": "mark_tail"})) == "clean"
-    chosen = replace(NET, {"flows.mod.window.growth": "all"})
-    assert growth(replace(chosen, {"flows.mod.feedback": "mark_front"})) == "all"
-    becn = replace(NET, {"flows.tcp.window.law": "becn", "flows.tcp.feedback": "backward"})
-    assert becn.flows[1].reaction.name == "pause"
-    original = replace(becn, {"flows.tcp.window.pause": False})
-    assert original.flows[1].reaction.name == "per_mark"
-    assert replace(original, {"flows.tcp.window.pause": True}).flows[1].reaction.name == "pause"
-    deaf = replace(original, {"flows.tcp.window.reaction": "refractory"})
-    assert replace(deaf, {"flows.tcp.window.max_window": 9}).flows[1].reaction.name == "refractory"
-
-
-def test_numbers_leave_the_structure_alone():
-    changes = {"links.near.queue.w_q": 0.5, "flows.mod.rtt": [0.2, 0.3], "links.near.delay": 1e-3}
-    before, after = jax.tree.structure(NET), jax.tree.structure(replace(NET, changes))
-    assert before == after
-
-
-def test_the_only_link_and_group_have_short_names():
-    net = load("hollot2001/slow")
-    assert number_at(net, "link.queue.min_th") == 150.0
-    assert replace(net, {"flow.n": 40}).flows[0].n[0] == 40.0
-    with pytest.raises(ScenarioError):
-        number_at(NET, "link.queue.min_th")
 
 
 @pytest.mark.parametrize(
@@ -192,32 +130,6 @@ def test_wrong_paths_are_told_with_the_nearest(path, close):
     assert close in error.value.faults[0].nearest
 
 
-def test_parameters_of_laws_not_chosen_are_told_as_such():
-    with pytest.raises(ScenarioError, match=r"has it \(receiver_window\), not mark_front, got 1"):
-        replace(NET, {"flows.tcp.window.persistence": 1})
-    changes = {"flows.tcp.window.persistence": 1, "flows.tcp.feedback": "receiver_window"}
-    assert replace(NET, changes).flows[1].feedback.persistence == 1.0
-
-
-@pytest.mark.parametrize("path", ["foo", "title", "xyzzy.zzz"])
-def test_a_path_like_no_other_is_told_with_the_closest_too(path):
-    with pytest.raises(ScenarioError) as error:
-        replace(NET, {path: 1})
-    assert error.value.faults[0].nearest
-    with pytest.raises(ScenarioError):
-        jax.jit(lambda x: replace(NET, {path: x}).links[0].capacity)(1.0)
-
-
-def test_all_wrong_values_are_told_at_once():
-    with pytest.raises(ScenarioError) as error:
-        replace(
-            NET, {"links.near.delay": "1 kB", "flows.tcp.n": 0, "model.rates": "x"}, where="here"
-        )
-    keys = {f.key for f in error.value.faults}
-    assert keys == {"links.near.delay", "flows.tcp.n", "model.rates"}
-    assert all(f.where == "here" for f in error.value.faults)
-
-
 def test_traced_values_go_to_their_place():
     def capacity_and_flows(c, n):
         net = replace(NET, {"links.near.capacity": c, "flows.mod.n": n})
@@ -226,32 +138,6 @@ def test_traced_values_go_to_their_place():
     value, slopes = jax.jit(jax.value_and_grad(capacity_and_flows, (0, 1)))(100.0, 14.0)
     assert value == 200.0 + 6.0 + 80.0
     assert np.allclose(slopes, (2.0, 43.0 / 7.0))
-
-
-@pytest.mark.parametrize("path", ["model.rates", "flows.mod.reverse_delay", "links.near.queue.wq"])
-def test_traced_values_need_a_number_to_replace(path):
-    with pytest.raises(ScenarioError):
-        jax.jit(lambda x: replace(NET, {path: x}).links[0].capacity)(1.0)
-
-
-@pytest.mark.parametrize(
-    ("path", "says"),
-    [
-        ("flows.tcp.estimator.low_share", "an estimator that has it (adpm), not exact, got 0.3"),
-        ("flows.tcp.traffic.idle", "a kind of traffic that has it (web), not bulk, got 0.3"),
-        ("links.far.queue.w_q", "a queue law that has it (red"),
-    ],
-)
-def test_parameters_of_laws_not_chosen_are_told_with_the_laws_that_have_them(path, says):
-    with pytest.raises(ScenarioError) as error:
-        replace(NET, {path: 0.3})
-    (line,) = map(str, error.value.faults)
-    assert line.startswith(f"replace: {path}: expected ") and says in line
-
-
-def test_a_law_and_its_parameter_change_together():
-    net = replace(NET, {"flows.tcp.traffic": "web", "flows.tcp.traffic.idle": "2 s"})
-    assert (net.flows[1].traffic.name, net.flows[1].traffic.idle) == ("web", 2.0)
 
 
 def test_ways_back_change_between_one_number_and_one_for_each_link():
@@ -273,8 +159,3 @@ def test_parameters_have_units():
     assert value_at(NET, "links.near.queue.law", "red") == "red"
     with pytest.raises(ScenarioError, match="a number in s"):
         value_at(NET, "links.near.delay", "3 kB")
-
-
-def test_words_are_no_numbers():
-    with pytest.raises(ScenarioError, match=r"the path of a number, got \[\"near\"\]"):
-        number_at(NET, "flows.tcp.route")

@@ -1,6 +1,7 @@
 """Scenarios in and out: bundled files, defaults, exact round trips."""
 
 import itertools
+import math
 
 import jax
 import numpy as np
@@ -15,10 +16,10 @@ from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.traffic import Web
 from fluidcc.laws.voice import Voice
+from fluidcc.scenario import units
 from fluidcc.scenario.build import build
 from fluidcc.scenario.files import dumps, load, loads
 from fluidcc.scenario.network import Start
-from fluidcc.scenario.paths import paths
 from fluidcc.scenario.window import KINDS, NAMED
 
 
@@ -61,41 +62,6 @@ def test_reactions_follow_the_law_unless_given():
     assert (other.flows[0].reaction.name, other.flows[0].reaction.growth) == ("refractory", "all")
 
 
-def test_the_window_table_has_the_parameters_of_four_laws():
-    changes = {
-        "flows.tcp.window": {
-            "law": "sack", "max_window": 64, "block": "poisson", "loss": "pftk", "min_rto": "1 s",
-            "persistence": 0.5,
-        },
-        "flows.tcp.feedback": "receiver_window",
-    }  # fmt: skip
-    tcp = build(spoiled(changes), "x").flows[1]
-    assert (tcp.window.name, tcp.reaction.block) == ("sack", "poisson")
-    assert (tcp.loss.name, tcp.loss.min_rto, tcp.feedback.persistence) == ("pftk", 1.0, 0.5)
-    del changes["flows.tcp.window"]["persistence"]
-    changes["flows.tcp.feedback"] = {"law": "receiver_window", "persistence": 0.5}
-    assert same(build(spoiled(changes), "x").flows[1], tcp)
-
-
-def test_defaults_of_the_further_laws():
-    for flows in loads(BASE).flows:
-        kinds = (flows.loss, flows.estimator, flows.traffic)
-        assert [law.name for law in kinds] == ["recovery", "exact", "bulk"]
-        assert not flows.initial.slow_start
-    assert loads(BASE).links[0].voice is None and loads(BASE).links[0].cross == 0
-
-
-def test_quenches_let_all_acknowledgements_grow_the_window():
-    changes = {"flows.mod.feedback": "backward", "flows.mod.marking": "plain"}
-    mod = build(spoiled(changes), "x").flows[0]
-    assert (mod.reaction.name, mod.reaction.growth) == ("per_mark", "all")
-    becn = {"flows.mod.window": {"law": "becn"}}
-    assert build(spoiled(changes | becn), "x").flows[0].reaction.name == "pause"
-    becn["flows.mod.window"]["pause"] = False
-    mod = build(spoiled(changes | becn), "x").flows[0]
-    assert (mod.reaction.name, mod.reaction.growth) == ("per_mark", "all")
-
-
 def test_traffic_beside_the_flows():
     changes = {
         "links.near.cross": "4.5 Mbit/s",
@@ -128,38 +94,6 @@ def test_ways_back_are_one_number_or_one_for_each_link(given, kept):
     assert one.flows[1].reverse_delay == 0.004 and same(loads(dumps(one)), one)
 
 
-def test_an_access_delay_of_zero_is_none():
-    assert build(spoiled({"flows.mod.access_delay": 0}), "x").flows[0].access_delay is None
-
-
-def test_every_path_has_its_value_in_the_text():
-    net = loads(BASE)
-    text = dumps(net)
-    for path in paths(net):
-        key = path.split(".")[-1]
-        assert key in text or key.endswith("_delay") or key == "voice"
-
-
-@given(
-    capacity=st.floats(1.0, 1e7),
-    delay=st.floats(1e-100, 1e-2),
-    buffer=st.one_of(st.just(float("inf")), st.floats(61.0, 1e6)),
-    p_max=st.floats(1e-100, 1.0),
-    rtt=st.lists(st.floats(0.04, 10.0), min_size=1, max_size=4),
-)
-def test_any_numbers_come_back_exactly(capacity, delay, buffer, p_max, rtt):
-    changes = {
-        "links.near.capacity": capacity,
-        "links.near.delay": delay,
-        "links.near.buffer": buffer,
-        "links.near.queue.p_max": p_max,
-        "flows.mod.rtt": rtt,
-        "flows.mod.n": [1.5] * len(rtt),
-    }
-    net = build(spoiled(changes), "x")
-    assert same(loads(dumps(net)), net)
-
-
 @settings(max_examples=50)
 @given(networks())
 def test_networks_of_any_laws_come_back_exactly(net):
@@ -186,3 +120,50 @@ def test_no_two_laws_of_a_window_table_share_a_name():
     for chosen in itertools.product(*(LAWS[kind].values() for kind in KINDS)):
         names = [name for law in chosen for name in infos(law)]
         assert len({"law", *NAMED, *names}) == 1 + len(NAMED) + len(names)
+
+
+# -- Quantities in text: known values, round trips, refusals
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("88 ms", "s", 0.088), ("3 us", "s", 3e-6), ("2 min", "s", 120.0), (0.25, "s", 0.25),
+        ("1.5 kB", "B", 1500.0), ("12 kbit", "B", 1500.0), ("1 KiB", "B", 1024.0),
+        ("10 Mbit/s", "packet/s", 1250.0), ("10 Mbps", "packet/s", 1250.0),
+        ("1.25 MB/s", "packet/s", 1250.0), ("1250 packet/s", "packet/s", 1250.0),
+        ("150 packets", "packet", 150.0), ("90 kB", "packet", 90.0), ("10 %", "1", 0.1),
+        ("64 kbit/s", "bit/s", 64e3), ("8 kB/s", "bit/s", 64e3), ("inf", "packet", math.inf),
+    ],
+)  # fmt: skip
+def test_reads_the_exact_value(text, unit, value):
+    assert units.read(text, unit, packet_size=1000.0) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "close"),
+    [
+        ("10 Mbits/s", "packet/s", ("Mbit/s",)), ("5 mss", "s", ("ms",)), ("5 ms", "packet", ()),
+        ("5 kB", "s", ()), ("fast", "s", ()), ("10", "s", ("10 s",)), ("0,5 ms", "s", ("0.5 ms",)),
+        (True, "s", ()), (None, "s", ()), (math.nan, "s", ()), ("8 packet/s", "bit/s", ()),
+        ("64 kbits/s", "bit/s", ("kbit/s",)), (10**400, "s", ()), ("1e999999999 s", "s", ()),
+    ],
+)  # fmt: skip
+def test_refuses_other_quantities(value, unit, close):
+    with pytest.raises(units.UnitError, match=r"a number") as error:
+        units.read(value, unit, packet_size=1000.0)
+    assert error.value.nearest == close
+
+
+def test_bytes_need_a_packet_size():
+    with pytest.raises(units.UnitError):
+        units.read("90 kB", "packet")
+
+
+@given(st.floats(1e-9, 1e12), st.sampled_from(["s", "B", "packet", "packet/s"]))
+def test_a_number_with_its_own_unit_is_itself(value, unit):
+    assert units.read(f"{value!r} {unit}", unit) == value
+
+
+@given(st.integers(1, 10**9), st.sampled_from([("kB", 1000), ("KiB", 1024), ("MB", 10**6)]))
+def test_sizes_become_packets_exactly(count, named):
+    name, size = named
+    assert units.read(f"{count} {name}", "packet", packet_size=float(size)) == count

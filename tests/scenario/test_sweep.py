@@ -9,8 +9,7 @@ import xarray as xr
 from scenario_cases import BASE
 
 import fluidcc as fc
-from fluidcc.result import plain
-from fluidcc.results.export import scaled, to_json, write
+from fluidcc.results.export import write
 
 NET = fc.loads(BASE)
 
@@ -68,18 +67,6 @@ def test_the_dataset_has_the_axes_as_dimensions_and_nan_where_a_point_failed():
     assert data["status"].values.tolist() == [["seen", "failed", "seen"]] * 2
 
 
-def test_a_wrong_axis_is_told_before_anything_runs():
-    with pytest.raises(fc.ScenarioError, match=r"links\.near\.delay"):
-        fc.sweep(NET, {"links.near.dely": [1]}, read)
-    with pytest.raises(fc.ScenarioError, match="a number in s"):
-        fc.sweep(NET, {"links.near.delay": ["1 kB"]}, read)
-
-
-def test_a_sweep_without_any_result_has_no_dataset():
-    with pytest.raises(ValueError, match="every point failed: too far"):
-        fc.sweep(NET, {"links.near.delay": [0.01]}, read).to_dataset()
-
-
 def test_files_give_back_what_was_written(tmp_path):
     grid = fc.sweep(NET, OVER, read)
     data, rows = grid.to_dataset(), list(grid.axes)
@@ -96,21 +83,3 @@ def test_files_give_back_what_was_written(tmp_path):
         data["delay"].values.ravel(), nan_ok=True
     )
     assert float(found[3]["rtt[2] (s)"]) == 0.1 and found[1]["status"] == "failed"
-
-
-def test_json_is_at_full_precision_with_null_for_what_is_not_finite():
-    value = {"a": np.float64(0.1), "b": [np.nan, np.inf, 1], "c": np.array([1 / 3]), "d": None}
-    assert (
-        to_json(value) == '{"a": 0.1, "b": [null, null, 1], "c": [0.3333333333333333], "d": null}'
-    )
-    assert plain((np.int64(2), np.bool_(True))) == [2, True]
-
-
-@pytest.mark.parametrize(
-    ("values", "unit", "best"),
-    [([2e6, None], "bit/s", (1e6, "Mbit/s")), ([2e3], "bit/s", (1e3, "kbit/s")),
-     ([0.02], "s", (1e-3, "ms")), ([2.0], "s", (1.0, "s")), ([0.0], "s", (1.0, "s")),
-     ([5.0], "packet", (1.0, "packet"))],
-)  # fmt: skip
-def test_numbers_are_shown_in_the_unit_that_reads_best(values, unit, best):
-    assert scaled(values, unit) == best

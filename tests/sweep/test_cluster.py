@@ -5,7 +5,7 @@ import importlib
 import time
 
 import pytest
-from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
+from sweep_cases import NET, OVER, SIZE, draw, draw_after_a_death, same
 
 import fluidcc as fc
 
@@ -60,36 +60,10 @@ def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), here)
 
 
-@pytest.mark.slow
-def test_a_point_that_kills_workers_of_a_cluster_is_named():
-    """Workers die until the cluster gives up (20 s)."""
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as own,
-        pytest.raises(fc.SweepStopped, match=r"died 2 times at flows\.tcp\.n = 4"),
-    ):
-        fc.sweep(NET, {"flows.tcp.n": [4]}, deadly, scheduler=own.scheduler_address)
-
-
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
-    module = importlib.import_module("fluidcc.sweep.workers")
+    module = importlib.import_module("fluidcc.sweep.cluster")
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     with pytest.raises(ValueError, match="scheduler: expected the address of a Dask scheduler"):
         fc.sweep(NET, OVER, draw, scheduler="tcp://127.0.0.1:9")
     with pytest.raises(ValueError, match="scheduler: expected the address of a Dask scheduler"):
         fc.sweep(NET, OVER, draw, scheduler="nonsense://")
-
-
-def test_a_cluster_without_workers_is_told(monkeypatch):
-    module = importlib.import_module("fluidcc.sweep.workers")
-    monkeypatch.setattr(module, "_PATIENCE", 0.5)
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as own,
-        pytest.raises(fc.SweepStopped, match="the scheduler has no workers: start some with `dask"),
-    ):
-        fc.sweep(NET, OVER, draw, scheduler=own.scheduler_address)
-
-
-def test_without_dask_the_command_that_installs_it_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"needs distributed: pip install 'fluidcc\[cluster\]'"):
-        fc.sweep(NET, OVER, draw, scheduler="tcp://127.0.0.1:9")

@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -13,11 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from full_disk import small_files
 from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
-from fluidcc.results.export import write
 from fluidcc.sweep import job
 from fluidcc.sweep.kept import manifest_in, opened
 
@@ -119,38 +116,15 @@ def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, worke
     same(found.to_dataset(), undisturbed)
 
 
-def killed_at(moment, process, folder, at_least, undisturbed):
-    """Kill a sweep and its workers some time after its first chunks, and let it go on."""
-    until(lambda: len(chunks(folder)) >= at_least)
-    time.sleep(moment)
+@needs_proc
+def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(begin, tmp_path, undisturbed):
+    folder = tmp_path / "kept"
+    process = begin(folder, 2)
+    until(lambda: chunks(folder))
     end_all(process)
     until(lambda: not alive(folder), patience=5.0)
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
     assert not [file for file in folder.iterdir() if file.name.startswith(".")]
-
-
-@needs_proc
-@pytest.mark.parametrize("at_least", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(
-    begin, tmp_path, undisturbed, at_least
-):
-    folder = tmp_path / "kept"
-    moment = random.Random(at_least).uniform(0.0, 0.1)
-    killed_at(moment, begin(folder, 2), folder, at_least, undisturbed)
-
-
-@needs_proc
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(begin, tmp_path, undisturbed, workers):
-    """Twenty kills each at random moments, from before the folder exists to the end (6 min)."""
-    moments = random.Random(7)
-    for k in range(20):
-        folder = tmp_path / str(k)
-        process = begin(folder, workers)
-        process.stdout.readline()
-        at_least = moments.randrange(3)
-        killed_at(moments.uniform(0.0, 1.0), process, folder, at_least, undisturbed)
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
@@ -173,20 +147,6 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
 
 
-def test_no_room_for_the_first_file_is_told_too(tmp_path):
-    with small_files(10), pytest.raises(ValueError, match=r"folder: cannot write to .*too large"):
-        fc.sweep(NET, OVER, draw, folder=tmp_path / "kept", workers=0)
-
-
-@pytest.mark.parametrize("name", ["grid.nc", "grid.csv"])
-def test_a_result_that_does_not_fit_leaves_the_old_file(tmp_path, undisturbed, name):
-    file = tmp_path / name
-    file.write_text("old")
-    with small_files(4000), pytest.raises(OSError, match="too large"):
-        write(undisturbed, file, list(OVER), {})
-    assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
-
-
 def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
     folder = tmp_path / "kept"
     fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
@@ -200,48 +160,6 @@ def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
     found = fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
     same(found.to_dataset(), undisturbed)
     assert fc.sweep_status(folder).missing == 0 and fc.sweep_status(folder).failed == 1
-
-
-def test_chunks_of_another_sweep_or_of_other_blocks_are_done_again(tmp_path, undisturbed):
-    folder, other = tmp_path / "kept", tmp_path / "other"
-    fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
-    fc.sweep(NET, OVER, functools.partial(draw, seeds=(2,)), folder=other, workers=0)
-    first, second, *_ = chunks(folder)
-    stretched = folder / first.name.replace("000000000-000000001", "000000000-000000009")
-    assert stretched != first
-    first.rename(stretched)  # over the blocks of the second
-    second.unlink()
-    foreign = next(file for file in chunks(other) if file.name[:26] == second.name[:26])
-    foreign.rename(folder / foreign.name)
-    assert fc.sweep_status(folder).missing == 1 + 8
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
-    assert not {stretched, folder / foreign.name} & set(chunks(folder))
-
-
-def test_blocks_that_are_there_twice_count_once(tmp_path, undisturbed):
-    folder = tmp_path / "kept"
-    sweep = functools.partial(fc.sweep, NET, OVER, SLOWLY, folder=folder, workers=0)
-    sweep()
-    _, second, *_ = chunks(folder)
-    data = second.read_bytes()
-    second.unlink()
-    sweep()  # does its blocks in smaller chunks, the first of which is one block
-    second.write_bytes(data)
-    assert fc.sweep_status(folder).done == SIZE
-    same(sweep().to_dataset(), undisturbed)
-    assert not second.exists()
-
-
-def test_a_chunk_that_is_damaged_before_the_end_is_told(tmp_path, undisturbed):
-    folder = tmp_path / "kept"
-
-    def damage(progress):
-        if progress.done == SIZE:
-            chunks(folder)[0].write_bytes(b"")
-
-    with pytest.raises(fc.SweepStopped, match="chunks were damaged or deleted meanwhile"):
-        fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=damage)
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
 
 
 def test_a_table_without_room_is_refused_as_soon_as_it_is_known(tmp_path, monkeypatch, undisturbed):
@@ -280,20 +198,6 @@ def test_a_point_that_kills_its_workers_is_named(tmp_path):
     message = str(told.value)
     assert "died 2 times at flows.tcp.n = 4 (exit code -9)" in message and "memory" in message
     assert "0 of 1 points are done, what is finished is kept in" in message
-
-
-@pytest.mark.slow
-def test_a_script_that_processes_cannot_import_is_told(tmp_path):
-    """Three processes start (15 s)."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.replace('__name__ == "__main__"', "True"))
-    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    out = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "kept"), "1"],
-        env={**os.environ, "PYTHONPATH": here}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "SweepStopped: a process could not start (exit code 1)" in out.stderr
-    assert 'under `if __name__ == "__main__":`' in out.stderr
 
 
 def test_two_sweeps_do_not_share_a_folder_at_once(tmp_path):
@@ -356,13 +260,3 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, undisturbed):
         fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=stop)
     assert 5 < fc.sweep_status(folder).done < SIZE
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
-
-
-def test_attributes_say_where_results_come_from(tmp_path):
-    seeded = functools.partial(draw, seeds=range(2, 4))
-    data = fc.sweep(NET, OVER, seeded, folder=tmp_path / "kept", workers=0).to_dataset()
-    assert fc.dumps(fc.loads(data.attrs["scenario"])) == fc.dumps(NET)
-    assert json.loads(data.attrs["seeds"]) == [2, 3]
-    assert data.attrs["verb"] == "sweep_cases.draw" and data.attrs["jax"]
-    alone = draw(fc.replace(NET, {"flows.tcp.n": 5, "links.near.delay": 0.002}), seeds=(2, 3))
-    assert data["value"].values[2, 1, :5].tolist() == alone.values.tolist()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 import os
 import subprocess
 import sys
@@ -10,18 +9,14 @@ import sys
 import numpy as np
 import pytest
 from sweep_cases import same
-from typer.testing import CliRunner
 
 import fluidcc as fc
 from fluidcc import memory
-from fluidcc.cli.app import app
-from fluidcc.dde.fused import launch, writer
 from fluidcc.model import simulate_batch
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.sweep import job
 
 SLOW = fc.load("hollot2001/slow")
-PI = fc.load("hollot2001/pi")
 TIMES = np.linspace(0.0, 3.0, 7)
 PLANE = {"flow.n": (40.0, 90.0), "link.queue.w_q": (1e-6, 1e-4)}
 
@@ -48,24 +43,9 @@ def of_several_trips(net):
     return dataclasses.replace(net, flows=(group,))
 
 
-@pytest.mark.parametrize(
-    ("net", "path", "steps"),
-    [
-        (  # calls at random
-            of_several_trips(fc.load("misra2003/persistent_mod")),
-            "links.bottleneck.capacity",
-            200,
-        ),
-        pytest.param(
-            fc.load("durresi2001/two_different_front_259ms"),
-            "flows.reno.initial.window",
-            300,
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=["persistent", "front"],
-)
-def test_each_is_as_it_is_alone(net, path, steps):
+def test_each_is_as_it_is_alone():
+    """Two round trips, and calls at random."""
+    net, path, steps = of_several_trips(fc.load("misra2003/persistent_mod")), "link.capacity", 200
     step = float(uniform_mesh(net).step)
     mesh, value = fc.Uniform(step), fc.number_at(net, path)
     run = {"until": steps * step, "points": np.linspace(0.0, steps * step, 9), "mesh": mesh}
@@ -95,18 +75,6 @@ def test_structures_differ_and_single_points_fail():
             agree(point.result, other.result, 2e-3)  # shorter steps
 
 
-def test_steps_follow_from_each_network_alone():
-    trips = (0.1, 0.11, 0.13, 0.2)
-    found = fc.simulate_map(SLOW, {"flow.rtt": trips}, until=3.0, points=TIMES)
-    for trip, point in zip(trips, found.points, strict=True):
-        here = fc.replace(SLOW, {"flow.rtt": trip})
-        own = float(uniform_mesh(here).step)
-        step = 2.0 ** (math.floor(4 * math.log2(own)) / 4)
-        assert own / 1.19 < step <= own
-        alone = fc.simulate(here, until=3.0, points=TIMES, mesh=fc.Uniform(step))
-        agree(point.result, alone, 1e-9)
-
-
 def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
     monkeypatch.setattr(simulate_batch, "_ON_PROCESSOR", 4)
     values = np.linspace(40.0, 90.0, 6)
@@ -119,14 +87,6 @@ def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
         assert point.set == {"flow.n": values[k]}
         agree(point.result, fc.simulate(fc.replace(SLOW, point.set), **run), 1e-9)
         agree(other.result, point.result, 1e-9)
-
-
-def test_ticks_fall_on_nodes_by_default():
-    """Steps of a law that ticks are the network's own."""
-    found = fc.simulate_map(PI, {"flow.n": [50.0, 60.0]}, until=3.0, points=TIMES)
-    for point in found.points:
-        alone = fc.simulate(fc.replace(PI, point.set), until=3.0, points=TIMES, mesh=fc.Uniform())
-        agree(point.result, alone, 1e-9)
 
 
 @pytest.mark.parametrize("fit", [2e5, 1e5])
@@ -168,31 +128,6 @@ assert all(devices == {there} for devices in ran), ran
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | several)
 
 
-def test_what_makes_no_kernel_fails_without_the_others(monkeypatch):
-    """Self-clocked flows have more operations than those of rate w/R: here too many."""
-    over = {"model.rates": ["self_clocked", "mgt"], "flow.n": [50.0, 60.0]}
-    monkeypatch.setattr(writer, "MOST_LINES", 4400)
-    launch.kernel.cache_clear()
-    mesh = fc.Uniform(fused=True)
-    found = fc.simulate_map(SLOW, over, until=3.0, points=TIMES, mesh=mesh)
-    for point in found.points:
-        if point.set["model.rates"] == "mgt":
-            assert point.result.status is fc.Status.ok
-        else:
-            assert point.result is None and "up to 4400 operations" in point.message
-
-
-def test_a_run_that_fails_is_told():
-    near = fc.replace(SLOW, {"flow.rtt": 0.1})
-    run = {"until": 3.0, "points": TIMES, "mesh": fc.Uniform(0.125)}
-    found = fc.simulate_map(near, {"link.initial.queue": [0.0, 190.0]}, **run)
-    empty, filled = found.points
-    assert empty.result.status is fc.Status.lag_below_step and found.failed == (empty,)
-    assert "use a smaller step" in empty.message
-    assert filled.result.status is fc.Status.ok
-    assert np.isnan(empty.result.links["bottleneck"].queue[-1])
-
-
 def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
     monkeypatch.setitem(job.GRID_VERBS, "fluidcc.sweep.simulate_map.simulate_map", 2)
     verb = functools.partial(fc.simulate_map, until=3.0, points=TIMES)
@@ -206,38 +141,3 @@ def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
         assert kept[name].attrs == whole[name].attrs
         np.testing.assert_allclose(kept[name].values, whole[name].values, rtol=1e-9)
     assert set(kept["status"].values.ravel()) == {"ok"}
-
-
-def test_processes_tell_wrong_options_in_a_line():
-    verb = functools.partial(fc.simulate_map, until=-1.0)
-    with pytest.raises(ValueError, match="until: expected a time in"):
-        fc.sweep(SLOW, PLANE, verb, workers=1)
-
-
-def test_wrong_use_is_told(monkeypatch):
-    over = {"flow.n": [50.0]}
-    with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
-        fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Located())
-    with pytest.raises(ValueError, match="mesh: expected Uniform, whose steps many"):
-        fc.simulate_map(SLOW, over, until=3.0, mesh=fc.Uniform(single=True))
-    for until in (0.0, np.array([3.0])):
-        with pytest.raises(ValueError, match="until: expected a time in"):
-            fc.simulate_map(SLOW, over, until=until)
-    with pytest.raises(ValueError, match="points: expected times that increase"):
-        fc.simulate_map(SLOW, over, until=3.0, points="three")
-    with pytest.raises(fc.ScenarioError, match=r"flow\.number"):
-        fc.simulate_map(SLOW, {"flow.number": [50.0]}, until=3.0)
-    with pytest.raises(ValueError, match=r"Uniform\(step\): expected the length of a step"):
-        fc.solve_dde(lambda t, y, z, p: -y, lambda t, p: 1.0, 0.0, 1.0, lags=[], mesh=fc.Uniform())
-    monkeypatch.setattr(memory, "host", lambda: 100.0)
-    with pytest.raises(ValueError, match="trajectories of 1 networks at 7 times would take"):
-        fc.simulate_map(SLOW, over, until=3.0, points=TIMES)
-
-
-def test_the_command(tmp_path):
-    file = tmp_path / "runs.csv"
-    args = ["sweep", "trajectories", "hollot2001/slow", "--over", "flow.n=40:60:20"]
-    done = CliRunner().invoke(app, [*args, "--until", "3", "--out", str(file), "--workers", "0"])
-    assert done.exit_code == 0, done.output
-    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
-    assert lines[0].startswith("flow.n") and len(lines) > 2

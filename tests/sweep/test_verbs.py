@@ -1,11 +1,10 @@
 """Sweeps of the package's own verbs: the same numbers however they are computed."""
 
 import functools
-from platform import python_version_tuple
 
 import numpy as np
 import pytest
-from sweep_cases import DELAYS, NET, OVER, deadly, draw, same
+from sweep_cases import NET, OVER, draw, same
 
 import fluidcc as fc
 from fluidcc.sweep import job
@@ -74,11 +73,6 @@ def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):
     assert not found.failed and "Sweep of 6 x 5 points" in repr(found)
 
 
-def test_whole_numbers_of_flows_are_not_needed_for_points_to_go_together():
-    over = {"flow.n": [122.85714285714286], "link.queue.w_q": [1e-5]}
-    assert fc.stability_map(SLOW, over).batched == 1  # 60 (n / 60) is not n, to the last bit
-
-
 @pytest.mark.parametrize(
     ("verb", "what"),
     [(lambda net: draw(net), "expected a function of a module"),
@@ -88,20 +82,3 @@ def test_whole_numbers_of_flows_are_not_needed_for_points_to_go_together():
 def test_verbs_of_no_use_in_chunks_are_refused(verb, what):
     with pytest.raises(ValueError, match=f"verb: {what}"):
         fc.sweep(NET, OVER, verb, workers=1)
-
-
-def test_results_of_another_python_are_of_another_code(monkeypatch):
-    here, (major, minor, _) = job.code(), python_version_tuple()
-    for version, differs in (((major, minor, "99"), False), ((major, "99", "0"), True)):
-        monkeypatch.setattr(job, "python_version_tuple", lambda v=version: v)
-        assert (job.code.__wrapped__() != here) == differs
-
-
-def test_wrong_use_is_told():
-    with pytest.raises(ValueError, match="workers: expected a whole number of at least 0, got -1"):
-        fc.sweep(NET, OVER, draw, workers=-1)
-    with pytest.raises(ValueError, match=r"flows\.tcp\.n: expected a list of at least one value"):
-        fc.sweep(NET, {"flows.tcp.n": []}, deadly, workers=1)
-    with pytest.raises(ValueError, match="every point failed: nothing to draw"):
-        over = {"flows.tcp.n": [3], "links.near.delay": DELAYS[6:7]}
-        fc.sweep(NET, over, draw, workers=0)
