@@ -14,7 +14,7 @@ from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.results.fairness import gain_and_loss, throughputs
-from fluidcc.results.latex import queue_equations, window_equation
+from fluidcc.results.latex import queue_equations, sender_equations
 from fluidcc.scenario.network import Flows, Link, Network
 
 
@@ -81,12 +81,12 @@ def test_window_equations_follow_from_the_rules():
     )
     mod, newreno = net.flows
     expected = x * ((1 - p) * c1 - p * c2 * w)  # Misra and Ott (2003), eq. 1 times the ACK rate
-    assert sp.simplify(window_equation(mod, "ack") - expected) == 0
+    assert sp.simplify(sender_equations(mod, "ack")[r"\dot W"] - expected) == 0
     block = x * (1 / w - (1 - (1 - p) ** w) / 2)  # once per window of data
-    assert sp.simplify(window_equation(newreno, "ack") - block) == 0
+    assert sp.simplify(sender_equations(newreno, "ack")[r"\dot W"] - block) == 0
     reno = fc.load("hollot2001/slow").flows[0]
     mgt = 1 / rtt - x * p * w / 2  # Misra, Gong and Towsley (2000)
-    assert sp.simplify(window_equation(reno, "mgt") - mgt) == 0
+    assert sp.simplify(sender_equations(reno, "mgt")[r"\dot W"] - mgt) == 0
 
 
 def test_queue_equations_follow_from_the_rules():

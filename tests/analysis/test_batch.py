@@ -2,69 +2,24 @@
 
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.special
 from analysis_cases import ecn_mod, hollot
 
-from fluidcc.analysis.batch.arrow import arrow
-from fluidcc.analysis.batch.count import count
-from fluidcc.analysis.batch.elimination import chosen
-from fluidcc.analysis.batch.enclosure import Enclosure
-from fluidcc.analysis.batch.roots import many_roots
-from fluidcc.analysis.batch.stability_map import stability_map
-from fluidcc.analysis.batch.systems import Systems
+from fluidcc.analysis.batch import many_roots, stability_map
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.analysis.winding import count_roots
+from fluidcc.analysis.winding import counts
 from fluidcc.scenario.paths import replace
-
-counted = jax.jit(count, static_argnums=(0, 1))
 
 
 def assert_as_one_by_one(systems, found, some=slice(None)):
-    for i in np.arange(len(systems))[some]:
+    for i in np.arange(len(found))[some]:
         one = rightmost_roots(systems[i])
         assert found.unstable[i] == one.unstable and found.certified[i] == one.certified
         assert abs(found.rightmost[i] - one.rightmost) < 1e-9 * abs(one.rightmost)
-
-
-def counts(systems, real):
-    """Counts of a batch right of a line, and those one by one."""
-    shape, numbers = arrow(systems)
-    number = counted(shape, chosen(shape, numbers), numbers, jnp.full((1, len(systems)), real))
-    one = [count_roots(Characteristic(s), real).number for s in systems]
-    return number[0], np.array([-1 if n is None else n for n in one], float)
-
-
-def test_enclosures_hold_what_they_enclose():
-    """Products, sums and inverses, at the ends and within, for any remainder in bounds."""
-    rng = np.random.default_rng(2)
-    cases = 3000
-    half = rng.uniform(0.01, 0.3, cases)
-    lines, rests = rng.normal(size=(2, 4, cases)), rng.uniform(0, 0.1, (2, cases))
-    one, other = (Enclosure(*v, r, half) for v, r in zip(lines, rests, strict=True))
-    t = half * np.concatenate([[-1.0, 1.0], rng.uniform(-1, 1, 8)])[:, None]
-
-    def value(line, rest):
-        off = rng.choice([0.0, 1.0], t.shape) * np.exp(2j * np.pi * rng.random(t.shape))
-        return line[0] + 1j * line[1] + (line[2] + 1j * line[3]) * t + rest * off
-
-    f, g = (value(*v) for v in zip(lines, rests, strict=True))
-    known = np.asarray(one.least()) > rests[0]
-    every = np.ones(cases, bool)
-    assert 0.9 < known.mean() < 1
-    for enclosed, exact, sound in (
-        (one * other, f * g, every), (one - other, f - g, every), (one + other, f + g, every),
-        (-one, -f, every), (one.inverse(), 1 / f, known),
-    ):  # fmt: skip
-        parts = (enclosed.re, enclosed.im, enclosed.d_re, enclosed.d_im, enclosed.rest)
-        re, im, d_re, d_im, rest = map(np.asarray, parts)
-        error = np.abs(exact - (re + 1j * im + (d_re + 1j * d_im) * t))
-        assert np.all((error <= rest * (1 + 1e-12) + 1e-14)[:, sound])
 
 
 def hayes():
@@ -77,7 +32,7 @@ def hayes():
 
 def test_scalar_roots_are_lambert_values():
     a0, a1, lag = hayes()
-    systems = Systems.retarded(a0[:, None, None], a1[:, None, None, None], lag[:, None])
+    systems = Linear.retarded(a0[:, None, None], a1[:, None, None, None], lag[:, None])
     found = many_roots(systems)
     assert found.certified.all() and "ManyRoots: 300 systems" in repr(found)
     branches = np.arange(-8, 9)[:, None]
@@ -89,12 +44,11 @@ def test_scalar_roots_are_lambert_values():
 
 
 def test_counts_right_of_other_lines():
-    """Lines between the real parts of -x(t - 1): -0.318, -2.06, -2.65; and where none is seen."""
-    systems = Systems.retarded(np.zeros((3, 1, 1)), -np.ones((3, 1, 1, 1)), np.ones((3, 1)))
-    for real, expected in ((0.5, 0), (-0.3, 0), (-0.4, 2), (-2.0, 2), (-2.4, 4)):
-        number, one = counts(systems, real)
-        np.testing.assert_array_equal(number, expected)
-        np.testing.assert_array_equal(one, expected)
+    """Lines between the real parts of -x(t - 1): -0.318, -2.06, -2.65, each of another system."""
+    lines, expected = np.array([0.5, -0.3, -0.4, -2.0, -2.4]), [0, 0, 2, 2, 4]
+    systems = Linear.retarded(np.zeros((5, 1, 1)), -np.ones((5, 1, 1, 1)), np.ones((5, 1)))
+    found = counts(Characteristic(systems), np.arange(5), lines)
+    assert [count.number for count in found] == expected
 
 
 def two_delays(number):
@@ -104,7 +58,7 @@ def two_delays(number):
     A, B, C = (rng.normal(size=(2, 2, 2)) for _ in range(3))
     mixed = [(1 - t) * x[0] + t * x[1] for x in (A - 1.5 * np.eye(2), 2 * B, C)]
     lags = np.stack([0.7 + 0.2 * t[:, 0, 0], 1.3 - 0.3 * t[:, 0, 0]], axis=1)
-    return Systems.retarded(mixed[0], np.stack(mixed[1:], axis=1), lags)
+    return Linear.retarded(mixed[0], np.stack(mixed[1:], axis=1), lags)
 
 
 def test_roots_with_two_delays_are_those_one_by_one():
@@ -129,13 +83,11 @@ def arrows(number):
             lag=np.array([0.4, 0.7 + 0.1 * t, 0.2, 0.3]),
             state_owner=np.array([0, 1, 1, LINK]), wire_owner=np.array([LINK, 0, 1]),
         ))  # fmt: skip
-    return Systems.stack(out)
+    return Linear.stack(out)
 
 
 def test_classes_of_different_size():
     systems = arrows(60)
-    shape, _ = arrow(systems)
-    assert (shape.classes, shape.inner_states, shape.outer_states) == (2, 2, 1)
     found = many_roots(systems)
     assert found.certified.all() and set(found.source) <= {"neighbour", "eigenvalues"}
     assert len(set(found.unstable)) > 1
@@ -145,7 +97,7 @@ def test_classes_of_different_size():
 def test_a_root_on_the_axis_is_not_certified():
     """At a delay of pi/2 the roots of -x(t - tau) are i and -i; a little aside they are not."""
     lag = math.pi / 2 * (1 + np.array([0.0, -1e-6, 1e-6]))[:, None]
-    found = many_roots(Systems.retarded(np.zeros((3, 1, 1)), -np.ones((3, 1, 1, 1)), lag))
+    found = many_roots(Linear.retarded(np.zeros((3, 1, 1)), -np.ones((3, 1, 1, 1)), lag))
     assert found.certified.tolist() == [False, True, True] and found.source[0] == "single"
     assert found.unstable[1:].tolist() == [0, 2]
     assert abs(found.rightmost[0] - 1j) < 1e-9

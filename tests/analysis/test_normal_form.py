@@ -12,12 +12,12 @@ from analysis_cases import CAPACITY, hollot
 
 from fluidcc.analysis.crossings import crossings
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.difference import settles
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
 from fluidcc.analysis.stability import stability
+from fluidcc.analysis.winding import difference_decays
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import PerMark
@@ -221,7 +221,7 @@ def test_the_neutral_logistic_equation_has_the_coefficient_found_by_hand(rho):
     w = scipy.optimize.brentq(lambda w: w - math.atan(rho * w) - math.pi / 2, 0.5, 3.0)
     r = w / math.hypot(1, rho * w)
     system = logistic(r, rho)
-    assert abs(r * rho) < 1 and settles(system)
+    assert abs(r * rho) < 1 and difference_decays(system)
     assert abs(np.linalg.det(system.matrix(1j * w))) < 1e-12
     double = 1j * w / (2j * w + r * np.exp(-2j * w) * (1 + 2j * w * rho))
     known = 1j * w * (double - 1) / (1 + 1j * w + r * rho * np.exp(-1j * w))

@@ -10,9 +10,8 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 
 import fluidcc as fc
-from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.equilibrium import equilibrium, sawtooth
 from fluidcc.analysis.rest import state_at_rest
-from fluidcc.analysis.sawtooth import sawtooth
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss

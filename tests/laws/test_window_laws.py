@@ -13,15 +13,17 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from fluidcc import ops
-from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Ack
+from fluidcc.laws.load_code import ADPM
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.bmcc import BMCC, Mode
-from fluidcc.laws.window.dctcp import DCTCP, Estimated
+from fluidcc.laws.window.bmcc import BMCC
+from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.reno import Reno
+
+Mode, Estimated = BMCC(fallback=True).state_of, DCTCP().state_of
 
 R = 0.1
 ONE = Ack(1.0, 0.0, R)
@@ -76,7 +78,7 @@ def test_fallback_has_hysteresis():
     law = BMCC(fallback=True)
     s = law.start(40.0)
 
-    def after(change: Mode) -> Mode:
+    def after(change):
         return Mode(s.window + change.window, s.sack + change.sack)
 
     s = after(law.on_mark(s, at(0.5)))

@@ -225,8 +225,8 @@ def report(found: Found, full: bool) -> bool:
     import net_cases
     from net_checks import STATUSES
 
-    from fluidcc.laws.addable import kind_of
     from fluidcc.laws.own import loaded
+    from fluidcc.laws.registry import kind_of
 
     print(f"{found.networks} networks, {sum(found.refused.values())} refused, "
           f"{len(found.findings)} findings")  # fmt: skip

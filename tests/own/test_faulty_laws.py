@@ -7,7 +7,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.check import verb
 from fluidcc.check.checks import RULES, Subject
-from fluidcc.check.report import FAILED
+from fluidcc.check.verb import FAILED
 from fluidcc.laws.own import loaded
 
 HEAD = """

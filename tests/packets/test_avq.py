@@ -18,11 +18,13 @@ from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Arrival
 from fluidcc.laws.marking import EqualWindow
-from fluidcc.laws.queue.avq import AVQ, Virtual, VirtualQueue
+from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.packets.run import simulate_packets
+
+Virtual = AVQ().in_packets(1.0).state_of
 
 VALIDATION = Path(__file__).parents[2] / "validation"
 CAPACITY = 1250.0  # packet/s
@@ -47,7 +49,7 @@ def published(
         yield marked, rate
 
 
-def by_rules(law: VirtualQueue, gaps: Iterable[float], sizes: Iterable[float], first: Virtual):
+def by_rules(law: AVQ, gaps: Iterable[float], sizes: Iterable[float], first):
     """Memory of the law after each packet."""
     x = first
     for gap, size in zip(gaps, sizes, strict=True):
@@ -70,7 +72,7 @@ def test_the_rules_are_the_published_algorithm(alpha, gamma, buffer, load, seed)
     expected = published(zip(np.cumsum(gaps), sizes, strict=True), mean, buffer)
     for x, (marked, rate) in zip(memories, expected, strict=True):
         assert float(law.signal(x, Arrival(1.0, 0.0, 0.0, CAPACITY)).mark) == marked
-        assert float(x.share) == pytest.approx(rate / CAPACITY, rel=1e-9, abs=1e-12)
+        assert float(x.c) == pytest.approx(rate / CAPACITY, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("buffer", [2.0, 2.5, 100.0])
@@ -147,7 +149,7 @@ def test_flows_with_small_steps_are_marked_as_at_rest(monkeypatch):
         ({"feedback": ReceiverWindow()}, {}, "feedback: avq judges .* receiver_window decides as"),
         (
             {"window": ECNMod(), "reaction": PerMark(), "marking": EqualWindow()}, {},
-            "marking: avq says to each packet whether it is marked, equal_window needs a prob",
+            "marking: avq decides for each packet whether it is marked, equal_window needs a prob",
         ),
         ({}, {"buffer": math.inf}, "queue: avq marks what a virtual queue has no room for; give"),
     ],

@@ -9,9 +9,9 @@ import pytest
 from packet_cases import dumbbell, flows
 
 from fluidcc.bundled.validation.lab.experiments import experiments
-from fluidcc.laws.adpm import ADPM
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
 from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.load_code import ADPM
 from fluidcc.laws.parameters import param
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor

@@ -10,9 +10,11 @@ import pytest
 from packet_cases import CASES, chain, dumbbell, flows, red
 from scipy import stats
 
+from fluidcc.errors import ScenarioError
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc.laws.parameters import infos
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause
 from fluidcc.laws.window.newreno import NewReno
@@ -20,11 +22,9 @@ from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.sender_options import (
+from fluidcc.scenario.sender import (
     PROFILES,
-    SenderError,
     SenderOptions,
-    fields,
     sender_options,
 )
 
@@ -188,7 +188,7 @@ def plain():
 
 
 def test_every_option_is_tried():
-    assert set(EFFECTS) == set(fields()) - {"profile"}
+    assert set(EFFECTS) == set(infos(SenderOptions)) - {"profile"}
 
 
 @pytest.mark.parametrize("name", EFFECTS)
@@ -210,13 +210,13 @@ def test_a_profile_is_its_options():
     ("given", "said"),
     [
         ({"min_rtt": 1.0}, "did you mean 'min_rto'"),
-        ({"tick": 0.0}, r"sender.tick: expected a number in \[1e-06, 10\] s, got 0.0"),
+        ({"tick": 0.0}, r"sender.tick: expected a value in \[1e-6, 10\] s, got 0.0"),
         ({"syn": 1}, "sender.syn: expected true or false, got 1"),
         ({"dup_acks": 2.5}, "sender.dup_acks: expected a whole number, got 2.5"),
-        ({"profile": "ns-3"}, "sender.profile: expected one of ns-2.35, ns-2.1b8a, got 'ns-3'"),
+        ({"profile": "ns-3"}, 'sender.profile: expected one of "ns-2.35", "ns-2.1b8a", got "ns-3"'),
         ({"tick": True}, "sender.tick: expected a number"),
     ],
 )
 def test_faults_of_options_are_named(given, said):
-    with pytest.raises(SenderError, match=said):
+    with pytest.raises(ScenarioError, match=said):
         sender_options(given)

@@ -71,7 +71,7 @@ def sends(net: Network, until: float) -> list[tuple[float, int]]:
     while advance(simulation.address, until, 1) == r.MORE:
         sent = int(simulation.flows["sent"][0])
         if sent > seen:
-            data = simulation.packets[simulation.packets["flags"] & r.REPLY == 0]
+            data = simulation.packets[simulation.packets["flags"] & r.ACK == 0]
             for number in range(seen, sent):  # those of this event have not moved on yet
                 (packet,) = data[(data["identity"] == number) & (data["sent"] > 0) | (number == 0)][
                     :1
@@ -151,6 +151,6 @@ def test_the_receivers_window_is_honoured(law):
         flow = simulation.flows[0]
         if flow["highest_sent"] > highest:
             highest = int(flow["highest_sent"])
-            assert highest <= flow["acked"] + int(flow["permitted"])
-            smallest = min(smallest, int(flow["permitted"]))
+            assert highest <= flow["acked"] + int(flow["advertised"])
+            smallest = min(smallest, int(flow["advertised"]))
     assert smallest < 10 and simulation.flows["recoveries"][0] > 10 and highest > 1000

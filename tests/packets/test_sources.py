@@ -7,10 +7,9 @@ import pytest
 from packet_cases import CASES, dumbbell, finished, flows, two_ways
 from scipy import integrate, stats
 
-from fluidcc.laws.distributions import quantile
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.traffic import File, Files, Sessions, Web
+from fluidcc.laws.traffic import File, Files, Sessions, Web, quantile
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout.plan import PacketError, plan

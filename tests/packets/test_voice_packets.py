@@ -75,7 +75,7 @@ def test_talkers_are_on_and_off_for_exponential_times():
         ({"voice": Voice(calls=1.0, frame=1e-5)}, "codec and frame: at least 1, got 0.08"),
         ({"voice": Voice(calls=1.0, frame=1e-12, codec=1e14)}, "1 / frame: expected at most"),
         ({"voice": Voice(calls=1.0, talk=1e-300)}, "active / talk: expected at most"),
-        ({"voice": Voice(calls=1.0, holding=1e-300)}, "calls that come per second: expected"),
+        ({"voice": Voice(calls=1.0, holding=1e-300)}, "arriving calls per second: expected"),
         ({"cross": 1e300}, "links.bottleneck.cross in packet/s: expected at most"),
         ({"cross": 1.0, "packet_size": 999.5}, "packet_size in B: expected a whole number"),
         ({"cross": 1.0, "packet_size": 1e9}, "packet_size in B: expected at most 10000000, got"),

@@ -61,7 +61,7 @@ def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
-    module = importlib.import_module("fluidcc.sweep.cluster")
+    module = importlib.import_module("fluidcc.sweep.workers")
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     with pytest.raises(ValueError, match="scheduler: expected the address of a Dask scheduler"):
         fc.sweep(NET, OVER, draw, scheduler="tcp://127.0.0.1:9")
