@@ -178,9 +178,9 @@ class Characteristic:
     """
 
     def __init__(self, system: Linear, keep: Sequence[int] = ()):
-        self.system = system
+        self.system = system.pruned()
         n, m = system.size
-        self.longest = np.atleast_1d(system.lag.max(axis=-1, initial=0.0))
+        self.longest = np.atleast_1d(self.system.lag.max(axis=-1, initial=0.0))
         owner = np.concatenate([system.state_owner, system.wire_owner])
         if len(np.unique(owner[owner != LINK])) <= _FEW:
             owner = np.full_like(owner, LINK)

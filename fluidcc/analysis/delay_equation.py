@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -126,6 +126,9 @@ class EquationRest(Result):
 
     _view = "equilibria.EquationView"
 
+    kinked: ClassVar = False
+    sliding: ClassVar = ()
+
     status: str
     message: str
     y: Any
@@ -139,8 +142,15 @@ class EquationRest(Result):
         """Whether there is a linearisation."""
         return self.status == "interior"
 
-    def linear(self) -> Linear:
-        """The linear system; lags are frozen, which is exact to first order at rest."""
+    @property
+    def regime(self) -> Hashable:
+        """What stays the same along a family as long as the linearisation is smooth."""
+        return (self.status,)
+
+    def linear(self, *, side: int = 0) -> Linear:
+        """The linear system, the same on any `side`; lags are frozen, which is exact to first order
+        at rest.
+        """
         return Linear.retarded(*self.jacobians, [float(lag) for lag in self.lags])
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 
 from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.extremes import extremes
-from fluidcc.analysis.linear import Array
+from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.rest import (
     ADAPTED,
     AGREE,
@@ -115,6 +116,26 @@ class Equilibrium(Result):
         """Whether there is a linearisation, on either side of a kink at least."""
         moving = all(flows.loss.window(0.0, 1.0) is None for flows in self.net.flows)
         return self.status in ("interior", "empty") and not self.sliding and moving
+
+    @property
+    def kinked(self) -> bool:
+        """Whether a marking function has a kink here, so that there are two linearisations."""
+        from fluidcc.analysis.linearize import at_kink
+
+        return at_kink(self.net, self)
+
+    @property
+    def regime(self) -> Hashable:
+        """What stays the same along a family as long as the linearisation is smooth."""
+        from fluidcc.analysis.linearize import regime
+
+        return regime(self)
+
+    def linear(self, *, side: int = 0) -> Linear:
+        """The linear system, see `linearize`; at a kink the one on that `side`."""
+        from fluidcc.analysis.linearize import linearize
+
+        return linearize(self.net, self, side=side)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""

@@ -211,8 +211,8 @@ def loop_gain(system: Linear, link: int) -> Loop:
     rows = heard_signals(system, link)
     if not rows:
         raise ValueError(f"link {link} says nothing that depends on its queue and is heard")
-    opened, returned = system.C.copy(), system.size[1] + np.arange(len(rows))
-    late = system.D.copy()
+    opened, late, wires = system.C.copy(), system.D.copy(), system.size[1]
+    returned = [wires + i for i in range(len(rows))]
     opened[rows], late[rows] = 0.0, 0.0
     open_loop = dataclasses.replace(
         system,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 
 from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.linear import Linear
-from fluidcc.analysis.linearize import at_kink, linearize, regime
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.parameters import Interval
 from fluidcc.scenario.network import Network
@@ -22,23 +20,6 @@ AtRest = Equilibrium | EquationRest
 def rest_of(model: Model) -> AtRest:
     """Where a model comes to rest."""
     return equation_at_rest(model) if isinstance(model, DelayEquation) else equilibrium(model)
-
-
-def linear_at(rest: AtRest, *, side: int = 0) -> Linear:
-    """The linear system at rest, at a kink the one on that `side`."""
-    if isinstance(rest, EquationRest):
-        return rest.linear()
-    return linearize(rest.net, rest, side=side)
-
-
-def regime_at(rest: AtRest) -> Hashable:
-    """What stays the same along a family as long as its linearisation is smooth."""
-    return (rest.status,) if isinstance(rest, EquationRest) else regime(rest)
-
-
-def kinked(rest: AtRest) -> bool:
-    """Whether there are two linearisations."""
-    return not isinstance(rest, EquationRest) and at_kink(rest.net, rest)
 
 
 def family(model: Model, paths: Sequence[str], where: str) -> Callable[..., Model]:

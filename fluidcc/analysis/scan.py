@@ -17,7 +17,7 @@ import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.model import AtRest, Model, linear_at, regime_at, rest_of
+from fluidcc.analysis.model import AtRest, Model, rest_of
 from fluidcc.analysis.roots import (
     first_approximations,
     located,
@@ -73,7 +73,7 @@ class Spot:
     @functools.cached_property
     def regime(self) -> Hashable:
         """What stays the same as long as the linearisation is smooth."""
-        return regime_at(self.rest)
+        return self.rest.regime
 
     @property
     def smooth(self) -> bool:
@@ -83,7 +83,7 @@ class Spot:
     @functools.cached_property
     def linear(self) -> Linear:
         """The linear system."""
-        return linear_at(self.rest)
+        return self.rest.linear()
 
     @functools.cached_property
     def counted(self) -> Count:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc.analysis.certify import Certificate
 from fluidcc.analysis.certify import certify as prove
-from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
-from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
+from fluidcc.analysis.equilibrium import without
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import Margins, scale_of, system_margins
+from fluidcc.analysis.model import AtRest, Model, rest_of
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
     import xarray
@@ -65,7 +61,7 @@ class Stability(Result):
     certified: bool
     roots: Array
     margins: Margins | None
-    equilibrium: Equilibrium | EquationRest
+    equilibrium: AtRest
     proven: int = 0
     cycle: RelayCycle | None = None
     proof: str = ""
@@ -140,7 +136,7 @@ def _known(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def stability(net: Network | DelayEquation, *, roots: int = 6, certify: bool = False) -> Stability:
+def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability:
     """Rightmost roots, certified count of unstable roots and margins at a network's equilibrium.
 
     A delay equation has roots and a count too, but no margins. `roots` is how many of the rightmost
@@ -156,21 +152,16 @@ def stability(net: Network | DelayEquation, *, roots: int = 6, certify: bool = F
     >>> found.stable, found.unstable, found.certified
     (False, 2, True)
     """
-    judged = functools.partial(_judged, count=roots, certify=certify)
-    if isinstance(net, DelayEquation):
-        return _of_equation(equation_at_rest(net), judged)
-    eq = equilibrium(net)
-    net = eq.net
+    eq = rest_of(net)
     if not eq.smooth:
-        return _switching(net, eq)
-    kink = at_kink(net, eq)
+        return _switching(eq)
     try:
-        linear = [linearize(net, eq, side=side) for side in ((-1, 1) if kink else (0,))]
+        linear = [eq.linear(side=side) for side in ((-1, 1) if eq.kinked else (0,))]
     except ValueError as fault:
         message = "; ".join(filter(None, [eq.message, str(fault)]))
         return Stability("undetermined", message, None, None, False, np.zeros(0), None, eq)
-    sides = [judged(system, eq, eq.message) for system in linear]
-    if not kink:
+    sides = [_judged(system, eq, count=roots, certify=certify) for system in linear]
+    if len(sides) == 1:
         return sides[0]
     words = [
         f"{s.unstable} unstable roots {at} it"
@@ -182,29 +173,20 @@ def stability(net: Network | DelayEquation, *, roots: int = 6, certify: bool = F
     return dataclasses.replace(worse, message=message, certified=both)
 
 
-def _of_equation(rest: EquationRest, judged: Callable[..., Stability]) -> Stability:
-    if rest.smooth:
-        return judged(rest.linear(), rest, rest.message)
-    return Stability(rest.status, rest.message, None, None, False, np.zeros(0), None, rest)
-
-
-def _switching(net: Network, eq: Equilibrium) -> Stability:
+def _switching(eq: Any) -> Stability:
     """No linearisation; the relay cycle where it is known."""
     cycle, notes = None, [eq.message]
     if eq.status not in ("none", "undetermined"):
         notes.append(f"no linearisation: {without(eq)}")
     if eq.sliding:
         try:
-            cycle = relay_cycle(net, at=eq)
+            cycle = relay_cycle(eq.net, at=eq)
         except ValueError as fault:
             notes.append(str(fault))
         else:
             notes.append(_told(cycle))
     message = "; ".join(filter(None, notes))
-    nothing = np.zeros(0)
-    return Stability(
-        eq.status, message, None, None, False, nothing, None, eq, cycle=cycle
-    )  # fmt: skip
+    return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq, cycle=cycle)
 
 
 def _told(cycle: RelayCycle) -> str:
@@ -225,11 +207,9 @@ def _growth(side: Stability) -> float:
     return side.rightmost.real
 
 
-def _judged(
-    system: Linear, eq: Equilibrium | EquationRest, message: str, *, count: int, certify: bool
-) -> Stability:
+def _judged(system: Linear, eq: AtRest, *, count: int, certify: bool) -> Stability:
     found: Roots = rightmost_roots(system, keep=count)
-    loop, notes = None, [message, found.reason]
+    loop, notes = None, [eq.message, found.reason]
     try:
         loop = system_margins(system, scale=scale_of(system))
     except ArithmeticError as fault:

@@ -27,11 +27,12 @@ _TURN = 0.9 * np.pi
 
 _MOST_ENTRIES = 3e7  # of all matrices of a system together
 _PATIENCE = 40  # halvings of a step
+_COARSE = 8  # halvings until the steps tell how many there will be
 _LARGEST_COFACTOR = 6
 _LEAST = 1e-9  # of the bound: the first node above the real axis
 _FIRST = (1e-2, 1.0, 6)  # of the bound: the next ones
-_APART = 16.0  # ratio of heights from which on their geometric mean lies between them
-_POWERS = 10  # of matrices, towards their Perron vector
+_APART = 2.0  # ratio of heights from which on their geometric mean lies between them
+_POWERS = 20  # of matrices, towards their Perron vector
 _FAR = 1e300  # a step without an end
 _ROUNDING = 1e-9
 _TRIALS = np.array([0.3 + 0.7j, 1.1 - 2.3j, -0.2 + 5.9j, 0.05 + 17.0j])  # times 1 / longest lag
@@ -113,10 +114,10 @@ def _inverse_bound(characteristic: Characteristic, which: Array, loop: Array) ->
 
 
 def _permanent(matrices: Array) -> Array:
-    every = range(matrices.shape[-1])
-    orders = itertools.permutations(every)
-    factors = ([matrices[:, i, j] for i, j in zip(every, o, strict=True)] for o in orders)
-    return sum((math.prod(f) for f in factors), np.zeros(len(matrices)))
+    every, total = range(matrices.shape[-1]), np.zeros(len(matrices))
+    for order in itertools.permutations(every):
+        total = total + math.prod(matrices[:, i, j] for i, j in zip(every, order, strict=True))
+    return total
 
 
 def _rates(matrices: Array) -> tuple[Array, Array]:
@@ -256,7 +257,7 @@ def _follow(
         at = line[wide]
         needed = gap[wide] / np.maximum(allowed[wide], 1e-16 * top[at])
         needed = np.bincount(line, minlength=count) + np.bincount(at, needed, count)
-        stuck = (needed[at] > most) | (halvings == _PATIENCE)
+        stuck = (needed[at] > most) & (halvings >= _COARSE) | (halvings == _PATIENCE)
         lines, begin = np.unique(at[stuck], return_index=True)
         near[lines] = height[wide[stuck][begin]]
         wide, at = wide[~stuck], at[~stuck]

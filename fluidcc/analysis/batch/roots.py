@@ -175,7 +175,7 @@ def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
     classes = len(np.unique(systems.wire_owner))
     parts = in_threads(block, len(systems.A), max(1, _LANES // classes))
     if not parts:
-        return Judged(seeds, *np.zeros((2, 0)), np.zeros(0, bool))
+        return Judged(seeds, np.zeros(0, int), np.zeros(0), np.zeros(0, bool))
     return Judged(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True)))
 
 
