@@ -76,7 +76,7 @@ def test_adaptive_red_slides_at_its_target():
     assert 0.009 <= 2 * p <= 0.51
     assert (eq.status, eq.sliding, eq.smooth) == ("interior", ("bottleneck",), False)
     assert link.average == pytest.approx(200.0, rel=1e-12)
-    assert eq.rest.laws[0].p_max == pytest.approx(2 * p, rel=1e-9)
+    assert eq.rest.laws[0].p == pytest.approx(2 * p, rel=1e-9)
     assert "every 0.5 s it steps the marking up" in eq.message
 
 
@@ -84,7 +84,7 @@ def test_adaptive_red_slides_at_its_target():
 def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
     """p_max ends past a limit by less than one step; the queue is RED's with that p_max."""
     eq, link, _ = found(adaptive(n))
-    p_max = float(eq.rest.laws[0].p_max)
+    p_max = float(eq.rest.laws[0].p)
 
     def excess(q):
         p = p_max * (q - 100) / 200
@@ -107,7 +107,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
 
     if rests is None:
         rests = brentq(lambda q: p_0 * (q - 100) / 200 - needed(q), 180, 220, xtol=1e-12)
-        assert eq.rest.laws[0].p_max == p_0
+        assert eq.rest.laws[0].p == p_0
     assert (eq.status, eq.sliding, eq.smooth) == ("continuum", (), False)
     assert link.average == pytest.approx(rests, rel=1e-10)
     assert link.signal == pytest.approx(needed(rests), rel=1e-9)

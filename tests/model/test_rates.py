@@ -153,7 +153,7 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
         drop += lost * np.prod(parts)
         either += (marked or lost) * np.prod(parts)
     flows = two_links(feedback).flows[0]
-    np.testing.assert_allclose(heard(flows, said), (mark, drop, 0.0), rtol=1e-12)
+    np.testing.assert_allclose(heard(flows, said)[:2], (mark, drop), rtol=1e-12)
     np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
 
 
