@@ -73,7 +73,7 @@ VALUES = [
     ("link.queue.law=RED_", ['"red", "adaptive_red"', "did you mean 'red'?"]),
     ("flow.window.law=red", ['expected one of "polynomial", "reno"', 'got "red"']),
     ("flow.feedback=Mark_Tail", ["did you mean 'mark_tail'?"]),
-    ("link.queue=droptail", ['expected a table such as { law = "..." }']),
+    ("link.queue=droptail", ['expected a table such as { law = "droptail" }']),
     ("link.queue.pmax=0.1", ["link.queue.pmax", "did you mean 'link.queue.p_max'"]),
     ("flows.nobody.n=3", ["got no such path; did you mean 'flows.tcp.n'"]),
     ('flow.route=["x"]', ['flows.tcp.route[0]: expected one of "bottleneck", got "x"']),

@@ -130,7 +130,7 @@ def in_unit(unit: str, *found: Measured) -> tuple[str, list[Number]]:
     scale, unit = scaled([each.value for each in found], unit)
 
     def divided(value: float | None) -> float | None:
-        return None if value is None else value / scale
+        return value if value is None or scale == 1 else value / scale  # counts stay whole
 
     return unit, [Number(divided(each.value), half=divided(each.half)) for each in found]
 
