@@ -53,8 +53,8 @@ from fluidcc.laws.voice import Voice as Voice
 from fluidcc.model.advice import advice as advice
 from fluidcc.model.runs import Trajectory as Trajectory
 from fluidcc.model.simulate import simulate as simulate
-from fluidcc.optimize import Optimum as Optimum
-from fluidcc.optimize import optimize as optimize
+from fluidcc.optimize.result import Optimum as Optimum
+from fluidcc.optimize.verb import optimize as optimize
 from fluidcc.packets.run import PacketRuns as PacketRuns
 from fluidcc.packets.run import simulate_packets as simulate_packets
 from fluidcc.results.compare import Comparison as Comparison

@@ -1,4 +1,4 @@
-"""What the checks found of a law."""
+"""`check_law`: one law through the battery of checks, and what they found."""
 
 import dataclasses
 import tempfile
@@ -17,6 +17,17 @@ from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
 OK, FAILED, NOT_APPLICABLE = "ok", "failed", "not applicable"
+
+
+_NETWORK: dict[str, Callable[[NetworkTest], Answer]] = {
+    "scenario": NetworkTest.scenario,
+    "equilibrium": NetworkTest.settles,
+    "stability": NetworkTest.stable,
+    "trajectory": NetworkTest.course,
+    "packets": NetworkTest.packets,
+}
+_DECISIVE = ("results", "branches", "scenario", "equilibrium")
+"""Checks without which those that follow in a network say nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,17 +77,6 @@ class LawReport(Result):
             "summary": self.summary,
             "checks": plain(self.findings),
         }
-
-
-_NETWORK: dict[str, Callable[[NetworkTest], Answer]] = {
-    "scenario": NetworkTest.scenario,
-    "equilibrium": NetworkTest.settles,
-    "stability": NetworkTest.stable,
-    "trajectory": NetworkTest.course,
-    "packets": NetworkTest.packets,
-}
-_DECISIVE = ("results", "branches", "scenario", "equilibrium")
-"""Checks without which those that follow in a network say nothing."""
 
 
 def check_law(

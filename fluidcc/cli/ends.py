@@ -27,6 +27,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _VERSIONS = ("fluidcc", *BESIDE, "xarray", "h5netcdf", "typer")
 
 
+_AGAIN = 0.05  # s
+_LOADING = (ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec_module.__code__)
+
+
 def report(error: Exception) -> int:
     """Tell of a failure on stderr, where its report is kept, and how to pass it on.
 
@@ -78,10 +82,6 @@ def _kept(text: str) -> list[str]:
         f"This is a fault of fluidcc, not of your input. Its report is in '{file}':",
         f"please pass it on as README.md says. {VARIABLE}=1 shows it here.",
     ]
-
-
-_AGAIN = 0.05  # s
-_LOADING = (ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec_module.__code__)
 
 
 class Interrupt:

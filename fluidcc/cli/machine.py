@@ -28,6 +28,13 @@ _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 _UNTIL = 1.0  # [s]: lengths of runs change nothing that is compiled
 
 
+_KEPT = {
+    "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
+    "faults": "reports of failures",
+}  # fmt: skip
+_ITSELF_FROM = (0, 12)  # JAX compiles loops as a whole without being told
+
+
 @takes(json=JSON, fast_cpu=FAST_CPU)
 def doctor(json: bool, fast_cpu: bool) -> None:
     """What is there: versions, devices, memory, caches, optional parts; and what is wrong."""
@@ -103,13 +110,6 @@ def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
         except ValueError as error:  # a verb that does not take such a network
             message = str(error)
         yield name, time.perf_counter() - began, message
-
-
-_KEPT = {
-    "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
-    "faults": "reports of failures",
-}  # fmt: skip
-_ITSELF_FROM = (0, 12)  # JAX compiles loops as a whole without being told
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Arguments and options that several commands share."""
+"""Words and options as rows, those that several commands share, and what is read from them: a
+scenario, changes to it, a grid, and where results go.
+"""
 
 import dataclasses
 import inspect

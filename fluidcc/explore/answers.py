@@ -28,6 +28,22 @@ _DRAWN = 800
 """Most points of a Nyquist curve that are drawn."""
 
 
+_SAMPLES = 600
+_GRID, _COARSE = 32, 16
+_FEW_CLASSES = 4
+_AT_ONCE = 200
+"""Links and distinct round trips of what is shown at once: some seconds, and 1 GB."""
+
+_IN_A_MAP = 60
+"""Links and distinct round trips of a map: some minutes for its points."""
+
+_STEPS = 3e7
+"""Steps of a trajectory, times links and distinct round trips: some minutes."""
+
+_EVENTS = 3e8
+"""Packets at links, and ticks of laws, of a packet run: some minutes."""
+
+
 def present(net: Network) -> dict[str, Any]:
     """Equilibrium, roots, margins and Nyquist curves of a network.
 
@@ -103,9 +119,6 @@ def numbers_at(net: Network, changed: Mapping[str, str]) -> dict[str, float]:
             if c.path in changed and isinstance(c.value, float | int)}  # fmt: skip
 
 
-_SAMPLES = 600
-
-
 def duration(net: Network) -> float:
     """How long a run is unless told [s]: some 300 of the longest round trips, as 1, 2 or 5."""
     wanted = 300 * max(float(np.max(np.asarray(flows.rtt))) for flows in net.flows)
@@ -151,10 +164,6 @@ def packets(
               for n in one["group"].values}  # fmt: skip
     return {"time": one["time"].values, "links": links, "flows": groups, "seed": seed,
             "until": until}  # fmt: skip
-
-
-_GRID, _COARSE = 32, 16
-_FEW_CLASSES = 4
 
 
 def heavy(net: Network) -> bool:
@@ -253,19 +262,6 @@ def _described(control: Control, values: np.ndarray) -> dict[str, Any]:
         "path": control.path, "name": control.name, "unit": control.unit, "log": control.span.log,
         "values": values,
     }  # fmt: skip
-
-
-_AT_ONCE = 200
-"""Links and distinct round trips of what is shown at once: some seconds, and 1 GB."""
-
-_IN_A_MAP = 60
-"""Links and distinct round trips of a map: some minutes for its points."""
-
-_STEPS = 3e7
-"""Steps of a trajectory, times links and distinct round trips: some minutes."""
-
-_EVENTS = 3e8
-"""Packets at links, and ticks of laws, of a packet run: some minutes."""
 
 
 def check_present(net: Network) -> None:

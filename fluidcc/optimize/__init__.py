@@ -2,6 +2,3 @@
 
 It verifies what it finds by trajectories and packets, so it stands above both engines.
 """
-
-from fluidcc.optimize.result import Optimum as Optimum
-from fluidcc.optimize.verb import optimize as optimize

@@ -1,4 +1,7 @@
-"""Constraints: a quantity by name with a bound, ``utilization >= 0.95`` or ``queue <= 90 kB``."""
+"""What is to be optimised: parameters as coordinates of the unit cube, and the numbers there.
+
+A constraint is a quantity by name with a bound, ``utilization >= 0.95`` or ``queue <= 90 kB``.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,17 @@ MET = 1e-8
 rounding of searches that end on it, and less than what anybody reads off a result."""
 
 _TEXT = re.compile(r"^\s*([^<>=\s]+)\s*(<=|>=)\s*([^<>=]+?)\s*$")
+
+
+ENOUGH = 1e3
+"""Scaled slack up to which it counts, on either side: solvers take no infinite margins, and what
+lies so far from its bound plays no part."""
+
+_DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm, as even
+# steps would hardly see its low end
+_WHOLE = 1e-9  # relative distance from a whole number that is rounding: of coordinates and logs
+_END = 1e-12  # distance from the end of a range that is rounding
+_ASIDE = 1e-6  # of a range: step of a one-sided difference, far above an equilibrium's rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,17 +99,6 @@ def _bound(net: Network, found: Measure, number: str, where: str) -> float:
     except units.UnitError as error:
         fault = Fault(where, found.name, str(error), repr(number), error.nearest)
         raise ScenarioError([fault]) from None
-
-
-ENOUGH = 1e3
-"""Scaled slack up to which it counts, on either side: solvers take no infinite margins, and what
-lies so far from its bound plays no part."""
-
-_DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm, as even
-# steps would hardly see its low end
-_WHOLE = 1e-9  # relative distance from a whole number that is rounding: of coordinates and logs
-_END = 1e-12  # distance from the end of a range that is rounding
-_ASIDE = 1e-6  # of a range: step of a one-sided difference, far above an equilibrium's rounding
 
 
 def halton(size: int, count: int) -> Array:

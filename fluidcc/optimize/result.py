@@ -1,4 +1,4 @@
-"""An optimum as a result."""
+"""An optimum as a result, with its trade-off curve and what both engines say of it."""
 
 from __future__ import annotations
 

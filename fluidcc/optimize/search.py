@@ -1,4 +1,5 @@
-"""The best point of the unit cube by gradients: a sample, several starts, and what holds the end.
+"""The best point of the unit cube: by gradients from several starts, with what holds the end, or by
+trials.
 
 Sequential quadratic programming of SciPy with our derivatives leads from each start onto the active
 constraints. Where it ends at a kink (two roots or crossovers tie, the marking has a corner) slopes

@@ -1,4 +1,6 @@
-"""One optimum: by gradients or by trials, in one scenario or in the worst of many."""
+"""One optimum, in one scenario or in the worst of many, and a curve of them: the best goal for
+every level of another quantity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`optimize`: the best parameters of a network under constraints."""
+"""`optimize`: the best parameters of a network under constraints.
+
+An optimum is verified by its trajectory, and by packets with seeds that the search did not use.
+"""
 
 from __future__ import annotations
 

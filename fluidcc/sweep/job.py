@@ -1,4 +1,8 @@
-"""What a sweep computes: a verb over the blocks of a grid, one chunk of them at a time."""
+"""What a sweep computes: a verb over the blocks of a grid, one chunk of them at a time.
+
+What a sweep is, as plain data, tells it from others: two of the same description have the same
+results.
+"""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""One point of a sweep, and whether its result is sound."""
+"""Results over a grid as they are, before they are numbers in a table; whether each is sound."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

@@ -1,4 +1,7 @@
-"""Sweeps in chunks: what is missing is done, by whatever works, and put together."""
+"""One verb over a grid of parameters; a point that fails is labelled and the rest goes on.
+
+In chunks what is missing is done, by whatever works, and put together.
+"""
 
 import dataclasses
 import functools
@@ -26,7 +29,7 @@ from fluidcc.sweep.kept import Folder, InMemory, busy, check, gaps, manifest_in,
 from fluidcc.sweep.plan import Clock, Plan, Progress
 from fluidcc.sweep.result import Point, Sweep, evaluated
 from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
-from fluidcc.sweep.workers import Processes, WorkerDied
+from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 
 _NAMED = 10  # failed points that are named
 _COPIES = 2  # of a table at a time: its parts and the whole, or the whole and what is laid out
@@ -138,8 +141,6 @@ def _require_room(points: int, row: float) -> None:
 def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
     """Do a plan by a cluster, by processes, or, without `workers`, here."""
     if scheduler is not None:
-        from fluidcc.sweep.workers import Cluster
-
         pool = Cluster(job, scheduler)
     elif workers:
         pool = Processes(job, workers)

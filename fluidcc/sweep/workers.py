@@ -1,6 +1,32 @@
-"""Chunks done by processes of their own: spawned, as threads of JAX do not survive a fork.
+"""Chunks done by processes of this machine, or by the workers of a Dask cluster, and what these
+return is written by one writer.
 
-Nothing heavy is imported here, as processes that start need to know first where compiled code is.
+Processes are spawned, as threads of JAX do not survive a fork. Nothing heavy is imported here, as
+processes that start need to know first where compiled code is.
+
+Workers of a cluster need the same fluidcc as the one that asks, with the same versions of what it
+computes with; that is checked. They are processes of their own (Dask spawns them, and must not be
+made to fork, as threads of JAX do not survive that), best one for each core, with one thread::
+
+    dask scheduler
+    export OPENBLAS_NUM_THREADS=1 FLUIDCC_FAST_CPU=1 FLUIDCC_THREADS=1
+    dask worker tcp://host:8786 --nworkers 16 --nthreads 1
+
+On a batch system dask-jobqueue starts them, and the address is that of its scheduler::
+
+    from dask_jobqueue import SLURMCluster
+
+    cluster = SLURMCluster(
+        cores=16, processes=16, memory="32GB", walltime="02:00:00",
+        job_script_prologue=[
+            "export OPENBLAS_NUM_THREADS=1 FLUIDCC_FAST_CPU=1 FLUIDCC_THREADS=1"
+        ],
+    )
+    cluster.scale(jobs=8)
+    fc.sweep(net, over, fc.stability, folder="map", scheduler=cluster.scheduler_address)
+
+Where workers share an accelerator each takes a fraction of its memory, which JAX reads when it
+starts: ``export XLA_PYTHON_CLIENT_MEM_FRACTION=0.2`` for four of them; each takes 0.75 otherwise.
 """
 
 import contextlib
@@ -32,6 +58,12 @@ _NO_START = (
     "a process could not start (exit code {}): a script that sweeps with workers needs its calls "
     'under `if __name__ == "__main__":`, as processes import it; workers=0 needs none'
 )
+
+
+_ADDRESS = re.compile(r"(\w+://)?[^/]+:\d+|inproc://.+")
+_PATIENCE = 30.0  # s until there must be a scheduler, and a worker
+_GOODBYE = 1.0  # s
+_LOST = "the connection to the scheduler is lost: start it, and run the same again"
 
 
 class WorkerDied(Exception):
@@ -161,12 +193,6 @@ def end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-_ADDRESS = re.compile(r"(\w+://)?[^/]+:\d+|inproc://.+")
-_PATIENCE = 30.0  # s until there must be a scheduler, and a worker
-_GOODBYE = 1.0  # s
-_LOST = "the connection to the scheduler is lost: start it, and run the same again"
 
 
 class Cluster:
