@@ -143,14 +143,14 @@ def test_sequence_numbers_end_with_a_status():
     """A flow whose numbers are shifted close to the last one; they do not wrap."""
     simulation = finished(dumbbell(flows(1), Droptail(), buffer=50.0), 20.0)
     advance, _ = entry_points()
-    flow, shift = simulation.flows[0], records.ENDLESS - int(simulation.flows[0]["acked"]) - 300
+    flow, shift = simulation.flows[0], records.UNLIMITED - int(simulation.flows[0]["acked"]) - 300
     for name in ("next_sequence", "highest_sent", "acked", "recover", "timed_sequence"):
         flow[name] += shift
     simulation.receivers[0]["expected"] += shift
     simulation.packets["sequence"] += shift
     status = advance(simulation.address, 100.0, 10_000_000)
     assert status == records.TOO_MANY_PACKETS
-    assert flow["highest_sent"] == records.ENDLESS - 1
+    assert flow["highest_sent"] == records.UNLIMITED - 1
 
 
 def _with(**changes):
