@@ -1,7 +1,8 @@
 """How receivers echo marks: each packet's own, or one until the sender confirms it."""
 
-from fluidcc.laws.law import Ack, Since
-from fluidcc.laws.symbolic import rule
+import itertools
+
+from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
 from fluidcc.scenario.network import Flows
 
 
@@ -14,17 +15,20 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
     """
     if echo != "law":
         return echo == "sticky"
-    return _waits(flows) and not (flows.feedback.loads or _counts(flows))
+    return _waits(flows.reaction) and not (flows.feedback.loads or _counts(flows.window))
 
 
-def _waits(flows: Flows) -> bool:
+def _waits(law: AbstractReaction) -> bool:
     """Whether a reaction asks for an acknowledgement of what was sent after the last one."""
-    told = rule(flows.reaction, "ready")
-    return Since(*told.event).window in told.results[0].free_symbols
+    cases = itertools.product((0.0, 1e9), (0.0, 1.0))  # at once and late; after a quench for a drop
+    return any(
+        law.ready(Since(time, 1.0, 0.0, dropped)) != law.ready(Since(time, 1.0, 1.0, dropped))
+        for time, dropped in cases
+    )
 
 
-def _counts(flows: Flows) -> bool:
+def _counts(law: AbstractWindowLaw) -> bool:
     """Whether a window law learns from the mark of each packet."""
-    told = rule(flows.window, "observe")
-    used = set().union(*(result.free_symbols for result in told.results))
-    return Ack(*told.event).marked in used
+    unmarked, marked = (Ack(1.0, 1.0, 1.0, marked=share) for share in (0.0, 1.0))
+    state = law.start(10.0)
+    return bool(law.observe(state, unmarked) != law.observe(state, marked))

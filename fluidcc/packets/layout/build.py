@@ -272,6 +272,7 @@ class Simulation:
         self.packets = np.zeros(pool, r.PACKET_RECORD)
         self.packets["next"] = np.arange(1, pool + 1, dtype=np.int32)
         self.packets["next"][-1] = -1
+        self.wires = _records(r.WIRE_RECORD, routes.wires)
         self.receivers = np.zeros(flows, r.RECEIVER_RECORD)
         self.voices = _records(r.VOICE_RECORD, background.voices)
         self.sources = _records(r.SOURCE_RECORD, self._transfers.sources)
@@ -285,7 +286,7 @@ class Simulation:
             "entities": self.entities,
             "entries": entries,
             "winners": winners,
-            "wires": _records(r.WIRE_RECORD, routes.wires),
+            "wires": self.wires,
             "ports": self.ports,
             "groups": self.groups,
             "flows": self.flows,
