@@ -8,7 +8,7 @@ from fluidcc.laws.parameters import check_order, param
 from fluidcc.ops import Num
 
 
-class LoadCode(Law):
+class AbstractLoadCode(Law):
     """Load factors that can be told: a part of the laws that code, decode or obey them.
 
     Source: Qazi, Znati and Andrew, section 3.2. One below `lowest` counts as `lowest`, one above
@@ -42,7 +42,7 @@ class Exact(AbstractEstimator):
         return load - estimate
 
 
-class ADPM(LoadCode, AbstractEstimator):
+class ADPM(AbstractLoadCode, AbstractEstimator):
     """The receiver's estimate of a load factor that is compared with a hash of each packet.
 
     Source: Qazi, Znati and Andrew, section 3.2. A packet says on which side of its hash the load

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fluidcc.laws.law import Law
-from fluidcc.laws.load_code import LoadCode
+from fluidcc.laws.load_code import AbstractLoadCode
 from fluidcc.laws.parameters import infos
 from fluidcc.model.fluid import open_load
 from fluidcc.scenario.network import Flows, Link, Network, require_network
@@ -72,7 +72,9 @@ def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
         return
     routers = {name: link.queue for name, link in route.items() if link.queue.loads}
     if not routers:
-        lowest = f", {100 * float(window.lowest):g} %" if isinstance(window, LoadCode) else ""
+        lowest = (
+            f", {100 * float(window.lowest):g} %" if isinstance(window, AbstractLoadCode) else ""
+        )
         yield (
             f"no link of its route tells a load factor, so {window.name} takes the least that "
             f"it knows{lowest}, and grows until a mark or a loss"

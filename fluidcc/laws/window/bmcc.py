@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractWindowLaw, Ack, State
-from fluidcc.laws.load_code import LoadCode
+from fluidcc.laws.load_code import AbstractLoadCode
 from fluidcc.laws.parameters import choice, param, state
 from fluidcc.laws.window.sack import SACK
 from fluidcc.ops import Num
@@ -13,7 +13,7 @@ _TCP = SACK()
 _MOST_PERIODS = 50.0  # in one round trip; a larger power may overflow
 
 
-class BMCC(LoadCode, AbstractWindowLaw):
+class BMCC(AbstractLoadCode, AbstractWindowLaw):
     """Multiplicative, then additive increase by the load factor; one decrease per period.
 
     Source: Qazi, Znati and Andrew, section 3.3, eqs 2-6. No load factor counts as `lowest`. Its T
