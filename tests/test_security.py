@@ -31,7 +31,7 @@ READS = {"loads", "load"}
 RUN_WHAT_THEY_READ = {"pickle", "cloudpickle", "marshal", "dill", "joblib", "yaml", "shelve"}
 
 ALLOWED = {
-    ("sweep/processes.py", "pickle.loads"): "a job that the parent process sent over a pipe",
+    ("sweep/workers.py", "pickle.loads"): "a job that the parent process sent over a pipe",
     ("packets/cache.py", "exec_module"): "a module whose text was generated from the laws",
     ("lab/bound.py", "sympify"): "expressions that the bound's own code makes",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",
