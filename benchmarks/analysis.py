@@ -176,9 +176,9 @@ def simulated(seed: int) -> tuple[float, float]:
 
 def stationary(repetitions: int) -> None:
     """The mean of one stationary window."""
-    fc.stationary_window(Reno(), 2 * P, reaction=PerMark())  # compiles
+    fc.window_distribution(Reno(), 2 * P, reaction=PerMark())  # compiles
     results, (own, rival) = race(
-        repetitions, lambda: fc.stationary_window(Reno(), P, reaction=PerMark()),
+        repetitions, lambda: fc.window_distribution(Reno(), P, reaction=PerMark()),
         lambda: simulated(1),
     )  # fmt: skip
     ours, (mean, error) = results

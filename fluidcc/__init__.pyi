@@ -11,7 +11,7 @@ from fluidcc.analysis.cycles.branches import cycles as cycles
 from fluidcc.analysis.cycles.result import Cycle as Cycle
 from fluidcc.analysis.cycles.verb import cycle as cycle
 from fluidcc.analysis.delay_equation import DelayEquation as DelayEquation
-from fluidcc.analysis.delay_equation import EquationRest as EquationRest
+from fluidcc.analysis.delay_equation import EquationEquilibrium as EquationEquilibrium
 from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
 from fluidcc.analysis.equilibrium import equilibrium as equilibrium
 from fluidcc.analysis.gradients.gradient import gradient as gradient
@@ -25,10 +25,10 @@ from fluidcc.analysis.relay import RelayCycle as RelayCycle
 from fluidcc.analysis.relay import relay_cycle as relay_cycle
 from fluidcc.analysis.stability import Stability as Stability
 from fluidcc.analysis.stability import stability as stability
-from fluidcc.analysis.stationary import StationaryWindow as StationaryWindow
-from fluidcc.analysis.stationary import StationaryWindows as StationaryWindows
-from fluidcc.analysis.stationary import stationary_window as stationary_window
-from fluidcc.analysis.stationary import stationary_windows as stationary_windows
+from fluidcc.analysis.stationary import WindowDistribution as WindowDistribution
+from fluidcc.analysis.stationary import WindowDistributions as WindowDistributions
+from fluidcc.analysis.stationary import window_distribution as window_distribution
+from fluidcc.analysis.stationary import window_distributions as window_distributions
 from fluidcc.bounds.check import BoundReport as BoundReport
 from fluidcc.bounds.check import BoundReports as BoundReports
 from fluidcc.bounds.check import check_bound as check_bound

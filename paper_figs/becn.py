@@ -31,7 +31,7 @@ def _group(name):
 
 def _resting(rests, values):
     """Values at the points where the fluid model has a smooth equilibrium, else NaN."""
-    return np.where([status == "interior" for status in rests.status], values, np.nan)
+    return np.where([status == "regular" for status in rests.status], values, np.nan)
 
 
 def _valid(lab, name):
@@ -88,10 +88,10 @@ def _goodputs(lab, names):
     curves = []
     for name in names:
         group = _group(name)
-        rate, lost = f"flows.{group}.rate", f"flows.{group}.loss"
+        rate, lost = f"flows.{group}.rate", f"flows.{group}.loss_fraction"
 
         def rest(rests, group=group, rate=rate):
-            loss = rests.values(f"{_LINK}.signal") if group == "tcp" else 0.0
+            loss = rests.values(f"{_LINK}.mark_probability") if group == "tcp" else 0.0
             return _BITS * rests.values(rate) * (1 - loss)
 
         def cycle(name, rate=rate, lost=lost):
@@ -118,11 +118,11 @@ def _losses(lab, names, printed=()):
             group = _group(name)
 
             def rest(rests, group=group):
-                signal = rests.values(f"{_LINK}.signal")
+                signal = rests.values(f"{_LINK}.mark_probability")
                 return signal if group == "tcp" else np.zeros_like(signal)
 
             def cycle(name):
-                return _cycle(lab, name, f"{_LINK}.dropped", f"{_LINK}.offered")
+                return _cycle(lab, name, f"{_LINK}.drop_fraction", f"{_LINK}.offered")
 
             curves += _pair(lab, name, f"flows.{group}.loss_fraction", rest, cycle, 100)
         own = [number for number in printed if number.label in title]
@@ -191,7 +191,7 @@ def goodput_gain(lab):
         runs, rests = lab.packets(name), lab.rests(name)
         own, plain = (runs.values(f"flows.{g}.goodput") for g in (group, "tcp"))
         sent, rest = (rests.values(f"flows.{g}.rate") for g in (group, "tcp"))
-        through = rest * (1 - rests.values(f"{_LINK}.signal"))
+        through = rest * (1 - rests.values(f"{_LINK}.mark_probability"))
         curves.append(measured(label, runs.x, 100 * (own / plain - 1)))
         gain = _resting(rests, 100 * (sent / through - 1))
         curves.append(modelled(label, runs.x, gain, valid=_valid(lab, name)))
@@ -214,7 +214,7 @@ def competing_loss(lab):
         for each in ("tcp", group):
             lost = 100 * runs.values(f"flows.{each}.loss_fraction")
             curves.append(measured(_LABELS[each], runs.x, lost))
-        at_rest = _resting(rests, 100 * rests.values(f"{_LINK}.signal"))
+        at_rest = _resting(rests, 100 * rests.values(f"{_LINK}.mark_probability"))
         curves.append(modelled(_LABELS["tcp"], runs.x, at_rest))
         printed = {
             "becn": [Printed("5.21 % (VI.A)", 5.21, 40, "plain TCP"),
@@ -271,7 +271,7 @@ def web_delay(lab):
     """Mean time from the request of an object to the ACK of its last packet, and the reduction seed
     by seed; no fluid curve, as fluid sources do not begin each object with a small window (VI.C).
     """
-    metric = "flows.web.transfer_mean"
+    metric = "flows.web.fct_mean"
     return [
         *_web(lab, _WEB, metric, "transfer delay (s)"),
         _reduction(lab, _WEB, metric, "up to 8.1 % (VI.C)", 8.1, 10),
@@ -360,7 +360,7 @@ def web_delay_large(lab):
     """Mean time from the request of an object to the ACK of its last packet, and the reduction seed
     by seed; no fluid curve, as fluid sources do not begin each object with a small window (VI.D).
     """
-    metric = "flows.web.transfer_mean"
+    metric = "flows.web.fct_mean"
     return [
         *_web(lab, _WEB_LARGE, metric, "transfer delay (s)"),
         _reduction(lab, _WEB_LARGE, metric, "6.4 % (VI.D)", 6.4, 25),
@@ -406,7 +406,7 @@ def quenches(lab):
             rests = lab.rests(name)
             fluid = _resting(rests, rests.values(f"{_LINK}.quench_ratio"))
         else:
-            told = _cycle(lab, name, f"{_LINK}.quenches")
+            told = _cycle(lab, name, f"{_LINK}.source_quench_rate")
             heard = _cycle(lab, name, f"{_LINK}.utilization") * _RATE
             fluid = told / (told + heard)
         curves.append(measured(delay, runs.x, 100 * runs.values(path)))

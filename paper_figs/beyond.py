@@ -164,7 +164,7 @@ def peaks(lab):
     They hold if queues that reach Th mark and rd has all transmissions: that of the tail with the
     packet in service, that of the front without it and only as packets leave or by slower access.
     """
-    counts = {"waiting": "queue_max", "in service too": "system_max"}
+    counts = {"waiting": "queue_max", "in service too": "number_in_system_max"}
     curves, apart = [], []
     for marks, side, formula in (
         (TAIL, _TAIL, "2 Th + rd - 1"), (FRONT, _FRONT, "Th + rd"),

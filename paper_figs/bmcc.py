@@ -105,7 +105,7 @@ def load_estimates(lab):
     """
     runs, course = lab.packets("three_flows"), _course(lab, "three_flows", 400.0)
     ends, loads = load_factors(runs)
-    fluid = course.series(0, "links.bottleneck.load")
+    fluid = course.series(0, "links.bottleneck.load_factor")
     router = [Curve("router", ends, loads, dense=True), modelled("router", *fluid, dense=True)]
     begin, end = 98.0, 112.0
     zoom = []
@@ -202,7 +202,7 @@ def _rates(lab, name, group):
     """Rates of a flow in the fluid: at rest, or the mean of a trajectory where BMCC cycles."""
     if name != "gain_bmcc":
         rests = lab.rests(name)
-        sound = np.array([status == "interior" for status in rests.status])
+        sound = np.array([status == "regular" for status in rests.status])
         return np.where(sound, rests.values(f"flows.{group}.rate"), np.nan)
     found = []
     for k in range(len(lab.experiment(name).x)):

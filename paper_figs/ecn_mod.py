@@ -152,7 +152,7 @@ def losses(lab):
     """
     printed = [Printed("about 10 %", 10, 200)]
     drops = _percents(lab, _FIFTH, "loss_fraction")
-    marks = _percents(lab, _FIFTH, "mark_fraction", "signal")
+    marks = _percents(lab, _FIFTH, "mark_fraction", "mark_probability")
     return [Panel(_FLOWS, "packets lost (%)", drops, printed, yscale="log", ylim=(1e-3, 20)),
             Panel(_FLOWS, "packets marked (%)", marks)]  # fmt: skip
 
@@ -166,7 +166,7 @@ def goodput_full(lab):
 @figure("7", "Marks and variation of the queue, p_max = 1", needs=tuple(_FULL.values()))
 def marks_full(lab):
     """Flows as in figure 6; above some 100 flows windows of packets stop at one packet."""
-    marks = _percents(lab, _FULL, "mark_fraction", "signal")
+    marks = _percents(lab, _FULL, "mark_fraction", "mark_probability")
     return [
         Panel(_FLOWS, "packets marked (%)", marks, [Printed("about 85 %", 85, label=_MOD)]),
         Panel(_FLOWS, "variation of the queue (1)", _variation(lab, _FULL)),

@@ -48,7 +48,7 @@ def _fluid_efficiency(net, course):
 
 
 def _fluid_drops(net, course):
-    times, share = course(f"{LINK}.dropped")
+    times, share = course(f"{LINK}.drop_fraction")
     return np.trapezoid(share * course(f"{LINK}.offered")[1], times)
 
 

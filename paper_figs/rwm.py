@@ -10,7 +10,7 @@ from .drawing.figure import FLUID, Curve, Panel, Printed, figure, measured, mode
 FAMILIES = {"RED": "red", "ARED": "ared", "BLUE": "blue"}
 LABELS = tuple(f"{family}{kind}" for family in FAMILIES for kind in ("", "-ECN", "-RWM"))
 WINDOWS = (5, 8, 20)  # of the receivers, other than 100 packets
-RESTING = ("interior", "saturated")  # the others tell no single point of rest
+RESTING = ("regular", "discontinuity")  # the others tell no single point of rest
 
 
 def _trio(family):

@@ -29,11 +29,23 @@ def trajectory():
     time = np.linspace(0.0, 10.0, 41)
     wave = np.sin(time)
     link = dict.fromkeys(
-        ("average", "signal", "marked", "dropped", "load", "offered", "quenches", "utilization"),
+        (
+            "average",
+            "mark_probability",
+            "mark_fraction",
+            "drop_fraction",
+            "load_factor",
+            "offered",
+            "source_quench_rate",
+            "utilization",
+        ),
         0 * time,
     )
     queue = 100 + 50 * wave
-    flows = dict.fromkeys(("rate", "rtt", "mark", "loss", "load", "active", "slow"), time[:, None])
+    flows = dict.fromkeys(
+        ("rate", "rtt", "mark_fraction", "loss_fraction", "load_factor", "active", "slow_start"),
+        time[:, None],
+    )
     window = 15 + wave[:, None]
     return fc.Trajectory(
         time, {"bottleneck": LinkRun(queue=queue, **link)},
@@ -51,11 +63,13 @@ def sensitivity():
 
 def packets():
     """Two seeds of one group."""
-    link = {"utilization": 0.98765, "queue_mean": 123.456, "system_mean": 124.0}
+    link = {"utilization": 0.98765, "queue_mean": 123.456, "number_in_system_mean": 124.0}
     flow = {"goodput": 2.34567e5, "window_mean": 15.5, "goodput_flows": (2.3e5, 2.4e5)}
     run = {"links": {"bottleneck": link}, "flows": {"tcp": flow}}
     half = {
-        "links": {"bottleneck": {"utilization": 0.0123, "queue_mean": 4.567, "system_mean": 4.6}},
+        "links": {
+            "bottleneck": {"utilization": 0.0123, "queue_mean": 4.567, "number_in_system_mean": 4.6}
+        },
         "flows": {"tcp": {"goodput": 1234.5, "window_mean": math.nan}},
     }
     return fc.PacketRuns((1, 2), (run, run), run, half, 20.0, 5.0)
@@ -88,7 +102,7 @@ def relay():
 def window():
     """Two windows."""
     shares = np.array([0.25, 0.75])
-    return fc.StationaryWindow(0.01, np.array([8.0, 16.0]), shares, shares, 15.0, 1e-6)
+    return fc.WindowDistribution(0.01, np.array([8.0, 16.0]), shares, shares, 15.0, 1e-6)
 
 
 def bounds():
@@ -158,11 +172,11 @@ def stability_map():
     """Two times two points, one without a verdict."""
     axes = {NUMBER: (40, 60), PATH: (1e-6, 1e-5)}
     points = [
-        MapPoint({NUMBER: n, PATH: w}, "interior", "", w < 5e-6, 0 if w < 5e-6 else 2, True,
+        MapPoint({NUMBER: n, PATH: w}, "regular", "", w < 5e-6, 0 if w < 5e-6 else 2, True,
                  complex(1e5 * w - 0.5, 1.25), True, {"bottleneck": 100.0})
         for n in axes[NUMBER] for w in axes[PATH]
     ]  # fmt: skip
-    points[3] = MapPoint(points[3].set, "saturated", "no smooth equilibrium")
+    points[3] = MapPoint(points[3].set, "discontinuity", "no smooth equilibrium")
     return fc.StabilityMap(axes, {NUMBER: "1", PATH: "1"}, tuple(points), 3)
 
 
@@ -184,7 +198,9 @@ def equation_rest():
     """A point."""
     flat = np.array([1.5])
     equation = fc.DelayEquation(lambda t, y, z, p: -z[0], [lambda t, y, p: 1.0], {"r": 1.0}, 0.0)
-    return fc.EquationRest("interior", "", 1.5, flat, np.array([1.0]), (flat, [flat]), equation)
+    return fc.EquationEquilibrium(
+        "regular", "", 1.5, flat, np.array([1.0]), (flat, [flat]), equation
+    )
 
 
 def law_report():
@@ -202,7 +218,7 @@ RESULTS = {
     "Cycle": cycle,
     "Cycles": cycles,
     "Equilibrium": lambda: fc.equilibrium(NET),
-    "EquationRest": equation_rest,
+    "EquationEquilibrium": equation_rest,
     "LawReport": law_report,
     "Gradient": lambda: fc.Gradient(
         "phase_margin", 12.5, {PATH: -3.25e6}, "ok", "", "deg", {PATH: "1"}, {}
@@ -214,8 +230,8 @@ RESULTS = {
     "Solution": solution,
     "Stability": lambda: fc.stability(NET),
     "StabilityMap": stability_map,
-    "StationaryWindow": window,
-    "StationaryWindows": lambda: fc.StationaryWindows({"tcp": window()}, {}),
+    "WindowDistribution": window,
+    "WindowDistributions": lambda: fc.WindowDistributions({"tcp": window()}, {}),
     "Sweep": sweep,
     "SweepData": sweep_data,
     "Tradeoff": tradeoff,

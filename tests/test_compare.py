@@ -50,11 +50,11 @@ def test_the_paper_is_right_that_ecn_mod_gets_more_in_packets(both):
 
 
 def test_the_fluid_model_says_that_its_shares_are_wrong_there(both):
-    mod, newreno = both.outside
+    mod, newreno = both.validity_warnings
     assert "flows.mod" in mod and "too small" in mod
     assert "flows.newreno" in newreno and "too large" in newreno
-    assert both.to_dict()["outside"] == [mod, newreno]
-    assert mod in repr(both) and mod in both.to_dataset().attrs["outside"]
+    assert both.to_dict()["validity_warnings"] == [mod, newreno]
+    assert mod in repr(both) and mod in both.to_dataset().attrs["validity_warnings"]
 
 
 def test_goodput_at_rest_is_what_arrives():
@@ -70,7 +70,7 @@ rtt = "80 ms"
 window = { law = "newreno", max_window = 100 }
 """
     rows = {row.name: row for row in fc.compare(fc.loads(text), until=2.0, seeds=(1,)).rows}
-    assert rows["links.l.dropped"].equilibrium > 0.01
+    assert rows["links.l.drop_fraction"].equilibrium > 0.01
     assert 20 * rows["flows.f.goodput"].equilibrium == pytest.approx(1250 * 8e3, rel=1e-9)
 
 

@@ -88,7 +88,7 @@ def test_commands_write_tables_with_their_origin(run, tmp_path):
     for line in ("% command: fluidcc", "% scenario: ", "% fluidcc: ", r"\toprule"):
         assert line in source
     queue = fc.equilibrium(fc.replace(NET, {"flow.n": 60})).links["bottleneck"].queue
-    assert f"$60$ & interior & ${queue:.5g}$" in source
+    assert f"$60$ & regular & ${queue:.5g}$" in source
     code, _, err = run("equilibrium", "hollot2001/slow", "--out", "t.txt")
     assert code == 2 and ".tex" in err
 

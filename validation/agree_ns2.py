@@ -65,9 +65,9 @@ LINK = {
     "voip_calls_mean": ("voice_calls", 1.0),
 }
 COUNTS = {
-    "necnresponses_total": "reactions",
-    "ecn_responses_total": "reactions",
-    "ecn_responses": "reactions",
+    "necnresponses_total": "window_reductions",
+    "ecn_responses_total": "window_reductions",
+    "ecn_responses": "window_reductions",
     "timeouts_total": "timeouts",
     "timeouts": "timeouts",
 }
@@ -81,13 +81,13 @@ THIRD = {
 DELAYS = {
     "delay_mean_s": "delay_mean",
     "delay_std_s": "delay_jitter",
-    "jitter_consec_s": "delay_difference",
+    "jitter_consec_s": "ipdv_mean",
 }
 WEB = {
     "web_objects": "transfers",
-    "web_obj_delay_mean": "transfer_mean",
-    "web_obj_delay_median": "transfer_median",
-    "web_obj_delay_p95": "transfer_95",
+    "web_obj_delay_mean": "fct_mean",
+    "web_obj_delay_median": "fct_median",
+    "web_obj_delay_p95": "fct_p95",
 }
 SETTINGS = {"mk": "red", "exact": 1, "bw_mbps": 1.5, "acc_mbps": 10, "TS_ms": None, "T": None}
 THEOREM = ("max_queue_slow_start", "max_queue_whole_run", "rd", "rd_prop", "bound")
@@ -274,7 +274,7 @@ def settled(family: str, record: dict[str, Any], metric: str) -> str:
     deaf = 0 in (params.get("necn"), params.get("ecn")) or params.get("aqm") == "DropTail"
     if "mark" in metric and (deaf or _unmarked(params)):
         return "no marks"
-    return "no marks" if COUNTS.get(metric) == "reactions" and deaf else ""
+    return "no marks" if COUNTS.get(metric) == "window_reductions" and deaf else ""
 
 
 def _unmarked(params: dict[str, Any]) -> bool:
@@ -329,7 +329,7 @@ def _tied(family: str, record: dict[str, Any]) -> str:
 def _counts_answers(record: dict[str, Any], found: Comparison) -> bool:
     """Whether ns-2 can have counted answers to SYNs only: nothing is marked, at most one a flow."""
     few = found.ours == 0 and found.theirs <= record["params"]["n"]
-    return COUNTS.get(found.metric) == "reactions" and few and _unmarked(record["params"])
+    return COUNTS.get(found.metric) == "window_reductions" and few and _unmarked(record["params"])
 
 
 def reasons(family: str, record: dict[str, Any], missed: list[Comparison]) -> dict[str, str]:

@@ -122,7 +122,7 @@ def lost(found: fc.Boundary, x: Any, y: Any) -> int:
     """How many points no curve passes."""
     points = np.stack([_scaled(x, found.ranges[0]), _scaled(y, found.ranges[1])], axis=1)
     least = np.full(len(points), np.inf)
-    for curve in (*found.curves, *found.further):
+    for curve in (*found.curves, *found.secondary):
         pairs = zip((curve.x, curve.y), found.ranges, strict=True)
         p = np.stack([_scaled(values, ends) for values, ends in pairs], axis=1)
         for a, b in itertools.pairwise(p):

@@ -128,7 +128,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         text = " ".join("         -" if v is None else f"{v:10.4g}" for v in cells)
         error = "" if row["difference"] is None else f"{row['difference']:+8.1%}"
         yield f"    {row['name']:36s} {row['unit']:>7s} {text} {error}"
-    yield from (f"    outside: {reason}" for reason in found["outside"])
+    yield from (f"    outside: {reason}" for reason in found["validity_warnings"])
 
 
 def quantities(found: dict[str, Any]) -> list[Beside]:
@@ -139,7 +139,7 @@ def quantities(found: dict[str, Any]) -> list[Beside]:
         Beside(
             *where, row["name"], row["unit"],
             row["equilibrium"] if row["fluid"] is None else row["fluid"],
-            *(row[k] for k in ("packets", "ci95", "difference")), tuple(found["outside"]),
+            *(row[k] for k in ("packets", "ci95", "difference")), tuple(found["validity_warnings"]),
         )
         for row in found["rows"]
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def write_table(records: list[dict[str, Any]], file: Path) -> None:
         for found in records:
             span = (f"{found['warmup']:.4g}", f"{found['until']:.4g}")
             where = (found["scenario"], *span, found["equilibrium"]["status"])
-            reasons = list(found["outside"])
+            reasons = list(found["validity_warnings"])
             if not settled(found) and not reasons:
                 reasons = [found["fluid_message"]]
             for row in found["rows"]:
@@ -172,14 +172,14 @@ def write_table(records: list[dict[str, Any]], file: Path) -> None:
 
 def settled(found: dict[str, Any]) -> bool:
     """Whether the fluid model says nothing against itself."""
-    return not found["outside"] and found["fluid_status"] in (None, "ok")
+    return not found["validity_warnings"] and found["fluid_status"] in (None, "ok")
 
 
 def summary(records: list[dict[str, Any]]) -> Iterator[str]:
     """Median errors within what the fluid model holds for, and beyond; what it misses untold."""
     done = [r for r in records if "error" not in r]
-    parts = {"inside": [r for r in done if settled(r)], "outside": []}
-    parts["outside"] = [r for r in done if not settled(r)]
+    parts = {"inside": [r for r in done if settled(r)], "validity_warnings": []}
+    parts["validity_warnings"] = [r for r in done if not settled(r)]
     for name, part in parts.items():
         yield f"{name}: {len(part)} scenarios; median of the absolute errors, and how many"
         for quantity in GOALS | LEAST | {"period": None}:

@@ -60,10 +60,10 @@ def others(name: str, folder: Path | None) -> tuple[float | None, float | None]:
     if file is None or not file.exists():
         return None, None
     rows = {row["name"]: row for row in json.loads(file.read_text()).get("rows", ())}
-    swings = {key: row["packets"] or 0.0 for key, row in rows.items() if key.endswith("deviation")}
+    swings = {key: row["packets"] or 0.0 for key, row in rows.items() if key.endswith("queue_std")}
     if not swings:
         return None, None
-    row = rows[max(swings, key=lambda key: swings[key]).replace("deviation", "period")]
+    row = rows[max(swings, key=lambda key: swings[key]).replace("queue_std", "period")]
     return row["fluid"], row["packets"]
 
 

@@ -167,7 +167,7 @@ def measure(case: Case) -> list[Row]:
     if case.moving:
         both = compare(case.net, until=case.until, warmup=case.warmup, seeds=SEEDS)
         rows = {r.name.split(".")[2]: r for r in both.rows}
-        wanted = (rows["queue"], rows["marked"], rows["utilization"])
+        wanted = (rows["queue"], rows["mark_fraction"], rows["utilization"])
         return [
             Row(case, r.name.split(".")[2], r.fluid or 0.0, r.packets or 0.0, r.ci95 or 0.0)
             for r in wanted
@@ -178,8 +178,10 @@ def measure(case: Case) -> list[Row]:
     link = rest.links["bottleneck"]
     told = "drop_fraction" if case.net.flows[0].feedback.name == "loss" else "mark_fraction"
     return [
-        Row(case, "queue", link.queue, mean["system_mean"], width["system_mean"]),
-        Row(case, "signal", link.signal, mean[told], width[told]),
+        Row(
+            case, "queue", link.queue, mean["number_in_system_mean"], width["number_in_system_mean"]
+        ),
+        Row(case, "signal", link.mark_probability, mean[told], width[told]),
         Row(case, "utilization", link.utilization, mean["utilization"], width["utilization"]),
     ]
 

@@ -155,7 +155,7 @@ def _since(simulation: Simulation, taken: list[Snapshot], span: int) -> dict[str
         f"drops_{span}s": link["drops"],
         f"arrivals_{span}s": link["arrivals"],
         "maxq_wait": link["queue_max"],
-        "ecn_responses": sum(flow["reactions"] for flow in flows),
+        "ecn_responses": sum(flow["window_reductions"] for flow in flows),
         "timeouts": sum(flow["timeouts"] for flow in flows),
     } | ({"maxq_wait_10s": link["queue_max"]} if span == 10 else {})
 
@@ -204,10 +204,10 @@ def _first_reaction(simulation: Simulation, duration: float) -> dict[str, float]
     """
     advance, _ = entry_points()
     step = 0
-    while step * POLL < duration and not simulation.flows["reactions"].any():
+    while step * POLL < duration and not simulation.flows["window_reductions"].any():
         step += 1
         advance(simulation.address, BASE + step * POLL, 1 << 40)
-    reacted = simulation.flows["reactions"].any()
+    reacted = simulation.flows["window_reductions"].any()
     advance(simulation.address, BASE + (step + 1) * POLL, 1 << 40)
     largest = float(simulation.ports[0]["largest"])
     return {"maxq_wait_ss": largest, "t_first_response": step * POLL if reacted else -BASE - 1}

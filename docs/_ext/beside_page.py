@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, table
 
 _KINDS = {"goodput": "goodput", "utilization": "utilisation", "queue": "mean queue",
-          "marked": "marks"}  # fmt: skip
+          "mark_fraction": "marks"}  # fmt: skip
 
 
 def _row(name: str, rows: Sequence[Beside]) -> str:
@@ -24,7 +24,7 @@ def pages() -> dict[str, str]:
         "of `uv run python validation/compare_all.py`.", "",
         f"| the model says | scenarios | {' | '.join(_KINDS.values())} |",
         "|---" * (len(_KINDS) + 2) + "|",
-        _row("nothing", [row for row in rows if not row.outside]),
+        _row("nothing", [row for row in rows if not row.validity_warnings]),
         *(_row(cause, own) for cause, own in causes(rows).items()), "",
     ]  # fmt: skip
     return {"theory/beside.md": "\n".join(lines)}

@@ -24,8 +24,8 @@ GROUPS = (
     Group(
         "rest", "Rest",
         "Where a network comes to rest, in which regime, and how its windows spread there.",
-        ("equilibrium", "Equilibrium", "stationary_windows", "StationaryWindows",
-         "stationary_window", "StationaryWindow", "gain_and_loss"),
+        ("equilibrium", "Equilibrium", "window_distributions", "WindowDistributions",
+         "window_distribution", "WindowDistribution", "gain_and_loss"),
     ),
     Group(
         "stability", "Stability",
@@ -82,7 +82,7 @@ GROUPS = (
         "equations", "Delay equations",
         "Any delay equation, without a network: solved, and its stability judged.",
         ("solve_dde", "Solution", "Status", "Uniform", "Located", "MethodOfSteps", "Modes",
-         "Sampled", "DelayEquation", "EquationRest"),
+         "Sampled", "DelayEquation", "EquationEquilibrium"),
     ),
     Group("pictures", "Pictures", "Results drawn in one style.", ("plot", "style",)),
 )  # fmt: skip

@@ -28,9 +28,9 @@ for point in curve.points:
 # %%
 # The regimes
 # -----------
-# ``interior``
+# ``regular``
 #     Every law works within its range.
-# ``saturated``
+# ``discontinuity``
 #     The marks needed exceed a jump of the marking: without ``gentle``, RED jumps from p_max to
 #     dropping everything at max_th, and the average is held there. The queue still has a value,
 #     but what keeps it is a switch, not a slope.
@@ -60,7 +60,7 @@ print(fc.equilibrium(gentle))
 # the window at which growth and halvings balance. The stationary distribution, one packet at a
 # time, tells by how much:
 
-spread = fc.stationary_windows(net)
+spread = fc.window_distributions(net)
 print(spread)
 
 # %%

@@ -30,7 +30,7 @@ picture = fc.plot(both)
 #   some: random marks, bursts of slow start.
 # * Lines below the table are the model's own objections, with their size where it is known.
 
-for reason in both.outside:
+for reason in both.validity_warnings:
     print("*", reason)
 
 # %%

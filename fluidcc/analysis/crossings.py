@@ -66,8 +66,8 @@ class Gap:
 class Crossings(Result):
     """Changes of stability along one parameter, in order.
 
-    `further` are crossings of more roots while others are unstable; `gaps` the parts of the range
-    without a smooth equilibrium; `stable_at_low` is None where the range begins with one.
+    `secondary` are crossings of more roots while others are unstable; `without_equilibrium` the
+    ranges without a smooth equilibrium; `stable_at_low` is None where the range begins with one.
     `certified` says that every count was proven and that the crossings account for all of them.
 
     Examples
@@ -88,8 +88,8 @@ class Crossings(Result):
     low: float
     high: float
     crossings: tuple[Crossing, ...]
-    further: tuple[Crossing, ...]
-    gaps: tuple[Gap, ...]
+    secondary: tuple[Crossing, ...]
+    without_equilibrium: tuple[Gap, ...]
     stable_at_low: bool | None
     certified: bool
 
@@ -100,7 +100,7 @@ class Crossings(Result):
         gaps = [dataclasses.asdict(gap) for gap in self.gaps]
         return plain({
             "crossings": found, "stable_at_low": self.stable_at_low,
-            "certified": self.certified, "gaps": gaps,
+            "certified": self.certified, "without_equilibrium": gaps,
         })  # fmt: skip
 
     def to_dataset(self) -> xarray.Dataset:

@@ -93,7 +93,7 @@ class DelayEquation:
             here[last] = value
         return dataclasses.replace(self, params=params)
 
-    def equilibrium(self) -> EquationRest:
+    def equilibrium(self) -> EquationEquilibrium:
         """Where it comes to rest, with a status."""
         return equation_at_rest(self)
 
@@ -107,11 +107,11 @@ def _names(params: Mapping[str, Any], prefix: str = "") -> Any:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class EquationRest(Result):
+class EquationEquilibrium(Result):
     """An equilibrium of a delay equation: `y` as the equation has it, `flat` (n,), lags there.
 
     `jacobians` are the derivatives of the field by the present and by each delayed state. `status`
-    is `interior`, or `none` where none was found near the guess; `message` says why.
+    is `regular`, or `none` where none was found near the guess; `message` says why.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class EquationRest(Result):
     ... )
     >>> rest = decay.equilibrium()
     >>> rest.status, round(float(rest.y), 6)
-    ('interior', 2.0)
+    ('regular', 2.0)
     """
 
     _view = "equilibria.EquationView"
@@ -140,7 +140,7 @@ class EquationRest(Result):
     @property
     def smooth(self) -> bool:
         """Whether there is a linearisation."""
-        return self.status == "interior"
+        return self.status == "regular"
 
     @property
     def regime(self) -> Hashable:
@@ -253,7 +253,7 @@ def _newton(function: Callable[..., Any], start: Any) -> tuple[Any, Any]:
     return y, done & jnp.all(jnp.isfinite(y))
 
 
-def equation_at_rest(equation: DelayEquation) -> EquationRest:
+def equation_at_rest(equation: DelayEquation) -> EquationEquilibrium:
     """The equilibrium that Newton's method, with shortened steps, reaches from the guess."""
     params = jax.tree.map(np.float64, dict(equation.params))
     moves = callable(equation.guess)
@@ -275,7 +275,7 @@ def equation_at_rest(equation: DelayEquation) -> EquationRest:
     ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
     parts = [p.reshape(np.shape(v)) for p, v in zip(np.split(found.y, ends), leaves, strict=True)]
     blocks = [found.delayed[:, k] for k in range(len(found.lags))]
-    return EquationRest(
-        "none" if message else "interior", message, jax.tree.unflatten(structure, parts),
+    return EquationEquilibrium(
+        "none" if message else "regular", message, jax.tree.unflatten(structure, parts),
         found.y, found.lags, (found.present, blocks), equation,
     )  # fmt: skip

@@ -50,33 +50,33 @@ _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 
 
 @dataclasses.dataclass(frozen=True)
-class LinkRest:
-    """One link at rest: queue and average [packet], probability of a signal, utilization.
+class LinkEquilibrium:
+    """One link at rest: queue and average [packet], mark or drop probability, utilization.
 
-    `load` is the load factor it tells, and `quench_ratio` the share of quenches in the packets on
+    `load_factor` is the one it gives, and `quench_ratio` the share of quenches in the packets on
     the way back from it; None where there is none.
     """
 
     queue: float
     average: float
-    signal: float
+    mark_probability: float
     utilization: float
-    load: float | None = None
+    load_factor: float | None = None
     quench_ratio: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class FlowsRest:
+class FlowsEquilibrium:
     """One group of flows at rest, per distinct round trip, shapes (m,).
 
     Window of one flow [packet], round trip with queueing [s], rate of one source [packet/s],
-    probability of a signal heard, and the share of the sources that have something to send.
+    mark or drop probability seen by the sender, and the share of the sources that are active.
     """
 
     window: Array
     rtt: Array
     rate: Array
-    signal: Array
+    mark_probability: Array
     active: Array
 
 
@@ -84,8 +84,8 @@ class FlowsRest:
 class Equilibrium(Result):
     """Where a network comes to rest.
 
-    `status` is `interior` (a root within the laws' ranges), `empty` (a queue at zero, the links
-    not full), `saturated` (the signal needed lies within a jump, or a full buffer drops),
+    `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
+    not full), `discontinuity` (the signal needed lies within a jump, or a full buffer drops),
     `continuum` (many places rest; the numbers are those reached from the laws' start), or `none`
     (a link stays overloaded, or windows grow or fall without end), or `undetermined` (what was
     found does not rest in the moving model, or a law remembers an extreme of all its past);
@@ -98,7 +98,7 @@ class Equilibrium(Result):
     >>> import fluidcc as fc
     >>> rest = fc.equilibrium(fc.load("hollot2001/slow"))
     >>> rest.status, round(rest.links["bottleneck"].queue, 3)
-    ('interior', 194.4)
+    ('regular', 194.4)
     """
 
     _view = "equilibria.EquilibriumView"
@@ -106,8 +106,8 @@ class Equilibrium(Result):
     status: str
     message: str
     sliding: tuple[str, ...]
-    links: dict[str, LinkRest]
-    flows: dict[str, FlowsRest]
+    links: dict[str, LinkEquilibrium]
+    flows: dict[str, FlowsEquilibrium]
     net: Network = dataclasses.field(repr=False)
     rest: Rest = dataclasses.field(repr=False)
 
@@ -115,7 +115,7 @@ class Equilibrium(Result):
     def smooth(self) -> bool:
         """Whether there is a linearisation, on either side of a kink at least."""
         moving = all(flows.loss.window(0.0, 1.0) is None for flows in self.net.flows)
-        return self.status in ("interior", "empty") and not self.sliding and moving
+        return self.status in ("regular", "empty") and not self.sliding and moving
 
     @property
     def kinked(self) -> bool:
@@ -152,12 +152,11 @@ class Equilibrium(Result):
         import xarray as xr
 
         variables: dict[str, Any] = {}
-        for name in ("queue", "average", "signal", "utilization"):
+        for name in ("queue", "average", "mark_probability", "utilization"):
             values = [getattr(v, name) for v in self.links.values()]
             variables[name] = ("link", values, attributes("links", name))
-        for name in ("window", "rtt", "rate", "heard"):
-            key = "signal" if name == "heard" else name
-            values = np.concatenate([getattr(v, key) for v in self.flows.values()])
+        for name in ("window", "rtt", "rate", "mark_probability"):
+            values = np.concatenate([getattr(v, name) for v in self.flows.values()])
             variables[name] = ("flow", values, attributes("flows", name))
         groups = [name for name, v in self.flows.items() for _ in v.window]
         coords = {"link": list(self.links), "group": ("flow", groups)}
@@ -168,7 +167,7 @@ class Equilibrium(Result):
 def without(eq: Equilibrium) -> str:
     """Why an equilibrium has no linearisation."""
     reasons = []
-    if eq.status not in ("interior", "empty"):
+    if eq.status not in ("regular", "empty"):
         reasons.append(f"the status is {eq.status}")
     if eq.sliding:
         reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
@@ -188,7 +187,7 @@ def equilibrium(net: Network) -> Equilibrium:
     --------
     >>> import fluidcc as fc
     >>> fc.equilibrium(fc.load("hollot2001/slow"))
-    Equilibrium: interior
+    Equilibrium: regular
     Links
     link        queue [packet]  average [packet]     signal  utilization
     bottleneck           194.4             194.4  0.0080727            1
@@ -246,7 +245,7 @@ def _described(
         return Equilibrium("undetermined", message, (), *_unknown(net), net, rest)
     texts = [_link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
     texts += [_escape_advice(net, rest, k) for k in range(len(regimes))]
-    if status == "interior" and not _sliding(net, regimes):
+    if status == "regular" and not _sliding(net, regimes):
         texts += [_sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):
         if status == "none":
@@ -261,33 +260,35 @@ def _described(
     return Equilibrium(status, message, _sliding(net, regimes), links, flows, net, rest)
 
 
-def _unknown(net: Network) -> tuple[dict[str, LinkRest], dict[str, FlowsRest]]:
+def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]:
     """Links and flows of which nothing is known."""
     sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
-    links = {name: LinkRest(*4 * (math.nan,)) for name in net.link_names}
-    return links, {name: FlowsRest(*5 * (np.full(k, math.nan),)) for name, k in sizes.items()}
+    links = {name: LinkEquilibrium(*4 * (math.nan,)) for name in net.link_names}
+    return links, {
+        name: FlowsEquilibrium(*5 * (np.full(k, math.nan),)) for name, k in sizes.items()
+    }
 
 
-def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkRest:
+def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkEquilibrium:
     link, queue = net.links[k], float(rest.queues[k])
     average = float(link.queue.average(rest.laws[k], queue))
     used = min(1.0, float(rest.accepted[k]) / float(link.capacity))
     busy = regime in (INTERIOR, STEADY) and queue > 0
     load = float(rest.signals[k].load) if link.queue.loads else None
-    return LinkRest(
+    return LinkEquilibrium(
         queue, average, float(rest.signals[k].either), 1.0 if busy else used, load,
         _quench_ratio(net, k, rest),
     )  # fmt: skip
 
 
-def _flows(net: Network, rest: Rest, i: int) -> FlowsRest:
+def _flows(net: Network, rest: Rest, i: int) -> FlowsEquilibrium:
     flows = net.flows[i]
     rtt = np.asarray(flows.rtt, float)
     rtt = rtt + sum(float(rest.queues[k]) / float(net.links[k].capacity) for k in flows.route)
     window = np.asarray(rest.windows[i])
     signal = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
     active = rest.senders[i].active if flows.traffic.starts else np.ones_like(window)
-    return FlowsRest(
+    return FlowsEquilibrium(
         window, rtt, np.asarray(rest.rates[i]), np.full(len(window), signal), np.asarray(active)
     )
 
@@ -311,8 +312,8 @@ def _status_of(net: Network, rest: Rest, regimes: tuple[int, ...], *, many: bool
     if many or NEUTRAL in regimes or END in regimes:
         return "continuum"
     if JUMP in regimes or FULL in regimes:
-        return "saturated"
-    return "empty" if all(r == EMPTY for r in regimes) else "interior"
+        return "discontinuity"
+    return "empty" if all(r == EMPTY for r in regimes) else "regular"
 
 
 def _sliding(net: Network, regimes: tuple[int, ...]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class Measure:
         own = getattr(eq, self.kind, {}).get(self.owner)
         if self.kind != "flows":
             return getattr(own, self.key, None)
-        each = getattr(own, "signal" if self.key == "heard" else self.key, None)
+        each = getattr(own, self.key, None)
         flows = eq.net.flows[eq.net.flow_names.index(self.owner)]
         return None if each is None else mean_over_flows(flows.n, each)
 
@@ -82,7 +82,7 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
                 for k, owner in enumerate(names)
                 for key, unit in units(engine, kind).items()
                 if key not in _LISTS
-                and (engine != REST or key != "load" or net.links[k].queue.loads)
+                and (engine != REST or key != "load_factor" or net.links[k].queue.loads)
             ]  # fmt: skip
     return {each.name: each for each in found}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from fluidcc.analysis.delay_equation import DelayEquation, EquationRest, equation_at_rest
+from fluidcc.analysis.delay_equation import DelayEquation, EquationEquilibrium, equation_at_rest
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.parameters import Interval
@@ -14,7 +14,7 @@ from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, info_at, number_at, replace, value_at
 
 Model = Network | DelayEquation
-AtRest = Equilibrium | EquationRest
+AtRest = Equilibrium | EquationEquilibrium
 
 
 def rest_of(model: Model) -> AtRest:

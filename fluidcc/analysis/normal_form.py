@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
+from fluidcc.analysis.delay_equation import EquationEquilibrium, flat_field, flat_lags
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states, linearize
@@ -101,7 +101,7 @@ def normal_form(rest: AtRest, frequency: float) -> NormalForm:
     if rest.kinked:
         return nothing("at a kink of the marking: no derivatives of third order")
     try:
-        if isinstance(rest, EquationRest):
+        if isinstance(rest, EquationEquilibrium):
             derivatives = functools.partial(_of_equation, rest)
             return reduced(rest.linear(), np.tile(rest.flat, 2), frequency, derivatives)
         return _of_network(rest, frequency)
@@ -206,7 +206,7 @@ def _times(frequency: Num) -> Num:
     return 2 * jnp.pi / frequency * (np.arange(TIMES) / TIMES)
 
 
-def _of_equation(rest: EquationRest, *motion: Any) -> Any:
+def _of_equation(rest: EquationEquilibrium, *motion: Any) -> Any:
     """Taylor coefficients for a delay equation."""
     field, lags = flat_field(rest.equation, rest.y), flat_lags(rest.equation, rest.y)
     states = np.arange(len(rest.flat))

@@ -44,13 +44,13 @@ _MOST_POINTS = 4_194_304
 _BLOCK = 2e-3  # mean number of marks in ACKs that are taken together, at most
 _LEAST_P = 1e-8
 _ONE = Ack(1.0, 0.0, 1.0)
-_MOMENTS = ("p", "mean", "time_mean", "variance", "fluid", "bias")
+_MOMENTS = ("mark_probability", "mean", "time_mean", "variance", "fluid", "bias")
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Shares of the time for which quantiles are written."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class StationaryWindow(Result):
+class WindowDistribution(Result):
     """Distribution of a window law's window under independent marks of probability `p`.
 
     `window` [packet] are values in order; `packets` and `time` the shares of ACKs that find, and of
@@ -60,14 +60,14 @@ class StationaryWindow(Result):
     Examples
     --------
     >>> import fluidcc as fc
-    >>> found = fc.stationary_windows(fc.load("hollot2001/slow")).groups["tcp"]
+    >>> found = fc.window_distributions(fc.load("hollot2001/slow")).groups["tcp"]
     >>> round(found.time_mean, 2), round(found.bias, 3)
     (14.66, 0.074)
     """
 
     _view = "runs.WindowView"
 
-    p: float
+    mark_probability: float
     window: Array
     packets: Array
     time: Array
@@ -99,18 +99,29 @@ class StationaryWindow(Result):
         """Window below which the sender is for this share of the time [packet]."""
         return float(self.window[np.searchsorted(np.cumsum(self.time), share - 1e-12)])
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The bias in a sentence."""
-        about = f"{self.time_mean:.4g} packets under independent marks of {self.p:.3g}"
+        about = (
+            f"{self.time_mean:.4g} packets under independent marks of {self.mark_probability:.3g}"
+        )
         if self.bias is None:
             return f"the mean window is {about}"
         way = "above" if self.bias >= 0 else "below"
         return f"the fluid model's window is {100 * abs(self.bias):.1f} % {way} the mean of {about}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The moments, and `told`, without the distribution."""
-        names = ("p", "mean", "time_mean", "variance", "fluid", "bias", "error", "message")
-        return {name: getattr(self, name) for name in names} | {"told": self.told()}
+        """The moments and a `summary`, without the distribution."""
+        names = (
+            "mark_probability",
+            "mean",
+            "time_mean",
+            "variance",
+            "fluid",
+            "bias",
+            "error",
+            "message",
+        )
+        return {name: getattr(self, name) for name in names} | {"summary": self.describe()}
 
     def to_dataset(self) -> xarray.Dataset:
         """The distribution along the dimension `window`."""
@@ -120,7 +131,7 @@ class StationaryWindow(Result):
             "packets": ("window", self.packets, {"units": "1"}),
             "time": ("window", self.time, {"units": "1"}),
         }
-        moments = {k: v for k, v in self.to_dict().items() if v is not None and k != "told"}
+        moments = {k: v for k, v in self.to_dict().items() if v is not None and k != "summary"}
         return xr.Dataset(shares, {"window": ("window", self.window, {"units": "packet"})}, moments)
 
 
@@ -332,7 +343,7 @@ def mark_at(law: AbstractWindowLaw, window: float, *, reaction: AbstractReaction
     """The probability of marks at which the mean drift of a window vanishes.
 
     Raises ValueError where there is none from 1e-8 up and below 1, and for other laws than
-    `stationary_window`.
+    `window_distribution`.
     """
     _check(law)
     ends = (_LEAST_P, 1 - 1e-9)
@@ -343,9 +354,9 @@ def mark_at(law: AbstractWindowLaw, window: float, *, reaction: AbstractReaction
     return float(root)
 
 
-def stationary_window(
+def window_distribution(
     law: AbstractWindowLaw, p: float, *, reaction: AbstractReaction, quiet: bool = False
-) -> StationaryWindow:
+) -> WindowDistribution:
     """Stationary distribution of a window under independent marks of probability `p`.
 
     Parameters
@@ -372,7 +383,7 @@ def stationary_window(
     >>> import fluidcc as fc
     >>> from fluidcc.laws.reaction import PerMark
     >>> from fluidcc.laws.window.ecn_mod import ECNMod
-    >>> found = fc.stationary_window(ECNMod(), 0.01, reaction=PerMark())
+    >>> found = fc.window_distribution(ECNMod(), 0.01, reaction=PerMark())
     >>> round(found.mean, 4), round(found.fluid, 4)
     (49.5, 49.5)
     """
@@ -400,24 +411,24 @@ def stationary_window(
         "as well"
     )
     fluid = _fluid_window(law, reaction, p)
-    return StationaryWindow(p, windows, packets, time, fluid, error, told if small > 0.05 else "")
+    return WindowDistribution(p, windows, packets, time, fluid, error, told if small > 0.05 else "")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class StationaryWindows(Result):
+class WindowDistributions(Result):
     """Stationary windows by group of flows; of the other groups, why they have none.
 
     Examples
     --------
     >>> import fluidcc as fc
-    >>> found = fc.stationary_windows(fc.load("hollot2001/slow"))
+    >>> found = fc.window_distributions(fc.load("hollot2001/slow"))
     >>> found.status, found.missing
     ('ok', {})
     """
 
     _view = "runs.WindowsView"
 
-    groups: Mapping[str, StationaryWindow]
+    groups: Mapping[str, WindowDistribution]
     missing: Mapping[str, str]
 
     @property
@@ -452,7 +463,7 @@ class StationaryWindows(Result):
         return np.array([getattr(own, name) for own in self.groups.values()], float)
 
 
-def stationary_windows(net: Network, *, p: float | None = None) -> StationaryWindows:
+def window_distributions(net: Network, *, p: float | None = None) -> WindowDistributions:
     """Stationary windows of the groups of a network, one packet at a time.
 
     Parameters
@@ -464,43 +475,43 @@ def stationary_windows(net: Network, *, p: float | None = None) -> StationaryWin
 
     Returns
     -------
-    StationaryWindows
+    WindowDistributions
         With a reason for each group that has none: for losses, laws with more memory than a
-        window, and marks outside of what `stationary_window` takes.
+        window, and marks outside of what `window_distribution` takes.
 
     Examples
     --------
     >>> import fluidcc as fc
-    >>> found = fc.stationary_windows(fc.load("misra2003/mixed"))
+    >>> found = fc.window_distributions(fc.load("misra2003/mixed"))
     >>> {name: round(own.bias, 2) for name, own in found.groups.items()}
     {'mod': 0.07, 'newreno': 0.3}
     """
     return windows_at(equilibrium(net)) if p is None else _windows(net, lambda name, flows: p)
 
 
-def windows_at(eq: Equilibrium) -> StationaryWindows:
+def windows_at(eq: Equilibrium) -> WindowDistributions:
     """Stationary windows under the marks at rest: their `bias` is that of the fluid model."""
 
     def told(name: str, flows: Flows) -> float:
-        if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].signal)):
+        if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].mark_probability)):
             raise ValueError(f"nothing is known to be at rest: the status is {eq.status}")
-        return float(mean_over_flows(flows.n, eq.flows[name].signal))
+        return float(mean_over_flows(flows.n, eq.flows[name].mark_probability))
 
     return _windows(eq.net, told)
 
 
-def _windows(net: Network, marks: Callable[[str, Flows], float]) -> StationaryWindows:
+def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistributions:
     groups, missing = {}, {}
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         try:
             if not (flows.feedback.marks and hears_marks(flows)):
                 raise ValueError("it hears losses or windows, which are no independent marks")
-            groups[name] = stationary_window(
+            groups[name] = window_distribution(
                 flows.window, marks(name, flows), reaction=flows.reaction, quiet=stands_still(flows)
             )
         except ValueError as error:
             missing[name] = str(error)
-    return StationaryWindows(groups, missing)
+    return WindowDistributions(groups, missing)
 
 
 def hears_marks(flows: Flows) -> bool:

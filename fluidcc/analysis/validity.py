@@ -22,11 +22,11 @@ from fluidcc.analysis.rest import FULL, INTERIOR, JUMP
 from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
 from fluidcc.analysis.settle import says
 from fluidcc.analysis.stationary import (
-    StationaryWindow,
+    WindowDistribution,
     hears_marks,
     mark_at,
     stands_still,
-    stationary_window,
+    window_distribution,
 )
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_way
@@ -52,7 +52,7 @@ _ALL_LOST = 0.01  # share of the time in which a queue law may lose everything
 _JUST = Since(time=0.5, round_trip=1.0, window=0.0)  # a reaction is less than a round trip ago
 
 
-def outside(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple[str, ...]:
+def validity_warnings(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple[str, ...]:
     """One sentence for each reason for which packets will differ from the fluid model.
 
     None of them: the mean queue should be right within 10 %, the throughputs within 5 %.
@@ -142,7 +142,10 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             yield f"flows.{name}: transfers come in bursts, here they are even"
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].window)):
             continue
-        low, told = float(np.min(eq.flows[name].window)), float(np.max(eq.flows[name].signal))
+        low, told = (
+            float(np.min(eq.flows[name].window)),
+            float(np.max(eq.flows[name].mark_probability)),
+        )
         losses = not hears_marks(flows)
         if told > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
             yield (
@@ -156,7 +159,7 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             )
 
 
-def _in_packets(flows: Flows, window: float) -> StationaryWindow | None:
+def _in_packets(flows: Flows, window: float) -> WindowDistribution | None:
     """The windows of packets whose mean over time is the one given, at the marks that it takes.
 
     None where they are not known: for losses, and for laws with more memory than a window.
@@ -165,8 +168,10 @@ def _in_packets(flows: Flows, window: float) -> StationaryWindow | None:
     if not (flows.feedback.marks and hears_marks(flows)) or window > 0.999 * float(law.max_window):
         return None
 
-    def found(log_p: float) -> StationaryWindow:
-        return stationary_window(law, math.exp(log_p), reaction=reaction, quiet=stands_still(flows))
+    def found(log_p: float) -> WindowDistribution:
+        return window_distribution(
+            law, math.exp(log_p), reaction=reaction, quiet=stands_still(flows)
+        )
 
     def gap(log_p: float) -> float:
         return math.log(found(log_p).time_mean / window)
@@ -191,10 +196,10 @@ def excess(flows: Flows, window: float) -> float:
     return _too_many(flows, window, _in_packets(flows, window))
 
 
-def _too_many(flows: Flows, window: float, found: StationaryWindow | None) -> float:
+def _too_many(flows: Flows, window: float, found: WindowDistribution | None) -> float:
     if found is None:
         return 0.0
-    return mark_at(flows.window, window, reaction=flows.reaction) / found.p - 1
+    return mark_at(flows.window, window, reaction=flows.reaction) / found.mark_probability - 1
 
 
 def _deaf(flows: Flows) -> bool:
@@ -218,11 +223,11 @@ def _of_signals(eq: Equilibrium) -> Iterator[str]:
         if int(eq.rest.codes[k]) == JUMP and name in eq.sliding and adapts:
             varying = [(_number(f), windows[n]) for n, f in known if n in here]
             yield from _of_a_switch(name, found.queue, varying)
-        if int(eq.rest.codes[k]) != INTERIOR or not here or not found.signal > 0:
+        if int(eq.rest.codes[k]) != INTERIOR or not here or not found.mark_probability > 0:
             continue
         loads = [float(np.sum(eq.flows[n].rate * np.asarray(f.n))) for n, f in known if n in here]
         marks = float(np.average([over[n] for n in here], weights=loads))
-        queue = _queue_at(net.links[k], found.queue, found.signal / (1 + marks))
+        queue = _queue_at(net.links[k], found.queue, found.mark_probability / (1 + marks))
         if found.queue / queue - 1 > _QUEUE:
             yield (
                 f"links.{name}: with windows of "
@@ -235,7 +240,7 @@ def _of_signals(eq: Equilibrium) -> Iterator[str]:
 
 
 def _of_a_switch(
-    name: str, queue: float, varying: list[tuple[float, StationaryWindow | None]]
+    name: str, queue: float, varying: list[tuple[float, WindowDistribution | None]]
 ) -> Iterator[str]:
     """Whether the windows of packets carry a queue to both sides of where its law adapts.
 
@@ -293,7 +298,7 @@ def _of_trajectory(fluid: Trajectory) -> Iterator[str]:
     """Swings, and times in which everything is lost."""
     late, several = fluid.time >= fluid.time[-1] / 2, sum(map(_number, fluid.net.flows)) > 1
     for name, run in fluid.links.items():
-        queue, dropped = run.queue[late], run.dropped[late]
+        queue, dropped = run.queue[late], run.drop_fraction[late]
         if not np.all(np.isfinite(queue)):
             continue
         if several and queue.mean() > 1 and queue.std() > _SWING * queue.mean():

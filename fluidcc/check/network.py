@@ -171,7 +171,7 @@ class NetworkTest:
             if abs(row.packets - row.equilibrium) > limit / (1 + limit) * size + half:
                 faults.append(f"packets are far from the rest: {summary[-1]}")
         line = "; ".join(summary)
-        reasons = list(self.comparison.outside)
+        reasons = list(self.comparison.validity_warnings)
         if self.roots.stable is not True:
             reasons.append("the rest is not stable")
         if faults and reasons:

@@ -217,5 +217,5 @@ def _failures(task: Task, result: Any) -> list[str]:
     from fluidcc.sweep.result import failure
 
     if task.axes:
-        return [point.told() for point in result.failed]
+        return [point.describe() for point in result.failed]
     return [f"failed: {failure(result)}"] if failure(result) else []

@@ -179,7 +179,7 @@ def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
     if count:
         failed = found.failed
         for point in failed[:_NAMED]:
-            typer.echo(point.told(), err=True)
+            typer.echo(point.describe(), err=True)
         if count > _NAMED:
             typer.echo(f"... and {count - _NAMED} more: failed = 1 in '{out}'", err=True)
         raise typer.Exit(SOME_FAILED)

@@ -329,7 +329,7 @@ def _check_names(
 
 @_verb(
     "windows",
-    "stationary_windows",
+    "window_distributions",
     {"probability": text("P", "Of a mark; what is heard at rest if not.")},
 )
 def _windows(task: Task, faults: Faults, probability: str | None) -> Options:

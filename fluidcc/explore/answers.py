@@ -135,7 +135,7 @@ def trajectory(net: Network, until: float) -> dict[str, Any]:
     """
     run = simulate(net, until=until, points=np.linspace(0.0, until, _SAMPLES + 1))
     links = {
-        name: {"queue": link.queue, "utilization": link.utilization, "mark": link.signal}
+        name: {"queue": link.queue, "utilization": link.utilization, "mark": link.mark_probability}
         for name, link in run.links.items()
     }
     groups = {
@@ -159,7 +159,10 @@ def packets(
     series = run.series
     assert series is not None  # samples were asked for
     one = series.isel(seed=0)
-    links = {str(n): {"queue": one["link_system"].sel(link=n).values} for n in one["link"].values}
+    links = {
+        str(n): {"queue": one["link_number_in_system"].sel(link=n).values}
+        for n in one["link"].values
+    }
     groups = {str(n): {"window": one["group_window"].sel(group=n).values}
               for n in one["group"].values}  # fmt: skip
     return {"time": one["time"].values, "links": links, "flows": groups, "seed": seed,

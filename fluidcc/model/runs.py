@@ -40,12 +40,12 @@ class LinkRun:
 
     queue: Floats  # packet, with the one in service
     average: Floats  # packet, of the queue law
-    signal: Floats  # probability to mark, or to drop early where flows have no ECN
-    marked: Floats  # share of the packets sent now that it marks
-    dropped: Floats  # share that it drops: queue law and overflow
-    load: Floats  # load factor that it tells, 0 where it tells none
+    mark_probability: Floats  # probability to mark, or to drop early where flows have no ECN
+    mark_fraction: Floats  # share of the packets sent now that it marks
+    drop_fraction: Floats  # share that it drops: queue law and overflow
+    load_factor: Floats  # 0 if it gives none
     offered: Floats  # packet/s that sources send now
-    quenches: Floats  # packet/s that it sends back to sources itself
+    source_quench_rate: Floats  # packet/s that it sends back to sources itself
     utilization: Floats  # share of the link rate in use
 
 
@@ -56,11 +56,13 @@ class FlowsRun:
     window: Floats  # packet
     rate: Floats  # packet/s, of one flow
     rtt: Floats  # s
-    mark: Floats  # probability that a packet sent now is marked, over the links of the route
-    loss: Floats  # probability that it is lost
-    load: Floats  # load factor that the senders know of
+    mark_fraction: (
+        Floats  # probability that a packet sent now is marked, over the links of the route
+    )
+    loss_fraction: Floats  # probability that it is lost
+    load_factor: Floats  # as the senders know it
     active: Floats  # share of the sources that have something to send
-    slow: Floats  # share of the active flows in slow start
+    slow_start: Floats  # share of the active flows in slow start
     n: Floats  # (m,) how many flows
 
 

@@ -114,7 +114,7 @@ class Verification:
         both = self.comparison
         names = "scenario", "worst_for", "settling", "checks", "until", "warmup", "seeds", "message"
         return {name: plain(getattr(self, name)) for name in names} | {
-            "outside": list(both.outside) if both else [],
+            "validity_warnings": list(both.validity_warnings) if both else [],
             "rows": both.to_dict()["rows"] if both else [],
         }
 

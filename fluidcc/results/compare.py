@@ -11,8 +11,8 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.oscillation import repeating_period
-from fluidcc.analysis.stationary import StationaryWindow, windows_at
-from fluidcc.analysis.validity import outside
+from fluidcc.analysis.stationary import WindowDistribution, windows_at
+from fluidcc.analysis.validity import validity_warnings
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import link_signal
@@ -68,7 +68,7 @@ class Comparison(Result):
     ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
     ... )
     >>> both.equilibrium.status, both.fluid, both.until
-    ('interior', None, 3)
+    ('regular', None, 3)
     """
 
     _view = "runs.ComparisonView"
@@ -82,12 +82,12 @@ class Comparison(Result):
     message: str = ""  # which engine's periods are not told, and why
 
     @functools.cached_property
-    def outside(self) -> tuple[str, ...]:
-        """Why packets will differ from the fluid model, by what this says itself (`outside`)."""
-        return outside(self.equilibrium, self.fluid)
+    def validity_warnings(self) -> tuple[str, ...]:
+        """Why packets will differ from the fluid model, by what this says itself."""
+        return validity_warnings(self.equilibrium, self.fluid)
 
     @functools.cached_property
-    def windows(self) -> Mapping[str, StationaryWindow]:
+    def window_distributions(self) -> Mapping[str, WindowDistribution]:
         """Stationary windows under the marks at rest, by group: the fluid model's bias."""
         return windows_at(self.equilibrium).groups
 
@@ -98,8 +98,10 @@ class Comparison(Result):
             "until": self.until,
             "warmup": self.warmup,
             "message": self.message,
-            "outside": list(self.outside),
-            "windows": {name: found.to_dict() for name, found in self.windows.items()},
+            "validity_warnings": list(self.validity_warnings),
+            "window_distributions": {
+                name: found.to_dict() for name, found in self.window_distributions.items()
+            },
             "fluid_status": None if self.fluid is None else self.fluid.status.name,
             "fluid_message": "" if self.fluid is None else self.fluid.message,
             "equilibrium": self.equilibrium.to_dict(),
@@ -118,7 +120,8 @@ class Comparison(Result):
         }
         attrs = {
             "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
-            "message": self.equilibrium.message, "outside": "; ".join(self.outside),
+            "message": self.equilibrium.message,
+            "validity_warnings": "; ".join(self.validity_warnings),
             "periods": self.message,
         }  # fmt: skip
         import xarray  # heavy
@@ -275,8 +278,8 @@ def _link_rows(
         for quantity, unit, at_rest, weights in (
             ("utilization", "1", still.utilization, None),
             ("queue", "packet", still.queue, None),
-            ("marked", "1", marked, "offered"),
-            ("dropped", "1", dropped, "offered"),
+            ("mark_fraction", "1", marked, "offered"),
+            ("drop_fraction", "1", dropped, "offered"),
         ):
             mean = None
             if run is not None:
@@ -293,21 +296,21 @@ def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, coarse: Sequence
 
     Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
     """
-    spread = [math.sqrt(max(run["links"][name]["system_var"], 0.0)) for run in runs.runs]
+    spread = [math.sqrt(max(run["links"][name]["number_in_system_var"], 0.0)) for run in runs.runs]
     moved, period, seen = None, None, []
     if moving is not None:
         moved = _number(moving[1].std())
         if "fluid" not in coarse and moved and moved > 1:
             period = repeating_period(*moving)
     if "packets" not in coarse and runs.series is not None and np.mean(spread) > 1:
-        series = runs.series["link_system"].sel(link=name)
+        series = runs.series["link_number_in_system"].sel(link=name)
         times = series["time"].to_numpy()
         after = times >= runs.warmup
         found = (repeating_period(times[after], run[after]) for run in series.to_numpy())
         seen = [value for value in found if value is not None]
     known = _over(seen) if 2 * len(seen) > len(runs.runs) else (None, None)
     return [
-        Row(f"links.{name}.deviation", "packet", None, moved, *_over(spread)),
+        Row(f"links.{name}.queue_std", "packet", None, moved, *_over(spread)),
         Row(f"links.{name}.period", "s", None, period, *known),
     ]
 
@@ -324,7 +327,7 @@ def _flow_rows(
         moving = None
         if fluid is not None:
             run = fluid.flows[name]
-            got = np.average((run.rate * (1 - run.loss))[late], axis=1, weights=run.n)
+            got = np.average((run.rate * (1 - run.loss_fraction))[late], axis=1, weights=run.n)
             moving = _number(bits * got.mean())
         seen = _seen(net, runs, "flows", name, "goodput")
         rows.append(

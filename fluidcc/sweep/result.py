@@ -24,7 +24,7 @@ class Point:
     result: Any = None
     message: str = ""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Where the point failed and why, in one line."""
         return failed_at(self.set, self.message)
 
@@ -92,7 +92,7 @@ class Sweep(Result):
     >>> import fluidcc as fc
     >>> curve = fc.sweep(fc.load("hollot2001/slow"), {"flow.n": [40, 60]}, fc.equilibrium)
     >>> [point.status for point in curve.points], curve.failed
-    (['interior', 'interior'], ())
+    (['regular', 'regular'], ())
     """
 
     _view = "grids.SweepView"
@@ -123,7 +123,7 @@ class Sweep(Result):
 
     def __repr__(self) -> str:
         lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]
-        lines += [f"  {p.told()}" for p in self.failed]
+        lines += [f"  {p.describe()}" for p in self.failed]
         return "\n".join(lines)
 
 

@@ -76,7 +76,7 @@ class SweepData(Result):
         failed = self.data["failed"]
         sizes, count = " x ".join(map(str, failed.shape)), int(failed.sum())
         lines = [f"Sweep of {sizes} points over {', '.join(self.axes)}, {count} failed"]
-        lines += [f"  {p.told()}" for p in self.failed[:_NAMED]]
+        lines += [f"  {p.describe()}" for p in self.failed[:_NAMED]]
         return "\n".join(lines + ["  ..."] * (count > _NAMED))
 
 

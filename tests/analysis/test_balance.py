@@ -37,10 +37,10 @@ def avq(*, feedback="loss", gamma=0.9):
 def test_avq_is_offered_its_target_also_if_it_drops(feedback):
     """Arrivals are gamma C, whether signals are marks or losses."""
     rest = fc.equilibrium(avq(feedback=feedback))
-    assert rest.status == "interior"
+    assert rest.status == "regular"
     np.testing.assert_allclose(20 * rest.flows["f0"].rate, OFFERED, rtol=1e-10)
     assert rest.flows["f0"].window == pytest.approx(4.5, rel=1e-10)
-    kept = 1 - rest.links["b"].signal if feedback == "loss" else 1.0
+    kept = 1 - rest.links["b"].mark_probability if feedback == "loss" else 1.0
     assert rest.links["b"].utilization == pytest.approx(0.9 * kept, rel=1e-9)
 
 
@@ -164,7 +164,7 @@ def test_windows_of_twice_the_delivered_fill_the_link():
     """W = g W/R D_0 holds for any W at R = g D_0 alone: q = C (g - 1) D_0, W = C R/n."""
     rest = fc.equilibrium(dumbbell("delivered"))
     link, flows = rest.links["b"], rest.flows["tcp"]
-    assert (rest.status, link.utilization) == ("interior", 1.0)
+    assert (rest.status, link.utilization) == ("regular", 1.0)
     assert link.queue == pytest.approx(100.0, rel=1e-6)
     assert flows.window == pytest.approx(20.0, rel=1e-6)
     assert "load factor" not in rest.message
@@ -197,9 +197,9 @@ def test_rates_meet_a_fast_link_under_pi(speed):
         window = {{ law = "reno", reaction = "per_mark" }}
     """)
     rest = fc.equilibrium(net)
-    assert rest.status == "interior"
+    assert rest.status == "regular"
     assert 10 * rest.flows["tcp"].rate[0] == pytest.approx(speed / 8000, rel=1e-12)
-    assert rest.flows["tcp"].signal[0] == pytest.approx(
+    assert rest.flows["tcp"].mark_probability[0] == pytest.approx(
         2 / (2 + rest.flows["tcp"].window[0] ** 2), rel=1e-9
     )
 
@@ -239,5 +239,5 @@ def test_an_idle_signal_has_no_margin_and_no_warning():
     found = fc.stability(net)  # warnings are errors
     rest = found.equilibrium
     assert 20 * rest.flows["f0"].rate[0] == pytest.approx(1250, rel=1e-9)
-    assert rest.links["b"].signal == pytest.approx(0.2, rel=1e-9)
+    assert rest.links["b"].mark_probability == pytest.approx(0.2, rel=1e-9)
     assert found.stable is True and found.margins.gain_crossovers == ()

@@ -124,7 +124,7 @@ def test_map_is_what_stability_finds():
     assert set(found.grid("stable").ravel()) == {-1, 0, 1}
     assert_as_pointwise(net, found)
     text = repr(found)
-    assert "6 saturated" in text and "6 none" in text and "12 in batches" in text
+    assert "6 discontinuity" in text and "6 none" in text and "12 in batches" in text
 
 
 def test_map_takes_corners_and_faults_alone():
@@ -133,5 +133,5 @@ def test_map_takes_corners_and_faults_alone():
     rest = stability(net).equilibrium.links["bottleneck"]
     over = {"link.queue.min_th": [rest.queue, rest.queue - 5.0, -1.0]}
     found = stability_map(net, over)
-    assert found.points[2].status == "failed" and "min_th" in found.failed[0].told()
+    assert found.points[2].status == "failed" and "min_th" in found.failed[0].describe()
     assert_as_pointwise(net, found, slice(0, 2))

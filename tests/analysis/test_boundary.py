@@ -135,7 +135,7 @@ def test_no_branch_of_two_delays_is_lost():
     s, u, w = two_delay_boundary(1.0, b, ranges)
     left = np.abs(1j * w + np.exp(-1j * w * s) + b * np.exp(-1j * w * u))
     assert np.max(left) < 1e-9
-    every = Boundary(**{**found.__dict__, "curves": (*found.curves, *found.further)})
+    every = Boundary(**{**found.__dict__, "curves": (*found.curves, *found.secondary)})
     scaled = ((np.log(0.05), np.log(4.0)), ranges[1])  # the first range spans decades
     both = tuple(
         type(c)(**{**c.__dict__, "x": np.log(c.x)}) for c in every.curves
@@ -169,7 +169,7 @@ def test_hutchinson_kelly_and_mackey_glass():
 def test_closed_curves_smaller_than_a_cell_are_found():
     """Islands, unstable ones in a stable plane and the other way round; cells are 0.17 wide."""
     found = boundary(RINGS.replace({"sign": 1.0}), "x", "y", (0.0, 1.0), (0.0, 1.0), points=7)
-    assert found.status == "ok" and found.certified and not found.further
+    assert found.status == "ok" and found.certified and not found.secondary
     assert len(found.curves) == 2 and all(c.closed for c in found.curves)
     for curve in found.curves:
         x, y, r = min(CENTRES, key=lambda c: math.hypot(curve.x[0] - c[0], curve.y[0] - c[1]))
@@ -210,7 +210,7 @@ def test_stability_jumps_along_a_kink_of_the_marking():
     for n, p in zip(curve.x, curve.y, strict=True):
         rest = equilibrium(replace(net, {x: float(n), y: float(p)}))
         assert rest.links["bottleneck"].queue == pytest.approx(75, abs=1e-2)
-        assert rest.links["bottleneck"].signal == pytest.approx(p, rel=1e-4)
+        assert rest.links["bottleneck"].mark_probability == pytest.approx(p, rel=1e-4)
 
 
 def test_equations_without_an_equilibrium_are_gaps():

@@ -21,7 +21,7 @@ crossings = functools.partial(fc.crossings, criticality=False)  # test_normal_fo
 def test_hopf_point_along_the_filter():
     found = crossings(hollot(), "link.queue.w_q", 1e-7, 0.9)
     assert found.stable_at_low and found.certified
-    assert len(found.crossings) == 1 and not found.further and not found.gaps
+    assert len(found.crossings) == 1 and not found.secondary and not found.without_equilibrium
     hopf = found.crossings[0]
     assert hopf.value == pytest.approx(1.048513e-4, rel=5e-7)
     assert hopf.frequency == pytest.approx(1.341540, abs=1e-6)
@@ -36,7 +36,7 @@ def static_boundary(net):
     On the axis the phase gives K(w) and the gain a scalar equation in w.
     """
     eq = equilibrium(net)
-    flows, p = eq.flows["flows"], eq.links["bottleneck"].signal
+    flows, p = eq.flows["flows"], eq.links["bottleneck"].mark_probability
     W, R, red = flows.window[0], flows.rtt[0], net.links[0].queue
     a, c = p * W / R, 60 / (W * p**2) * red.p_max / 550
 
@@ -85,8 +85,8 @@ def test_further_roots_that_cross_are_kept_apart():
     net = hollot(n=20.0, p_max=1.0, w_q=0.1, rates="self_clocked")
     found = crossings(net, "flow.rtt", 0.04, 0.12, points=7)
     assert found.stable_at_low is False and not found.crossings
-    assert len(found.further) >= 1
-    for c in found.further:
+    assert len(found.secondary) >= 1
+    for c in found.secondary:
         assert c.above == c.below + 2
         system = linearize(replace(net, {"flow.rtt": c.value}))
         on_axis = polish(Characteristic(system), np.array([1j * c.frequency]))
@@ -102,12 +102,14 @@ def test_saturation_ends_the_scan_but_not_the_search():
     assert crossing.becomes == "stable"
     root = stability(replace(net, {"flow.n": crossing.value})).rightmost
     assert abs(root.real) < 1e-9
-    (gap,) = found.gaps
+    (gap,) = found.without_equilibrium
     window = math.sqrt(2 / 0.1)
     limit = CAPACITY * (0.2 + 700 / CAPACITY) / window
-    assert gap.status == "saturated" and gap.high == 1000.0
+    assert gap.status == "discontinuity" and gap.high == 1000.0
     assert gap.low == pytest.approx(limit, rel=1e-9)
-    assert found.to_dict()["gaps"] == [{"low": gap.low, "high": 1000.0, "status": "saturated"}]
+    assert found.to_dict()["without_equilibrium"] == [
+        {"low": gap.low, "high": 1000.0, "status": "discontinuity"}
+    ]
 
 
 def test_a_jump_at_a_kink_is_a_change_of_stability():
@@ -119,7 +121,7 @@ def test_a_jump_at_a_kink_is_a_change_of_stability():
         n: stability(replace(net, {path: float(n)})).unstable for n in np.linspace(5.5, 59.5, 28)
     }
     for n, count in counts.items():
-        passed = [c for c in (*found.crossings, *found.further) if c.value < n]
+        passed = [c for c in (*found.crossings, *found.secondary) if c.value < n]
         expected = max(passed, key=lambda c: c.value).above if passed else (
             0 if found.stable_at_low else counts[min(counts)])  # fmt: skip
         assert count == expected

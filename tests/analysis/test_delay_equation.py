@@ -22,7 +22,7 @@ PAIR = fc.DelayEquation(  # a state of two parts, nested parameters
 
 def test_states_and_parameters_have_structure():
     rest = PAIR.equilibrium()
-    assert rest.status == "interior" and rest.smooth
+    assert rest.status == "regular" and rest.smooth
     assert rest.y["x"] == pytest.approx(0.5, rel=1e-12) == rest.y["v"]
     np.testing.assert_allclose(rest.lags, [0.5])
     found = fc.stability(PAIR)  # s = -e^(-s/2), and -1
@@ -31,7 +31,7 @@ def test_states_and_parameters_have_structure():
     s = next(s for s in found.roots if s.imag > 0)
     assert abs(s + np.exp(-s / 2)) < 1e-12
     assert found.to_dict()["equilibrium"]["y"]["v"] == pytest.approx(0.5)
-    assert "interior" in repr(found) and rest.to_dataset().sizes["state"] == 2
+    assert "regular" in repr(found) and rest.to_dataset().sizes["state"] == 2
 
 
 def test_crossings_along_a_nested_parameter():

@@ -30,10 +30,10 @@ def test_worked_example():
     """Theory, section 5; the digits are those of another solver."""
     eq = equilibrium(hollot())
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
-    assert eq.status == "interior" and eq.message == ""
+    assert eq.status == "regular" and eq.message == ""
     assert link.queue == pytest.approx(194.400024202818, rel=1e-11)
     assert link.average == pytest.approx(link.queue, rel=1e-12)
-    assert link.signal == pytest.approx(8.072731673240e-03, rel=1e-11)
+    assert link.mark_probability == pytest.approx(8.072731673240e-03, rel=1e-11)
     assert flows.window[0] == pytest.approx(15.740000403380, rel=1e-11)
     assert flows.rtt[0] == pytest.approx(0.251840006454, rel=1e-11)
     assert flows.rate[0] == pytest.approx(CAPACITY / 60, rel=1e-11)
@@ -75,9 +75,9 @@ def test_windows_of_the_reactions(reaction, window):
     """Closed forms of theory, section 2, and the queue that the ramp's inverse gives."""
     eq = equilibrium(marked(reaction=reaction))
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
-    assert eq.status == "interior"
-    assert link.signal == pytest.approx((link.queue - 30) / 60, rel=1e-11)
-    assert flows.window[0] == pytest.approx(window(link.signal), rel=1e-10)
+    assert eq.status == "regular"
+    assert link.mark_probability == pytest.approx((link.queue - 30) / 60, rel=1e-11)
+    assert flows.window[0] == pytest.approx(window(link.mark_probability), rel=1e-10)
     assert 40 * flows.window[0] / (0.1 + link.queue / 1250) == pytest.approx(1250, rel=1e-10)
 
 
@@ -88,7 +88,7 @@ def test_ecn_mod_window_by_its_two_markings():
         (None, lambda p: math.sqrt(2 * (1 - p) / p)),
     ):
         eq = equilibrium(ecn_mod(n=(20.0,), marking=marking))
-        p = eq.links["bottleneck"].signal
+        p = eq.links["bottleneck"].mark_probability
         assert eq.flows["flows"].window[0] == pytest.approx(window(p), rel=1e-10)
 
 
@@ -112,9 +112,9 @@ def test_saturated_names_the_marking_needed():
     """600 flows need W = 2.4167 at q = 700: p = 2/W^2 (mgt) is above p_max = 0.1."""
     eq = equilibrium(hollot(n=600.0))
     window = 3750 / 600 * (0.2 + 700 / 3750)
-    assert eq.status == "saturated"
+    assert eq.status == "discontinuity"
     assert eq.links["bottleneck"].queue == pytest.approx(700, rel=1e-12)
-    assert eq.links["bottleneck"].signal == pytest.approx(2 / window**2, rel=1e-10)
+    assert eq.links["bottleneck"].mark_probability == pytest.approx(2 / window**2, rel=1e-10)
     assert eq.flows["flows"].window[0] == pytest.approx(window, rel=1e-10)
     assert "marking needed (0.342)" in eq.message and "0.1" in eq.message
 
@@ -139,28 +139,26 @@ def test_refractory_cannot_go_below_its_smallest_window():
 def test_step_marking_slides_on_its_step():
     eq = equilibrium(marked(width=0.0, at=50.0))
     window = 1250 / 40 * (0.1 + 50 / 1250)
-    assert eq.status == "saturated"
+    assert eq.status == "discontinuity"
     assert eq.links["bottleneck"].queue == pytest.approx(50, rel=1e-12)
-    assert eq.links["bottleneck"].signal == pytest.approx(2 / (2 + window**2), rel=1e-10)
+    assert eq.links["bottleneck"].mark_probability == pytest.approx(2 / (2 + window**2), rel=1e-10)
 
 
 def test_below_one_packet_per_window_is_said():
     eq = equilibrium(marked(n=400.0))
-    assert eq.status == "interior"
+    assert eq.status == "regular"
     assert eq.flows["flows"].window[0] < 1
     assert "below one packet per window" in eq.message
 
 
-@pytest.mark.parametrize(
-    ("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "interior", 25.0)]
-)
+@pytest.mark.parametrize(("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "regular", 25.0)])
 def test_capped_windows(cap, status, queue):
     """A cap holds the queue at N W_max - CT where nothing is marked, or leaves the link empty."""
     eq = equilibrium(marked(max_window=cap))
     link = eq.links["bottleneck"]
     assert eq.status == status
     assert link.queue == pytest.approx(queue, abs=1e-9)
-    assert link.signal == 0.0
+    assert link.mark_probability == 0.0
     assert link.utilization == pytest.approx(min(1, 40 * cap / 125), rel=1e-12)
     assert eq.flows["flows"].window[0] == cap
 
@@ -183,7 +181,7 @@ def test_windows_that_nothing_holds_have_no_rest(queue, parts, why):
     assert math.isnan(eq.links["bottleneck"].queue) and np.isnan(eq.flows["flows"].window).all()
     window = dataclasses.replace(net.flows[0].window, max_window=100.0)
     capped = dataclasses.replace(net, flows=(dataclasses.replace(net.flows[0], window=window),))
-    assert equilibrium(capped).status == "interior"
+    assert equilibrium(capped).status == "regular"
 
 
 def test_droptail_rests_at_its_full_buffer():
@@ -191,9 +189,9 @@ def test_droptail_rests_at_its_full_buffer():
     eq = equilibrium(marked(queue=Droptail(), buffer=100.0, n=10.0, reaction=OncePerRTT(),
                             loss=HalveOnly()))  # fmt: skip
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
-    assert eq.status == "saturated" and "full" in eq.message
+    assert eq.status == "discontinuity" and "full" in eq.message
     assert link.queue == pytest.approx(100, rel=1e-12)
-    loss, window = link.signal, flows.window[0]
+    loss, window = link.mark_probability, flows.window[0]
     assert window * (1 - (1 - loss) ** window) == pytest.approx(2, rel=1e-9)
     assert 10 * flows.rate[0] * (1 - loss) == pytest.approx(1250, rel=1e-9)
 
@@ -202,8 +200,8 @@ def test_loss_feedback_turns_marks_into_losses():
     red = RED(min_th=25.0, max_th=75.0, p_max=0.1, w_q=0.002)
     parts = {"feedback": Loss(), "loss": HalveOnly(), "reaction": OncePerRTT()}
     eq = equilibrium(marked(queue=red, n=10.0, **parts))
-    p, flows = eq.links["bottleneck"].signal, eq.flows["flows"]
-    assert eq.status == "interior"
+    p, flows = eq.links["bottleneck"].mark_probability, eq.flows["flows"]
+    assert eq.status == "regular"
     assert p == pytest.approx(0.1 * (eq.links["bottleneck"].queue - 25) / 50, rel=1e-11)
     assert flows.window[0] * (1 - (1 - p) ** flows.window[0]) == pytest.approx(2, rel=1e-9)
     assert 10 * flows.rate[0] * (1 - p) == pytest.approx(1250, rel=1e-9)
@@ -214,12 +212,14 @@ def test_two_links_rest_together():
     eq = equilibrium(two_links())
     west, east = eq.links["west"], eq.links["east"]
     long, one, two = (eq.flows[name] for name in ("long", "one", "two"))
-    assert eq.status == "interior" and "not unique" not in eq.message
+    assert eq.status == "regular" and "not unique" not in eq.message
     assert 20 * long.rate[0] + 15 * one.rate[0] == pytest.approx(1250, rel=1e-9)
     assert 20 * long.rate[0] + 10 * two.rate[0] == pytest.approx(1000, rel=1e-9)
-    assert long.signal[0] == pytest.approx(1 - (1 - west.signal) * (1 - east.signal), rel=1e-12)
+    assert long.mark_probability[0] == pytest.approx(
+        1 - (1 - west.mark_probability) * (1 - east.mark_probability), rel=1e-12
+    )
     for group, wait in ((long, west.queue / 1250 + east.queue / 1000), (one, west.queue / 1250)):
-        p = group.signal[0]
+        p = group.mark_probability[0]
         assert group.window[0] == pytest.approx(math.sqrt(2 * (1 - p) / p), rel=1e-9)
         assert group.rtt[0] == pytest.approx(0.1 + wait, rel=1e-12)
 

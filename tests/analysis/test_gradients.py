@@ -24,8 +24,8 @@ from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.network import Flows, Link, Network
 
 C, T = cases.CAPACITY, cases.PROPAGATION
-LINK = ("queue", "average", "signal", "utilization")
-FLOW = ("window", "rtt", "rate", "heard")
+LINK = ("queue", "average", "mark_probability", "utilization")
+FLOW = ("window", "rtt", "rate", "mark_probability")
 LOOP = (
     "rightmost", "decay_rate", "frequency", "phase_margin", "gain_margin", "delay_margin",
     "gain_crossover", "phase_crossover",
@@ -71,7 +71,7 @@ def told(net, loops=False):
     for (name, v), flows in zip(eq.flows.items(), eq.net.flows, strict=True):
         share = np.asarray(flows.n) / np.sum(np.asarray(flows.n))
         for key in FLOW:
-            each = v.signal if key == "heard" else getattr(v, key)
+            each = getattr(v, key)
             out[f"flows.{name}.{key}"] = float(share @ np.asarray(each))
     if loops:
         found = fc.stability(net)
@@ -132,7 +132,7 @@ def test_statuses():
     net = cases.hollot()
     jump = fc.replace(net, {"link.queue.p_max": 0.001})
     wrong = fc.gradient(jump, "phase_margin", ["flow.n"])
-    assert wrong.status == "saturated" and math.isnan(wrong.value)
+    assert wrong.status == "discontinuity" and math.isnan(wrong.value)
     assert math.isnan(wrong.derivatives["flow.n"]) and "no derivatives" in wrong.message
     faint = fc.gradient(capped(), "phase_margin", ["flow.n"])
     assert (faint.status, faint.value) == ("no_crossover", math.inf)
@@ -160,15 +160,15 @@ def test_on_a_jump_of_the_marking():
     """RED at max_th: the queue stays there, W = C R/N and p = 2/W^2 (mgt)."""
     net = cases.hollot(n=600.0)
     paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
-    found = slopes(net, ["queue", "window", "signal"], paths)
+    found = slopes(net, ["queue", "window", "mark_probability"], paths)
     w = C * (T + 700 / C) / 600
     by_window = np.array([-w / 600, C / 600, 1 / 600, 0.0])
-    wanted = {"queue": [0, 0, 1, 0], "window": by_window, "signal": -4 / w**3 * by_window}
+    wanted = {"queue": [0, 0, 1, 0], "window": by_window, "mark_probability": -4 / w**3 * by_window}
     for key, each in wanted.items():
         assert found[key].status == "ok" and not found[key].sides
         np.testing.assert_allclose(list(found[key].derivatives.values()), each, atol=1e-12)
     margin = fc.gradient(net, "phase_margin", paths)
-    assert margin.status == "saturated" and math.isnan(margin.derivatives["flow.n"])
+    assert margin.status == "discontinuity" and math.isnan(margin.derivatives["flow.n"])
     assert "no linearisation" in margin.message
 
 
@@ -176,7 +176,7 @@ def test_where_the_jump_begins_there_are_two_derivatives():
     """At p_max = 2/W^2 the rest comes to max_th. Below it the cubic of the queue holds."""
     n = C * (T + 700 / C) / math.sqrt(20)
     paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
-    queue, signal = gradients(cases.hollot(n=n), ["queue", "signal"], paths)
+    queue, signal = gradients(cases.hollot(n=n), ["queue", "mark_probability"], paths)
     assert queue.status == signal.status == "kink" and "comes to a jump" in queue.message
     # log of (q - 150) (C T + q)^2 = 2 n^2 (max_th - 150)/p_max
     by_queue = 1 / 550 + 2 / (C * T + 700)
@@ -193,14 +193,14 @@ def test_at_a_full_buffer():
     """W (1 - (1-l)^W) = 2 and n W (1-l) = C R, differentiated by hand."""
     net = one_link(Droptail(), Reno(), n=10.0, reaction=OncePerRTT(), loss=HalveOnly())
     paths = ["flow.n", "flow.rtt", "link.buffer", "link.capacity"]
-    found = slopes(net, ["queue", "window", "signal", "rtt"], paths)
-    w, loss = found["window"].value, found["signal"].value
+    found = slopes(net, ["queue", "window", "mark_probability", "rtt"], paths)
+    w, loss = found["window"].value, found["mark_probability"].value
     kept = (1 - loss) ** w
     balance = [[1 - kept - w * kept * math.log(1 - loss), w * w * kept / (1 - loss)],
                [10 * (1 - loss), -10 * w]]  # fmt: skip
     moved = np.array([[0, 0, 0, 0], [-w * (1 - loss), 1250, 1, 0.1]])  # C R = C T + B
     by = np.linalg.solve(balance, moved)
-    wanted = {"queue": [0, 0, 1, 0], "window": by[0], "signal": by[1],
+    wanted = {"queue": [0, 0, 1, 0], "window": by[0], "mark_probability": by[1],
               "rtt": [0, 1, 1 / 1250, -100 / 1250**2]}  # fmt: skip
     for key, each in wanted.items():
         got = list(found[key].derivatives.values())
@@ -212,11 +212,11 @@ def test_where_ticks_hold_the_average():
     red = AdaptiveRED(min_th=20.0, max_th=60.0)
     net = one_link(red, Reno(), n=40.0, reaction=PerMark())
     paths = ["flow.n", "link.queue.max_th", "link.queue.p_max"]
-    found = slopes(net, ["queue", "window", "signal"], paths)
+    found = slopes(net, ["queue", "window", "mark_probability"], paths)
     w = (125 + 40) / 40
     by_window = np.array([-w / 40, 0.5 / 40, 0])
     wanted = {"queue": [0, 0.5, 0], "window": by_window,
-              "signal": -4 * w / (2 + w * w) ** 2 * by_window}  # fmt: skip
+              "mark_probability": -4 * w / (2 + w * w) ** 2 * by_window}  # fmt: skip
     for key, each in wanted.items():
         np.testing.assert_allclose(list(found[key].derivatives.values()), each, atol=1e-12)
 

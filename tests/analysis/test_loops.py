@@ -41,7 +41,7 @@ def red(w_q=0.002, p_max=0.1):
 def at_rest(eq):
     """Signal, queue, window and round trip of a network of one class."""
     link, group = eq.links["bottleneck"], eq.flows["flows"]
-    return link.signal, link.queue, group.window[0], group.rtt[0]
+    return link.mark_probability, link.queue, group.window[0], group.rtt[0]
 
 
 @pytest.mark.parametrize("reverse", [AHEAD, 0.015])

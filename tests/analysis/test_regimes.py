@@ -45,9 +45,9 @@ def test_integrators_hold_their_reference(law, queue):
     net = one_link(law)
     eq, link, group = found(net)
     window = C / N * (T + queue / C)
-    assert (eq.status, eq.sliding, eq.smooth) == ("interior", (), True)
+    assert (eq.status, eq.sliding, eq.smooth) == ("regular", (), True)
     assert link.queue == pytest.approx(queue, rel=1e-11)
-    assert link.signal == pytest.approx(2 / (2 + window**2), rel=1e-10)
+    assert link.mark_probability == pytest.approx(2 / (2 + window**2), rel=1e-10)
     assert group.window[0] == pytest.approx(window, rel=1e-10)
     assert f"sampled every {float(getattr(law, law.period)):.3g} s" in eq.message
     np.testing.assert_allclose(drift(net, eq), 0, atol=1e-8)
@@ -58,9 +58,9 @@ def test_avq_uses_its_target_with_an_empty_queue():
     net = one_link(AVQ(gamma=0.9))
     eq, link, _ = found(net)
     p = 2 / (2 + (0.9 * C * T / N) ** 2)
-    assert eq.status == "interior" and link.queue == 0.0
+    assert eq.status == "regular" and link.queue == 0.0
     assert link.utilization == pytest.approx(0.9, rel=1e-10)
-    assert link.signal == pytest.approx(p, rel=1e-9)
+    assert link.mark_probability == pytest.approx(p, rel=1e-9)
     assert float(eq.rest.laws[0]) == pytest.approx(0.9 * (1 - p), rel=1e-9)
     np.testing.assert_allclose(drift(net, eq), 0, atol=1e-7)
 
@@ -74,7 +74,7 @@ def test_adaptive_red_slides_at_its_target():
     eq, link, _ = found(adaptive(N))
     p = 2 / (2 + (C / N * (T + 200 / C)) ** 2)
     assert 0.009 <= 2 * p <= 0.51
-    assert (eq.status, eq.sliding, eq.smooth) == ("interior", ("bottleneck",), False)
+    assert (eq.status, eq.sliding, eq.smooth) == ("regular", ("bottleneck",), False)
     assert link.average == pytest.approx(200.0, rel=1e-12)
     assert eq.rest.laws[0].p == pytest.approx(2 * p, rel=1e-9)
     assert "every 0.5 s it steps the marking up" in eq.message
@@ -91,7 +91,7 @@ def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
         return n * math.sqrt(2 * (1 - p) / p) / (T + q / C) - C
 
     assert low <= p_max <= high
-    assert eq.status == "interior" and eq.smooth and "adapted as far as it can" in eq.message
+    assert eq.status == "regular" and eq.smooth and "adapted as far as it can" in eq.message
     assert link.queue == pytest.approx(brentq(excess, 100.001, 299.9, xtol=1e-12), rel=1e-10)
 
 
@@ -110,7 +110,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
         assert eq.rest.laws[0].p == p_0
     assert (eq.status, eq.sliding, eq.smooth) == ("continuum", (), False)
     assert link.average == pytest.approx(rests, rel=1e-10)
-    assert link.signal == pytest.approx(needed(rests), rel=1e-9)
+    assert link.mark_probability == pytest.approx(needed(rests), rel=1e-9)
     np.testing.assert_allclose(drift(net, eq)[:2], 0, atol=1e-8)  # p_max: rounding decides
     assert "queues from 180 to 220 packets" in eq.message and "slides" not in eq.message
     assert f"signals from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
@@ -122,7 +122,7 @@ def test_blue_rests_anywhere_below_its_threshold():
     at = [2 / (2 + (C / N * (T + q / C)) ** 2) for q in (50.0, 0.0)]
     assert eq.status == "continuum" and not eq.smooth
     assert link.queue == pytest.approx(50.0, rel=1e-12)
-    assert link.signal == pytest.approx(at[0], rel=1e-9)
+    assert link.mark_probability == pytest.approx(at[0], rel=1e-9)
     assert f"signals from {at[0]:.6g} to {at[1]:.6g}" in eq.message
     assert "queues from 0 to 50 packets" in eq.message
 
@@ -134,10 +134,12 @@ def test_links_of_one_rate_behind_each_other_have_one_queue():
     own = flows(n=(10.0,), rtt=(0.1,), route=(0, 1), feedback=Loss(), reaction=OncePerRTT())
     eq = equilibrium(Network(links, (own,), link_names=("first", "second"), flow_names=("a",)))
     first, second = eq.links["first"], eq.links["second"]
-    assert eq.status == "interior" and "not unique" not in eq.message
+    assert eq.status == "regular" and "not unique" not in eq.message
     assert first.queue > 10 and second.queue == 0.0
-    assert 10 * eq.flows["a"].rate[0] * (1 - first.signal) == pytest.approx(500.0, rel=1e-9)
-    assert second.utilization == pytest.approx(1.0, rel=1e-9) and second.signal == 0.0
+    assert 10 * eq.flows["a"].rate[0] * (1 - first.mark_probability) == pytest.approx(
+        500.0, rel=1e-9
+    )
+    assert second.utilization == pytest.approx(1.0, rel=1e-9) and second.mark_probability == 0.0
 
 
 def test_flows_share_what_calls_leave():
@@ -146,7 +148,7 @@ def test_flows_share_what_calls_leave():
     net = one_link(RED(min_th=20.0, max_th=60.0), flows(n=(10.0,)), capacity=1000.0, voice=voice)
     eq, link, group = found(net)
     left = 1000.0 - float(voice.mean(1000.0))
-    assert eq.status == "interior" and left < 1000.0
+    assert eq.status == "regular" and left < 1000.0
     assert 10 * group.rate[0] == pytest.approx(left, rel=1e-9)
     assert group.rtt[0] == pytest.approx(T + link.queue / left, rel=1e-12)
 
@@ -192,8 +194,8 @@ def bmcc(*, gamma=1.0, md="per_tp", rtt=(0.04, 0.2)):
 def test_bmcc_shares_equally(gamma):
     """Decreases once per t_p: AI gives dx/dt = 1/t_p^2 to all, so gamma C/n each."""
     eq, link, group = found(bmcc(gamma=gamma))
-    assert eq.sliding == ("bottleneck",) and eq.status == "interior" and not eq.smooth
-    assert link.queue == 0.0 and link.load == pytest.approx(1.0, rel=1e-9)
+    assert eq.sliding == ("bottleneck",) and eq.status == "regular" and not eq.smooth
+    assert link.queue == 0.0 and link.load_factor == pytest.approx(1.0, rel=1e-9)
     assert link.utilization == pytest.approx(gamma, rel=1e-7)
     np.testing.assert_allclose(group.rate, gamma * C / 3, rtol=1e-7)
     turn = sawtooth(numeric(bmcc(gamma=gamma)), eq.rest)
@@ -213,9 +215,9 @@ def test_bmcc_starves_beside_flows_that_fill_the_queue():
     other = flows(SACK(), n=(1.0,), rtt=(0.04,), reaction=OncePerRTT(), feedback=Loss())
     own = flows(BMCC(), n=(1.0,), rtt=(0.04,), feedback=LoadFeedback())
     eq, link, group = found(one_link(LoadFactor(), own, other, buffer=150.0))
-    assert eq.status == "saturated" and link.queue == 150.0
-    lost = link.signal
-    assert link.load == pytest.approx(1 / (1 - lost) + 0.75 * 150 / (C * 0.2), rel=1e-12)
+    assert eq.status == "discontinuity" and link.queue == 150.0
+    lost = link.mark_probability
+    assert link.load_factor == pytest.approx(1 / (1 - lost) + 0.75 * 150 / (C * 0.2), rel=1e-12)
     assert group.window[0] == 1.0
     assert (group.rate[0] + eq.flows["b"].rate[0]) * (1 - lost) == pytest.approx(C, rel=1e-9)
 
@@ -226,14 +228,14 @@ def test_a_load_factor_counts_what_a_full_buffer_loses():
     net = one_link(LoadFactor(), own, buffer=150.0, cross=1.001 * C)
     eq, link, group = found(net)
     offered = 1.001 * C + group.rate[0]
-    assert eq.status == "saturated" and group.window[0] == 8.0
-    assert link.signal == pytest.approx(1 - C / offered, rel=1e-9)
-    assert link.load == pytest.approx(offered / C + 0.75 * 150 / (C * 0.2), rel=1e-12)
+    assert eq.status == "discontinuity" and group.window[0] == 8.0
+    assert link.mark_probability == pytest.approx(1 - C / offered, rel=1e-9)
+    assert link.load_factor == pytest.approx(offered / C + 0.75 * 150 / (C * 0.2), rel=1e-12)
     begun = fc.replace(net, {"flows.a.initial.window": 8.0, "link.initial.queue": 150.0})
     end = fc.simulate(begun, until=60.0, points=[60.0]).links["bottleneck"]
     assert end.queue[0] == 150.0
-    assert end.dropped[0] == pytest.approx(link.signal, rel=1e-9)
-    assert end.load[0] == pytest.approx(link.load, rel=1e-9)
+    assert end.drop_fraction[0] == pytest.approx(link.mark_probability, rel=1e-9)
+    assert end.load_factor[0] == pytest.approx(link.load_factor, rel=1e-9)
 
 
 def test_modified_bmcc_has_no_window_of_its_own():
@@ -261,7 +263,7 @@ def test_receiver_windows_hold_a_capped_flight():
         p = (q - 50) / 100
         return 10 * (100 - p * (1 - p**99) / (1 - p)) / (T + q / C) - C
 
-    assert eq.status == "interior" and group.window[0] == 100.0
+    assert eq.status == "regular" and group.window[0] == 100.0
     assert link.queue == pytest.approx(brentq(excess, 50.01, 149.9, xtol=1e-12), rel=1e-10)
     assert 10 * group.rate[0] == pytest.approx(C, rel=1e-10)
 
@@ -272,7 +274,7 @@ def test_without_a_cap_losses_hold_the_window_of_rwm():
     For a share of the time RED drops all packets, and modifies all ACKs; else p_max of them.
     """
     eq, link, group = found(receiver_window(p_max=0.5))
-    assert eq.status == "saturated" and eq.sliding == ("bottleneck",)
+    assert eq.status == "discontinuity" and eq.sliding == ("bottleneck",)
     assert link.average == pytest.approx(150.0, rel=1e-12)
     w, lost = group.window[0], float(eq.rest.signals[0].drop)
     p = 0.5 + lost * (1 - 0.5)
@@ -293,8 +295,8 @@ def test_growth_by_time_wins_over_any_marking_at_long_round_trips():
     red = RED(min_th=37.5, max_th=112.5, p_max=0.1, gentle=True)
     eq, link, group = found(one_link(red, own, capacity=5625.0, buffer=225.0))
     pace, rtt = math.log(1 + 0.35 * 0.85 / 0.15) / 0.2, 0.04 + link.queue / 5625
-    p, w = link.signal, group.window[0]
-    assert eq.status == "interior"
+    p, w = link.mark_probability, group.window[0]
+    assert eq.status == "regular"
     assert 0.35 * (1 - (1 - p) ** w) == pytest.approx(pace * rtt, rel=1e-8)
     assert float(eq.rest.escapes[0]) > 5625 * (0.35 / pace - 0.04)
     assert "longer queues do not come back" in eq.message
@@ -309,7 +311,7 @@ def test_web_sources_at_rest():
     )
     eq, _, group = found(net)
     rate = group.window[0] / group.rtt[0]
-    assert eq.status == "interior"
+    assert eq.status == "regular"
     assert group.active[0] == pytest.approx((12 / rate) / (3 + 12 / rate), rel=1e-10)
     assert group.rate[0] == pytest.approx(group.active[0] * rate, rel=1e-12)
     assert 115 * group.rate[0] == pytest.approx(400.0, rel=1e-9)
@@ -323,8 +325,8 @@ def test_dctcp_at_rest():
         flows(DCTCP(), n=(10.0,), rtt=(0.1,), reaction=OncePerRTT()),
     )
     eq, link, group = found(net)
-    p, w = link.signal, group.window[0]
-    assert eq.status == "interior"
+    p, w = link.mark_probability, group.window[0]
+    assert eq.status == "regular"
     assert w * p * (1 - (1 - p) ** w) == pytest.approx(2.0, rel=1e-9)
     assert float(eq.rest.senders[0].law.alpha[0]) == pytest.approx(p, rel=1e-12)
     np.testing.assert_allclose(drift(net, eq), 0, atol=1e-8)
@@ -333,7 +335,7 @@ def test_dctcp_at_rest():
 def test_padhyes_formula_at_rest():
     group = flows(n=(10.0,), rtt=(0.1,), feedback=Loss(), loss=PFTK())
     eq, link, group = found(one_link(RED(min_th=20.0, max_th=60.0), group, capacity=1000.0))
-    p, r = link.signal, 0.1 + link.queue / 1000
+    p, r = link.mark_probability, 0.1 + link.queue / 1000
     timeout = max(0.2, 2 * r) * min(1, 3 * math.sqrt(3 * p / 8)) * p * (1 + 32 * p**2)
     assert group.rate[0] == pytest.approx(1 / (r * math.sqrt(2 * p / 3) + timeout), rel=1e-10)
     assert 10 * group.rate[0] * (1 - p) == pytest.approx(1000.0, rel=1e-9)
@@ -351,8 +353,8 @@ def test_quenches_of_two_links():
     first = flows(n=(15.0,), route=(0,), **parts)
     net = Network(links, (both, first), link_names=("west", "east"), flow_names=NAMES)
     eq = equilibrium(net)
-    p = [eq.links[name].signal for name in ("west", "east")]
-    assert eq.status == "interior"
+    p = [eq.links[name].mark_probability for name in ("west", "east")]
+    assert eq.status == "regular"
     assert 20 * eq.flows["a"].rate[0] == pytest.approx(500.0, rel=1e-9)
     assert 15 * eq.flows["b"].rate[0] == pytest.approx(750.0, rel=1e-9)
     assert eq.flows["b"].window[0] == pytest.approx(math.sqrt(2 / p[0]), rel=1e-9)
@@ -379,7 +381,7 @@ feedback = "loss"
 """
     found = [fc.equilibrium(fc.loads(text.format(rates=r, loss=loss))) for r in ("ack", "mgt")]
     queues = [eq.links["l"].queue for eq in found]
-    assert found[0].status == "interior"
+    assert found[0].status == "regular"
     assert queues[0] == pytest.approx(queues[1], rel=1e-9)
 
 

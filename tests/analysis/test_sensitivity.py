@@ -155,7 +155,7 @@ def check_a_buffer_that_fills_at_the_end_of_a_step():
         until=end, points=end * POINTS / END, mesh=fc.Located(1 / 128),
     )  # fmt: skip
     assert found.run.breaking_points[0] == pytest.approx(full, rel=1e-14)
-    lost = found.mean("link.dropped")
+    lost = found.mean("link.drop_fraction")
     assert lost.value == pytest.approx((1 - full / end) / 3, rel=1e-12)
     assert lost.derivatives["link.buffer"] == pytest.approx(-1 / (3 * 512 * end), rel=1e-9)
     by_share, by_moment = 1024 / 1536**2 * (1 - full / end), 64 / (3 * 512**2 * end)

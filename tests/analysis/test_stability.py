@@ -31,7 +31,7 @@ def characteristic_ack(net, s):
     """1 + L(s) of theory, section 6, for one class of Reno flows per mark and f = 0."""
     eq = equilibrium(net)
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
-    p, W, R = link.signal, flows.window[0], flows.rtt[0]
+    p, W, R = link.mark_probability, flows.window[0], flows.rtt[0]
     red, n = net.links[0].queue, net.flows[0].n[0]
     slope = red.p_max / (red.max_th - red.min_th)
     a, gain = 2 * p * W / 2 / R, 1 / (W * p**2)
@@ -140,7 +140,10 @@ def test_linearisation_is_the_derivative_of_the_formula():
     """ack: dW' = -a (dW - g' dp), dq' = N dW/R - N W dq/(R^2 C); theory, section 6."""
     net = hollot(rates="ack")
     eq = equilibrium(net)
-    p, W, R = eq.links["bottleneck"].signal, *(eq.flows["flows"].window, eq.flows["flows"].rtt)
+    p, W, R = (
+        eq.links["bottleneck"].mark_probability,
+        *(eq.flows["flows"].window, eq.flows["flows"].rtt),
+    )
     system = linearize(net, eq)
     W, R = W[0], R[0]
     a = p * W / R
@@ -194,9 +197,9 @@ def test_a_kink_has_two_linearisations():
 
 def test_no_verdict_without_a_smooth_equilibrium():
     found = stability(hollot(n=600.0))
-    assert found.status == "saturated"
+    assert found.status == "discontinuity"
     assert found.stable is None and found.unstable is None and not found.certified
-    with pytest.raises(ValueError, match="saturated"):
+    with pytest.raises(ValueError, match="discontinuity"):
         linearize(hollot(n=600.0))
 
 
@@ -265,7 +268,7 @@ def loop_by_hand(net, w):
     """Theory: L = N |g'| p' a/(s+a) [1/(1+sR)] K/(s+K) e^(-s age) for Reno per mark, f = 0."""
     eq = equilibrium(net)
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
-    p, W, R = link.signal, flows.window[0], flows.rtt[0]
+    p, W, R = link.mark_probability, flows.window[0], flows.rtt[0]
     red, n = net.links[0].queue, net.flows[0].n[0]
     slope = red.p_max / (red.max_th - red.min_th)
     G_p, G_w = -(1 / W + W / 2), -(1 - p) / W**2 - p / 2
@@ -299,7 +302,7 @@ def test_zero_frequency_gain_is_that_of_the_maps():
     for rates in ("ack", "self_clocked", "mgt"):
         net = hollot(rates=rates)
         eq = equilibrium(net)
-        p = eq.links["bottleneck"].signal
+        p = eq.links["bottleneck"].mark_probability
         slope = 60 * 0.1 / 550
         squared = 2 * (1 - p) / p if rates != "mgt" else 2 / p
         expected = slope / (p**2 * math.sqrt(squared))  # both maps have |g'| = 1/(W p^2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.stationary import stationary_window
+from fluidcc.analysis.stationary import window_distribution
 from fluidcc.laws.reaction import Pause, PerMark
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
@@ -18,7 +18,7 @@ from fluidcc.laws.window.reno import Reno
 def test_additive_increase_on_every_clean_ack_has_the_mean_that_drift_says(p):
     # c1 w^0 up and c2 w down: the mean of a linear drift is exact. Misra and Ott (2003), eq. 4
     law = ECNMod(min_window=1e-3)
-    found = stationary_window(law, p, reaction=PerMark())
+    found = window_distribution(law, p, reaction=PerMark())
     assert found.mean == pytest.approx(float(law.c1 / law.c2) * (1 - p) / p, rel=1e-6)
     assert found.fluid == pytest.approx(found.mean, rel=1e-6)
 
@@ -37,14 +37,14 @@ def _moment(power, ratio=0.25, terms=20):
 def test_halving_windows_have_the_constants_of_small_probabilities():
     # the square of a window grows by 2 an ACK and falls to a quarter at each mark, which comes
     # after an exponential number of ACKs. Ott, Kemperman and Mathis (1996)
-    found = stationary_window(Reno(), 1e-6, reaction=PerMark())
+    found = window_distribution(Reno(), 1e-6, reaction=PerMark())
     assert found.mean * 1e-3 == pytest.approx(math.sqrt(2) * _moment(0.5), rel=1e-4)
     assert found.time_mean * 1e-3 == pytest.approx(math.sqrt(2) / _moment(-0.5), rel=1e-4)
     assert found.time_mean * 1e-3 == pytest.approx(1.3098, rel=1e-4)
 
 
 def test_shares_moments_and_quantiles_belong_together():
-    found = stationary_window(Reno(), 0.01, reaction=PerMark())
+    found = window_distribution(Reno(), 0.01, reaction=PerMark())
     assert found.packets.sum() == pytest.approx(1)
     assert found.time.sum() == pytest.approx(1)
     # 1/w of a packet is its time: the mean over time is the harmonic mean over packets
@@ -58,13 +58,13 @@ def test_shares_moments_and_quantiles_belong_together():
 @pytest.mark.parametrize("p", [0.0, -1.0, 1.0, math.nan])
 def test_a_probability_out_of_range_is_refused(p):
     with pytest.raises(ValueError, match="p: expected a probability"):
-        stationary_window(Reno(), p, reaction=PerMark())
+        window_distribution(Reno(), p, reaction=PerMark())
 
 
 @pytest.mark.parametrize("law", [BMCC(), DCTCP()])
 def test_laws_with_more_than_a_window_are_refused(law):
     with pytest.raises(ValueError, match="expected"):
-        stationary_window(law, 0.01, reaction=Pause())
+        window_distribution(law, 0.01, reaction=Pause())
 
 
 # -- Stationary windows of networks: what each group hears
@@ -73,13 +73,13 @@ MIXED = fc.load("misra2003/mixed")
 
 @pytest.fixture(scope="module")
 def mixed():
-    return fc.stationary_windows(MIXED)
+    return fc.window_distributions(MIXED)
 
 
 def test_every_group_has_the_marks_that_it_hears_at_rest(mixed):
     rest = fc.equilibrium(MIXED)
     for name, found in mixed.groups.items():
-        assert found.p == pytest.approx(float(rest.flows[name].signal[0]), rel=1e-12)
+        assert found.p == pytest.approx(float(rest.flows[name].mark_probability[0]), rel=1e-12)
         assert found.fluid == pytest.approx(float(rest.flows[name].window[0]), rel=1e-6)
     # the mean of a linear drift is exact over packets. Misra and Ott (2003), eq. 4
     mod = mixed.groups["mod"]
@@ -88,7 +88,7 @@ def test_every_group_has_the_marks_that_it_hears_at_rest(mixed):
 
 def test_a_given_probability_takes_the_place_of_the_rest():
     law = MIXED.flows[0].window
-    found = fc.stationary_windows(MIXED, p=0.02)
+    found = fc.window_distributions(MIXED, p=0.02)
     assert {own.p for own in found.groups.values()} == {0.02}
     expected = float(law.c1 / law.c2) * (1 - 0.02) / 0.02
     assert found.groups["mod"].mean == pytest.approx(expected, rel=1e-4)

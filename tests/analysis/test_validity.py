@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.validity import excess, outside
+from fluidcc.analysis.validity import excess, validity_warnings
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
@@ -39,7 +39,7 @@ def network(n=20, rtt="80 ms", p_max=0.1, law='"newreno"', feedback="mark_tail")
 
 def told(**values):
     """The reasons for one network."""
-    return outside(fc.equilibrium(network(**values)))
+    return validity_warnings(fc.equilibrium(network(**values)))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_excess_of_marks_is_that_of_packets(flows):
     window = float(rest.flows["flows"].window[0])
     assert window == pytest.approx(15.4, abs=0.1)
     told = 1 + excess(group, window)
-    assert rest.links["bottleneck"].signal / seen == pytest.approx(told, rel=0.08)
+    assert rest.links["bottleneck"].mark_probability / seen == pytest.approx(told, rel=0.08)
 
 
 def test_what_may_be_left_out_of_the_excess():
@@ -92,15 +92,17 @@ def test_what_may_be_left_out_of_the_excess():
 def test_a_queue_that_too_many_marks_make_too_long_is_told(values, wrong):
     net = network(**values)
     rest, runs = fc.equilibrium(net), fc.simulate_packets(net, until=100.0, warmup=20.0)
-    reasons = " ".join(outside(rest))
-    error = rest.links["l"].queue / runs.mean["links"]["l"]["system_mean"] - 1
+    reasons = " ".join(validity_warnings(rest))
+    error = rest.links["l"].queue / runs.mean["links"]["l"]["number_in_system_mean"] - 1
     assert ("too many marks" in reasons) == (error > 0.1) == wrong
 
 
 def test_an_empty_queue_is_one_of_the_mean_alone():
     (reason,) = told(n=1, law='"newreno", max_window = 90')
     assert "the queue is empty at a utilization of 0.9" in reason
-    (reason,) = outside(fc.equilibrium(fc.load("kunniyur2001/avq")))  # it marks nevertheless
+    (reason,) = validity_warnings(
+        fc.equilibrium(fc.load("kunniyur2001/avq"))
+    )  # it marks nevertheless
     assert "the queue is empty at a utilization of 0.98" in reason
 
 
@@ -115,8 +117,8 @@ def test_a_law_that_turns_round_within_the_noise_of_windows_is_told(scenario, li
         fc.equilibrium(net),
         fc.simulate_packets(net, until=60.0, warmup=20.0, seeds=(1, 2)),
     )
-    error = runs.mean["links"][link]["system_mean"] / rest.links[link].queue - 1
-    told = any("rests where it turns round" in reason for reason in outside(rest))
+    error = runs.mean["links"][link]["number_in_system_mean"] / rest.links[link].queue - 1
+    told = any("rests where it turns round" in reason for reason in validity_warnings(rest))
     assert told == (abs(error) > 0.1) == wrong
 
 
@@ -124,13 +126,13 @@ def test_the_jump_to_dropping_is_told():
     text = TEXT.replace("gentle = true", "gentle = false")
     net = fc.loads(text.format(n=60, rtt="80 ms", p_max=0.1, law='"newreno"', feedback="mark_tail"))
     rest = fc.equilibrium(net)
-    assert rest.status == "saturated" and "everything is dropped" in outside(rest)[0]
+    assert rest.status == "discontinuity" and "everything is dropped" in validity_warnings(rest)[0]
 
 
 def test_marks_that_last_for_part_of_a_round_trip_are_told():
     """46.5 of 91.5 packets: the front's marks end after the propagation delay."""
     net = fc.load("durresi2001/slow_start_front")
-    reasons = outside(fc.equilibrium(net))
+    reasons = validity_warnings(fc.equilibrium(net))
     assert any("last for 0.51 of a round trip" in reason for reason in reasons)
 
 
@@ -138,9 +140,15 @@ def test_a_trajectory_that_swings_or_loses_everything_is_told():
     time = np.linspace(0.0, 40.0, 401)
     swing = SimpleNamespace(queue=50.0 * (1 + np.sin(time)), dropped=0.0 * time)
     rest = fc.equilibrium(network(n=30, rtt="200 ms", p_max=0.2))
-    assert outside(rest) == ()
-    (reason,) = outside(rest, SimpleNamespace(time=time, links={"l": swing}, net=rest.net))
+    assert validity_warnings(rest) == ()
+    (reason,) = validity_warnings(
+        rest, SimpleNamespace(time=time, links={"l": swing}, net=rest.net)
+    )
     assert "swings by" in reason
-    still = SimpleNamespace(queue=50.0 + 0 * time, dropped=np.where(np.sin(time) > 0.9, 1.0, 0.0))
-    (reason,) = outside(rest, SimpleNamespace(time=time, links={"l": still}, net=rest.net))
+    still = SimpleNamespace(
+        queue=50.0 + 0 * time, drop_fraction=np.where(np.sin(time) > 0.9, 1.0, 0.0)
+    )
+    (reason,) = validity_warnings(
+        rest, SimpleNamespace(time=time, links={"l": still}, net=rest.net)
+    )
     assert "most packets are lost" in reason

@@ -188,7 +188,7 @@ def test_the_map_the_run_and_packets_beside_it(opened, tmp_path):
     assert fluid == pytest.approx(expected.links["bottleneck"].queue, rel=1e-6)
     run = fc.simulate_packets(net, until=5.0, seeds=(1,), sample=5 / 600)
     packets = [float(r["packets.links.bottleneck.queue (packet)"]) for r in runs]
-    assert packets == run.series["link_system"].isel(seed=0, link=0).values.tolist()
+    assert packets == run.series["link_number_in_system"].isel(seed=0, link=0).values.tolist()
 
 
 class _Elsewhere(http.server.BaseHTTPRequestHandler):

@@ -72,7 +72,7 @@ def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
     code, out, err = run(*words, "--json", "--out", "grid.nc")
     points = json.loads(out)["points"]
     assert code == 3
-    assert [p["status"] for p in points] == ["interior", "interior", "failed"]
+    assert [p["status"] for p in points] == ["regular", "regular", "failed"]
     assert points[1]["set"] == {"flow.n": 50, "link.queue.min_th": 160}
     assert err.startswith("failed at link.queue.min_th = 800: ") and "min_th < max_th" in err
     with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as data:

@@ -215,7 +215,7 @@ def test_a_run_comes_in_lines(app):
         fc.load("hollot2001/slow"), until=2.0, seeds=(3,), sample=2 / 600
     )
     assert expected.series is not None
-    queue = expected.series["link_system"].isel(seed=0, link=0)
+    queue = expected.series["link_number_in_system"].isel(seed=0, link=0)
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
 
 

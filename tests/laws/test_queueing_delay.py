@@ -58,7 +58,7 @@ def single(**more) -> Network:
 def test_every_flow_keeps_its_packets_in_the_queue():
     eq = fc.equilibrium(single(n=3.0, rtt=(0.05, 0.2)))
     queue, rtt = 6 * ALPHA, np.array([0.05, 0.2]) + 6 * ALPHA / C
-    assert eq.status == "interior"
+    assert eq.status == "regular"
     assert eq.links["bottleneck"].queue == pytest.approx(queue, rel=1e-9)
     np.testing.assert_allclose(eq.flows["flows"].window, ALPHA * rtt * C / queue, rtol=1e-9)
 

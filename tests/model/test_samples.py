@@ -49,7 +49,9 @@ def test_a_pi_controller_sums_a_queue_that_ramps(mesh):
     for now in 40.0 + 10.0 * ends:
         p, before = min(max(p + a * (now - 60.0) - e * (before - 60.0), 0.0), 1.0), now
         expected.append(p)
-    np.testing.assert_allclose(run.links["bottleneck"].signal, expected[:-1], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        run.links["bottleneck"].mark_probability, expected[:-1], rtol=1e-6, atol=1e-9
+    )
     assert 0.0 in expected and max(expected) > 1e-4
 
 
@@ -57,7 +59,7 @@ def test_adaptive_red_steps_up_above_its_target_and_down_below():
     law = AdaptiveRED(min_th=10.0, max_th=30.0, w_q=0.01, interval=0.5, p_max=0.1)
     for start, factor in ((25.0, 1.0), (15.0, 0.9)):
         run = simulate(steady(law, 1.0, start), until=2.0, points=[0.3, 0.8, 1.3], mesh=MESHES[0])
-        top = run.links["bottleneck"].signal / ((start - 10.0) / 20.0)
+        top = run.links["bottleneck"].mark_probability / ((start - 10.0) / 20.0)
         steps = np.arange(3)
         expected = 0.1 + 0.01 * steps if factor == 1.0 else 0.1 * factor**steps
         np.testing.assert_allclose(top, expected, rtol=1e-6)

@@ -192,7 +192,7 @@ def test_a_full_buffer_stays_full_and_says_what_it_drops():
     assert run.status is Status.ok
     assert seen.queue.max() == pytest.approx(50.0, rel=1e-12)
     assert seen.queue.min() >= 0.0
-    dropping = seen.dropped > 0
+    dropping = seen.drop_fraction > 0
     assert dropping.any()
     np.testing.assert_allclose(seen.queue[dropping], 50.0, rtol=1e-12)
 
@@ -273,7 +273,7 @@ def peak(feedback, at: float) -> float:
     points = np.linspace(1.2, 3.6, 30001)  # the peak is a corner
     run = simulate(net, until=3.6, points=points, mesh=Located(step=0.02))
     assert run.status is Status.ok
-    assert run.flows["flows"].slow[-1, 0] < 1e-3
+    assert run.flows["flows"].slow_start[-1, 0] < 1e-3
     return float(run.links["bottleneck"].queue.max())
 
 

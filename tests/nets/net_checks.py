@@ -23,7 +23,7 @@ from fluidcc.scenario.files import dumps, loads
 from fluidcc.scenario.network import Flows, Link, Network
 from fluidcc.scenario.tables import tables, to_toml
 
-STATUSES = ("interior", "empty", "saturated", "continuum", "none")
+STATUSES = ("regular", "empty", "discontinuity", "continuum", "none")
 _EPS = float(np.finfo(float).eps)
 _SAME = 1e-6  # relative difference of the same network written otherwise
 _SECONDS = 60.0  # of the unit of time in which a network is written again
@@ -43,7 +43,11 @@ def known_numbers(eq: Equilibrium) -> Faults:
     if eq.status not in STATUSES:
         yield f"status {eq.status}: {eq.message}"
         return
-    many = [v for link in eq.links.values() for v in (link.queue, link.signal, link.utilization)]
+    many = [
+        v
+        for link in eq.links.values()
+        for v in (link.queue, link.mark_probability, link.utilization)
+    ]
     senders = [x for f in eq.flows.values() for v in vars(f).values() for x in np.ravel(v)]
     if eq.status == "none":
         return
@@ -61,13 +65,17 @@ def loads_of_links(eq: Equilibrium) -> Faults:
     """
     if eq.status in ("none", "undetermined"):
         return
-    left = [1 - link.signal for link in eq.links.values() if 0 < 1 - link.signal < 1e-6]
+    left = [
+        1 - link.mark_probability
+        for link in eq.links.values()
+        if 0 < 1 - link.mark_probability < 1e-6
+    ]
     lost = max((4 * _EPS / share for share in left), default=0.0)
     for name, link in eq.links.items():
         if not 0 <= link.utilization <= 1 + 1e-9:
             yield f"links.{name}: utilization {link.utilization!r}"
-        if link.queue < 0 or not 0 <= link.signal <= 1 + 1e-9:
-            yield f"links.{name}: queue {link.queue!r}, signal {link.signal!r}"
+        if link.queue < 0 or not 0 <= link.mark_probability <= 1 + 1e-9:
+            yield f"links.{name}: queue {link.queue!r}, signal {link.mark_probability!r}"
         if link.queue > 0 and abs(link.utilization - 1) > 1e-9 + lost:
             yield f"links.{name}: queue {link.queue!r} at a utilization of {link.utilization!r}"
 
@@ -76,10 +84,15 @@ def _answer(eq: Equilibrium, time: float = 1.0) -> dict[str, float]:
     """The numbers of an equilibrium by name, with `time` seconds in the unit of time."""
     out = {}
     for name, link in eq.links.items():
-        for key in ("queue", "average", "signal", "utilization"):
+        for key in ("queue", "average", "mark_probability", "utilization"):
             out[f"links.{name}.{key}"] = getattr(link, key)
     for name, flows in eq.flows.items():
-        for key, unit in (("window", 1.0), ("rtt", time), ("rate", 1 / time), ("signal", 1.0)):
+        for key, unit in (
+            ("window", 1.0),
+            ("rtt", time),
+            ("rate", 1 / time),
+            ("mark_probability", 1.0),
+        ):
             for j, value in enumerate(np.ravel(getattr(flows, key))):
                 out[f"flows.{name}.{key}[{j}]"] = float(value) / unit
     return out
@@ -301,7 +314,7 @@ def meet(net: Network, found: Stability) -> Faults | None:
         both = compare(whole, until=until, warmup=warmup, seeds=(1, 2, 3), trajectory=False)
     except ValueError:
         return None
-    if both.outside or both.equilibrium.status not in ("interior", "empty"):
+    if both.validity_warnings or both.equilibrium.status not in ("regular", "empty"):
         return None
     return _apart(both, until - warmup)
 

@@ -22,7 +22,7 @@ def test_a_bound_of_the_queue_gives_the_least_marking():
     """The average queue of 190 packets asks for the p_max of the cubic, and costs its slope."""
     target = red_queue(0.1)[0] - 4.0
     best = fc.optimize(
-        RED, {"link.queue.p_max": (0.02, 0.5)}, minimize="signal",
+        RED, {"link.queue.p_max": (0.02, 0.5)}, minimize="mark_probability",
         subject_to=[f"queue <= {target!r}"], starts=1, verification=False,
     )  # fmt: skip
     p_max = best.values["link.queue.p_max"]
@@ -32,7 +32,9 @@ def test_a_bound_of_the_queue_gives_the_least_marking():
     assert held.text == f"links.bottleneck.queue <= {target:g} packet"
     # p = 2 N^2/(CT + q)^2 falls by 2 p/(CT + q) per packet of queue
     assert held.multiplier == pytest.approx(2 * best.objective / (750 + target), rel=1e-6)
-    assert best.given == pytest.approx(fc.equilibrium(RED).links["bottleneck"].signal, rel=1e-9)
+    assert best.given == pytest.approx(
+        fc.equilibrium(RED).links["bottleneck"].mark_probability, rel=1e-9
+    )
     assert best.residual < 1e-5
 
 
@@ -90,14 +92,18 @@ def test_a_goal_that_has_no_bound_and_constraints_that_cannot_be_met():
         verification=False,
     )  # fmt: skip
     assert nowhere.status == "unknown" and math.isnan(nowhere.objective)
-    assert "saturated" in nowhere.message
+    assert "discontinuity" in nowhere.message
     assert json.loads(json.dumps(nowhere.to_dict()))["objective"] is None
 
 
 def test_tradeoffs_follow_the_closed_form():
     """The marking for every queue: p = 2 (N/(CT + q))^2, whatever side it is kept on."""
     best = fc.optimize(
-        RED, {"link.queue.p_max": (0.06, 0.3)}, minimize="signal", starts=1, verification=False
+        RED,
+        {"link.queue.p_max": (0.06, 0.3)},
+        minimize="mark_probability",
+        starts=1,
+        verification=False,
     )
     best = best.traded("queue", 3)
     curve = best.curve

@@ -68,7 +68,7 @@ def test_better_weights_end_losses_and_make_quenches_stable():
     near = fc.load("akujobi2002/homogeneous_becn")
     best = {"link.queue.w_q": 1.302877e-4, "link.queue.p_max": 0.29724771}
     assert becn_needs(45.0) > 0.1
-    assert fc.equilibrium(near).status == "saturated"
+    assert fc.equilibrium(near).status == "discontinuity"
     lost = [
         fc.simulate_packets(net, until=60.0, warmup=20.0, seeds=(1, 2))
         .mean["flows"]["becn"]["loss_fraction"]

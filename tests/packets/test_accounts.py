@@ -31,9 +31,9 @@ def test_a_single_packet_under_way_meets_no_queue():
     assert flow["delay_mean"] == pytest.approx(0.0021 + 0.0213 + service, rel=1e-9)
     assert flow["delay_jitter"] < 1e-7
     assert flow["rtt_mean"] == pytest.approx(0.0831 + service, rel=1e-9)
-    assert link["queue_max"] == 0 and link["system_max"] == 1
-    assert link["system_mean"] == pytest.approx(link["utilization"], rel=1e-12)
-    assert link["system_var"] == pytest.approx(
+    assert link["queue_max"] == 0 and link["number_in_system_max"] == 1
+    assert link["number_in_system_mean"] == pytest.approx(link["utilization"], rel=1e-12)
+    assert link["number_in_system_var"] == pytest.approx(
         link["utilization"] * (1 - link["utilization"]), rel=1e-9
     )
     # one packet a round trip, within the one that is under way
@@ -58,7 +58,7 @@ def test_the_buffer_holds_exactly_what_it_says():
     group = flows(3, feedback=Loss())
     link = simulate_packets(dumbbell(group, Droptail(), buffer=25.0), until=20.0).runs[0]["links"]
     assert link["bottleneck"]["queue_max"] == 25.0
-    assert link["bottleneck"]["system_max"] == 26.0
+    assert link["bottleneck"]["number_in_system_max"] == 26.0
     assert link["bottleneck"]["drops"] > 0
 
 
@@ -71,9 +71,9 @@ def test_lost_acknowledgements_are_a_metric():
         links=(ahead, back), flows=groups, link_names=("ahead", "back"), flow_names=("a", "b")
     )
     run, simulation = simulate_packets(net, until=30.0).runs[0], finished(net, 30.0)
-    lost = {name: group["replies_lost"] for name, group in run["flows"].items()}
+    lost = {name: group["acks_lost"] for name, group in run["flows"].items()}
     assert lost["a"] > 20
-    assert sum(lost.values()) == simulation.flows["replies_lost"].sum()
+    assert sum(lost.values()) == simulation.flows["acks_lost"].sum()
     data = sum(group["loss_fraction"] * group["sent"] for group in run["flows"].values())
     drops = sum(link["drops"] for link in run["links"].values())
     assert sum(lost.values()) + data == pytest.approx(drops, rel=1e-12)

@@ -39,8 +39,8 @@ def moments(load, sizes):
     return {
         "queue_mean": queue,
         "queue_var": rate**2 * wait_square + queue - queue**2,
-        "system_mean": mean,
-        "system_var": rate**2 * stay_square + mean - mean**2,
+        "number_in_system_mean": mean,
+        "number_in_system_var": rate**2 * stay_square + mean - mean**2,
         "utilization": load,
     }
 
@@ -62,7 +62,7 @@ def test_a_finite_buffer_loses_what_theory_says(load, buffer):
     chances = weights / weights.sum()
     exact = {
         "drop_fraction": chances[-1],
-        "system_mean": chances @ np.arange(buffer + 2),
+        "number_in_system_mean": chances @ np.arange(buffer + 2),
         "utilization": 1 - chances[0],
     }
     for name, value in exact.items():

@@ -122,7 +122,10 @@ def test_the_scenario_beside_its_rest():
         assert within(runs, "utilization", rest.utilization)
         assert runs.ci95["links"]["bottleneck"]["utilization"] < 1e-3
         marks, half = (r["links"]["bottleneck"]["mark_fraction"] for r in (runs.mean, runs.ci95))
-        assert least < (marks - half) / rest.signal and (marks + half) / rest.signal < most
+        assert (
+            least < (marks - half) / rest.mark_probability
+            and (marks + half) / rest.mark_probability < most
+        )
 
 
 def test_flows_with_small_steps_are_marked_as_at_rest(monkeypatch):
@@ -139,7 +142,7 @@ def test_flows_with_small_steps_are_marked_as_at_rest(monkeypatch):
     found = runs.mean["links"]["bottleneck"]
     assert found["mark_fraction"] == pytest.approx(1 / (1 + seen), rel=0.02)
     assert found["utilization"] == pytest.approx(0.98, abs=5e-4)
-    assert found["system_mean"] < 3.0
+    assert found["number_in_system_mean"] < 3.0
 
 
 @pytest.mark.parametrize(

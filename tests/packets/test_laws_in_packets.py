@@ -18,7 +18,7 @@ from packet_cases import (
 )
 from scipy import stats
 
-from fluidcc.analysis.stationary import stationary_window
+from fluidcc.analysis.stationary import window_distribution
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
@@ -52,7 +52,7 @@ def test_sawtooth_of_regular_marks(packets):
     # the round trip after a cut grows by 2 instead of 1: an error of order 1/W_max
     assert flow["window_mean"] == pytest.approx(0.75 * largest, rel=2 / largest)
     assert link["marks"] == pytest.approx(link["arrivals"] / packets, abs=1.0)
-    assert flow["reactions"] == pytest.approx(link["marks"], abs=1.0)
+    assert flow["window_reductions"] == pytest.approx(link["marks"], abs=1.0)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_mean_window_of_the_polynomial_law(c1, c2, p):
     law = Polynomial(c1=c1, alpha=0.0, c2=c2, beta=1.0)
     net = known_marks(RandomMarks(p=p), law, reaction=PerMark(), sender=(("initial_ssthresh", 20),))
     runs = simulate_packets(net, until=500.0, warmup=50.0, seeds=range(1, 9))
-    mean, width = (x["flows"]["flows"]["window_seen"] for x in (runs.mean, runs.ci95))
+    mean, width = (x["flows"]["flows"]["window_per_packet"] for x in (runs.mean, runs.ci95))
     expected = c1 / c2 * (1 - p) / p
     assert abs(mean - expected) < 2 * width
     assert width < 0.03 * expected
@@ -114,8 +114,8 @@ def test_quenches_reach_the_source_after_the_reverse_delay():
         EveryNth(n=500.0), Reno(), reaction=PerMark(growth="all"), feedback=Backward()
     )
     flow = simulate_packets(net, until=300.0).runs[0]["flows"]["flows"]
-    assert flow["quenches"] > 100
-    assert flow["reactions"] == pytest.approx(flow["quenches"], abs=1.0)
+    assert flow["source_quenches"] > 100
+    assert flow["window_reductions"] == pytest.approx(flow["source_quenches"], abs=1.0)
     # the cut comes 98 ms earlier than by the ACK, which is a round trip of growth: 1 packet
     by_ack = known_marks(EveryNth(n=500.0), Reno(), reaction=PerMark(growth="all"))
     slow = simulate_packets(by_ack, until=300.0).runs[0]["flows"]["flows"]
@@ -138,7 +138,7 @@ def test_every_router_has_its_own_way_back(told_by):
         early, late = 0.0, 3.0
         while late - early > 1e-6:
             middle = 0.5 * (early + late)
-            reacted = finished(net, middle).flows["reactions"][0] > 0
+            reacted = finished(net, middle).flows["window_reductions"][0] > 0
             early, late = (early, middle) if reacted else (middle, late)
         return late
 
@@ -156,7 +156,7 @@ def test_refractory_reactions_are_a_round_trip_apart():
     )
     flow = simulate_packets(net, until=200.0, warmup=20.0).runs[0]["flows"]["flows"]
     rounds = 180.0 / flow["rtt_mean"]
-    assert 0.5 * rounds < flow["reactions"] <= rounds + 1
+    assert 0.5 * rounds < flow["window_reductions"] <= rounds + 1
 
 
 # -- Ticks of queue laws, where the queue stands still and the outcome is known
@@ -248,7 +248,7 @@ STATIONARY = {
 @pytest.mark.parametrize("case", STATIONARY)
 def test_packets_have_the_mean_window_of_the_stationary_law(case):
     law, reaction, quiet, p = STATIONARY[case]
-    found = stationary_window(law, p, reaction=reaction, quiet=quiet)
+    found = window_distribution(law, p, reaction=reaction, quiet=quiet)
     net = known_marks(RandomMarks(p=p), law, reaction=reaction)
     runs = simulate_packets(net, until=2000.0, warmup=100.0, seeds=range(1, 7))
     (name,) = runs.mean["flows"]

@@ -268,7 +268,7 @@ def test_sharing_with_tcp():
     assert own["bmcc"] < 0.1
     assert own["tcp"] > 1.8
     modified, bmcc = shared(ModifiedLoadFactor(min_th=5.0, max_th=15.0), MARKED)
-    assert bmcc["reactions"] > 0
+    assert bmcc["window_reductions"] > 0
     assert modified["bmcc"] > 2 * own["bmcc"]
 
 

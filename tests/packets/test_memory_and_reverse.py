@@ -49,7 +49,7 @@ def test_dctcp_with_an_estimate_that_never_moves_is_tcp():
     tcp = flows(4, window=NewReno(max_window=100.0), sender=(("echo", "packet"),))
     runs = [simulate_packets(dumbbell(g, queue), until=30.0, seeds=(1, 2)) for g in (still, tcp)]
     assert runs[0].runs == runs[1].runs
-    assert runs[0].mean["flows"]["flows"]["reactions"] > 10
+    assert runs[0].mean["flows"]["flows"]["window_reductions"] > 10
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 1 / 3, 0.7])
@@ -63,7 +63,7 @@ def test_permitted_flight_is_the_mean_that_the_law_states(p):
     error = width / 8000.0 * flow["rtt_mean"]
     assert abs(flight - float(law.sending(window, p))) < 2 * error + 1e-3
     assert error < 0.15
-    assert flow["reactions"] == 0 and flow["loss_fraction"] == 0.0
+    assert flow["window_reductions"] == 0 and flow["loss_fraction"] == 0.0
 
 
 @pytest.mark.parametrize(

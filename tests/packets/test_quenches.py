@@ -52,7 +52,7 @@ def test_one_bit_tells_drops_from_marks(kind):
     sent, share, grows = first_cut(changes)
     assert share == pytest.approx(0.5, abs=1e-12)
     # packet 300 is the first of a window, and passed the router on its way
-    assert flow["quenches"] == flow["reactions"] == 1
+    assert flow["source_quenches"] == flow["window_reductions"] == 1
     assert flow["recoveries"] == 0 and flow["timeouts"] == 0
     if kind == "marks":
         assert grows - sent > RTT
@@ -79,7 +79,7 @@ def test_drops_in_one_window_are_one_loss(reaction, law):
     slow = (*SLOW, ("min_rto", 3.0))
     net = quiet(listed(drops=drops), window=law(max_window=60.0), reaction=reaction, sender=slow)
     changes, flow = windows(net, 6.0)
-    assert flow["quenches"] == 9 and flow["reactions"] == 1
+    assert flow["source_quenches"] == 9 and flow["window_reductions"] == 1
     assert flow["recoveries"] == 0 and flow["timeouts"] == 0
     assert (np.diff(changes[:, 1]) < -1).sum() == 1
     assert flow["sent"] - flow["highest_sent"] - 1 >= 9 and flow["acked"] > 700
@@ -90,10 +90,10 @@ def test_quenches_are_counted_against_all_replies():
     net = dumbbell(group, red(p_max=0.02), buffer=20.0)
     simulation = finished(net, 60.0)
     (port,) = simulation.ports[simulation.ports["arrive"] != 0]
-    told = int(simulation.flows["quenches"].sum())
+    told = int(simulation.flows["source_quenches"].sum())
     lost = int(simulation.flows["lost"].sum())
     assert lost > 100 and told == port["marks"] + lost  # connection requests get through here
     flow = simulate_packets(net, until=60.0).runs[0]["flows"]["flows"]
-    assert flow["quenches"] == told
+    assert flow["source_quenches"] == told
     acks = int(simulation.flows["acks"].sum())
     assert flow["quench_fraction"] == pytest.approx(told / (told + acks), rel=1e-12)

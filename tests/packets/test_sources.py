@@ -64,8 +64,8 @@ def test_distributions_are_those_of_their_names(name, known):
 def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(size, rounds):
     group = simulate_packets(fast(File(file=float(size))), until=5.0).runs[0]["flows"]["flows"]
     assert group["transfers"] == 1
-    assert group["transfer_mean"] == pytest.approx((1 + rounds) * RTT, rel=1e-4)
-    assert group["transfer_median"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
+    assert group["fct_mean"] == pytest.approx((1 + rounds) * RTT, rel=1e-4)
+    assert group["fct_median"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
     assert group["goodput"] * 5.0 == size * 8000
     assert group["active"] * 5.0 == pytest.approx((1 + rounds) * RTT, rel=1e-4)
 
@@ -80,7 +80,7 @@ def test_an_object_takes_a_request_and_its_data():
     run = simulate_packets(net, until=60.0).runs[0]["flows"]["flows"]
     assert run["transfers"] == 3 * 2 * 4
     # SYN and request, SYN and two windows
-    assert run["transfer_mean"] == pytest.approx(5 * RTT, rel=1e-4)
+    assert run["fct_mean"] == pytest.approx(5 * RTT, rel=1e-4)
     assert run["goodput"] * 60.0 == 24 * 6 * 8000
     simulation = finished(net, 60.0)
     asked = [k for k, flow in enumerate(simulation.plan.flows) if flow.answers >= 0]
@@ -105,7 +105,7 @@ def test_files_come_at_their_rate_and_size():
     # Little's law
     group = runs.runs[0]["flows"]["flows"]
     assert group["active"] == pytest.approx(
-        group["transfers"] / 300.0 * group["transfer_mean"], rel=0.01
+        group["transfers"] / 300.0 * group["fct_mean"], rel=0.01
     )
 
 

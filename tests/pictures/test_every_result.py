@@ -9,7 +9,7 @@ from result_cases import INPUTS, NUMBERS, RESULTS, made
 
 import fluidcc as fc
 
-REFUSED = {"EquationRest", "Gradient", "LawReport"}
+REFUSED = {"EquationEquilibrium", "Gradient", "LawReport"}
 BARE = {
     "state", "quantity", "link", "group of flows", "bound", "link.queue.w_q", "flow.n",
     "value over bound, at the worst case found", "real part of the loop gain",

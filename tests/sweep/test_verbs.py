@@ -22,7 +22,7 @@ def test_chunks_in_processes_give_what_the_caller_would_get():
     meaning = "packets at the link, with the one in service"
     attributes = {"units": "packet", "long_name": meaning}
     assert data["queue"].attrs == expected["queue"].attrs == attributes
-    assert [p.told() for p in alone.failed] == [
+    assert [p.describe() for p in alone.failed] == [
         f"failed at flow.n = -1, link.queue.w_q = {w_q}: replace: flows.tcp.n: expected a value in "
         "(0, inf), got -1" for w_q in over["link.queue.w_q"]
     ]  # fmt: skip

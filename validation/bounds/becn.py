@@ -65,7 +65,7 @@ def _becn_flows(point, definitions):
 def _reactions_and_trips(net):
     """Reactions of one flow after the first 10 s, and its round trips in the same time."""
     seen = packet_means(net, until=100.0, warmup=10.0)["flows"][net.flow_names[0]]
-    return seen["reactions"] / float(np.sum(net.flows[0].n)), 90.0 / seen["rtt_mean"]
+    return seen["window_reductions"] / float(np.sum(net.flows[0].n)), 90.0 / seen["rtt_mean"]
 
 
 def _other_flows(net):

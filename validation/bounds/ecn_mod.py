@@ -154,7 +154,7 @@ def _marked(net):
 
     k = _member(net)
     flows, rest = net.flows[k], equilibrium(net).flows[net.flow_names[k]]
-    p = float(flows.marking.probability(float(rest.signal[0]), flows.window))
+    p = float(flows.marking.probability(float(rest.mark_probability[0]), flows.window))
     return {"c1": float(flows.window.c1), "p": p}
 
 

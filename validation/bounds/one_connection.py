@@ -220,7 +220,7 @@ def peak(net: Network) -> Peak:
     """Longest queues of a network from the start until slow start is long over."""
     until = latest(net) + rounds(net) / float(net.links[0].capacity)
     seen = packet_means(net, until=until)["links"][net.link_names[0]]
-    return Peak(seen["system_max"], seen["queue_max"])
+    return Peak(seen["number_in_system_max"], seen["queue_max"])
 
 
 def utilization(net: Network) -> float:

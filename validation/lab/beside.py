@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from fluidcc.bundled import bundled
 
-LEAST = {"queue": 1.0, "marked": 1e-3, "dropped": 1e-3, "deviation": 1.0}
+LEAST = {"queue": 1.0, "mark_fraction": 1e-3, "drop_fraction": 1e-3, "queue_std": 1.0}
 """By kind of quantity, what packets must have for a relative error to tell something."""
 
 BETWEEN = " | "
@@ -19,7 +19,8 @@ BETWEEN = " | "
 class Beside:
     """One quantity of a scenario in both engines; None where an engine has no number.
 
-    `outside` has the reasons for which the fluid model says itself that it does not hold there.
+    `validity_warnings` has the reasons for which the fluid model says itself that it does not
+    hold there.
     """
 
     scenario: str
@@ -31,7 +32,7 @@ class Beside:
     packets: float | None
     ci95: float | None
     difference: float | None
-    outside: tuple[str, ...]
+    validity_warnings: tuple[str, ...]
 
     @property
     def kind(self) -> str:
@@ -68,7 +69,7 @@ def table() -> list[Beside]:
                 number(row["packets"]),
                 number(row["ci95"]),
                 number(row["difference"]),
-                tuple(filter(None, row["outside"].split(BETWEEN))),
+                tuple(filter(None, row["validity_warnings"].split(BETWEEN))),
             )
         )  # fmt: skip
     return found
@@ -101,7 +102,7 @@ def causes(rows: Sequence[Beside]) -> Mapping[str, list[Beside]]:
     """
     found: dict[str, list[Beside]] = {}
     for row in rows:
-        for cause in dict.fromkeys(map(_cause, row.outside)):
+        for cause in dict.fromkeys(map(_cause, row.validity_warnings)):
             found.setdefault(cause, []).append(row)
     often = {cause: len({row.scenario for row in own}) for cause, own in found.items()}
     return dict(sorted(found.items(), key=lambda pair: -often[pair[0]]))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.validity import outside
+from fluidcc.analysis.validity import validity_warnings
 from fluidcc.bounds.check import check_bound
 from fluidcc.laws.own import origins
 from fluidcc.machine import processors
@@ -162,7 +162,9 @@ class Lab:
 
         def ask(net: Network) -> list[str]:
             about = {"verb": "outside", **_scenario(net)}
-            return self.store.keep("fluid", about, lambda: list(outside(equilibrium(net))))
+            return self.store.keep(
+                "fluid", about, lambda: list(validity_warnings(equilibrium(net)))
+            )
 
         return self._each(name, "outside", ask)[1]
 

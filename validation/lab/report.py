@@ -61,14 +61,22 @@ def _beside(papers: Sequence[str]) -> dict[str, Any]:
     for row in rows:
         by_scenario.setdefault(row.scenario, []).append(row)
     parts = {
-        "where the model says nothing against itself": [r for r in rows if not r.outside],
-        "elsewhere": [r for r in rows if r.outside],
+        "where the model says nothing against itself": [r for r in rows if not r.validity_warnings],
+        "elsewhere": [r for r in rows if r.validity_warnings],
     }
     return {
         "scenarios": by_scenario,
         "medians": {name: medians(part) for name, part in parts.items()},
         "short": {name: short_queues(part) for name, part in parts.items()},
-        "kinds": ("goodput", "utilization", "queue", "marked", "dropped", "deviation", "period"),
+        "kinds": (
+            "goodput",
+            "utilization",
+            "queue",
+            "mark_fraction",
+            "drop_fraction",
+            "queue_std",
+            "period",
+        ),
         "causes": [
             (cause, len({row.scenario for row in own}), medians(own))
             for cause, own in causes(rows).items()

@@ -72,8 +72,8 @@ class Runs(Points):
     def series(self, k: int, variable: str, label: str | None = None) -> tuple[np.ndarray, Any]:
         """Times [s] and samples of the first seed at point k, for experiments with `sample`.
 
-        `variable` such as ``link_system`` or ``flow_window``; `label` picks a link or a group.
-        Samples have the shape (times,), or (times, flows).
+        `variable` such as ``link_number_in_system`` or ``flow_window``; `label` picks a link or a
+        group. Samples have the shape (times,), or (times, flows).
         """
         point = self.points[k]
         if point is None:

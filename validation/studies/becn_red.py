@@ -13,7 +13,7 @@ What was found (a minute and a half; packets: 45 flows, 5 seeds, 50 to 150 s):
 
 | bottleneck | w_q, p_max | phase margin | worst of 25 to 45 flows | packets: used, queue, lost |
 |---|---|---|---|---|
-| 40 ms, published | 0.002, 0.1 | saturated at max_th | | 1.0000, 41.3, 1.19 % |
+| 40 ms, published | 0.002, 0.1 | discontinuity at max_th | | 1.0000, 41.3, 1.19 % |
 | 40 ms, best for both | 1.3e-4, 0.297 | 95.4 deg | 69.8 deg | 1.0000, 28.6, 0.00 % |
 | 250 ms, published | 0.002, 0.1 | -28.4 deg, unstable | -41.9 deg | 0.966, 14.6, 0.00 % |
 | 250 ms, best for both | 0.2, 0.02 | 44.0 deg | 31.3 deg | 0.998, 26.7, 0.15 % |
@@ -52,8 +52,8 @@ def packets(net: fc.Network) -> str:
     half = runs.ci95["links"]["bottleneck"]
     return (
         f"used {link['utilization']:.4f} +- {half['utilization']:.4f}, queue "
-        f"{link['system_mean']:.1f} +- {half['system_mean']:.1f}, variation "
-        f"{link['system_cov']:.2f}, lost {100 * flow['loss_fraction']:.2f} %"
+        f"{link['number_in_system_mean']:.1f} +- {half['number_in_system_mean']:.1f}, variation "
+        f"{link['number_in_system_cov']:.2f}, lost {100 * flow['loss_fraction']:.2f} %"
     )
 
 

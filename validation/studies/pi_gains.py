@@ -58,8 +58,9 @@ def runs(net: fc.Network) -> str:
     seen = fc.simulate_packets(net, until=100.0, warmup=40.0, seeds=range(1, 6))
     link, half = seen.mean["links"]["bottleneck"], seen.ci95["links"]["bottleneck"]
     return (
-        f"settles after {settled:.2f} s; packets: queue {link['system_mean']:.1f} +- "
-        f"{half['system_mean']:.1f}, variation {link['system_cov']:.3f} +- {half['system_cov']:.3f}"
+        f"settles after {settled:.2f} s; packets: queue {link['number_in_system_mean']:.1f} +- "
+        f"{half['number_in_system_mean']:.1f}, variation "
+        f"{link['number_in_system_cov']:.3f} +- {half['number_in_system_cov']:.3f}"
     )
 
 

@@ -43,7 +43,7 @@ class MapPoint:
     proven: bool = False
     queues: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Where the point failed and why, in one line."""
         return failed_at(self.set, self.message)
 
@@ -130,7 +130,7 @@ class StabilityMap(Result):
             f"  status: {statuses}; {int(np.sum(self.grid('certified')))} certified, "
             f"{self.batched} in batches",
         ]
-        return "\n".join([*lines, *(f"  {p.told()}" for p in self.failed)])
+        return "\n".join([*lines, *(f"  {p.describe()}" for p in self.failed)])
 
 
 def stability_map(
@@ -199,7 +199,7 @@ def _together(
             certified, number = bool(roots.certified[k]), int(roots.unstable[k])
             near = not certified and critical(s)
             out[int(i)] = MapPoint(
-                grid[i], "empty" if rests.empty[i] else "interior",
+                grid[i], "empty" if rests.empty[i] else "regular",
                 stable=None if near else number == 0, unstable=number, certified=certified,
                 rightmost=None if np.isnan(s.real) else s, proven=bool(roots.proven[k]),
                 queues=dict(zip(names, rests.queues[i].tolist(), strict=True)),

@@ -49,7 +49,7 @@ class BoundaryCurve:
 class Boundary(Result):
     """Curves over two parameters on which stability changes.
 
-    `further` are curves on which more roots cross while others are unstable. `grid` (k,) of each
+    `secondary` are curves on which more roots cross while others are unstable. `grid` (k,) of each
     parameter and `unstable` (k, k) are the counts that the curves were checked with, NaN where
     there is no smooth equilibrium. `status` is `ok`, or `incomplete` where counts and curves do not
     agree everywhere, or a curve was lost; `message` says where and what helps. `certified` says
@@ -73,7 +73,7 @@ class Boundary(Result):
     units: tuple[str, str]
     ranges: tuple[tuple[float, float], tuple[float, float]]
     curves: tuple[BoundaryCurve, ...]
-    further: tuple[BoundaryCurve, ...]
+    secondary: tuple[BoundaryCurve, ...]
     grid: tuple[Array, Array]
     unstable: Array
     status: str
@@ -84,7 +84,7 @@ class Boundary(Result):
         """Plain numbers and lists, None for what is not known."""
         return {
             "curves": [curve.to_dict() for curve in self.curves],
-            "further": [curve.to_dict() for curve in self.further],
+            "secondary": [curve.to_dict() for curve in self.secondary],
             "status": self.status, "message": self.message, "certified": self.certified,
             "grid": {"x": plain(self.grid[0]), "y": plain(self.grid[1]),
                      "unstable": plain(self.unstable)},

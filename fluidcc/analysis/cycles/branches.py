@@ -187,7 +187,7 @@ def cycles(
     scale = scale_of(*ends)
     member = family(net, [path], "cycles")
     found = crossings(net, path, *ends, criticality=False)
-    every = [c for c in (*found.crossings, *found.further) if not c.jump and c.frequency]
+    every = [c for c in (*found.crossings, *found.secondary) if not c.jump and c.frequency]
     branches = [_followed(member, scale, c.value, float(c.frequency or 0), points) for c in every]
     notes = [] if every else ["no Hopf point in this range: no cycles are born here"]
     if found.gaps or not found.certified:

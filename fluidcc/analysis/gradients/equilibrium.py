@@ -35,7 +35,7 @@ from fluidcc.analysis.contacts import (
     surfaces,
     weighed,
 )
-from fluidcc.analysis.equilibrium import Equilibrium, FlowsRest, LinkRest, without
+from fluidcc.analysis.equilibrium import Equilibrium, FlowsEquilibrium, LinkEquilibrium, without
 from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import NEAR, operating_point, present
@@ -53,10 +53,10 @@ _UNMOVED = 1e-9  # of what is observed, in its unit per unit of a memory
 _EDGE = 1e-9  # up to this a queue is at its end, a loss or a share of the time none
 _JUMP = 1e-6  # of a probability: far more than a marking without jump differs by from side to side
 
-Observed = tuple[dict[str, LinkRest], dict[str, FlowsRest]]
+Observed = tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]
 """What is seen of an equilibrium: its links and groups of flows, or derivatives of these."""
 
-for _seen in (LinkRest, FlowsRest):
+for _seen in (LinkEquilibrium, FlowsEquilibrium):
     jax.tree_util.register_dataclass(_seen, [f.name for f in dataclasses.fields(_seen)], [])
 
 
@@ -118,12 +118,12 @@ def _observe(net: Network, y: State, u: Num, wire: Wire, modes: Modes) -> Observ
         used: Any = jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
         load = signal.load if link.queue.loads else None
         average: Any = link.queue.average(y.laws[k], queue)
-        links[name] = LinkRest(queue, average, signal.either, used, load)
+        links[name] = LinkEquilibrium(queue, average, signal.either, used, load)
     for i, (name, own) in enumerate(zip(net.flow_names, net.flows, strict=True)):
         s, rtt = y.senders[i], round_trip(net, own, y.queues)
         seen = touched(own, tuple(wire.signals[k] for k in own.route)) + 0.0 * own.rtt
         active: Any = s.active if own.traffic.starts else jnp.ones_like(rtt)
-        flows[name] = FlowsRest(own.window.window(s.law), rtt, wire.rates[i], seen, active)
+        flows[name] = FlowsEquilibrium(own.window.window(s.law), rtt, wire.rates[i], seen, active)
     return jax.tree.map(lambda v: jnp.asarray(v, float), (links, flows))
 
 

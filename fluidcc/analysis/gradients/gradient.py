@@ -197,7 +197,7 @@ class _Point:
     def _without(self, reason: str) -> tuple[str, str]:
         """Status and message where the equilibrium, or its linearisation, has no derivatives."""
         eq = self.eq
-        status = eq.status if eq.status not in ("interior", "empty") else "sliding"
+        status = eq.status if eq.status not in ("regular", "empty") else "sliding"
         return status, "; ".join(filter(None, [eq.message, f"no derivatives: {reason}"]))
 
     def _of_equilibrium(

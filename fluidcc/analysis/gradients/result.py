@@ -20,7 +20,7 @@ class Gradient(Result):
     or of the edge of a regime: `sides` has those towards smaller and towards larger values, NaN
     where one is not known), `tie` (two roots or crossovers are equally near), `grazing` (a
     crossover or root that is double), `no_crossover` (an infinite margin), `singular`, or what the
-    equilibrium is where there is none, or no linearisation for a root or margin (`saturated`,
+    equilibrium is where there is none, or no linearisation for a root or margin (`discontinuity`,
     `sliding`, `continuum`, `none`); `message` says more. `units` are those of the parameters.
 
     Examples

@@ -25,10 +25,10 @@ function spread(values) {
   return shown(low) === shown(high) ? shown(low) : `${shown(low)} to ${shown(high)}`;
 }
 
-const LINK = [["queue", "queue", "packet"], ["average", "average queue", "packet"], ["signal", "mark or drop probability", ""],
+const LINK = [["queue", "queue", "packet"], ["average", "average queue", "packet"], ["mark_probability", "mark or drop probability", ""],
   ["utilization", "utilisation", ""], ["load", "load factor", ""]];
 const FLOWS = [["window", "window", "packet"], ["rtt", "round trip", "s"], ["rate", "rate of a flow", "packet/s"],
-  ["signal", "mark or drop probability", ""]];
+  ["mark_probability", "mark or drop probability", ""]];
 
 function exported(values) {
   return [{ name: "quantity", values: values.map((v) => v[0]) }, { name: "value", values: values.map((v) => v[1]) },
@@ -39,7 +39,7 @@ export function equilibrium(rest) {
   if (!Object.values(rest.links).some((link) => link.queue !== null)) {
     return { nodes: [], note: rest.message || rest.status, table: null };
   }
-  const note = [rest.status === "interior" ? "" : rest.status, rest.message].filter(Boolean).join(": ");
+  const note = [rest.status === "regular" ? "" : rest.status, rest.message].filter(Boolean).join(": ");
   const values = [];
   const nodes = [];
   for (const [name, link] of Object.entries(rest.links)) {

@@ -13,18 +13,18 @@ from fluidcc.packets.layout.plan import BackgroundPlan, Plan
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
 
-COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "reactions",
-          "recoveries", "quenches", "replies_lost", "transfers"}  # fmt: skip
+COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "window_reductions",
+          "recoveries", "source_quenches", "acks_lost", "transfers"}  # fmt: skip
 LARGEST = {
     "queue_max": "largest",
     "queue_bytes_max": "largest_bytes",
-    "system_max": "largest_system",
+    "number_in_system_max": "largest_system",
 }
 # of a flow; its whole state is four times as large
 _ACCOUNTS: list[str] = [
     "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "ipdv_sum", "ipdv_count",
-    "active_time", "connected_at", "started", "acks", "sent", "lost", "replies_lost", "marked",
-    "received", "timeouts", "reactions", "recoveries", "quenches",
+    "active_time", "connected_at", "started", "acks", "sent", "lost", "acks_lost", "marked",
+    "received", "timeouts", "window_reductions", "recoveries", "source_quenches",
 ]  # fmt: skip
 
 
@@ -97,9 +97,9 @@ def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
         "queue_cov": _cov(variance, area),
         "queue_bytes_mean": in_bytes,
         "queue_bytes_var": grown("bytes_squares") / span - in_bytes**2,
-        "system_mean": system,
-        "system_var": system_variance,
-        "system_cov": _cov(system_variance, system),
+        "number_in_system_mean": system,
+        "number_in_system_var": system_variance,
+        "number_in_system_cov": _cov(system_variance, system),
         "drop_fraction": ratio(grown("drops"), grown("arrivals")),
         "mark_fraction": ratio(grown("marks"), grown("arrivals")),
         **{name: grown(name) for name in ("arrivals", "departures", "drops", "marks")},
@@ -124,7 +124,7 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
     acked = after.delivered - before.delivered
     goodput = np.array([acked[own].sum() for own in members]) * 8.0 * size / span
     active = float((_active(after) - _active(before))[numbers].sum())
-    acks, sent, quenches = grown("acks"), grown("sent"), grown("quenches")
+    acks, sent, quenches = grown("acks"), grown("sent"), grown("source_quenches")
     delay = ratio(grown("delay_sum"), acks)
     found = {
         "goodput": float(goodput.mean()),
@@ -133,16 +133,22 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
         "loss_fraction": ratio(grown("lost"), sent),
         "mark_fraction": ratio(grown("marked"), sent),
         "window_mean": ratio(grown("window_time"), active),
-        "window_seen": ratio(grown("window_acks"), acks),
+        "window_per_packet": ratio(grown("window_acks"), acks),
         "rtt_mean": ratio(grown("rtt_sum"), acks),
         "delay_mean": delay,
         "delay_jitter": _deviation(delay, ratio(grown("delay_squares"), acks)),
-        "delay_difference": ratio(grown("ipdv_sum"), grown("ipdv_count")),
+        "ipdv_mean": ratio(grown("ipdv_sum"), grown("ipdv_count")),
         "sent": sent,
         "quench_fraction": ratio(quenches, quenches + acks),
         **{
             name: grown(name)
-            for name in ("timeouts", "reactions", "recoveries", "quenches", "replies_lost")
+            for name in (
+                "timeouts",
+                "window_reductions",
+                "recoveries",
+                "source_quenches",
+                "acks_lost",
+            )
         },
     }
     if plan.groups[group].flows.traffic.starts:
@@ -174,10 +180,10 @@ def _transfers(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dic
     offered = grown("offered") * 8.0 * size / span / len(plan.members(group))
     return {
         "transfers": count,
-        "transfer_mean": mean,
-        "transfer_std": _deviation(mean, squares),
-        "transfer_median": _percentile(counts, 0.5),
-        "transfer_95": _percentile(counts, 0.95),
+        "fct_mean": mean,
+        "fct_std": _deviation(mean, squares),
+        "fct_median": _percentile(counts, 0.5),
+        "fct_p95": _percentile(counts, 0.95),
         "offered": offered if own else math.nan,
     }
 
@@ -200,7 +206,7 @@ def _voice(
         "voice_loss_fraction": ratio(grown(flow, "lost"), grown(flow, "sent")),
         "voice_delay_mean": delay,
         "voice_delay_jitter": _deviation(delay, ratio(grown(flow, "delay_squares"), received)),
-        "voice_delay_difference": ratio(grown(calls, "ipdv_sum"), grown(calls, "ipdv_count")),
+        "voice_ipdv_mean": ratio(grown(calls, "ipdv_sum"), grown(calls, "ipdv_count")),
         "voice_calls": grown(calls, "calls_time") / span,
         "voice_refused_fraction": ratio(grown(calls, "refused"), grown(calls, "offered")),
     }

@@ -120,7 +120,7 @@ class Sampler:
         return {
             "link_queue": taken["queue"],
             "link_queue_bytes": taken["bytes"],
-            "link_system": taken["system"],
+            "link_number_in_system": taken["system"],
             "link_average": np.stack(averages, axis=1),
             "link_busy": self._rates(taken["used"]),
             "link_drop_rate": self._rates(taken["drops"]),

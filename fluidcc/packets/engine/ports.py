@@ -234,7 +234,7 @@ def arrive(s, entity, index):
             trace_at_port(s, r.DROP, port, packet)
         flow = r.flow_at(s.flows, packet.flow)
         if packet.flags & r.ACK:
-            flow.replies_lost += 1
+            flow.acks_lost += 1
         else:
             flow.lost += 1
             if port.arrive != 0:

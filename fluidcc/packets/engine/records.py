@@ -117,8 +117,8 @@ FLOW_RECORD = _record(
     # who it is, and its accounts
     "f8 clock_phase propagation tail_delay changed window_time window_acks rtt_sum delay_sum",
     "f8 delay_squares ipdv_sum requested_at connected_at active_time",
-    "i8 draws acks sent lost replies_lost marked received timeouts reactions recoveries quenches",
-    "i8 delivered ipdv_count memory scoreboard",
+    "i8 draws acks sent lost acks_lost marked received timeouts window_reductions recoveries",
+    "i8 source_quenches delivered ipdv_count memory scoreboard",
     "u8 key hash_key",
     "i4 group started return_wire connection session request_flow data_flow requested_size",
     "i4 next_free",

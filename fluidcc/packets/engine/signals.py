@@ -63,7 +63,7 @@ def send_quench(s, flow, group, packet, flags):
     message.connection = packet.connection
     message.flags = r.ACK | flags
     message.size = group.quench_size
-    flow.quenches += 1
+    flow.source_quenches += 1
     row = packet.flow * s.hops
     slot = r.index_at(s.quenches, row + packet.hop - 1).value
     message.hop = slot + 1

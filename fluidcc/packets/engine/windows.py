@@ -195,7 +195,7 @@ def _note_reaction(s, flow, quench_for_drop):
     """Note the time of a reaction, and whether a quench for a drop was its cause."""
     flow.quench_for_drop = quench_for_drop
     flow.reacted_at = s.now
-    flow.reactions += 1
+    flow.window_reductions += 1
 
 
 @compiled

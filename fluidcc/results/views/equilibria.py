@@ -34,7 +34,7 @@ _MANY = 6  # round trips of a group up to which each has a line of its own
 
 def head(found: Any) -> Block:
     """The status of an equilibrium in a line."""
-    settled = {"interior": True, "empty": True, "none": False}.get(found.status)
+    settled = {"regular": True, "empty": True, "none": False}.get(found.status)
     why = f" ({found.message})" if found.message else ""
     return verdict(settled, f"Equilibrium: {found.status}{why}")
 
@@ -46,14 +46,19 @@ class EquilibriumView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
-        keys = ("queue", "average", "signal", "utilization")
+        keys = ("queue", "average", "mark_probability", "utilization")
         links = table("Links", "link", *known("links", *keys))
         for name, link in self.found.links.items():
             links.add_row(name, *(Number(getattr(link, key)) for key in keys))
-        columns = (*known("flows", "window"), ("rtt", "ms"), *known("flows", "rate"), "signal")
+        columns = (
+            *known("flows", "window"),
+            ("rtt", "ms"),
+            *known("flows", "rate"),
+            "mark_probability",
+        )
         flows = table("Flows", "group", "round trips", *columns)
         for name, group in self.found.flows.items():
-            each = (group.window, 1e3 * group.rtt, group.rate, group.signal)
+            each = (group.window, 1e3 * group.rtt, group.rate, group.mark_probability)
             values = [np.asarray(own, float).tolist() for own in each]
             size = len(group.window)
             if np.any(np.isnan(group.window)):
@@ -71,7 +76,7 @@ class EquilibriumView(View):
         out = {}
         for name, link in self.found.links.items():
             out[f"{name}: queue"] = Measured(link.queue, "packet")
-            out[f"{name}: signal"] = Measured(link.signal)
+            out[f"{name}: mark probability"] = Measured(link.mark_probability)
             out[f"{name}: utilization"] = Measured(link.utilization)
         for name, group in self.found.flows.items():
             out[f"{name}: window"] = Measured(float(np.mean(group.window)), "packet")
@@ -265,16 +270,18 @@ class CrossingsView(View):
             changes.add_row(*numbers, c.becomes, kind)
         if found.crossings:
             out.append(changes)
-        elif not found.gaps and found.certified:
+        elif not found.without_equilibrium and found.certified:
             out += lines("No change of stability in this range.")
         else:
             where = (
-                "in the rest of the range" if found.gaps else "by a search that is not certified"
+                "in the rest of the range"
+                if found.without_equilibrium
+                else "by a search that is not certified"
             )
             out.append(verdict(None, f"Changes of stability: none found {where}."))
-        if found.gaps:
+        if found.without_equilibrium:
             gaps = table("Parts without a verdict", f"{along.heading} from", "to", "equilibrium")
-            for gap in found.gaps:
+            for gap in found.without_equilibrium:
                 gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
             out.append(gaps)
         return out
@@ -286,7 +293,7 @@ class CrossingsView(View):
             "changes": Measured(len(self.found.crossings)),
             "first at": Measured(first and first.value),
             "frequency": Measured(first and first.frequency, "rad/s"),
-            "parts without a verdict": Measured(len(self.found.gaps)),
+            "parts without a verdict": Measured(len(self.found.without_equilibrium)),
         }
 
     def draw(self, figure: "SubFigure") -> None:
@@ -298,7 +305,7 @@ class CrossingsView(View):
             word, colour = ("stable", "C2") if stable else ("unstable", "C1")
             ax.axvspan(low, high, color=colour, alpha=PALE, linewidth=0, label=word)
             stable = not stable
-        for gap in found.gaps:
+        for gap in found.without_equilibrium:
             ax.axvspan(gap.low, gap.high, color="0.8", label=gap.status)
         values = [c.value for c in found.crossings]
         ax.plot(values, [c.frequency for c in found.crossings], "ko")
@@ -351,7 +358,7 @@ class BoundaryView(View):
             curves = [c for c in found.curves if c.kind == kind]
             for k, curve in enumerate(curves):
                 ax.plot(curve.x, curve.y, style, label=kind if k == 0 else None)
-        for curve in found.further:
+        for curve in found.secondary:
             ax.plot(curve.x, curve.y, color="0.8", linewidth=0.8, zorder=0)
         x, y = np.meshgrid(*found.grid, indexing="ij")
         for marker, chosen, word in ((".", found.unstable == 0, "stable"),

@@ -33,7 +33,7 @@ _LETTERS = 22  # of a label beside a panel
 _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
 _FIRST = (
-    "queue", "signal", "utilization", "window", "root_real", "unstable", "phase_margin",
+    "queue", "mark_probability", "utilization", "window", "root_real", "unstable", "phase_margin",
     "gain_margin", "delay_margin", "period", "time_mean", "bias", "link_utilization",
     "link_queue_mean", "group_goodput", "group_window_mean", "fluid", "packets",
 )  # fmt: skip

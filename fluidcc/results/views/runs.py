@@ -63,7 +63,7 @@ class TrajectoryView(View):
         out = table("Over the whole run", "quantity", "at the end", "mean", "least", "greatest")
         for name, link in self.found.links.items():
             _series_line(out, f"{name}: queue [packet]", link.queue)
-            _series_line(out, f"{name}: signal", link.signal)
+            _series_line(out, f"{name}: mark probability", link.mark_probability)
         for name, group in self.found.flows.items():
             _series_line(out, f"{name}: window [packet]", group.window)
         return [ended(self.found), out]
@@ -211,7 +211,7 @@ class PacketsView(View):
         left, right = abreast(figure)
         for ax, kind, metric, words in (
             (left, "flows", "goodput", "goodput of a group"),
-            (right, "links", "system_mean", "mean queue"),
+            (right, "links", "number_in_system_mean", "mean queue"),
         ):
             unit = quantities.units("packets", kind)[metric]
             unit, own = in_unit(unit, *self._all(kind, metric))
@@ -264,11 +264,11 @@ class ComparisonView(View):
         if fluid and (fluid.status.name != "ok" or "not to be trusted" in fluid.message):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
         out += [verdict(None, both.message)] if both.message else []
-        if rows is None and both.outside:
+        if rows is None and both.validity_warnings:
             out.append(verdict(None, "Outside of what the fluid model holds for:"))
-            out += lines(*(f"  {reason}" for reason in both.outside))
-        windows = both.windows.items() if rows is None else ()
-        return [*out, own, *lines(*(f"flows.{name}: {w.told()}" for name, w in windows))]
+            out += lines(*(f"  {reason}" for reason in both.validity_warnings))
+        windows = both.window_distributions.items() if rows is None else ()
+        return [*out, own, *lines(*(f"flows.{name}: {w.describe()}" for name, w in windows))]
 
     def numbers(self) -> dict[str, Measured]:
         """Each quantity in the fluid model and in packets."""
@@ -300,7 +300,7 @@ def _one_run(both: Any, variable: str, label: str) -> Any:
 def _queues(ax: "Axes", both: Any) -> None:
     rows = {row.name: row for row in both.rows}
     for k, name in enumerate(both.equilibrium.links):
-        seen = _one_run(both, "link_system", name)
+        seen = _one_run(both, "link_number_in_system", name)
         ax.plot(*seen, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * PALE)
         if both.fluid is not None:
             queue = both.fluid.links[name].queue
@@ -468,7 +468,13 @@ class WindowsView(View):
             ("fluid / mean - 1", "%"),
         )  # fmt: skip
         for name, own in self.groups.items():
-            moments = (own.p, own.time_mean, own.mean, math.sqrt(own.variance), own.fluid)
+            moments = (
+                own.mark_probability,
+                own.time_mean,
+                own.mean,
+                math.sqrt(own.variance),
+                own.fluid,
+            )
             out.add_row(name, *map(Number, moments), percent(own.bias))
         notes = (f"flows.{n}: {own.message}" for n, own in self.groups.items() if own.message)
         return [out, *lines(*notes, self.reasons)]
@@ -477,7 +483,7 @@ class WindowsView(View):
         """Marks, mean window and the fluid model's bias of each group."""
         out = {}
         for name, own in self.groups.items():
-            out[f"{name}: marks"] = Measured(own.p)
+            out[f"{name}: marks"] = Measured(own.mark_probability)
             out[f"{name}: mean window"] = Measured(own.time_mean, "packet")
             out[f"{name}: fluid's bias"] = Measured(own.bias)
         return out
@@ -498,7 +504,10 @@ class WindowsView(View):
                 ax.stairs(density, edges, linestyle=style, color=f"C{k}", label=label)
             if own.fluid is not None:
                 ax.axvline(own.fluid, color="0.3", linestyle="--", label="fluid")
-            ax.set(title=f"{name}, marks {own.p:.3g}", xlabel=axis_label("flows", "window"))
+            ax.set(
+                title=f"{name}, marks {own.mark_probability:.3g}",
+                xlabel=axis_label("flows", "window"),
+            )
             from_zero(ax)
             ax.set(ylabel="density [1/packet]")
         axes[0].legend()

@@ -122,7 +122,7 @@ def _verification(found: Any) -> list[Block]:
         holds = "" if check.bound is None else _HOLDS[check.holds]
         checks.add_row(check.text, Number(check.fluid), value, holds)
     out += [checks] if found.checks else []
-    outside = found.comparison.outside if found.comparison else ()
+    outside = found.comparison.validity_warnings if found.comparison else ()
     reasons = (f"outside of the fluid model: {reason}" for reason in outside)
     return [*out, *lines(*reasons, found.message)]
 

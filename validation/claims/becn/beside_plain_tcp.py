@@ -27,7 +27,7 @@ def _gain(lab, name, x):
     own, plain = (runs.at(x, f"flows.{g}.goodput") for g in (group, "tcp"))
 
     def of(rest):
-        flows, signal = rest["flows"], rest["links"]["bottleneck"]["signal"]
+        flows, signal = rest["flows"], rest["links"]["bottleneck"]["mark_probability"]
         through = flows["tcp"]["rate"][0] * (1 - signal)
         return 100 * (flows[group]["rate"][0] / through - 1)
 

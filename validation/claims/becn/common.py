@@ -64,14 +64,14 @@ def at_rest(lab, name, x, of):
     experiment = lab.experiment(name)
     net = experiment.net(experiment.x.index(x))
     rest = lab.ask(fc.equilibrium, net)
-    if rest["status"] != "interior":
+    if rest["status"] != "regular":
         return np.nan, False
     return of(rest), lab.ask(fc.stability, net)["stable"]
 
 
 def signalled(rest):
     """Packets marked or dropped at rest [%]."""
-    return 100 * rest["links"]["bottleneck"]["signal"]
+    return 100 * rest["links"]["bottleneck"]["mark_probability"]
 
 
 def noting_fluid(found, fluid, holds, *, unit, because=""):

@@ -10,7 +10,7 @@ from .common import ALL_250, BOTH, BOTH_250, WEB, WEB_250, flows, transfers
 def slight_improvement(lab, claim):
     """Objects arrive sooner with BECN over all points of both delays; slight is below 10 %."""
     ecn, becn = (
-        np.concatenate([transfers(lab, name, "transfer_mean") for name in names])
+        np.concatenate([transfers(lab, name, "fct_mean") for name in names])
         for names in zip(WEB, WEB_250, strict=True)
     )
     gain = 100 * (1 - becn.mean() / ecn.mean())
@@ -55,7 +55,7 @@ def conclusion(lab, claim):
     below those with ECN; better at 250 ms.
     """
     ecn, becn = (flows(lab, name, "goodput") for name in BOTH)
-    slow, fast = (transfers(lab, name, "transfer_mean") for name in WEB)
+    slow, fast = (transfers(lab, name, "fct_mean") for name in WEB)
     return all_of(
         alike(becn, ecn, x=lab.experiment(BOTH[0]).x, what="goodput at 40 ms beside ECN"),
         alike(fast, slow, x=lab.experiment(WEB[0]).x, what="object delay at 40 ms beside ECN"),
@@ -66,7 +66,7 @@ def conclusion(lab, claim):
 
 def _better_at_250(lab):
     x, web = lab.experiment(BOTH_250[0]).x, lab.experiment(WEB_250[0]).x
-    slow, fast = (transfers(lab, name, "transfer_mean") for name in WEB_250)
+    slow, fast = (transfers(lab, name, "fct_mean") for name in WEB_250)
     ecn, becn = (flows(lab, name, "goodput") for name in BOTH_250)
     return (
         ordered(ecn, becn, x=x, what="goodput at 250 ms, ECN below BECN", unit="bit/s"),

@@ -17,7 +17,7 @@ def overhead(lab, claim):
     own, light = (lab.packets(name) for name in ("web_becn", "quenches_without_size"))
     same = alike(own.values("flows.ftp.goodput"), light.values("flows.ftp.goodput"), x=own.x,
                  what="goodput with quenches of 56 B beside 1 B")  # fmt: skip
-    lost = sum(own.values(f"flows.{g}.replies_lost").sum() for g in ("ftp", "web"))
+    lost = sum(own.values(f"flows.{g}.acks_lost").sum() for g in ("ftp", "web"))
     busy = own.values("links.back.utilization").max()
     why = f"{lost:.0f} packets lost on the way back, which is {100 * busy:.3g} % busy at most"
     return all_of(same, shown(lost == 0, why, engine="packets"))
@@ -33,7 +33,7 @@ def reactions(lab, claim):
     often = searched(enhanced, "packets", "reactions per round trip")
     runs = lab.packets("homogeneous_becn")
     span = 45 * (runs.experiment.until - runs.experiment.warmup)
-    trips = span / (runs.at(45, "flows.becn.rtt_mean") * runs.at(45, "flows.becn.quenches"))
+    trips = span / (runs.at(45, "flows.becn.rtt_mean") * runs.at(45, "flows.becn.source_quenches"))
     again = shown(
         bool((trips <= 1).all()),
         f"at 45 flows the next quench of the same flow comes {trips.mean():.2g} round trips later "
@@ -53,7 +53,7 @@ def only_marks_and_drops(lab, claim):
     for name in QUENCHED:
         runs = lab.packets(name)
         told_of = runs.values(f"{LINK}.marks") + runs.values(f"{LINK}.drops")
-        gaps.append(np.abs(runs.values("flows.becn.quenches") - told_of))
+        gaps.append(np.abs(runs.values("flows.becn.source_quenches") - told_of))
     apart = float(np.max(np.concatenate(gaps)))
     why = f"quenches and the sum of marks and drops differ by {apart:.0f} at most in any run"
     return shown(apart <= 20, why, engine="packets", value=apart)

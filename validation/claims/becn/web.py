@@ -56,7 +56,7 @@ def long_objects(lab, claim):
     """Objects of one size at the same load: the reduction of their delay is more for the longest
     than for the shortest, and there significant.
     """
-    ecn, becn = (transfers(lab, n, "transfer_mean") for n in ("objects_ecn", "objects_becn"))
+    ecn, becn = (transfers(lab, n, "fct_mean") for n in ("objects_ecn", "objects_becn"))
     gain = _lower(becn, ecn)
     x = lab.experiment("objects_ecn").x
     each = ", ".join(f"{g:.2g} % at {size}" for g, size in zip(gain.mean(axis=1), x, strict=True))
@@ -83,13 +83,13 @@ def web_losses(lab, claim):
 @judge("BECN-35", needs=WEB, readings=READINGS)
 def web_delay(lab, claim):
     """Reduction of the mean object delay beside 10 flows, seed by seed."""
-    return _web_reduction(lab, claim, WEB, 10, "transfer_mean", "object delay")
+    return _web_reduction(lab, claim, WEB, 10, "fct_mean", "object delay")
 
 
 @judge("BECN-46", needs=WEB_250, readings=READINGS)
 def web_delay_250(lab, claim):
     """Reduction of the mean object delay at 250 ms beside 25 flows, seed by seed."""
-    return _web_reduction(lab, claim, WEB_250, 25, "transfer_mean", "object delay")
+    return _web_reduction(lab, claim, WEB_250, 25, "fct_mean", "object delay")
 
 
 @judge("BECN-45", needs=WEB_250, readings=READINGS)

@@ -78,7 +78,7 @@ def equal_backoffs(lab, claim):
     """Back-offs of both families: alike within a quarter, as "roughly" says; the share of BMCC in
     the goodput nearer to a half than over the plain router.
     """
-    bmcc, sack = seen(lab, "mix_modified_router", "reactions")
+    bmcc, sack = seen(lab, "mix_modified_router", "window_reductions")
     counts = f"{bmcc.mean():.3g} and {sack.mean():.3g}, BMCC only while its estimate is 1 or more"
     often = alike(bmcc, sack, usual=0.25, most=0.25, what=f"back-offs of BMCC and SACK ({counts})")
     off = []

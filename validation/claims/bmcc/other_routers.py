@@ -74,7 +74,9 @@ def red_cycle(lab, claim):
         growth, kept = steps(lab, name)
         runs = lab.packets(name)
         span = runs.experiment.until - runs.experiment.warmup
-        rates, counts = (runs.values(f"flows.bmcc.{m}")[0] for m in ("goodput", "reactions"))
+        rates, counts = (
+            runs.values(f"flows.bmcc.{m}")[0] for m in ("goodput", "window_reductions")
+        )
         count = float(counts.mean() / np.sum(runs.experiment.net(0).flows[0].n))  # of one flow
         between = float(rates.mean() / 8000 * span) / count
         said = (

@@ -57,7 +57,7 @@ def long_paths(lab, claim):
     link = "links.bottleneck"
     use, queue = (runs.at(300, f"{link}.{m}").mean() for m in ("utilization", "queue_mean"))
     jain, loss = (runs.at(300, f"flows.bmcc.{m}").mean() for m in ("jain", "loss_fraction"))
-    files, others = (r.at(300, "flows.ahead.transfer_mean").mean() for r in (runs, beside))
+    files, others = (r.at(300, "flows.ahead.fct_mean").mean() for r in (runs, beside))
     far = [use >= 0.9, jain >= 0.9, queue <= 168.75, loss <= 1e-3, files < others]
     own_use, own_queue, own_loss = (
         alone.values(f"{link}.{m}").mean() for m in ("utilization", "queue_mean", "drop_fraction")

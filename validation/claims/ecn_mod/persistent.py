@@ -128,7 +128,7 @@ def marks(lab, claim):
     shares = 100 * of_flows(lab, "full_mod", "mark_fraction")
     k = int(np.argmax(shares.mean(axis=1)))
     x = lab.experiment("full_mod").x
-    rest = 100 * lab.rests("full_mod").values("flows.mod.signal")[k]
+    rest = 100 * lab.rests("full_mod").values("flows.mod.mark_probability")[k]
     size = near(claim.value, shares[k], of="share", unit="%", what=f"marks at {x[k]} flows")
     harm = searched(lab.bound("ecn_mod.marks_do_no_harm")["bounds"], "packets")
     used = of_link(lab, "full_mod", USED)[k]

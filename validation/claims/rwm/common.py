@@ -68,7 +68,7 @@ def delay(lab, name):
 
 def jitter(lab, name):
     """Standard deviation of the delay [ms], or its mean step from one packet to the next."""
-    metric = "delay_difference" if lab.reading == "steps" else "delay_jitter"
+    metric = "ipdv_mean" if lab.reading == "steps" else "delay_jitter"
     return 1e3 * lab.packets(name).values(f"flows.tcp.{metric}")
 
 

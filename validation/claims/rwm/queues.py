@@ -20,7 +20,7 @@ def resting(found, of="queue"):
     if found["status"] == "continuum":
         return "anywhere within a range"
     value = told(found["links"]["ingress"][of], unit="packets")
-    return value + {"saturated": " (saturated)"}.get(found["status"], "")
+    return value + {"discontinuity": " (saturated)"}.get(found["status"], "")
 
 
 def persisting(lab, name, of="queue"):
