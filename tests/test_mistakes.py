@@ -12,7 +12,7 @@ from fluidcc import bundled
 SLOW = "hollot2001/slow"
 GOOD = bundled.scenarios()[SLOW].read_text(encoding="utf-8")
 RED = "link.queue.w_q=1e-6:0.1"
-BEST = ("optimize", SLOW, "--over", RED)
+BEST = ("optimize", SLOW, "--vary", RED)
 
 # the words after `fluidcc`, and what the answer must have in it
 USAGE = [
@@ -125,26 +125,29 @@ OPTIONS = [
     (["list", "--law-file", "x.py", "--law-file", "y.py"], ["error: x.py: expected a"]),
     (["packets", SLOW, "--trace", "run.csv", "--out", "./run.csv"],
      ["--trace: expected another file than that of --out, got 'run.csv' for both"]),
-    (["map", SLOW], ["map: expected a grid: --over PATH=A:B:STEP, got none"]),
+    (["stability-map", SLOW], ["stability-map: expected a grid: --over PATH=A:B:STEP, got none"]),
     (["crossings", SLOW, "link.queue.law=1:2"], ['the path of a number, got "red"']),
     (["crossings", SLOW, "link.queue.w_q=0.1:1e-6"], ["expected LO < HI, got '0.1:1e-6'"]),
     (["boundary", SLOW, RED], ["two ranges PATH=LO:HI, got 1"]),
     (["cycle", SLOW, "--points", "0"], ["--points: expected a whole number"]),
-    (["windows", SLOW, "--probability", "10%"], ["a number between 0 and 1, got '10%'"]),
+    (["window-distribution", SLOW, "--probability", "10%"],
+     ["a number between 0 and 1, got '10%'"]),
     (["gradient", SLOW, "phase_margn", "flow.rtt"], ["did you mean 'phase_margin'"]),
-    (["optimize", SLOW], ["--over: expected at least one PATH=LO:HI", "either --maximize QUANTI"]),
+    (["optimize", SLOW], ["--vary: expected at least one PATH=LO:HI", "either --maximize QUANTI"]),
     ([*BEST, "--maximize", "phase_margn"], ["--maximize: phase_margn", "'phase_margin'"]),
     ([*BEST, "--maximize", "queue", "--minimize", "queue"], ["--minimize QUANTITY, got both"]),
     ([*BEST, "--maximize", "phase_margin", "--subject-to", "queue < 3"],
      ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'"]),
-    (["bounds", SLOW, "--only", "bounded"], ["the name of a bound", "did you mean 'ecn_mod.boun"]),
+    (["check-bounds", SLOW, "--only", "bounded"],
+     ["the name of a bound", "did you mean 'ecn_mod.boun"]),
     (["figures", "becm"], ["did you mean 'becn'"]),
     (["figures", "becn", "--out", "good.toml"], ["a folder, got the file 'good.toml'"]),
     (["validate", "bmc"], ["did you mean 'bmcc'?"]),
     (["list", "law"], ["did you mean 'laws'?"]),
     (["sweep", "equilibrum", SLOW], ["did you mean 'equilibrium'?", "--out FILE"]),
     (["sweep", "--status", "--out", "never.nc"], ["expected one with a sweep in it"]),
-    (["sweep", "map", SLOW, "--over", "flow.n=1,2", "--out", "s.nc", "--scheduler", "host"],
+    (["sweep", "stability-map", SLOW, "--over", "flow.n=1,2", "--out", "s.nc", "--scheduler",
+      "host"],
      ["a Dask scheduler, such as tcp://host:8786, got 'host'"]),
 ]  # fmt: skip
 

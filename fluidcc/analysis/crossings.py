@@ -97,7 +97,7 @@ class Crossings(Result):
         """Plain numbers and lists, None for what is not known."""
         names = ("value", "frequency", "becomes", "jump", "lyapunov", "criticality")
         found = [{name: getattr(c, name) for name in names} for c in self.crossings]
-        gaps = [dataclasses.asdict(gap) for gap in self.gaps]
+        gaps = [dataclasses.asdict(gap) for gap in self.without_equilibrium]
         return plain({
             "crossings": found, "stable_at_low": self.stable_at_low,
             "certified": self.certified, "without_equilibrium": gaps,

@@ -12,7 +12,7 @@ from fluidcc.cli.check_law import check_law
 from fluidcc.cli.commands import Commands, Program
 from fluidcc.cli.ends import Interrupt, report
 from fluidcc.cli.explore import explore
-from fluidcc.cli.machine import doctor, warm
+from fluidcc.cli.machine import doctor, precompile_scenario
 from fluidcc.cli.options import CHANGES, JSON, SCENARIO, flag, prepare, takes, word
 from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import CUT_OFF, EXIT_CODES, INTERRUPTED, advise
@@ -86,7 +86,7 @@ def list_(what: str, json: bool) -> None:
 
 
 app.command()(doctor)
-app.command(laws=True)(warm)
+app.command("precompile", laws=True)(precompile_scenario)
 
 
 def main() -> None:

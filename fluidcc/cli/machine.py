@@ -72,7 +72,7 @@ def doctor(json: bool, fast_cpu: bool) -> None:
     scenarios=words("[SCENARIO]...", "Yours, or two bundled ones.", autocompletion=completed),
     fast_cpu=FAST_CPU,
 )
-def warm(scenarios: list[str] | None, fast_cpu: bool) -> None:
+def precompile_scenario(scenarios: list[str] | None, fast_cpu: bool) -> None:
     """Compile now what the first commands on a scenario would compile; it is kept."""
     begin(fast_cpu)
     faults = Faults()

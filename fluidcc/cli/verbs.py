@@ -170,7 +170,7 @@ def _stability(task: Task, faults: Faults, certify: bool) -> Options:
     return {"certify": True} if certify else {}
 
 
-@_verb("map", "stability_map", grid=True)
+@_verb("stability-map", "stability_map", grid=True)
 def _map(task: Task, faults: Faults) -> Options:
     """Stability over a grid of parameters, all points together: verdicts and rightmost roots."""
     return {}
@@ -245,12 +245,12 @@ def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after:
 @_verb(
     "optimize", reports=True, gridded=False, drawn=False, swept=False,
     own={
-        "over": several("PATH=LO:HI", "Parameter to choose. Repeatable."),
+        "vary": several("PATH=LO:HI", "Parameter to choose. Repeatable."),
         "maximize": text("QUANTITY", "phase_margin, ..."),
         "minimize": text("QUANTITY", "packets.queue_mean, ..."),
         "subject_to": several("CONSTRAINT", '"utilization >= 0.95". Repeatable.'),
         "over_scenarios": several("PATH=LO:HI", "The worst case counts. Repeatable."),
-        "whole": several("PATH", "Only whole numbers. Repeatable."),
+        "integer": several("PATH", "Only whole numbers. Repeatable."),
         "tradeoff": text("QUANTITY", "The best goal for each level of it."),
         "points": text("N", "Levels of that.", "9"),
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS._replace(default="3"),
@@ -263,13 +263,13 @@ def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after:
     },
 )  # fmt: skip
 def _optimize(
-    task: Task, faults: Faults, over: Sequence[str] | None, maximize: str | None,
+    task: Task, faults: Faults, vary: Sequence[str] | None, maximize: str | None,
     minimize: str | None, subject_to: Sequence[str] | None, over_scenarios: Sequence[str] | None,
-    whole: Sequence[str] | None, tradeoff: str | None, points: str, until: str, warmup: str,
+    integer: Sequence[str] | None, tradeoff: str | None, points: str, until: str, warmup: str,
     seeds: str, starts: str, trials: str, seed: str, verify: bool,
 ) -> Options:  # fmt: skip
     """The best parameters under constraints, and whether both engines agree."""
-    ranges = _ranges("--over", over or (), task, faults)
+    ranges = _ranges("--vary", vary or (), task, faults)
     box = _ranges("--over-scenarios", over_scenarios or (), task, faults)
     counts: dict[str, Any] = {
         "starts": count("--starts", starts, faults), "trials": count("--trials", trials, faults),
@@ -280,7 +280,7 @@ def _optimize(
     if tradeoff is not None and levels < 2:
         faults.add("--points", "", "at least 2 levels", points)
     if not ranges:
-        faults.add("--over", "", "at least one PATH=LO:HI to choose from", "none")
+        faults.add("--vary", "", "at least one PATH=LO:HI to choose from", "none")
     if (maximize is None) == (minimize is None):
         both = "neither" if maximize is None else "both"
         faults.add("optimize", "", "either --maximize QUANTITY or --minimize QUANTITY", both)
@@ -290,7 +290,7 @@ def _optimize(
     def search(net: Any, *, progress: Any = None) -> Any:
         best = fluidcc.optimize(
             net, ranges, maximize=maximize, minimize=minimize, subject_to=subject_to or (),
-            whole=whole or (), over_scenarios=box, verification=verify, progress=progress,
+            integer=integer or (), over_scenarios=box, verification=verify, progress=progress,
             **when, **counts,
         )  # fmt: skip
         return best if tradeoff is None else best.traded(tradeoff, levels)
@@ -328,7 +328,7 @@ def _check_names(
 
 
 @_verb(
-    "windows",
+    "window-distribution",
     "window_distributions",
     {"probability": text("P", "Of a mark; what is heard at rest if not.")},
 )
@@ -402,7 +402,7 @@ def _compare(
 
 
 @_verb(
-    "bounds", "check_bounds",
+    "check-bounds", "check_bounds",
     {
         "only": several("BOUND", "Judge this. Repeatable."),
         "budget": text("N", "Cases searched for each kind of network."),

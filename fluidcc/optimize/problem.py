@@ -159,7 +159,7 @@ def ranges(
     faults = [Fault(where, path, "each path once", path) for path in again]
     counted = {full_path(net, path) for path in whole}
     varied = f"a path that is varied, {' or '.join(over)}"
-    faults += [Fault("whole", path, varied, path) for path in counted - set(full)]
+    faults += [Fault("integer", path, varied, path) for path in counted - set(full)]
     if faults:
         raise ScenarioError(faults)
     out = []

@@ -30,13 +30,13 @@ _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16
 
 def optimize(
     net: Network,
-    over: Mapping[str, Iterable[Any]],
+    vary: Mapping[str, Iterable[Any]],
     *,
     maximize: str | None = None,
     minimize: str | None = None,
     subject_to: Sequence[str] = (),
     over_scenarios: Mapping[str, Iterable[Any]] | None = None,
-    whole: Sequence[str] = (),
+    integer: Sequence[str] = (),
     until: float = 60.0,
     warmup: float | None = None,
     seeds: Sequence[int] = (1, 2, 3),
@@ -58,8 +58,8 @@ def optimize(
     Parameters
     ----------
     net
-        The network; the search and the verification keep everything that is not in `over`.
-    over
+        The network; the search and the verification keep everything that is not in `vary`.
+    vary
         Ranges by path, ``{"link.queue.w_q": (1e-6, 0.1)}``; numbers of flows are whole.
     maximize, minimize
         The goal by name; one of the two.
@@ -68,8 +68,8 @@ def optimize(
     over_scenarios
         Ranges of parameters that are not chosen, such as ``{"flow.n": (10, 100)}``: the worst case
         over this box counts, by its corners, its centre, and what is found to be worse inside.
-    whole
-        Paths of `over` of which only whole numbers count. With derivatives the optimum is found
+    integer
+        Paths of `vary` of which only whole numbers count. With derivatives the optimum is found
         without that, and the whole numbers next to it are compared.
     until, warmup
         End of trajectories and packet runs, and start of their statistics (`until` / 3) [s].
@@ -104,7 +104,7 @@ def optimize(
     ('ok', 'phase_margin >= 60 deg')
     """
     problem, box = _problem(
-        net, over, maximize, minimize, subject_to, over_scenarios or {}, whole,
+        net, vary, maximize, minimize, subject_to, over_scenarios or {}, integer,
         _runs(until, warmup, seeds),
     )  # fmt: skip
     effort = Effort(_count("starts", starts), _count("trials", trials), seed)
@@ -117,25 +117,25 @@ def optimize(
 
 def _problem(
     net: Network,
-    over: Mapping[str, Iterable[Any]],
+    vary: Mapping[str, Iterable[Any]],
     maximize: str | None,
     minimize: str | None,
     subject_to: Sequence[str],
     over_scenarios: Mapping[str, Iterable[Any]],
-    whole: Sequence[str],
+    integer: Sequence[str],
     runs: Runs,
 ) -> tuple[Problem, tuple[Range, ...]]:
     """The problem as it is asked for, and the box of scenarios."""
     if (maximize is None) == (minimize is None):
         both = "both" if maximize is not None else "neither"
         raise ScenarioError([Fault("optimize", "", "either maximize or minimize", both)])
-    if not over:
-        raise ScenarioError([Fault("over", "", "at least one parameter with its range", "none")])
-    varied = ranges(net, over, whole, where="over")
+    if not vary:
+        raise ScenarioError([Fault("vary", "", "at least one parameter with its range", "none")])
+    varied = ranges(net, vary, integer, where="vary")
     box = ranges(net, over_scenarios, where="over_scenarios")
     chosen = {full_path(net, r.path) for r in varied}
     faults = [
-        Fault("over_scenarios", r.path, "a path that is not in over", r.path)
+        Fault("over_scenarios", r.path, "a path that is not in vary", r.path)
         for r in box if full_path(net, r.path) in chosen
     ]  # fmt: skip
     if len(box) > _BOX:

@@ -69,7 +69,7 @@ def test_damaged_files_are_not_good(monkeypatch, tmp_path):
 
 
 def test_warming_calls_each_verb_once(run):
-    code, out, _ = run("warm", "hollot2001/slow")
+    code, out, _ = run("precompile", "hollot2001/slow")
     words = [line.split() for line in out.splitlines()]
     verbs = ["equilibrium", "stability", "simulate", "packets", "compare"]
     assert code == 0 and [w[:2] for w in words] == [["hollot2001/slow:", verb] for verb in verbs]
@@ -86,7 +86,7 @@ def test_warming_calls_each_verb_once(run):
         ("fluidcc show ./mine.", ["./mine.toml"]),
         ("fluidcc show ~/mine", ["~/mine.toml", "~/mine_too/"]),
         ("fluidcc show mine_too/in", ["mine_too/inner.toml"]),
-        ("fluidcc bounds mine.", ["mine.toml"]),
+        ("fluidcc check-bounds mine.", ["mine.toml"]),
         ("fluidcc explore mine.", ["mine.toml"]),
         ("fluidcc check-law mine.py --scenario mine.", ["mine.toml"]),
         ("fluidcc sweep equilibrium mine.", ["mine.toml"]),

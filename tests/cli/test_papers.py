@@ -62,7 +62,7 @@ def test_the_report_leads_from_claims_to_equations(run, tmp_path, results):
         assert f'id="{row["id"]}"' in page
         assert all(f'id="exp-{name}"' in page for name in row["experiments"])
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
-    searches = re.findall(r"<code>(fluidcc bounds [^<]+)</code>", page)
+    searches = re.findall(r"<code>(fluidcc check-bounds [^<]+)</code>", page)
     assert len(searches) == sum(len(row["bounds"]) for row in rows) > 5
     (delay,) = (command for command in searches if command.endswith("mark_front.delay"))
     assert "marks at the front are heard" in run(*shlex.split(delay)[1:])[1].replace("\n", " ")

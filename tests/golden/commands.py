@@ -19,9 +19,9 @@ KINDS = (
 
 LONG = (
     *(f"{verb} {name}" for name in KINDS for verb in (
-        "equilibrium", "windows", "simulate --until 12",
+        "equilibrium", "window-distribution", "simulate --until 12",
         "packets --until 12 --warmup 4 --seeds 2", "compare --until 12 --warmup 4 --seeds 2",
-        "bounds --budget 4",
+        "check-bounds --budget 4",
     )),
     "crossings misra2003/aggressive link.queue.w_q=1e-6:0.9",
     "crossings hollot2001/slow flow.n=10:200",
@@ -32,10 +32,10 @@ LONG = (
     "boundary hollot2001/slow link.queue.w_q=1e-6:0.1 link.queue.p_max=0.02:1",
     "boundary hollot2001/pi link.queue.k_pi=1e-6:1e-4 flow.n=20:120",
     "boundary misra2003/besteffort link.queue.p_max=0.05:0.9 flow.n=10:300",
-    "map hollot2001/slow --over flow.n=20:200:20 --over link.queue.w_q=1e-6,1e-5,1e-4",
-    "map misra2003/mixed --over links.bottleneck.queue.p_max=0.1:0.9:0.2",
-    "map hollot2001/pi --over flow.n=20:120:20 --over link.queue.k_pi=1e-6,1e-5,1e-4",
-    "map qazi2010/two_bmcc_router --over links.bottleneck.capacity=2000,4000",
+    "stability-map hollot2001/slow --over flow.n=20:200:20 --over link.queue.w_q=1e-6,1e-5,1e-4",
+    "stability-map misra2003/mixed --over links.bottleneck.queue.p_max=0.1:0.9:0.2",
+    "stability-map hollot2001/pi --over flow.n=20:120:20 --over link.queue.k_pi=1e-6,1e-5,1e-4",
+    "stability-map qazi2010/two_bmcc_router --over links.bottleneck.capacity=2000,4000",
     "equilibrium misra2003/besteffort --over flow.n=10:200:10",
     "stability hollot2001/slow --certify",
     "stability misra2003/mixed --over links.bottleneck.queue.p_max=0.1:0.9:0.2",
@@ -52,12 +52,12 @@ LONG = (
     "gradient athuraliya2001/rem rightmost link.queue.gamma",
     "sensitivity hollot2001/slow link.queue.p_max flow.rtt --until 20",
     "sensitivity hollot2001/pi link.queue.k_pi --until 10",
-    "optimize hollot2001/pi --over link.queue.k_pi=1e-6:1e-4 --over link.queue.z=0.1:2 "
+    "optimize hollot2001/pi --vary link.queue.k_pi=1e-6:1e-4 --vary link.queue.z=0.1:2 "
     "--maximize gain_crossover --subject-to phase_margin>=60 --no-verify",
-    "optimize hollot2001/slow --over link.queue.w_q=1e-6:0.01 --maximize phase_margin --no-verify",
-    "optimize hollot2001/slow --over link.queue.p_max=0.05:0.5 --minimize links.bottleneck.queue "
+    "optimize hollot2001/slow --vary link.queue.w_q=1e-6:0.01 --maximize phase_margin --no-verify",
+    "optimize hollot2001/slow --vary link.queue.p_max=0.05:0.5 --minimize links.bottleneck.queue "
     "--subject-to phase_margin>=40 --until 20 --seeds 2",
-    "optimize misra2003/mixed --over links.bottleneck.queue.p_max=0.05:0.9 --minimize "
+    "optimize misra2003/mixed --vary links.bottleneck.queue.p_max=0.05:0.9 --minimize "
     "packets.queue_mean --trials 6 --until 10 --seeds 2",
     "compare misra2003/mixed --no-trajectory --until 12 --warmup 4 --seeds 2",
     "list", "list laws", "list figures",

@@ -14,7 +14,7 @@ from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.verb import verify
 
 RED = "hollot2001/slow"
-LEAST = ("optimize", RED, "--over", "link.queue.p_max=0.05:0.4", "--minimize", "queue")
+LEAST = ("optimize", RED, "--vary", "link.queue.p_max=0.05:0.4", "--minimize", "queue")
 
 
 def test_json_and_files_have_the_optimum(run, tmp_path):

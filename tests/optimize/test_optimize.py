@@ -181,7 +181,7 @@ def test_few_whole_numbers_are_all_tried():
     rule = "packets.utilization >= 0.87"
     best = fc.optimize(
         THRESHOLD, over, minimize="packets.queue_mean", subject_to=[rule],
-        whole=["link.queue.at"], **FEW,
+        integer=["link.queue.at"], **FEW,
     )  # fmt: skip
     used, queues = {}, {}
     for at in range(8, 15):

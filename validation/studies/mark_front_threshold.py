@@ -52,7 +52,7 @@ def best(net: fc.Network, busy: float, *, low: int = 1, high: int | None = None)
     high = round(1.3 * pipe(net)) if high is None else high
     return fc.optimize(
         net, {"link.queue.at": (low, high)}, minimize="packets.queue_mean",
-        subject_to=[f"packets.utilization >= {busy}"], whole=["link.queue.at"], trials=high,
+        subject_to=[f"packets.utilization >= {busy}"], integer=["link.queue.at"], trials=high,
         until=END, warmup=END / 20, seeds=(1,), verification=False,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@
 
 or, one by one,
 
-    fluidcc optimize hollot2001/pi --over link.queue.k_pi=1e-6:1e-4 --over link.queue.z=0.1:2 \
+    fluidcc optimize hollot2001/pi --over link.queue.k_pi=1e-6:1e-4 --vary link.queue.z=0.1:2 \
         --maximize decay_rate --subject-to "phase_margin >= 45" \
         --over-scenarios flow.n=60:120 --over-scenarios flow.rtt=0.12:0.2
 

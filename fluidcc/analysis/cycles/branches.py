@@ -190,7 +190,7 @@ def cycles(
     every = [c for c in (*found.crossings, *found.secondary) if not c.jump and c.frequency]
     branches = [_followed(member, scale, c.value, float(c.frequency or 0), points) for c in every]
     notes = [] if every else ["no Hopf point in this range: no cycles are born here"]
-    if found.gaps or not found.certified:
+    if found.without_equilibrium or not found.certified:
         notes.append("Hopf points may be missing, as not all of the range has a certain verdict")
     return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes))
 

@@ -17,7 +17,7 @@ _W, _P = sp.Symbol("W", positive=True), sp.Symbol("p", positive=True)
 
 
 def _bound(lab, name):
-    """Readings of a bound, as `fluidcc bounds` judges them."""
+    """Readings of a bound, as `fluidcc check-bounds` judges them."""
     return lab.bound(f"ecn_mod.{name}")["bounds"]
 
 
