@@ -46,7 +46,7 @@ def contestants(system: Linear) -> dict[str, Callable[[], object]]:
         "certified count": lambda: count_roots(characteristic),
         "six rightmost roots, proven": lambda: rightmost_roots(system),
     }
-    if len(np.unique(system.wire_owner)) - 1 <= LARGEST_EIG:
+    if len(np.unique(system.output_owner)) - 1 <= LARGEST_EIG:
         out["eigenvalues"] = lambda: approximate_roots(system, ORDER)
     return out
 

@@ -25,10 +25,10 @@ from fluidcc.analysis.relay import RelayCycle as RelayCycle
 from fluidcc.analysis.relay import relay_cycle as relay_cycle
 from fluidcc.analysis.stability import Stability as Stability
 from fluidcc.analysis.stability import stability as stability
-from fluidcc.analysis.stationary import WindowDistribution as WindowDistribution
-from fluidcc.analysis.stationary import WindowDistributions as WindowDistributions
-from fluidcc.analysis.stationary import window_distribution as window_distribution
-from fluidcc.analysis.stationary import window_distributions as window_distributions
+from fluidcc.analysis.window_distribution import WindowDistribution as WindowDistribution
+from fluidcc.analysis.window_distribution import WindowDistributions as WindowDistributions
+from fluidcc.analysis.window_distribution import window_distribution as window_distribution
+from fluidcc.analysis.window_distribution import window_distributions as window_distributions
 from fluidcc.bounds.check import BoundReport as BoundReport
 from fluidcc.bounds.check import BoundReports as BoundReports
 from fluidcc.bounds.check import check_bound as check_bound

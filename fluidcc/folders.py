@@ -136,7 +136,7 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-    from fluidcc.seals import seal_compiled
+    from fluidcc.digests import seal_compiled
 
     seal_compiled(folder)
 

@@ -59,7 +59,7 @@ KINDS = ("window", "reaction", "loss", "feedback", "marking", "estimator", "traf
 def _fit(window: Any, feedback: Any, marking: Any, estimator: Any) -> bool:
     """Whether laws of a group of flows fit together."""
     loads = "load" in feedback.carries
-    known = ("load" in window.hears) == loads and (loads or not estimator.remembers)
+    known = ("load" in window.reads) == loads and (loads or not estimator.remembers)
     return known and (marking is not EqualWindow or issubclass(window, AbstractPolynomial))
 
 

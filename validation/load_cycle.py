@@ -25,11 +25,11 @@ import fluidcc as fc
 from fluidcc.laws.law import Ack, Arrival, Signal
 from fluidcc.model.delays import explicit_way, round_trip
 from fluidcc.model.fluid import steady
-from fluidcc.model.rates import heard
+from fluidcc.model.rates import received
 from fluidcc.model.senders import Sender, marks_heard, sending_rate, summed
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.ways import first_hop
+from fluidcc.scenario.path_delays import first_hop
 
 _BELOW = math.nextafter(1.0, 0.0)
 _SHORT = 32  # steps in a period and in a round trip, while there is a queue
@@ -230,7 +230,7 @@ class _Model:
         place = loop.arrived % _ON_THEIR_WAY
         now = loop.time + self.same - self.age(loop.queue)
         comes = (loop.arrived < loop.taken) & (loop.told_at[place] <= now)
-        said = heard(self.flows, (Signal(*(v[place] for v in loop.told)),))
+        said = received(self.flows, (Signal(*(v[place] for v in loop.told)),))
         known = jax.tree.map(lambda a, b: jnp.where(comes, a, b), said, loop.known)
         ack = self.ack(known, self.rtt(loop.queue))
         marked = self.moved(loop.window, self.flows.window.on_mark, ack) != loop.window
@@ -339,7 +339,7 @@ def load_cycle(net: Network) -> LoadCycle:
     NoCycleError
         If there is no cycle, or the senders act on more than the load factor.
     """
-    window = float(np.ravel(fc.equilibrium(net).rest.windows[0])[0])
+    window = float(np.ravel(fc.equilibrium(net).op.windows[0])[0])
     net = as_one_class(net)
     model, loop = _Model(net), begin(net, jnp.asarray(window))
     loop, _ = next_turn(net, loop)  # ends at the first decrease: no turn

@@ -45,7 +45,7 @@ class AfterSignal(Uniform):
         """One in 1/(2 p) packets."""
         return ops.minimum(2 * p, 1.0)
 
-    def chance(self, p: Num, gap: Num) -> Num:
+    def gap_probability(self, p: Num, gap: Num) -> Num:
         """p/(1 - gap p) until that reaches 1."""
         return super().chance(p, gap + 1)
 

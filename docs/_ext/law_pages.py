@@ -13,7 +13,7 @@ from fluidcc.laws.law import (
     AbstractQueueLaw,
     AbstractWindowLaw,
     Law,
-    Trip,
+    PathTimes,
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
@@ -87,9 +87,9 @@ _EVENTS = {
 _SAYS = {
     "shares": (r"\text{growing}", r"\text{heard}"),
     "rate": (r"\text{marks per packet}",),
-    "chance": (r"\text{chance of packet } j",),
-    "permit": (r"\text{window allowed}",),
-    "sending": (r"\text{in flight}",),
+    "gap_probability": (r"\text{chance of packet } j",),
+    "advertised_window": (r"\text{window allowed}",),
+    "flight_size": (r"\text{in flight}",),
     "mean": (r"\Delta \hat f",),
     "lost": (r"\text{recovered}", r"\text{timeouts}", r"\text{running}"),
     "window": (r"W",),
@@ -154,7 +154,7 @@ def _queue(law: Any) -> Iterator[str]:
 
 
 def _feedback(law: AbstractFeedback) -> Iterator[str]:
-    trip = Trip(*sp.symbols("R f w b_r", positive=True))
+    trip = PathTimes(*sp.symbols("R f w b_r", positive=True))
     wait = sp.Symbol("q") / sp.Symbol("C")
     ages = {
         r"\text{age of the signal}": law.age(trip),

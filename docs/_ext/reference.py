@@ -22,7 +22,7 @@ GROUPS = (
          "latex", "Network", "Link", "Flows", "Voice", "ScenarioError", "Fault"),
     ),
     Group(
-        "rest", "Rest",
+        "rest", "OperatingPoint",
         "Where a network comes to rest, in which regime, and how its windows spread there.",
         ("equilibrium", "Equilibrium", "window_distributions", "WindowDistributions",
          "window_distribution", "WindowDistribution", "gain_and_loss"),

@@ -14,29 +14,29 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.contacts import (
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.local_model import looked_up, operating_point
+from fluidcc.analysis.operating_point import ADAPTED, END, JUMP, LOADED, OperatingPoint
+from fluidcc.analysis.sliding import (
     LOAD,
     SIGNAL,
-    Contact,
+    SlidingSurface,
     exact,
-    exact_rest,
     mixed,
     shares,
     weighed,
+    with_exact_loads,
 )
-from fluidcc.analysis.linear import Array
-from fluidcc.analysis.operating_point import looked_up, operating_point
-from fluidcc.analysis.rest import ADAPTED, END, JUMP, LOADED, Rest
-from fluidcc.analysis.settle import beside, served, tick
+from fluidcc.analysis.steady_queue import after_arrivals, just_beside, tick_change
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
+    Outputs,
     State,
-    Wire,
-    fields_on_wire,
-    kink_distances,
-    make_wire,
-    picks,
-    wire_index,
+    breakpoint_distances,
+    make_outputs,
+    output_index,
+    output_indices,
+    signal_fields,
 )
 from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.ops import Num
@@ -78,36 +78,36 @@ class _Rows(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames="held")
 def _rows(
-    net: Network, rest: Rest, side: Num, regimes: Num, held: tuple[Contact, ...] = ()
+    net: Network, op: OperatingPoint, side: Num, regimes: Num, held: tuple[SlidingSurface, ...] = ()
 ) -> _Rows:
-    part, given = shares(rest, held), {c.link for c in held if c.kind == SIGNAL}
+    part, given = shares(op, held), {c.link for c in held if c.kind == SIGNAL}
     links = range(len(net.links))
-    said = tuple(rest.said[k].signal if k in given else None for k in links) if given else ()
+    emitted = tuple(op.emitted[k].signal if k in given else None for k in links) if given else ()
 
-    def heard(u: Num) -> list[tuple[Num, Num]]:
-        return weighed(net, rest, held, part, u, jnp.arange(len(u)))
+    def received(u: Num) -> list[tuple[Num, Num]]:
+        return weighed(net, op, held, part, u, jnp.arange(len(u)))
 
-    at = operating_point(net, rest, side, said, heard)
+    at = operating_point(net, op, side, emitted, received)
     v, unflatten = ravel_pytree(at.y)
     n, moves = len(v), 1 - at.frozen
-    point = jnp.concatenate([v, at.wire])
+    point = jnp.concatenate([v, at.outputs])
 
     def rows(x: Num) -> tuple[Num, Num]:
         y, u = unflatten(x[:n]), x[n:]
 
         def now(u: Num) -> tuple[Num, Num, Num]:
             found = flux(net, y, looked_up(net, u), at.modes, ticks=True)
-            wire = ravel_pytree(found.wire)[0]
-            return ravel_pytree(found.drift)[0], wire, jnp.stack(found.queue_raw)
+            outputs = ravel_pytree(found.outputs)[0]
+            return ravel_pytree(found.drift)[0], outputs, jnp.stack(found.queue_raw)
 
-        drift, wire, raw = mixed(heard(u), now)
-        return jnp.concatenate([drift * moves, wire - u]), raw
+        drift, outputs, raw = mixed(received(u), now)
+        return jnp.concatenate([drift * moves, outputs - u]), raw
 
     spread = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGNS, len(point)))
-    certain = jnp.where(at.wire == ravel_pytree(_certain(net))[0], 0.0, 1.0)
+    certain = jnp.where(at.outputs == ravel_pytree(_certain(net))[0], 0.0, 1.0)
     free = jnp.concatenate([ravel_pytree(_free(net, at.y))[0], certain])
     directions = spread * (jnp.abs(point) * free)[None]
-    near = jnp.append(jnp.abs(kink_distances(net, at.y)), jnp.inf)
+    near = jnp.append(jnp.abs(breakpoint_distances(net, at.y)), jnp.inf)
     longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
     fits = _WITHIN * jnp.min(near) / longest
     steps = jnp.stack([jnp.minimum(step, fits) for step in _STEPS])
@@ -126,8 +126,8 @@ def _rows(
     )
     excess = jnp.where(ends == 0, 0.0, jnp.maximum(ends * raw, 0.0)) / capacity
     found = _Rows(value, slopes, directions, fits, point, point, excess)
-    least = found.scale * _BALANCED + _ROUNDING * jnp.abs(point) + _least(net, rest)
-    return found._replace(allowed=jnp.where(_unmoved(net, rest, regimes), jnp.inf, least))
+    least = found.scale * _BALANCED + _ROUNDING * jnp.abs(point) + _least(net, op)
+    return found._replace(allowed=jnp.where(_unmoved(net, op, regimes), jnp.inf, least))
 
 
 def _free(net: Network, y: State) -> State:
@@ -140,15 +140,15 @@ def _free(net: Network, y: State) -> State:
     return jax.tree.map(jnp.ones_like, y)._replace(laws=tuple(laws))
 
 
-def _certain(net: Network) -> Wire:
+def _certain(net: Network) -> Outputs:
     """A wire whose links mark and drop everything, beyond which they do not; no number else."""
     never = tuple(jnp.full(jnp.shape(flows.rtt), -1.0) for flows in net.flows)
     tops = (1.0 if field.within.bounded else -1.0 for field in SIGNALS.values())
     sure, pace = Signal(*map(jnp.asarray, tops)), jnp.asarray(-1.0)
-    return make_wire(net, never, tuple(sure for _ in net.links), tuple(pace for _ in net.links))
+    return make_outputs(net, never, tuple(sure for _ in net.links), tuple(pace for _ in net.links))
 
 
-def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
+def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[int, ...]) -> str:
     """What an equilibrium of a network of arrays fails in, and by how much; empty if it balances.
 
     Windows that a formula for losses gives have no moving model to balance in.
@@ -156,13 +156,13 @@ def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
     if any(flows.loss.window(0.0, 1.0) is not None for flows in net.flows):
         return ""
     kinds = {JUMP: SIGNAL, LOADED: LOAD}
-    held = tuple(Contact(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
-    net, rest = exact(net, held), exact_rest(rest, held)
-    rows: _Rows = jax.tree.map(np.asarray, _rows(net, rest, _MIDDLE, np.array(regimes), held))
+    held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
+    net, op = exact(net, held), with_exact_loads(op, held)
+    rows: _Rows = jax.tree.map(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
-        name = _names(net, rest)[worst]
+        name = _names(net, op)[worst]
         return (
             f"put into the moving model, {name} does not rest: {rows.value[worst]:.3g} is left of "
             f"terms of {rows.scale[worst]:.3g}"
@@ -176,15 +176,15 @@ def unbalanced(net: Network, rest: Rest, regimes: tuple[int, ...]) -> str:
     return ""
 
 
-def differ(net: Network, rest: Rest, side: int, matrices: tuple[Array, ...]) -> str:
+def differ(net: Network, op: OperatingPoint, side: int, matrices: tuple[Array, ...]) -> str:
     """Where the derivatives A, B, C, D of a network's motion disagree with its differences."""
-    rows: _Rows = _rows(net, rest, np.asarray(float(side)), np.zeros(len(net.links), int))
+    rows: _Rows = _rows(net, op, np.asarray(float(side)), np.zeros(len(net.links), int))
     off = np.asarray(_off(net, rows, matrices))
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
     if off[worst] <= _AGREE:
         return ""
     return (
-        f"the derivatives of {_names(net, rest)[worst]} disagree with differences of the moving "
+        f"the derivatives of {_names(net, op)[worst]} disagree with differences of the moving "
         f"model, by {off[worst]:.2g} of their size"
     )
 
@@ -196,12 +196,12 @@ def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
     """
     A, B, C, D = matrices
     n = len(A)
-    index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(picks(net))]).astype(int)
+    index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(output_indices(net))]).astype(int)
     by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
     late = by_wire[:, index]
-    drift, wire = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
+    drift, outputs = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
     moves = jnp.any(rows.slopes[0, :, :n] != 0, axis=0)  # what a bound holds does not
-    linear = jnp.hstack([jnp.where(moves[None], drift, 0.0), wire])
+    linear = jnp.hstack([jnp.where(moves[None], drift, 0.0), outputs])
     state, past = jnp.abs(by_state), jnp.abs(late)
     terms = jnp.hstack(
         [
@@ -214,16 +214,16 @@ def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
     return jnp.where(rows.fits < _SHORTEST, 0.0, off)
 
 
-def holds(net: Network, rest: Rest, matrices: tuple[Num, ...]) -> Num:
+def holds(net: Network, op: OperatingPoint, matrices: tuple[Num, ...]) -> Num:
     """Whether a smooth rest balances and its derivatives A, B, C, D agree with differences."""
-    rows = _rows(net, rest, jnp.zeros(()), jnp.zeros(len(net.links), int))
+    rows = _rows(net, op, jnp.zeros(()), jnp.zeros(len(net.links), int))
     balanced = jnp.all(jnp.abs(rows.value) <= rows.allowed) & jnp.all(rows.excess <= _BALANCED)
     return balanced & jnp.all(_off(net, rows, matrices) <= _AGREE)
 
 
-def _least(net: Network, rest: Rest) -> Num:
+def _least(net: Network, op: OperatingPoint) -> Num:
     """What each row is at least allowed to be off by: rounding of arrivals, for a queue."""
-    senders, memories = (len(ravel_pytree(part)[0]) for part in (rest.senders, rest.laws))
+    senders, memories = (len(ravel_pytree(part)[0]) for part in (op.senders, op.laws))
     capacities = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
     return jnp.concatenate(
         [
@@ -233,7 +233,7 @@ def _least(net: Network, rest: Rest) -> Num:
     )  # fmt: skip
 
 
-def _unmoved(net: Network, rest: Rest, regimes: Num) -> Num:
+def _unmoved(net: Network, op: OperatingPoint, regimes: Num) -> Num:
     """Mask of the rows that need not rest.
 
     Senders of whom none is active; memories that ticks move one way on one side of the place and
@@ -242,14 +242,14 @@ def _unmoved(net: Network, rest: Rest, regimes: Num) -> Num:
     """
     senders = [
         jax.tree.map(lambda v, f=f, s=s: s.active < SOME_ACTIVE if f.traffic.starts else v != v, s)
-        for f, s in zip(net.flows, rest.senders, strict=True)
+        for f, s in zip(net.flows, op.senders, strict=True)
     ]
     laws = []
     for k, link in enumerate(net.links):
-        x, place = rest.laws[k], rest.places[k]
+        x, place = op.laws[k], op.places[k]
         low, high = (
-            tick(link, served(link, x, there), there)
-            for there in (beside(place, -1), beside(place, 1))
+            tick_change(link, after_arrivals(link, x, there), there)
+            for there in (just_beside(place, -1), just_beside(place, 1))
         )
         stepped = (regimes[k] == ADAPTED) | (regimes[k] == END)
         idle = place <= _SOME_USE - 1
@@ -261,19 +261,19 @@ def _unmoved(net: Network, rest: Rest, regimes: Num) -> Num:
 
 def _wires(net: Network) -> int:
     """Numbers on the wire."""
-    return sum(map(np.size, jax.tree.leaves(wire_index(net))))
+    return sum(map(np.size, jax.tree.leaves(output_index(net))))
 
 
-def _names(net: Network, rest: Rest) -> list[str]:
+def _names(net: Network, op: OperatingPoint) -> list[str]:
     """What each row belongs to."""
     links = [f"links.{name}" for name in net.link_names]
-    groups = list(zip(net.flow_names, net.flows, rest.senders, strict=True))
+    groups = list(zip(net.flow_names, net.flows, op.senders, strict=True))
     out = [f"the sender of flows.{n}" for n, _, s in groups for _ in range(len(ravel_pytree(s)[0]))]
     out += [f"the queue of {name}" for name in links]
-    for name, x in zip(links, rest.laws, strict=True):
+    for name, x in zip(links, op.laws, strict=True):
         out += [f"the memory of {name}.queue"] * len(jax.tree.leaves(x))
     out += [f"the rate of flows.{n}" for n, flows, _ in groups for _ in range(np.size(flows.rtt))]
     out += [
-        f"the {part} of {name}" for k, name in enumerate(links) for part in fields_on_wire(net, k)
+        f"the {part} of {name}" for k, name in enumerate(links) for part in signal_fields(net, k)
     ]
     return out + [f"the pace of {name}" for name in links]

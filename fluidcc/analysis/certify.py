@@ -63,7 +63,7 @@ class _Balls:
         for i, k in np.argwhere(late):
             column = self.states + int(system.pick[k])
             self._entry(i, column).append((place[k], -acb(float(late[i, k]))))
-        owner = np.concatenate([system.state_owner, system.wire_owner])
+        owner = np.concatenate([system.state_owner, system.output_owner])
         self._links = np.flatnonzero(owner == LINK)
         self._classes = [np.flatnonzero(owner == c) for c in np.unique(owner[owner != LINK])]
 

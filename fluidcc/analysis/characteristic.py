@@ -181,7 +181,7 @@ class Characteristic:
         self.system = system.pruned()
         n, m = system.size
         self.longest = np.atleast_1d(self.system.lag.max(axis=-1, initial=0.0))
-        owner = np.concatenate([system.state_owner, system.wire_owner])
+        owner = np.concatenate([system.state_owner, system.output_owner])
         if len(np.unique(owner[owner != LINK])) <= _FEW:
             owner = np.full_like(owner, LINK)
         rows = _felt(system)

@@ -17,7 +17,7 @@ import scipy.optimize
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.model import Model, ends_of, family, rest_of, unit_of
+from fluidcc.analysis.model import Model, ends_of, equilibrium_of, family, unit_of
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.roots import nearby_root
 from fluidcc.analysis.scan import Place, Plane, Sample, Scale, Scan, scale_of
@@ -193,7 +193,7 @@ def _judged(crossing: Crossing, family: Callable[[float], Model]) -> Crossing:
     """The crossing with its first Lyapunov coefficient, where it is a Hopf point."""
     if crossing.jump or not crossing.frequency:
         return crossing
-    form = normal_form(rest_of(family(crossing.value)), crossing.frequency)
+    form = normal_form(equilibrium_of(family(crossing.value)), crossing.frequency)
     return dataclasses.replace(crossing, lyapunov=form.lyapunov, criticality=form.criticality)
 
 
@@ -220,7 +220,7 @@ def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
 
 def _status(piece: list[Place]) -> str:
     """The status of the equilibrium, empty where there is a linearisation."""
-    return "" if piece[0].spot.smooth else piece[0].spot.rest.status
+    return "" if piece[0].spot.smooth else piece[0].spot.equilibrium.status
 
 
 def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:

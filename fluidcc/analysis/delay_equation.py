@@ -95,7 +95,7 @@ class DelayEquation:
 
     def equilibrium(self) -> EquationEquilibrium:
         """Where it comes to rest, with a status."""
-        return equation_at_rest(self)
+        return equation_equilibrium(self)
 
 
 def _names(params: Mapping[str, Any], prefix: str = "") -> Any:
@@ -253,7 +253,7 @@ def _newton(function: Callable[..., Any], start: Any) -> tuple[Any, Any]:
     return y, done & jnp.all(jnp.isfinite(y))
 
 
-def equation_at_rest(equation: DelayEquation) -> EquationEquilibrium:
+def equation_equilibrium(equation: DelayEquation) -> EquationEquilibrium:
     """The equilibrium that Newton's method, with shortened steps, reaches from the guess."""
     params = jax.tree.map(np.float64, dict(equation.params))
     moves = callable(equation.guess)

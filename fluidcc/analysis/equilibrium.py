@@ -14,7 +14,7 @@ import numpy as np
 from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.rest import (
+from fluidcc.analysis.operating_point import (
     ADAPTED,
     AGREE,
     EMPTY,
@@ -26,11 +26,11 @@ from fluidcc.analysis.rest import (
     NEUTRAL,
     NONE,
     STEADY,
-    Rest,
-    find_rest,
+    OperatingPoint,
+    find_operating_point,
     resolved,
 )
-from fluidcc.analysis.sender_rest import LARGEST_WINDOW, SMALLEST_WINDOW, like
+from fluidcc.analysis.steady_sender import LARGEST_WINDOW, SMALLEST_WINDOW, like
 from fluidcc.laws.law import Ack, Signal
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import round_trip
@@ -109,7 +109,7 @@ class Equilibrium(Result):
     links: dict[str, LinkEquilibrium]
     flows: dict[str, FlowsEquilibrium]
     net: Network = dataclasses.field(repr=False)
-    rest: Rest = dataclasses.field(repr=False)
+    op: OperatingPoint = dataclasses.field(repr=False)
 
     @property
     def smooth(self) -> bool:
@@ -198,25 +198,25 @@ def equilibrium(net: Network) -> Equilibrium:
     noted, net = advice(net), as_fluid(net)
     arrays = steady(net)
     nothing = np.zeros(len(net.links))
-    rest = find_rest(arrays, nothing)
+    op = find_operating_point(arrays, nothing)
     notes = []
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
-        other = find_rest(arrays, np.asarray(longest))
-        if _apart(rest, other):
+        other = find_operating_point(arrays, np.asarray(longest))
+        if _apart(op, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
-    starts = max(len(link.queue.starts(0.0)) for link in net.links)
-    others = [find_rest(arrays, nothing, start) for start in range(1, starts)]
-    others = [other for other in others if _apart(rest, other)]
-    notes += [_between(net, k, [rest, *others]) for k in range(len(net.links)) if others]
-    return _described(net, arrays, rest, [n for n in (*notes, *noted) if n], bool(others))
+    starts = max(len(link.queue.initial_states(0.0)) for link in net.links)
+    others = [find_operating_point(arrays, nothing, start) for start in range(1, starts)]
+    others = [other for other in others if _apart(op, other)]
+    notes += [_between(net, k, [op, *others]) for k in range(len(net.links)) if others]
+    return _described(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
 
 
-def _between(net: Network, k: int, rests: list[Rest]) -> str:
+def _between(net: Network, k: int, rests: list[OperatingPoint]) -> str:
     """The range over which link k may rest."""
-    queues = [float(rest.queues[k]) for rest in rests]
-    signals = [float(rest.signals[k].either) for rest in rests]
+    queues = [float(op.queues[k]) for op in rests]
+    signals = [float(op.signals[k].either) for op in rests]
     if max(queues) - min(queues) <= AGREE and max(signals) - min(signals) <= AGREE:
         return ""
     return (
@@ -227,29 +227,29 @@ def _between(net: Network, k: int, rests: list[Rest]) -> str:
 
 
 def _described(
-    net: Network, arrays: Network, rest: Rest, notes: list[str], many: bool
+    net: Network, arrays: Network, op: OperatingPoint, notes: list[str], many: bool
 ) -> Equilibrium:
-    rest, regimes = resolved(arrays, rest)
-    status = _status_of(arrays, rest, regimes, many=many)
-    links = {name: _link(arrays, rest, k, regimes[k]) for k, name in enumerate(net.link_names)}
-    flows = {name: _flows(arrays, rest, i) for i, name in enumerate(net.flow_names)}
-    moved, fault = float(rest.moved), ""
+    op, regimes = resolved(arrays, op)
+    status = _status_of(arrays, op, regimes, many=many)
+    links = {name: _link(arrays, op, k, regimes[k]) for k, name in enumerate(net.link_names)}
+    flows = {name: _flows(arrays, op, i) for i, name in enumerate(net.flow_names)}
+    moved, fault = float(op.moved), ""
     unknown = status == "none" or NEUTRAL in regimes
     if not unknown:
-        fault = unbalanced(arrays, rest, regimes)
+        fault = unbalanced(arrays, op, regimes)
     elif moved > AGREE:  # all that can be checked without windows to put into the moving model
         fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
     if faults:
         message = "; ".join([*faults, *notes])
-        return Equilibrium("undetermined", message, (), *_unknown(net), net, rest)
-    texts = [_link_advice(arrays, rest, k, regime) for k, regime in enumerate(regimes)]
-    texts += [_escape_advice(net, rest, k) for k in range(len(regimes))]
+        return Equilibrium("undetermined", message, (), *_unknown(net), net, op)
+    texts = [_link_advice(arrays, op, k, regime) for k, regime in enumerate(regimes)]
+    texts += [_escape_advice(net, op, k) for k in range(len(regimes))]
     if status == "regular" and not _sliding(net, regimes):
         texts += [_sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):
         if status == "none":
-            texts.append(_growth_advice(arrays, rest, i))
+            texts.append(_growth_advice(arrays, op, i))
         elif NEUTRAL not in regimes:
             texts += _window_advice(net, i, group.window)
     message = "; ".join(t for t in [*texts, *notes] if t)
@@ -257,7 +257,7 @@ def _described(
         links = _unknown(net)[0]
     if unknown:
         flows = _unknown(net)[1]
-    return Equilibrium(status, message, _sliding(net, regimes), links, flows, net, rest)
+    return Equilibrium(status, message, _sliding(net, regimes), links, flows, net, op)
 
 
 def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]:
@@ -269,44 +269,44 @@ def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsE
     }
 
 
-def _link(net: Network, rest: Rest, k: int, regime: int) -> LinkEquilibrium:
-    link, queue = net.links[k], float(rest.queues[k])
-    average = float(link.queue.average(rest.laws[k], queue))
-    used = min(1.0, float(rest.accepted[k]) / float(link.capacity))
+def _link(net: Network, op: OperatingPoint, k: int, regime: int) -> LinkEquilibrium:
+    link, queue = net.links[k], float(op.queues[k])
+    average = float(link.queue.average(op.laws[k], queue))
+    used = min(1.0, float(op.accepted[k]) / float(link.capacity))
     busy = regime in (INTERIOR, STEADY) and queue > 0
-    load = float(rest.signals[k].load) if link.queue.loads else None
+    load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
-        queue, average, float(rest.signals[k].either), 1.0 if busy else used, load,
-        _quench_ratio(net, k, rest),
+        queue, average, float(op.signals[k].either), 1.0 if busy else used, load,
+        _quench_ratio(net, k, op),
     )  # fmt: skip
 
 
-def _flows(net: Network, rest: Rest, i: int) -> FlowsEquilibrium:
+def _flows(net: Network, op: OperatingPoint, i: int) -> FlowsEquilibrium:
     flows = net.flows[i]
     rtt = np.asarray(flows.rtt, float)
-    rtt = rtt + sum(float(rest.queues[k]) / float(net.links[k].capacity) for k in flows.route)
-    window = np.asarray(rest.windows[i])
-    signal = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
-    active = rest.senders[i].active if flows.traffic.starts else np.ones_like(window)
+    rtt = rtt + sum(float(op.queues[k]) / float(net.links[k].capacity) for k in flows.route)
+    window = np.asarray(op.windows[i])
+    signal = float(touched(flows, tuple(op.signals[k] for k in flows.route)))
+    active = op.senders[i].active if flows.traffic.starts else np.ones_like(window)
     return FlowsEquilibrium(
-        window, rtt, np.asarray(rest.rates[i]), np.full(len(window), signal), np.asarray(active)
+        window, rtt, np.asarray(op.rates[i]), np.full(len(window), signal), np.asarray(active)
     )
 
 
-def _unbounded(net: Network, rest: Rest, i: int) -> bool:
+def _unbounded(net: Network, op: OperatingPoint, i: int) -> bool:
     """Whether nothing that a group of flows hears ends the growth of its windows."""
     cap = float(net.flows[i].window.max_window)
-    return math.isinf(cap) and float(np.max(rest.windows[i])) >= LARGEST_WINDOW
+    return math.isinf(cap) and float(np.max(op.windows[i])) >= LARGEST_WINDOW
 
 
-def _starved(rest: Rest, i: int) -> bool:
+def _starved(op: OperatingPoint, i: int) -> bool:
     """Whether the windows of a group fall without end."""
-    return float(np.min(rest.windows[i])) <= _NO_WINDOW
+    return float(np.min(op.windows[i])) <= _NO_WINDOW
 
 
-def _status_of(net: Network, rest: Rest, regimes: tuple[int, ...], *, many: bool) -> str:
+def _status_of(net: Network, op: OperatingPoint, regimes: tuple[int, ...], *, many: bool) -> str:
     """The status of a network with links in these regimes; `many` starts end at many places."""
-    endless = any(_unbounded(net, rest, i) or _starved(rest, i) for i in range(len(net.flows)))
+    endless = any(_unbounded(net, op, i) or _starved(op, i) for i in range(len(net.flows)))
     if NONE in regimes or (endless and NEUTRAL not in regimes):
         return "none"
     if many or NEUTRAL in regimes or END in regimes:
@@ -322,12 +322,12 @@ def _sliding(net: Network, regimes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(n for n, r in zip(net.link_names, regimes, strict=True) if r in held_there)
 
 
-def _apart(first: Rest, second: Rest) -> bool:
+def _apart(first: OperatingPoint, second: OperatingPoint) -> bool:
     """Whether two searches ended at different places or signals."""
 
-    def numbers(rest: Rest) -> np.ndarray:
-        signals = [v for s in rest.signals for v in (s.mark, s.drop)]
-        return np.asarray([*np.ravel(rest.places), *signals], float)
+    def numbers(op: OperatingPoint) -> np.ndarray:
+        signals = [v for s in op.signals for v in (s.mark, s.drop)]
+        return np.asarray([*np.ravel(op.places), *signals], float)
 
     one, other = numbers(first), numbers(second)
     return bool(np.any(np.abs(one - other) > AGREE * (1 + np.abs(one))))
@@ -352,21 +352,21 @@ _ADVICE = {
 }
 
 
-def _link_advice(net: Network, rest: Rest, k: int, regime: int) -> str:
+def _link_advice(net: Network, op: OperatingPoint, k: int, regime: int) -> str:
     """What is to be said about link k."""
-    alone, law, signal, cycle = len(net.links) == 1, net.links[k].queue, rest.said[k].signal, ""
+    alone, law, signal, cycle = len(net.links) == 1, net.links[k].queue, op.emitted[k].signal, ""
     if regime not in _ADVICE or (regime == EMPTY and not alone):
         return ""
-    turn = sawtooth(net, rest) if regime == LOADED and alone else None
+    turn = sawtooth(net, op) if regime == LOADED and alone else None
     if turn is not None:
         cycle = (
             f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
             f"{turn.time:.4g} s"
         )
     return _ADVICE[regime].format(
-        name=net.link_names[k], queue=float(rest.queues[k]), needed=float(signal.either),
-        given=float(rest.signals_below[k].either), signal=Signal(*map(float, signal)), cycle=cycle,
-        used=float(rest.accepted[k]) / float(net.links[k].capacity),
+        name=net.link_names[k], queue=float(op.queues[k]), needed=float(signal.either),
+        given=float(op.signals_below[k].either), signal=Signal(*map(float, signal)), cycle=cycle,
+        used=float(op.accepted[k]) / float(net.links[k].capacity),
         period=float(getattr(law, str(law.period), 0.0)),
     )  # fmt: skip
 
@@ -379,11 +379,11 @@ class Sawtooth(NamedTuple):
 
 
 @jax.jit
-def _turns(net: Network, rest: Rest) -> tuple[Num, Num, Num]:
+def _turns(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
     """Total rate of the flows, its change by one decrease, and its growth per second."""
     total, fall, growth = jnp.zeros(()), jnp.zeros(()), jnp.zeros(())
-    for flows, s, rate in zip(net.flows, rest.senders, rest.rates, strict=True):
-        rtt, law = round_trip(net, flows, tuple(rest.queues)), flows.window
+    for flows, s, rate in zip(net.flows, op.senders, op.rates, strict=True):
+        rtt, law = round_trip(net, flows, tuple(op.queues)), flows.window
         share = flows.n / rtt
         change = sender_change(
             flows, s, growth=rate, acks=rate, carried=rate, signal=like(Signal(load=_BELOW), rtt),
@@ -396,20 +396,20 @@ def _turns(net: Network, rest: Rest) -> tuple[Num, Num, Num]:
     return total, fall, growth
 
 
-def sawtooth(net: Network, rest: Rest) -> Sawtooth | None:
+def sawtooth(net: Network, op: OperatingPoint) -> Sawtooth | None:
     """The sawtooth at full load of one link; None where nothing decreases at once.
 
     For BMCC (Qazi et al., 2010, eqs 4 and 5) the time is gamma C (1 - beta) t_p^2/n.
     """
-    total, fall, growth = (float(v) for v in _turns(net, rest))
+    total, fall, growth = (float(v) for v in _turns(net, op))
     if fall >= 0 or growth <= 0:
         return None
     return Sawtooth(1 + fall / total, -fall / growth)
 
 
-def _escape_advice(net: Network, rest: Rest, k: int) -> str:
+def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
     """Whether link k is overloaded at longer queues than the one found."""
-    place = float(rest.escapes[k])
+    place = float(op.escapes[k])
     if not math.isfinite(place):
         return ""
     return (
@@ -431,20 +431,20 @@ def _sampled_advice(net: Network, k: int, regime: int) -> str:
     )
 
 
-def _growth_advice(net: Network, rest: Rest, i: int) -> str:
+def _growth_advice(net: Network, op: OperatingPoint, i: int) -> str:
     """Why the windows of a group are nowhere at rest."""
     flows = net.flows[i]
-    told = float(touched(flows, tuple(rest.signals[k] for k in flows.route)))
-    if _starved(rest, i):
+    told = float(touched(flows, tuple(op.signals[k] for k in flows.route)))
+    if _starved(op, i):
         return (
             f"no equilibrium: the window of flows.{net.flow_names[i]} falls without end, with "
             f"{told:.3g} of its packets marked or lost; trajectories hold it at min_window = "
             f"{float(flows.window.min_window):g}"
         )
-    if not _unbounded(net, rest, i):
+    if not _unbounded(net, op, i):
         return ""
     queues = " and ".join(
-        f"{float(rest.queues[k]):.6g} in links.{net.link_names[k]}" for k in flows.route
+        f"{float(op.queues[k]):.6g} in links.{net.link_names[k]}" for k in flows.route
     )
     return (
         f"no equilibrium: the window of flows.{net.flow_names[i]} still grows at "
@@ -465,13 +465,13 @@ def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
     return out
 
 
-def _quench_ratio(net: Network, k: int, rest: Rest) -> float | None:
+def _quench_ratio(net: Network, k: int, op: OperatingPoint) -> float | None:
     """Quenches as a share of all packets on the way back from link k; None without quenches."""
     if not any(f.feedback.quench and k in f.route for f in net.flows):
         return None
-    signal: Any = rest.said[k].signal
+    signal: Any = op.emitted[k].signal
     quenches = packets = 0.0
-    for flows, rate in zip(net.flows, rest.rates, strict=True):
+    for flows, rate in zip(net.flows, op.rates, strict=True):
         if k in flows.route:
             sent, own = np.asarray(flows.n) * np.asarray(rate), link_signal(flows, signal)
             quenches += float(np.sum(sent * own.either)) if flows.feedback.quench else 0.0

@@ -21,7 +21,7 @@ class Linear:
 
     y (n,) is what has memory, u (m,) what travels, z (k,) what is looked up; lags are in seconds.
     A, B, C, D and lag may have a first axis (P,): several systems, of which `system[i]` is one.
-    `state_owner` (n,) and `wire_owner` (m,) give the class of flows that a component belongs to,
+    `state_owner` (n,) and `output_owner` (m,) give the class of flows that a component belongs to,
     LINK for links; classes touch each other through links only. `signals` holds, per link, the
     indices in u of what it says. `conserved` roots at s = 0 belong to conserved quantities.
     """
@@ -33,7 +33,7 @@ class Linear:
     pick: Array
     lag: Array
     state_owner: Array
-    wire_owner: Array
+    output_owner: Array
     signals: tuple[tuple[int, ...], ...] = ()
     conserved: int = 0
 
@@ -78,7 +78,7 @@ class Linear:
             pick=np.tile(np.arange(n), count),
             lag=np.repeat(lags, n, axis=-1),
             state_owner=np.full(n, LINK),
-            wire_owner=np.full(n, LINK),
+            output_owner=np.full(n, LINK),
         )
 
     def matrix(self, s: complex) -> Array:
@@ -111,13 +111,13 @@ class Linear:
             D=self.D[..., used, :][..., look],
             pick=index[self.pick[look]],
             lag=self.lag[..., look],
-            wire_owner=self.wire_owner[used],
+            output_owner=self.output_owner[used],
             signals=tuple(tuple(int(index[j]) for j in s if used[j]) for s in self.signals),
         )
 
 
 def _structure(system: Linear) -> tuple:
-    owners = (system.pick, system.state_owner, system.wire_owner)
+    owners = (system.pick, system.state_owner, system.output_owner)
     return (system.size, system.signals, system.conserved, *(tuple(o.tolist()) for o in owners))
 
 
@@ -137,12 +137,12 @@ def cluster(system: Linear, count: int) -> Linear:
     What links feel of a class is felt of its representative; everything else of the class is left
     out. Classes whose equations have another shape (groups with other laws) are kept apart.
     """
-    classes = np.unique(system.wire_owner[system.wire_owner != LINK])
+    classes = np.unique(system.output_owner[system.output_owner != LINK])
     if len(classes) <= count:
         return system
     shape: dict[int, tuple] = {}
     for c in classes:
-        rows = system.wire_owner == c
+        rows = system.output_owner == c
         own = np.any(system.D[rows] != 0, axis=0) | np.isin(system.pick, np.flatnonzero(rows))
         shape[c] = (int(np.sum(system.state_owner == c)), float(system.lag[own].max(initial=0.0)))
     order = sorted(classes, key=lambda c: shape[c])
@@ -158,7 +158,7 @@ def cluster(system: Linear, count: int) -> Linear:
 def _merged(system: Linear, stand_in: dict[int, int]) -> Linear:
     """Replace every class by its stand-in in what links feel; drop the equations of the others."""
     n, m = system.size
-    owner = np.concatenate([system.state_owner, system.wire_owner])
+    owner = np.concatenate([system.state_owner, system.output_owner])
     target = np.arange(n + m)
     for c, d in stand_in.items():
         if c != d:
@@ -177,6 +177,6 @@ def _merged(system: Linear, stand_in: dict[int, int]) -> Linear:
         D=system.D[wires],
         pick=index[target[n + system.pick]] - len(states),
         state_owner=system.state_owner[states],
-        wire_owner=system.wire_owner[wires],
+        output_owner=system.output_owner[wires],
         signals=tuple(tuple(int(index[n + j]) - len(states) for j in s) for s in system.signals),
     )

@@ -17,9 +17,9 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.balance import differ
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.operating_point import NEAR, operating_point, present
-from fluidcc.analysis.rest import Rest, state_at_rest
-from fluidcc.model.delays import ages, kinks, picks, wire_index
+from fluidcc.analysis.local_model import NEAR, operating_point, present
+from fluidcc.analysis.operating_point import OperatingPoint, steady_state
+from fluidcc.model.delays import ages, kinks, output_index, output_indices
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
@@ -44,20 +44,22 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     if not eq.smooth:
         raise ValueError(f"no linearisation: {without(eq)}")
     arrays = steady(net)
-    A, B, C, D, lag, free = _derivatives(arrays, eq.rest, side)
-    if fault := differ(arrays, eq.rest, side, (A, B, C, D)):
+    A, B, C, D, lag, free = _derivatives(arrays, eq.op, side)
+    if fault := differ(arrays, eq.op, side, (A, B, C, D)):
         raise ValueError(f"no linearisation: {fault}")
-    state_owner, wire_owner = _owners(arrays, eq.rest)
-    index = wire_index(net)
+    state_owner, output_owner = _owners(arrays, eq.op)
+    index = output_index(net)
     return Linear(
         A=A[np.ix_(free, free)],
         B=B[free],
         C=C[:, free],
         D=D,
-        pick=np.concatenate([np.ravel(p) for p in jax.tree.leaves(picks(net))]).astype(int),
+        pick=np.concatenate([np.ravel(p) for p in jax.tree.leaves(output_indices(net))]).astype(
+            int
+        ),
         lag=lag,
         state_owner=state_owner[free],
-        wire_owner=wire_owner,
+        output_owner=output_owner,
         signals=tuple(tuple(jax.tree.leaves(signal)) for signal in index.signals),
         conserved=sum(map(np.size, index.rates)) if net.rates == "self_clocked" else 0,
     )
@@ -65,12 +67,12 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
 
 def free_states(net: Network, eq: Equilibrium) -> np.ndarray:
     """Mask of those numbers of the flat state that the linearisation at an equilibrium is of."""
-    return _derivatives(steady(net), eq.rest, 0)[-1]
+    return _derivatives(steady(net), eq.op, 0)[-1]
 
 
-def _derivatives(arrays: Network, rest: Rest, side: int) -> tuple[np.ndarray, ...]:
+def _derivatives(arrays: Network, op: OperatingPoint, side: int) -> tuple[np.ndarray, ...]:
     """A, B, C, D, the lags [s], and which states are free."""
-    *found, frozen = map(np.asarray, jacobians(arrays, rest, jnp.asarray(float(side))))
+    *found, frozen = map(np.asarray, jacobians(arrays, op, jnp.asarray(float(side))))
     return (*found, (frozen == 0) & ~still(*found[:2]))
 
 
@@ -81,7 +83,7 @@ def still(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def at_kink(net: Network, eq: Equilibrium) -> bool:
     """Whether a marking function has a kink at the equilibrium: there are two linearisations."""
-    found = kinks(net, state_at_rest(net, eq.rest))
+    found = kinks(net, steady_state(net, eq.op))
     return any(abs(float(distance)) < NEAR for _, distance in found)
 
 
@@ -91,34 +93,34 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
     Status, sliding links, the bound that each link rests at, the side of every kink, and the
     windows at their cap.
     """
-    y = state_at_rest(steady(eq.net), eq.rest)
+    y = steady_state(steady(eq.net), eq.op)
     sides = tuple(bool(distance > 0) for _, distance in kinks(eq.net, y))
     capped = tuple(
         tuple((np.asarray(w) >= f.window.max_window).tolist())
-        for f, w in zip(eq.net.flows, eq.rest.windows, strict=True)
+        for f, w in zip(eq.net.flows, eq.op.windows, strict=True)
     )
-    return (eq.status, eq.sliding, tuple(int(c) for c in eq.rest.codes), sides, capped)
+    return (eq.status, eq.sliding, tuple(int(c) for c in eq.op.codes), sides, capped)
 
 
-def _owners(net: Network, rest: Rest) -> tuple[np.ndarray, np.ndarray]:
+def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:
     """Class of flows that each state and each component of the wire belongs to."""
-    y = state_at_rest(net, rest)
+    y = steady_state(net, op)
     sizes = [np.size(f.rtt) for f in net.flows]
     first = np.concatenate([[0], np.cumsum(sizes)])
     own = [np.arange(a, b) for a, b in itertools.pairwise(first)]
     senders = [o for o, s in zip(own, y.senders, strict=True) for _ in jax.tree.leaves(s)]
     others = len(jax.tree.leaves((y.queues, y.laws)))
-    links = len(jax.tree.leaves(wire_index(net)._replace(rates=())))
+    links = len(jax.tree.leaves(output_index(net)._replace(rates=())))
     state = np.concatenate([*senders, np.full(others, LINK)])
     return state, np.concatenate([*own, np.full(links, LINK)])
 
 
 @jax.jit
-def jacobians(net: Network, rest: Rest, side: Num) -> tuple[Any, ...]:
+def jacobians(net: Network, op: OperatingPoint, side: Num) -> tuple[Any, ...]:
     """A, B, C, D, the lags [s] and which states are held, before those are taken out."""
-    at = operating_point(net, rest, side)
+    at = operating_point(net, op, side)
     function, v, index = present(net, at.y, at.modes)
-    by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, at.wire[index])
+    by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, at.outputs[index])
     n = len(v)
     lag = ravel_pytree(ages(net, at.y))[0]
     return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag, at.frozen

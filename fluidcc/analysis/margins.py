@@ -208,7 +208,7 @@ def loop_gain(system: Linear, link: int) -> Loop:
     that senders see, what returns, with its sign changed, the one that the link would say. All
     other loops stay closed. Raises ValueError if the link has no signal that anyone hears.
     """
-    rows = heard_signals(system, link)
+    rows = received_signals(system, link)
     if not rows:
         raise ValueError(f"link {link} says nothing that depends on its queue and is heard")
     opened, late, wires = system.C.copy(), system.D.copy(), system.size[1]
@@ -218,7 +218,7 @@ def loop_gain(system: Linear, link: int) -> Loop:
         system,
         C=np.concatenate([opened, system.C[rows]]),
         D=np.concatenate([late, system.D[rows]]),
-        wire_owner=np.concatenate([system.wire_owner, system.wire_owner[rows]]),
+        output_owner=np.concatenate([system.output_owner, system.output_owner[rows]]),
     )
     characteristic = Characteristic(open_loop, keep=[*rows, *returned])
 
@@ -236,7 +236,7 @@ def loop_gain(system: Linear, link: int) -> Loop:
     return loop
 
 
-def heard_signals(system: Linear, link: int) -> list[int]:
+def received_signals(system: Linear, link: int) -> list[int]:
     """What a link says that varies and that someone hears."""
     used = system.used()
     varies = np.any(system.C != 0, axis=1) | np.any(system.D != 0, axis=1)
@@ -245,7 +245,7 @@ def heard_signals(system: Linear, link: int) -> list[int]:
 
 def heard_links(system: Linear) -> list[int]:
     """Links whose signals vary and are heard."""
-    return [k for k in range(len(system.signals)) if heard_signals(system, k)]
+    return [k for k in range(len(system.signals)) if received_signals(system, k)]
 
 
 def scale_of(system: Linear) -> float:

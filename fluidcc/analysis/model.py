@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from fluidcc.analysis.delay_equation import DelayEquation, EquationEquilibrium, equation_at_rest
+from fluidcc.analysis.delay_equation import DelayEquation, EquationEquilibrium, equation_equilibrium
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.parameters import Interval
@@ -14,12 +14,12 @@ from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, info_at, number_at, replace, value_at
 
 Model = Network | DelayEquation
-AtRest = Equilibrium | EquationEquilibrium
+AnyEquilibrium = Equilibrium | EquationEquilibrium
 
 
-def rest_of(model: Model) -> AtRest:
+def equilibrium_of(model: Model) -> AnyEquilibrium:
     """Where a model comes to rest."""
-    return equation_at_rest(model) if isinstance(model, DelayEquation) else equilibrium(model)
+    return equation_equilibrium(model) if isinstance(model, DelayEquation) else equilibrium(model)
 
 
 def family(model: Model, paths: Sequence[str], where: str) -> Callable[..., Model]:

@@ -11,11 +11,11 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states
-from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.operating_point import steady_state
 from fluidcc.dde.integrate import integrate
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import System
-from fluidcc.model.layout import initial_wire
+from fluidcc.model.layout import initial_outputs
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_of
 from fluidcc.scenario.network import Network
@@ -81,29 +81,29 @@ def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
     """
     net, end = eq.net, _TURN / abs(root)
     system, start, numbers = network_system(net, until=end)
-    rest = state_at_rest(numbers.net, eq.rest)
-    before = record_of(numbers.net, rest, initial_wire(numbers.net, rest))
-    flat, unflatten = ravel_pytree(rest)
+    op = steady_state(numbers.net, eq.op)
+    before = record_of(numbers.net, op, initial_outputs(numbers.net, op))
+    flat, unflatten = ravel_pytree(op)
     at = np.concatenate([flat, before])
     scale = np.where(at == 0, 1.0, np.abs(at))
 
     vector = np.linalg.svd(linear.matrix(root))[2][-1].conj()
     states = np.zeros(flat.size, complex)
     states[free_states(net, eq)] = vector[: len(linear.A)]
-    wire = vector[len(linear.A) :]
+    outputs = vector[len(linear.A) :]
     if net.delay == "fifo":
         places = unflatten(jnp.arange(flat.size, dtype=flat.dtype)).queues
-        wire = np.concatenate([wire, states[np.asarray(places, int)]])
+        outputs = np.concatenate([outputs, states[np.asarray(places, int)]])
 
-    mode = np.concatenate([states, wire])
+    mode = np.concatenate([states, outputs])
     sizes = np.abs(mode) / scale
     mode[sizes <= _ROUNDING * np.max(sizes)] = 0  # and stays there: laws may be steep at 0
     most = np.exp(max(-root.real * float(np.max(linear.lag, initial=0.0)), root.real * end))
-    states, wire = np.split(mode * _BESIDE / (np.max(sizes) * most), [flat.size])
+    states, outputs = np.split(mode * _BESIDE / (np.max(sizes) * most), [flat.size])
 
     times = np.linspace(0.0, end, _TIMES)
     args = _Along(
-        numbers.own._replace(before=before), jnp.asarray(wire), jnp.asarray(complex(root))
+        numbers.own._replace(before=before), jnp.asarray(outputs), jnp.asarray(complex(root))
     )
     beside = jnp.concatenate([flat + np.real(states), start[flat.size :]])  # and clocks
     run = integrate(_with_mode(system), beside, 0.0, end, args, mesh=uniform_mesh(net), ts=times)

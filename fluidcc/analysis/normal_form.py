@@ -26,14 +26,20 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.delay_equation import EquationEquilibrium, flat_field, flat_lags
-from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.equilibrium import Equilibrium, OperatingPoint
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states, linearize
-from fluidcc.analysis.model import AtRest
-from fluidcc.analysis.operating_point import operating_point, present
-from fluidcc.analysis.rest import Rest
+from fluidcc.analysis.local_model import operating_point, present
+from fluidcc.analysis.model import AnyEquilibrium
 from fluidcc.analysis.winding import difference_decays
-from fluidcc.model.delays import Past, ages, ages_on, fifo_way, kink_distances, picks
+from fluidcc.model.delays import (
+    DelayedInputs,
+    ages,
+    ages_along,
+    breakpoint_distances,
+    fifo_delays,
+    output_indices,
+)
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
@@ -95,16 +101,18 @@ class NormalForm:
         return 2 * np.abs(self.vector) * math.sqrt(-growth / self.coefficient.real)
 
 
-def normal_form(rest: AtRest, frequency: float) -> NormalForm:
+def normal_form(equilibrium: AnyEquilibrium, frequency: float) -> NormalForm:
     """The normal form at an equilibrium with roots i w and -i w, w = `frequency` [rad/s]."""
     nothing = functools.partial(NormalForm, frequency, None, np.zeros(0), 0.0)
-    if rest.kinked:
+    if equilibrium.kinked:
         return nothing("at a kink of the marking: no derivatives of third order")
     try:
-        if isinstance(rest, EquationEquilibrium):
-            derivatives = functools.partial(_of_equation, rest)
-            return reduced(rest.linear(), np.tile(rest.flat, 2), frequency, derivatives)
-        return _of_network(rest, frequency)
+        if isinstance(equilibrium, EquationEquilibrium):
+            derivatives = functools.partial(_of_equation, equilibrium)
+            return reduced(
+                equilibrium.linear(), np.tile(equilibrium.flat, 2), frequency, derivatives
+            )
+        return _of_network(equilibrium, frequency)
     except ArithmeticError as fault:
         return nothing(str(fault))
 
@@ -206,16 +214,19 @@ def _times(frequency: Num) -> Num:
     return 2 * jnp.pi / frequency * (np.arange(TIMES) / TIMES)
 
 
-def _of_equation(rest: EquationEquilibrium, *motion: Any) -> Any:
+def _of_equation(equilibrium: EquationEquilibrium, *motion: Any) -> Any:
     """Taylor coefficients for a delay equation."""
-    field, lags = flat_field(rest.equation, rest.y), flat_lags(rest.equation, rest.y)
-    states = np.arange(len(rest.flat))
-    wire = states + len(states)  # carries the state itself
+    field, lags = (
+        flat_field(equilibrium.equation, equilibrium.y),
+        flat_lags(equilibrium.equation, equilibrium.y),
+    )
+    states = np.arange(len(equilibrium.flat))
+    outputs = states + len(states)  # carries the state itself
 
     def function(component: Component, t: Num) -> Num:
         y = component(states, t)
-        z = jax.vmap(lambda lag: component(wire, t - lag))(lags(y, rest.equation.params))
-        return jnp.concatenate([field(y, z, rest.equation.params), y])
+        z = jax.vmap(lambda lag: component(outputs, t - lag))(lags(y, equilibrium.equation.params))
+        return jnp.concatenate([field(y, z, equilibrium.equation.params), y])
 
     def at(time: Num) -> Any:
         twice = _slope(_slope(_along(function, time, motion)))
@@ -236,17 +247,17 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
     if system.conserved and net.delay != "fifo" and len(net.links) > 1:
         raise ArithmeticError(_DRIFTS)
     free = tuple(np.flatnonzero(free_states(eq.net, eq)).tolist())
-    point = operating_point(net, eq.rest, jnp.zeros(()))
+    point = operating_point(net, eq.op, jnp.zeros(()))
     flat = np.asarray(ravel_pytree(point.y)[0])
-    start = np.concatenate([flat[list(free)], np.asarray(point.wire)])
-    nearest = np.min(np.abs(kink_distances(net, point.y)), initial=np.inf)  # packet
+    start = np.concatenate([flat[list(free)], np.asarray(point.outputs)])
+    nearest = np.min(np.abs(breakpoint_distances(net, point.y)), initial=np.inf)  # packet
 
     def derivatives(start: Array, frequency: float, right: Array, *others: Any) -> Any:
         share = np.abs(right) / np.where(start == 0, np.inf, np.abs(start))
         largest = min(_SMALL_PART / np.max(share), _TO_KINK * nearest / np.max(np.abs(right)))
         sizes = largest * np.arange(-3, 4) / 3
         motion = (start, frequency, right, *others)
-        slopes = _network_slopes(net, eq.rest, free, sizes, *motion)
+        slopes = _network_slopes(net, eq.op, free, sizes, *motion)
         flat = np.asarray(slopes).reshape(len(sizes), -1)
         fit = np.linalg.solve(np.vander(sizes / largest, increasing=True), flat)
         shape = slopes.shape[1:]
@@ -254,7 +265,7 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
         return second.reshape(shape), third.reshape(shape)
 
     def kept(*motion: Any) -> tuple[Array, Array]:
-        off, slope = _flights(net, eq.rest, free, *motion)
+        off, slope = _flights(net, eq.op, free, *motion)
         return np.asarray(off), np.asarray(slope)
 
     return reduced(system, start, frequency, derivatives, kept if system.conserved else None)
@@ -262,13 +273,13 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
 
 @functools.partial(jax.jit, static_argnums=2)
 def _network_slopes(
-    net: Network, rest: Rest, free: tuple[int, ...], sizes: Num, *motion: Any
+    net: Network, equilibrium: OperatingPoint, free: tuple[int, ...], sizes: Num, *motion: Any
 ) -> Any:
     """Slopes by amplitude (sizes, times, unknowns) for a network whose `free` states move.
 
     Slopes at several amplitudes take the place of higher derivatives, which take long to compile.
     """
-    moving = _Moving(net, rest, free)
+    moving = _Moving(net, equilibrium, free)
     what, n = moving.what, len(free)
 
     def function(component: Component, t: Num) -> Num:
@@ -287,8 +298,8 @@ def _network_slopes(
 class _Moving:
     """A network whose `free` states move about its rest."""
 
-    def __init__(self, net: Network, rest: Rest, free: tuple[int, ...]) -> None:
-        point = operating_point(net, rest, jnp.zeros(()))
+    def __init__(self, net: Network, equilibrium: OperatingPoint, free: tuple[int, ...]) -> None:
+        point = operating_point(net, equilibrium, jnp.zeros(()))
         self.net, self.free, self.where = net, free, np.array(free, int)
         self.what, self.flat, self.index = present(net, point.y, point.modes)
         self.tree = ravel_pytree(point.y)[1]
@@ -298,7 +309,7 @@ class _Moving:
         """The flat state at a time."""
         return self.flat.at[self.where].set(component(np.arange(len(self.free)), t))
 
-    def late(self, component: Component, t: Num) -> Past:
+    def late(self, component: Component, t: Num) -> DelayedInputs:
         """Age of everything looked up at a time."""
         net, first = self.net, self.first_queue
         if net.delay != "fifo":
@@ -309,20 +320,22 @@ class _Moving:
                 return jnp.full_like(s, self.flat[first + k])
             return component(np.full(jnp.shape(s), self.free.index(first + k)), s)
 
-        return ages_on(net, [fifo_way(net, f, t, queue_at, _entry_time) for f in net.flows])
+        return ages_along(net, [fifo_delays(net, f, t, queue_at, _entry_time) for f in net.flows])
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _flights(net: Network, rest: Rest, free: tuple[int, ...], *motion: Any) -> tuple[Num, Num]:
+def _flights(
+    net: Network, equilibrium: OperatingPoint, free: tuple[int, ...], *motion: Any
+) -> tuple[Num, Num]:
     """Windows less flights to second order of the amplitude, their means over a period: (classes,)
     for a motion given by start, frequency, vector and mean, and their derivative by that mean.
 
     Where delays are those by present queues, flights are what is on the way to the queue, and in
     it: while it is busy one class has the same number of packets behind it at all times.
     """
-    moving, fifo = _Moving(net, rest, free), net.delay == "fifo"
+    moving, fifo = _Moving(net, equilibrium, free), net.delay == "fifo"
     nodes, weights = (a[None, :] for a in np.polynomial.legendre.leggauss(_NODES))
-    own = np.concatenate([np.ravel(p) for p in picks(net).acked])
+    own = np.concatenate([np.ravel(p) for p in output_indices(net).acked])
 
     def function(component: Component, t: Num) -> Num:
         y, late = moving.tree(moving.state(component, t)), moving.late(component, t)

@@ -1,130 +1,383 @@
-"""A rest as an operating point of the moving model: state, bounds that hold, and wire."""
+"""Where a network comes to rest, as compiled nested bisections; no law is known by name.
+
+For given signals senders rest where their drift changes sign; for given queues the memory of a
+queue law is where arrivals without end leave it. With these, what a link accepts decreases with
+its place, so a bisection finds the place, or the one where the signal jumps. Several links take
+turns until all of them rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import functools
+import itertools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.rest import FULL, Rest, state_at_rest
-from fluidcc.analysis.settle import served
-from fluidcc.model.delays import Past, State, make_wire, picks
-from fluidcc.model.rates import FREE, HIGH, LOW, Modes, flux
+from fluidcc.analysis.bisection import bisect, first_crossing
+from fluidcc.analysis.steady_queue import (
+    just_beside,
+    memory_with_mark,
+    offered_rate,
+    queue_at,
+    signal_of,
+    steady_memory,
+    steady_signal,
+)
+from fluidcc.analysis.steady_sender import Heard, like, source_rate, steady_sender
+from fluidcc.laws.law import Signal
+from fluidcc.model.delays import State, round_trip
+from fluidcc.model.rates import measured, received
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
-Heard = Callable[[Num], list[tuple[Num, Num]]]
+INTERIOR, EMPTY, JUMP, FULL, NONE, NEUTRAL = range(6)
+"""What a link rests in: a root, an empty queue, a jump of its signal, a full buffer, nothing, a
+jump at which any windows rest."""
 
-NEAR = 1e-7  # packets: distance at which a kink counts as reached
-_ASIDE = 1e-6  # packets: step to either side of a kink
-_FALLING = 1e-6  # packets per packet sent; a window at its floor that falls faster is held there
+ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
+"""What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
+law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
+
+AGREE = 1e-8  # relative difference up to which two numbers are the same
+_LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
+_SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
+_ROUNDS = 400
+_LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
+_APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
+NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
+# over what it carries is none: links behind one of their rate have no queue
 
 
-def looked_up(net: Network, u: Num) -> Past:
-    """What is seen of a wire that has always been u."""
-    return jax.tree.map(lambda index: u[index], picks(net))
+class SteadySignal(NamedTuple):
+    """What a link says at rest; for a share of the time its load factor is another one."""
+
+    signal: Signal
+    other: Num
+    share: Num
 
 
-def wire_at_rest(net: Network, rest: Rest) -> Num:
-    """The flattened wire at rest: what the rest itself says is sent and signalled."""
-    paces = tuple(jnp.ones(()) for _ in net.links)
-    return ravel_pytree(make_wire(net, rest.rates, rest.signals, paces))[0]
+class OperatingPoint(NamedTuple):
+    """A network at rest.
+
+    Codes and places (links,), SteadySignal per link, Signal just below the place, memories of the
+    queue laws; per group Sender, window [packet] and rate of one source [packet/s] (m,);
+    accepted rates (links,) [packet/s], shares (links,) of what arrives that are lost, places (links,) from which a
+    link is overloaded again (inf where there is none), and how far the last round still moved
+    places and what is said [relative].
+    """
+
+    codes: Any
+    places: Any
+    emitted: tuple[SteadySignal, ...]
+    signals_below: tuple[Signal, ...]
+    laws: tuple
+    senders: tuple
+    windows: tuple
+    rates: tuple
+    accepted: Any
+    lost: Any
+    escapes: Any
+    moved: Any
+
+    @property
+    def queues(self) -> Any:
+        """Queues (links,) [packet]."""
+        return queue_at(self.places)
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """Signal per link; at a jump of the load factor, the one above."""
+        return tuple(s.signal._replace(load=s.other) for s in self.emitted)
 
 
-def _modes(net: Network, rest: Rest, y: State, said: tuple, heard: Heard) -> Modes:
-    """Which bounds hold at rest: empty and full queues, windows that would pass their bounds."""
-    queues = tuple(
-        jnp.where(code == FULL, HIGH, jnp.where(place < 0, LOW, FREE))
-        for code, place in zip(rest.codes, rest.places, strict=True)
-    )
-    free = tuple(jnp.zeros(jnp.shape(w), int) for w in rest.windows)
-    modes = Modes(queues, free, said)
-    u = wire_at_rest(net, rest)
-    turns = [
-        jax.tree.map(
-            lambda c, w=weight: w * c,
-            flux(net, y, looked_up(net, wire), modes, ticks=True).window_raw,
-        )
-        for weight, wire in heard(u)
+def _alone(signal: Signal) -> SteadySignal:
+    return SteadySignal(signal, signal.load, jnp.zeros(()))
+
+
+def cases(net: Network, flows: Flows, emitted: list[SteadySignal]) -> list[Heard]:
+    """What flows hear of the links on their way, and for which share of the time."""
+    options = []
+    for k in flows.route:
+        one = emitted[k]
+        if net.links[k].queue.loads and flows.feedback.loads:
+            other = one.signal._replace(load=one.other)
+            options.append([(1 - one.share, one.signal), (one.share, other)])
+        else:
+            options.append([(1.0, one.signal)])
+    out = []
+    for combination in itertools.product(*options):
+        share = functools.reduce(lambda a, b: a * b, (c[0] for c in combination))
+        out.append(Heard(share, received(flows, tuple(c[1] for c in combination))))
+    return out
+
+
+def _senders(
+    net: Network, places: list, emitted: list[SteadySignal], windows: list | None = None
+) -> list[tuple[Any, Num]]:
+    """Senders at rest under what the links say, and the rates (m,) of their sources; with
+    `windows` (m,) each, those that have them.
+    """
+    out, all_grow = [], net.rates == "mgt"
+    queues = tuple(queue_at(place) for place in places)
+    for i, flows in enumerate(net.flows):
+        rtt = round_trip(net, flows, queues)
+        told = [Heard(c.share, like(c.signal, rtt)) for c in cases(net, flows, emitted)]
+        own = None if windows is None else windows[i]
+        s = steady_sender(flows, told, rtt, all_grow=all_grow, window=own)
+        out.append((s, source_rate(flows, s, told, rtt)))
+    return out
+
+
+def _windows(net: Network, senders: list) -> tuple:
+    return tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True))
+
+
+def _arriving(
+    net: Network, emitted: list[SteadySignal], rates: list[Num]
+) -> tuple[list[Num], list[Num]]:
+    """Rates that come to links and that they accept [packet/s], from sources with these rates.
+
+    What a link loses or cannot carry does not come to the links behind it.
+    """
+    kept = [[1 - received(f, (emitted[k].signal,)).drop for k in f.route] for f in net.flows]
+    through: list[Num] = [1.0] * len(net.links)
+    offered: list[Num] = []
+    accepted: list[Num] = []
+    for _ in net.links:  # each pass is right for one link more of every route
+        offered = [jnp.asarray(link.cross, float) for link in net.links]
+        accepted = [
+            link.cross * (1 - s.signal.drop) for link, s in zip(net.links, emitted, strict=True)
+        ]
+        for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
+            left = flows.n * rate
+            for k, share in zip(flows.route, shares, strict=True):
+                offered[k] = offered[k] + jnp.sum(left)
+                left = left * share
+                accepted[k] = accepted[k] + jnp.sum(left)
+                left = left * through[k]
+        through = [
+            jnp.minimum(1.0, link.capacity / jnp.maximum(rate, _SMALL))
+            for link, rate in zip(net.links, accepted, strict=True)
+        ]
+    return offered, accepted
+
+
+def _with(values: list, k: int, value: Any) -> list:
+    return [*values[:k], value, *values[k + 1 :]]
+
+
+def _choose(condition: Num, yes: Any, no: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def between(
+    net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num
+) -> SteadySignal:
+    """What may hold a link at a jump or at a full buffer, by a share from 0 to 1.
+
+    At a jump the marking rises to all packets: the marking needed. Where senders hear no marks, or
+    a load factor as well, the link is for this share of the time in what it says above the jump.
+    At a full buffer losses rise to all packets.
+    """
+    deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
+    mixes = net.links[k].queue.loads or deaf
+    mark = jnp.where(over, least.mark, above.mark if mixes else 1.0)
+    drop = jnp.where(over, 1.0, above.drop if mixes else least.drop)
+    most = least._replace(mark=mark, drop=drop)
+    held = jax.tree.map(lambda low, high: low + share * (high - low), least, most)
+    return SteadySignal(held, jnp.where(over, least.load, above.load), share)
+
+
+def _steady_link(
+    net: Network, k: int, places: list, emitted: list[SteadySignal], start: int
+) -> tuple[Num, Num, SteadySignal, Num]:
+    """Code and place of link k at rest, what it says, and a place from which it is overloaded
+    again; the other links given.
+    """
+    link = net.links[k]
+
+    def excess(place: Num, own: SteadySignal) -> Num:
+        others = _with(places, k, place), _with(emitted, k, own)
+        rates = [rate for _, rate in _senders(net, *others)]
+        offered, accepted = _arriving(net, others[1], rates)
+        idle = offered[k] - offered_rate(link, place)
+        return jnp.where(place < 0, idle, accepted[k] - link.capacity)
+
+    def own(place: Num) -> Num:
+        none = NOWHERE * offered_rate(link, place)
+        return excess(place, _alone(steady_signal(link, place, start))) - none
+
+    top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
+    zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
+    tried = jnp.concatenate([jnp.linspace(-1.0, 0.0, 9), top * jnp.linspace(0, 1, 33)[1:] ** 4])
+    over_there, first, below, above, at_below, at_above = first_crossing(own, tried)
+    over_there = over_there > 0
+    over = jnp.all(over_there)
+    again = ~over & over_there & (jnp.arange(len(tried)) > first)
+    jumps = ~over & ((at_below > small) | (at_above < -small))
+    place = jnp.where(over, top, above)
+    near = jumps & (jnp.abs(place) < NOWHERE)
+    place = jnp.where(near, zero, place)
+    apart = _APART if link.queue.loads else 0.0
+    lower = jnp.where(jumps, below - apart * (1 + jnp.abs(below)), place)
+    upper = above + apart * (1 + jnp.abs(above))
+    least, beyond = steady_signal(link, lower, start), steady_signal(link, upper, start)
+
+    def holding(share: Num) -> SteadySignal:
+        held = between(net, k, least, beyond, over, share)
+        if not link.queue.loads:
+            return held
+        lost = held.signal.drop  # a load factor tells of what is lost as well
+        low, high = (steady_signal(link, side, start, lost) for side in (lower, upper))
+        return between(net, k, low, high, over, share)
+
+    def left(share: Num) -> Num:
+        return excess(place, holding(share))
+
+    held = first_crossing(left, jnp.stack([zero, one]))
+    share, at_end = held.below, held.values[-1]
+    enough, neutral = at_end <= 0, (jnp.abs(held.at_below) > small) & link.queue.loads
+    found = holding(share)
+    spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
+    code = jnp.where(place < 0, EMPTY, INTERIOR)
+    code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)
+    code = jnp.where(over, jnp.where(spills, FULL, NONE), code)
+    escape = jnp.min(jnp.where(again, tried, jnp.inf))
+    return code, place, _choose(jumps | over, found, _alone(least)), escape
+
+
+@functools.partial(jax.jit, static_argnames="start")
+def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingPoint:
+    """OperatingPoint of a network whose leaves are all arrays, from places `first` (links,).
+
+    `start` numbers the memory that queue laws with several start from.
+    """
+    links = range(len(net.links))
+    places = [first[k] for k in links]
+    emitted = [
+        _alone(steady_signal(link, z, start)) for link, z in zip(net.links, places, strict=True)
     ]
-    raw = jax.tree.map(lambda *c: sum(c), *turns)
 
-    def mode(flows: Flows, window: Num, change: Num, rate: Num) -> Num:
-        capped = (change > 0) & (window >= flows.window.max_window)
-        starved = (change < -_FALLING * rate) & (window == flows.window.min_window)
-        return jnp.where(capped, HIGH, jnp.where(starved, LOW, FREE))
+    def turn(carry: tuple) -> tuple:
+        count, _, codes, places, emitted, escapes = carry
+        before = ravel_pytree((places, emitted))[0]
+        codes, places, emitted, escapes = list(codes), list(places), list(emitted), list(escapes)
+        for k in links:
+            codes[k], places[k], emitted[k], escapes[k] = _steady_link(
+                net, k, places, emitted, start
+            )
+        now = ravel_pytree((places, emitted))[0]
+        moved = jnp.max(jnp.abs(now - before) / (1 + jnp.abs(now)))
+        return count + 1, moved, codes, places, emitted, escapes
 
-    parts = zip(net.flows, rest.windows, raw, rest.rates, strict=True)
-    return Modes(queues, tuple(mode(*part) for part in parts), said)
+    def unrested(carry: tuple) -> Num:
+        return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
 
-
-def _frozen(net: Network, y: State, modes: Modes) -> Num:
-    """Ones where a component of the flattened state is held by a bound."""
-    still = jax.tree.map(jnp.zeros_like, y)
-    senders = tuple(
-        s._replace(law=f.window.with_window(s.law, (m != FREE).astype(float)))
-        for f, s, m in zip(net.flows, still.senders, modes.windows, strict=True)
+    codes = [jnp.zeros((), int) for _ in links]
+    carry = (0, jnp.ones(()), codes, places, emitted, [jnp.zeros(()) for _ in links])
+    if len(places) > 1:
+        carry = jax.lax.while_loop(unrested, turn, carry)
+    else:
+        carry = (1, jnp.zeros(()), *turn(carry)[2:])
+    moved = carry[1]
+    codes, places, emitted, escapes = carry[2:]
+    senders = _senders(net, places, emitted)
+    offered, accepted = _arriving(net, emitted, [rate for _, rate in senders])
+    pairs = list(zip(net.links, places, strict=True))
+    lost = [1 - accepted[k] / jnp.maximum(offered[k], _SMALL) for k in links]
+    laws = [steady_memory(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
+    for k, link in enumerate(net.links):
+        if link.queue.loads:  # what is lost arrives as well; whether anyone hears it, is checked
+            load = signal_of(link, laws[k], places[k], lost[k]).load
+            loses = (places[k] >= 0) & (lost[k] > NOWHERE)
+            low, high = (
+                jnp.where(loses, load, v) for v in (emitted[k].signal.load, emitted[k].other)
+            )
+            emitted[k] = emitted[k]._replace(
+                signal=emitted[k].signal._replace(load=low), other=high
+            )
+    emitted = [
+        s._replace(signal=measured(link, queue_at(z), s.signal))
+        for (link, z), s in zip(pairs, emitted, strict=True)
+    ]
+    return OperatingPoint(
+        codes=jnp.stack(codes),
+        places=jnp.stack(places),
+        emitted=tuple(emitted),
+        signals_below=tuple(
+            steady_signal(link, jnp.nextafter(z, -1.0), start) for link, z in pairs
+        ),
+        laws=tuple(laws),
+        senders=tuple(s for s, _ in senders),
+        windows=_windows(net, senders),
+        rates=tuple(rate for _, rate in senders),
+        accepted=jnp.stack(accepted),
+        lost=jnp.stack(lost),
+        escapes=jnp.stack(escapes),
+        moved=moved,
     )
-    queues = tuple((m != FREE).astype(float) for m in modes.queues)
-    return ravel_pytree(State(senders, queues, still.laws))[0]
 
 
-def _aside(net: Network, rest: Rest, y: State, side: Num) -> State:
-    """The state with busy queues and their averages a little longer or shorter."""
-    queues, laws = [], []
-    for link, place, x in zip(net.links, rest.places, y.laws, strict=True):
-        there = jnp.where(place < 0, place, place + _ASIDE * side)
-        beside = served(link, x, there)
-        queues.append(jnp.maximum(there, 0.0))
-        laws.append(jax.tree.map(lambda a, b: jnp.where(side == 0, a, b), x, beside))
-    return y._replace(queues=tuple(queues), laws=tuple(laws))
-
-
-def present(
-    net: Network, y: State, modes: Modes
-) -> tuple[Callable[[Network, Num, Num], Num], Num, Num]:
-    """What a network does now, (drift, wire) flat, as a function of its numbers, of its flat state
-    (n,) and of what it looks up (k,); with that state, and where on the wire (k,) it looks.
+@functools.partial(jax.jit, static_argnames="k")
+def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]:
+    """The rest of a link at whose place windows jump though its signal does not: the senders rest
+    with any window there, and have the one that fills the link; and how many of the distinct flows
+    do so. There are many rests if several do, of which one is given.
     """
-    v, unflatten = ravel_pytree(y)
-    indices, shape = jax.tree.flatten(picks(net))
-    sizes = np.cumsum([np.size(i) for i in indices])[:-1]
+    places, emitted = list(op.places), list(op.emitted)
+    sides = [_with(places, k, just_beside(places[k], side)) for side in (-1, 1)]
+    low, high = (_windows(net, _senders(net, side, emitted)) for side in sides)
+    leaps = [jnp.sum(jnp.maximum(a / b, b / a) > _LEAPS) for a, b in zip(low, high, strict=True)]
 
-    def function(net: Network, v: Num, z: Num) -> Num:
-        parts = [p.reshape(np.shape(i)) for p, i in zip(jnp.split(z, sizes), indices, strict=True)]
-        now = flux(net, unflatten(v), jax.tree.unflatten(shape, parts), modes, ticks=True)
-        return jnp.concatenate([ravel_pytree(now.drift)[0], ravel_pytree(now.wire)[0]])
+    def senders(share: Num) -> list[tuple[Any, Num]]:
+        own = [b * (a / b) ** share for a, b in zip(low, high, strict=True)]
+        return _senders(net, places, emitted, own)
 
-    return function, v, np.concatenate([np.ravel(i) for i in indices])
+    def accepted(share: Num) -> list[Num]:
+        return _arriving(net, emitted, [rate for _, rate in senders(share)])[1]
+
+    capacity = net.links[k].capacity
+    share = bisect(lambda share: capacity - accepted(share)[k], jnp.zeros(()), jnp.ones(()))[0]
+    found = senders(share)
+    filled = op._replace(
+        codes=op.codes.at[k].set(INTERIOR),
+        senders=tuple(s for s, _ in found),
+        windows=_windows(net, found),
+        rates=tuple(rate for _, rate in found),
+        accepted=jnp.stack(accepted(share)),
+    )
+    return filled, sum(leaps)
 
 
-class At(NamedTuple):
-    """A rest as an operating point: state, modes, flat wire, and ones where a bound holds."""
-
-    y: State
-    modes: Modes
-    wire: Num
-    frozen: Num
+def steady_state(net: Network, op: OperatingPoint) -> State:
+    """The State of a network at rest."""
+    queues = tuple(op.queues[k] for k in range(len(net.links)))
+    return State(op.senders, queues, op.laws)
 
 
-def _alone(wire: Num) -> list[tuple[Num, Num]]:
-    return [(jnp.ones(()), wire)]
-
-
-def operating_point(
-    net: Network, rest: Rest, side: Num, said: tuple = (), heard: Heard = _alone
-) -> At:
-    """The operating point at rest, or a little to one side of it.
-
-    `said` has, per link, the Signal that it is held at on a jump of its law, or None; `heard`
-    tells the shares of the time and the flat wires of which senders hear in turn.
-    """
-    y = state_at_rest(net, rest)
-    modes = _modes(net, rest, y, said, heard)
-    wire = wire_at_rest(net, rest)
-    y = _aside(net, rest, y, side)
-    return At(y, modes, wire, _frozen(net, y, modes))
+def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[int, ...]]:
+    """The rest with the memories that hold links at jumps, and each link's regime."""
+    laws, regimes = list(op.laws), [int(c) for c in op.codes]
+    for k, link in enumerate(net.links):
+        if regimes[k] != JUMP:
+            continue
+        below, now = op.signals_below[k], op.emitted[k].signal
+        if float(below.drop) != float(now.drop):
+            continue
+        if float(below.mark) == float(now.mark):
+            if link.queue.loads:
+                regimes[k] = LOADED
+                continue
+            filled, count = fill(net, op, k)
+            if count:
+                op, regimes[k] = filled, INTERIOR if count == 1 else NEUTRAL
+        elif jax.tree.leaves(laws[k]):
+            memory = memory_with_mark(link, op.places[k], now.mark, op.lost[k])
+            if bool(memory.found):
+                laws[k] = memory.memory
+                moved = ADAPTED if bool(memory.sliding) else END
+                regimes[k] = STEADY if bool(memory.smooth) else moved
+    return op._replace(laws=tuple(laws)), tuple(regimes)

@@ -18,13 +18,13 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.rest import JUMP
-from fluidcc.analysis.sender_rest import cruising
-from fluidcc.analysis.settle import says
+from fluidcc.analysis.operating_point import JUMP
+from fluidcc.analysis.steady_queue import steady_signal
+from fluidcc.analysis.steady_sender import cruising
 from fluidcc.laws.law import Ack, Signal, Since
-from fluidcc.model.delays import explicit_way
+from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.rates import heard
+from fluidcc.model.rates import received
 from fluidcc.model.senders import growing_rate, sender_change
 from fluidcc.ops import Num
 from fluidcc.result import Result, plain
@@ -94,12 +94,12 @@ def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
     flows, link = net.flows[0], net.links[0]
     w = jnp.broadcast_to(window, jnp.shape(flows.rtt))
     full = Signal(*(jnp.broadcast_to(jnp.asarray(v, float), w.shape) for v in signal))
-    said = heard(flows, (full,))
+    emitted = received(flows, (full,))
     rate = link.capacity / flows.n
     s = cruising(flows, w)
     change = sender_change(
-        flows, s, growth=growing_rate(flows, s, said, rate), acks=rate,
-        carried=rate * carried, signal=said, rtt=w / rate,
+        flows, s, growth=growing_rate(flows, s, emitted, rate), acks=rate,
+        carried=rate * carried, signal=emitted, rtt=w / rate,
     )  # fmt: skip
     return flows.window.window(change.law)[0]
 
@@ -175,7 +175,7 @@ def relay_cycle(
     if problem := _obstacle(net, eq):
         raise ValueError(f"no relay cycle: {problem}")
     arrays, link, flows = numeric(net), net.links[0], net.flows[0]
-    count, step = float(np.ravel(flows.n)[0]), float(eq.rest.queues[0])
+    count, step = float(np.ravel(flows.n)[0]), float(eq.op.queues[0])
     pipe = float(link.capacity) * float(np.ravel(flows.rtt)[0])
     crossing, delay = (pipe + step) / count, _delay(net, step)
     free, marked = _Windows(arrays, _QUIET), _Windows(arrays, _SIGNAL)
@@ -216,7 +216,7 @@ def _one_reaction(
 def _delay(net: Network, queue: float) -> float:
     """Time from a signal to the change that it causes in the queue [s]."""
     flows = net.flows[0]
-    (trip,) = explicit_way(net, flows, (jnp.asarray(queue),)).trips
+    (trip,) = explicit_delays(net, flows, (jnp.asarray(queue),)).trips
     return float(np.ravel(flows.feedback.age(trip) + trip.forward)[0])
 
 
@@ -227,15 +227,15 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return "the formulas are for one link and one class of flows"
     if link.queue.loads:
         return "the formulas are for marks, and these senders act on a load factor"
-    if int(eq.rest.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
+    if int(eq.op.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
         return f"the queue does not rest at a step of its marking (status {eq.status})"
-    below, above = (float(says(link, math.nextafter(float(eq.rest.queues[0]), to)).mark)
+    below, above = (float(steady_signal(link, math.nextafter(float(eq.op.queues[0]), to)).mark)
                     for to in (0.0, math.inf))  # fmt: skip
     if (below, above) != (0.0, 1.0):
         return f"the marking steps from {below:.3g} to {above:.3g}, not from 0 to 1"
     if flows.feedback.quench or not flows.feedback.marks:
         return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
-    if float(np.max(heard(flows, (_SIGNAL,)).drop)) > 0:
+    if float(np.max(received(flows, (_SIGNAL,)).drop)) > 0:
         return f"the formulas are for marks, and {flows.feedback.name} loses packets"
     memory = cruising(flows, jnp.ones(1))._replace(slow=())
     one = len(jax.tree.leaves(memory)) == 1

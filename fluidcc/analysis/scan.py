@@ -17,7 +17,7 @@ import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.model import AtRest, Model, rest_of
+from fluidcc.analysis.model import AnyEquilibrium, Model, equilibrium_of
 from fluidcc.analysis.roots import (
     first_approximations,
     located,
@@ -68,22 +68,22 @@ class Spot:
     """The model at one point t (d,); what costs time is found when it is asked for."""
 
     t: Array
-    rest: AtRest
+    equilibrium: AnyEquilibrium
 
     @functools.cached_property
     def regime(self) -> Hashable:
         """What stays the same as long as the linearisation is smooth."""
-        return self.rest.regime
+        return self.equilibrium.regime
 
     @property
     def smooth(self) -> bool:
         """Whether there is a linearisation."""
-        return self.rest.smooth
+        return self.equilibrium.smooth
 
     @functools.cached_property
     def linear(self) -> Linear:
         """The linear system."""
-        return self.rest.linear()
+        return self.equilibrium.linear()
 
     @functools.cached_property
     def counted(self) -> Count:
@@ -131,7 +131,7 @@ class Plane:
 
     def spot(self, t: Array) -> Spot:
         """The model at t."""
-        return Spot(np.asarray(t, float), rest_of(self.family(*self.values(t))))
+        return Spot(np.asarray(t, float), equilibrium_of(self.family(*self.values(t))))
 
 
 class Place(NamedTuple):

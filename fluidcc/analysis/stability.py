@@ -13,7 +13,7 @@ from fluidcc.analysis.certify import certify as prove
 from fluidcc.analysis.equilibrium import without
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.margins import Margins, scale_of, system_margins
-from fluidcc.analysis.model import AtRest, Model, rest_of
+from fluidcc.analysis.model import AnyEquilibrium, Model, equilibrium_of
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.quantities import attributes
@@ -61,7 +61,7 @@ class Stability(Result):
     certified: bool
     roots: Array
     margins: Margins | None
-    equilibrium: AtRest
+    equilibrium: AnyEquilibrium
     proven: int = 0
     cycle: RelayCycle | None = None
     proof: str = ""
@@ -152,7 +152,7 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
     >>> found.stable, found.unstable, found.certified
     (False, 2, True)
     """
-    eq = rest_of(net)
+    eq = equilibrium_of(net)
     if not eq.smooth:
         return _switching(eq)
     try:
@@ -207,7 +207,7 @@ def _growth(side: Stability) -> float:
     return side.rightmost.real
 
 
-def _judged(system: Linear, eq: AtRest, *, count: int, certify: bool) -> Stability:
+def _judged(system: Linear, eq: AnyEquilibrium, *, count: int, certify: bool) -> Stability:
     found: Roots = rightmost_roots(system, keep=count)
     loop, notes = None, [eq.message, found.reason]
     try:

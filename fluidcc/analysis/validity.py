@@ -18,19 +18,19 @@ import numpy as np
 import scipy.optimize
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.rest import FULL, INTERIOR, JUMP
-from fluidcc.analysis.sender_rest import Heard, like, sender_at_rest, source_rate
-from fluidcc.analysis.settle import says
-from fluidcc.analysis.stationary import (
+from fluidcc.analysis.operating_point import FULL, INTERIOR, JUMP
+from fluidcc.analysis.steady_queue import steady_signal
+from fluidcc.analysis.steady_sender import Heard, like, source_rate, steady_sender
+from fluidcc.analysis.window_distribution import (
     WindowDistribution,
-    hears_marks,
     mark_at,
+    sees_marks,
     stands_still,
     window_distribution,
 )
 from fluidcc.laws.law import Since
-from fluidcc.model.delays import explicit_way
-from fluidcc.model.rates import heard
+from fluidcc.model.delays import explicit_delays
+from fluidcc.model.rates import received
 from fluidcc.scenario.network import Flows, Link, Network, numeric
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def validity_warnings(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple
 
 
 def _of_links(eq: Equilibrium) -> Iterator[str]:
-    """Rests that bursts of packets decide."""
+    """Equilibria that bursts of packets decide."""
     if eq.status in ("none", "undetermined", "continuum"):
         yield f"the status is {eq.status}: the equilibrium does not say where packets are"
         return
     net = numeric(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
-        code, law = int(eq.rest.codes[k]), net.links[k].queue
+        code, law = int(eq.op.codes[k]), net.links[k].queue
         if code == FULL:
             yield f"links.{name}: losses at a full buffer come in bursts, here they are even"
         if found.queue <= 0 and _BUSY < found.utilization:
@@ -99,9 +99,9 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             yield f"links.{name}: cross traffic comes in packets and files, here it is even"
         if _voice(net.links[k]) > _CROSS * float(net.links[k].capacity):
             yield f"links.{name}: voice calls come, go and pause, here their mean load is even"
-        if math.isfinite(float(eq.rest.escapes[k])):
+        if math.isfinite(float(eq.op.escapes[k])):
             yield f"links.{name}: packets may stay at longer queues, where it is overloaded again"
-        if code == JUMP and name in eq.sliding and not jax.tree.leaves(eq.rest.laws[k]):
+        if code == JUMP and name in eq.sliding and not jax.tree.leaves(eq.op.laws[k]):
             yield from _parts(eq, net, k)
         if code == JUMP and name in eq.sliding and _drops(net.links[k], float(found.queue)):
             yield (
@@ -121,7 +121,7 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k not in flows.route or flows.window.loads or not _deaf(flows):
             continue
-        trip = explicit_way(net, flows, queues).trips[flows.route.index(k)]
+        trip = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         loop = np.asarray(flows.feedback.age(trip) + trip.forward) / np.asarray(trip.round_trip)
         if float(np.min(loop)) < _WHOLE:
             yield (
@@ -132,7 +132,7 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
 
 def _drops(link: Link, queue: float) -> bool:
     """Whether the law of a link drops from its jump at a queue on."""
-    return float(says(link, 1.001 * queue + 1e-6).drop) > 0
+    return float(steady_signal(link, 1.001 * queue + 1e-6).drop) > 0
 
 
 def _of_flows(eq: Equilibrium) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             float(np.min(eq.flows[name].window)),
             float(np.max(eq.flows[name].mark_probability)),
         )
-        losses = not hears_marks(flows)
+        losses = not sees_marks(flows)
         if told > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
             yield (
                 f"flows.{name}: windows of {low:.3g} packets; "
@@ -165,7 +165,7 @@ def _in_packets(flows: Flows, window: float) -> WindowDistribution | None:
     None where they are not known: for losses, and for laws with more memory than a window.
     """
     law, reaction = flows.window, flows.reaction
-    if not (flows.feedback.marks and hears_marks(flows)) or window > 0.999 * float(law.max_window):
+    if not (flows.feedback.marks and sees_marks(flows)) or window > 0.999 * float(law.max_window):
         return None
 
     def found(log_p: float) -> WindowDistribution:
@@ -219,11 +219,11 @@ def _of_signals(eq: Equilibrium) -> Iterator[str]:
     over = {n: _too_many(f, means[n], windows[n]) for n, f in known}
     for k, (name, found) in enumerate(eq.links.items()):
         here = [n for n, f in known if k in f.route]
-        adapts = jax.tree.leaves(eq.rest.laws[k]) and not _drops(net.links[k], found.queue)
-        if int(eq.rest.codes[k]) == JUMP and name in eq.sliding and adapts:
+        adapts = jax.tree.leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
+        if int(eq.op.codes[k]) == JUMP and name in eq.sliding and adapts:
             varying = [(_number(f), windows[n]) for n, f in known if n in here]
             yield from _of_a_switch(name, found.queue, varying)
-        if int(eq.rest.codes[k]) != INTERIOR or not here or not found.mark_probability > 0:
+        if int(eq.op.codes[k]) != INTERIOR or not here or not found.mark_probability > 0:
             continue
         loads = [float(np.sum(eq.flows[n].rate * np.asarray(f.n))) for n, f in known if n in here]
         marks = float(np.average([over[n] for n in here], weights=loads))
@@ -260,7 +260,7 @@ def _of_a_switch(
 def _queue_at(link: Link, longest: float, signal: float) -> float:
     """The queue at which a link says a smaller signal [packet]."""
     tried = jnp.linspace(0.0, longest, 201)
-    told = np.asarray(jax.vmap(lambda q: says(link, q).either)(tried))
+    told = np.asarray(jax.vmap(lambda q: steady_signal(link, q).either)(tried))
     return max(float(np.interp(signal, told, np.asarray(tried))), 1e-9)
 
 
@@ -271,13 +271,13 @@ def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float])
         if flows.traffic.starts or not flows.feedback.on_data:
             continue
         found = eq.flows[name]
-        own = heard(flows, tuple(eq.rest.signals[k] for k in flows.route))
+        own = received(flows, tuple(eq.op.signals[k] for k in flows.route))
         if not float(own.either) > 0:
             continue
         n, rtt = np.asarray(flows.n), jnp.asarray(found.rtt)
         mark, drop = (min((1 + over[name]) * float(v), 1.0) for v in (own.mark, own.drop))
         cases = [Heard(jnp.asarray(1.0), like(own._replace(mark=mark, drop=drop), rtt))]
-        s = sender_at_rest(flows, cases, rtt, all_grow=eq.net.rates == "mgt")
+        s = steady_sender(flows, cases, rtt, all_grow=eq.net.rates == "mgt")
         rates[name] = float(np.sum(found.rate * n))
         packets[name] = float(np.sum(np.asarray(source_rate(flows, s, cases, rtt)) * n))
     total = sum(rates.values()) / sum(packets.values()) if packets else math.nan

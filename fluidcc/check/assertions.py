@@ -35,7 +35,7 @@ Numbers = list[float]
 REGULAR = ("on_ack", "observe", "on_arrival")
 """Rules stated for a number of packets and the time that these take."""
 
-PROBABILITIES = ("signal", "chance", "shares", "ready", "growing", "rate", "probability")
+PROBABILITIES = ("signal", "gap_probability", "shares", "ready", "growing", "rate", "probability")
 """Rules whose results are probabilities, or 1 and 0."""
 
 KEEPERS = ("on_tick", "observe", "on_mark", "on_loss")
@@ -108,7 +108,7 @@ def _shape(case: Case, found: Any) -> Why:
         like, expected = Signal(), f"a Signal({fields})"
     elif isinstance(law, AbstractReaction) and method == "shares":
         like, expected = Shares(0.0, 0.0), "Shares(growing, heard)"
-    elif isinstance(law, AbstractWindowLaw | AbstractQueueLaw) and method != "chance":
+    elif isinstance(law, AbstractWindowLaw | AbstractQueueLaw) and method != "gap_probability":
         like = law.start(1.0)
         word = "one number"
         if isinstance(like, tuple) and like:

@@ -159,7 +159,14 @@ class Case:
             return np.maximum(state, 1.0) + found
         if self.method == "lost":
             return np.full(found.shape, event["x"])
-        if self.method in ("hears", "permit", "sending", "decode", "mean", "window"):
+        if self.method in (
+            "interpret",
+            "advertised_window",
+            "flight_size",
+            "decode",
+            "mean",
+            "window",
+        ):
             return np.full(found.shape, max(1.0, *map(abs, event.values())))
         return np.ones(found.shape)  # probabilities
 
@@ -190,7 +197,7 @@ def _records(law: Any, method: str, numbers: tuple) -> tuple:
     if isinstance(law, AbstractReaction) and method != "shares":
         fields = len(Since._fields)
         return Since(*numbers[:fields]), *numbers[fields:]
-    if isinstance(law, AbstractFeedback) and method == "hears":
+    if isinstance(law, AbstractFeedback) and method == "interpret":
         return (Signal(*numbers),)
     return numbers
 

@@ -158,13 +158,13 @@ def declarations(subject: Subject) -> Answer:
 
 
 def read(law: Any) -> Iterator[str]:
-    """What the rules of a window law read of the signals, and its `hears` leaves out."""
+    """What the rules of a window law read of the signals, and its `reads` leaves out."""
     for method in ("on_ack", "on_mark", "on_loss", "observe", "on_tick"):
         known = symbolic.rule(law, method)
         used = set().union(*(result.free_symbols for result in known.results))
         for name, symbol in Ack(*known.event)._asdict().items():
-            if symbol in used and name in SIGNALS and name not in law.hears:
-                yield f"hears = {law.hears}, but {method}() reads ack.{name}: add {name!r}"
+            if symbol in used and name in SIGNALS and name not in law.reads:
+                yield f"reads = {law.reads}, but {method}() reads ack.{name}: add {name!r}"
 
 
 def declared(law: Any) -> Iterator[str]:
@@ -173,12 +173,12 @@ def declared(law: Any) -> Iterator[str]:
     read = set().union(*(r.free_symbols for r in said.results))
     still = {s for s, change in zip(arrival.state, arrival.results, strict=True) if change.is_zero}
     held = bool(read) and read <= still | set(said.parameters) and law.period is not None
-    if law.held != held:
+    if law.zero_order_hold != held:
         why = "ticks alone change the signal" if held else "the signal changes between ticks"
-        yield f"held = {law.held}, but {why}: write `held = {held}`"
+        yield f"held = {law.zero_order_hold}, but {why}: write `held = {held}`"
     for name, result in Signal(*said.results)._asdict().items():
-        if not result.is_zero and name not in law.says:
-            yield f"says = {law.says}, but signal() has the {name} {result}"
+        if not result.is_zero and name not in law.emits:
+            yield f"emits = {law.emits}, but signal() has the {name} {result}"
     moved = symbolic.rule(law, "on_tick").results
     if (law.period is None) != all(r.is_zero for r in moved):
         why = "on_tick changes something" if law.period is None else "on_tick changes nothing"
@@ -198,7 +198,7 @@ def corners(law: Any) -> Iterator[str]:
         return law.signal(law.start(v), Arrival(1.0, 0.0, v, 1000.0)).mark + 0.0 * v
 
     grid = np.arange(0.5, 200.0)  # between the integers where corners are, as a rule
-    signs = [np.sign(law.kinks(law.start(v), v)) for v in grid]
+    signs = [np.sign(law.breakpoints(law.start(v), v)) for v in grid]
     corner = np.array([bool(np.any(a != b)) for a, b in zip(signs[1:], signs[:-1], strict=True)])
     slopes = np.asarray(slope(grid))
     bends = np.abs(np.diff(slopes)) > 0.5 * np.abs(slopes).max()

@@ -52,7 +52,7 @@ def queue(law: AbstractQueueLaw) -> Iterator[Why]:
     yield memory_follows_its_drift(law)
     for length in (5.0, 30.0, 60.0, 120.0):
         seen = Arrival(1.0, 0.001, length, 1250.0)
-        yield from (chances_meet_the_rate(law, x, seen) for x in law.starts(length))
+        yield from (chances_meet_the_rate(law, x, seen) for x in law.initial_states(length))
 
 
 def counts_per_block(reaction: AbstractReaction, p: float, w: int) -> np.ndarray:
@@ -94,7 +94,7 @@ def shares_are_means(reaction: AbstractReaction, p: float, w: int, counts: np.nd
     """The shares of a reaction are the means of its rules."""
     shares, name = reaction.shares(p, float(w)), f"{reaction.name} at p = {p:g}, W = {w}"
     return off_the_mean(counts[:, 0], float(shares.growing), f"{name}, ACKs that let grow") or (
-        off_the_mean(counts[:, 1], float(shares.heard), f"{name}, marks that count per ACK")
+        off_the_mean(counts[:, 1], float(shares.reacting), f"{name}, marks that count per ACK")
     )
 
 
@@ -123,7 +123,7 @@ def mean_gap(law: AbstractQueueLaw, x: Any, seen: Arrival) -> float:
     mean, left = 0.0, 1.0
     for gap in range(1, _FARTHEST):
         mean += left
-        left *= 1 - float(law.chance(x, seen, float(gap)))
+        left *= 1 - float(law.gap_probability(x, seen, float(gap)))
         if left < 1e-12:
             return mean
     return float("nan")
@@ -147,7 +147,7 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
     """Packet after packet at a constant queue, the memory moves as the fluid's does."""
     capacity, offered, count, fine = 1250.0, 1500.0, 64, 64
     link = Link(law, capacity=capacity)
-    pace = float(law.counted(offered, capacity))
+    pace = float(law.sampling_rate(offered, capacity))
     x = fluid = law.start(20.0)
     seen = Arrival(1.0, 1 / pace, queue, capacity)
     for _ in range(count):

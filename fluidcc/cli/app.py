@@ -18,7 +18,7 @@ from fluidcc.cli.papers import figures, validate
 from fluidcc.cli.run import CUT_OFF, EXIT_CODES, INTERRUPTED, advise
 from fluidcc.cli.sweep import sweep
 from fluidcc.cli.verbs import VERBS, make_command
-from fluidcc.scenario.typed import Faults
+from fluidcc.scenario.parsing import Faults
 
 app = Commands(
     name="fluidcc",

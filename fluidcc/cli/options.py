@@ -18,8 +18,8 @@ import typer
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import keep_compiled, writable
-from fluidcc.scenario.typed import Faults, count, seconds, value_of
-from fluidcc.texts import read_standard_input
+from fluidcc.scenario.parsing import Faults, count, seconds, value_of
+from fluidcc.text_files import read_standard_input
 
 if TYPE_CHECKING:
     from fluidcc.scenario.network import Network

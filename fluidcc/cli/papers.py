@@ -10,7 +10,7 @@ from fluidcc.cli.options import FAST_CPU, JSON, begin, check_file, file, flag, t
 from fluidcc.cli.run import SOME_FAILED, print_json, progress, told, written
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder, whole
-from fluidcc.scenario.typed import Faults
+from fluidcc.scenario.parsing import Faults
 
 _RESULTS = file("Folder of finished runs, which are not done again.")
 

@@ -26,7 +26,7 @@ from fluidcc.cli.options import (
 from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
 from fluidcc.cli.verbs import VERBS, Options
 from fluidcc.errors import SweepStopped, nearest, shown
-from fluidcc.scenario.typed import Faults
+from fluidcc.scenario.parsing import Faults
 
 if TYPE_CHECKING:
     from fluidcc.sweep.run import SweepData, SweepStatus

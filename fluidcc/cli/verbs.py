@@ -40,7 +40,7 @@ from fluidcc.cli.options import (
     word,
 )
 from fluidcc.cli.run import deliver, evaluate
-from fluidcc.scenario.typed import Faults, count, seconds, share
+from fluidcc.scenario.parsing import Faults, count, seconds, share
 
 Options = dict[str, Any] | Callable[..., Any]
 """Options of a public function, or a function of a network in its place."""

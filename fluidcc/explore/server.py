@@ -38,7 +38,7 @@ from fluidcc.explore.state import Catalogue, State, parse
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.typed import Faults, count, seconds
+from fluidcc.scenario.parsing import Faults, count, seconds
 
 _LONGEST_ADDRESS = 16_384
 _LONGEST_RUN = "(0, 100000]"

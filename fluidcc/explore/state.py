@@ -14,8 +14,8 @@ from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.scenario.files import load, loads
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import value_of
 from fluidcc.scenario.paths import replace
-from fluidcc.scenario.typed import value_of
 
 START = "hollot2001/slow"
 """The scenario of a page that names none, and of an explorer that was given none."""

@@ -126,10 +126,10 @@ class Shares(NamedTuple):
     """Mean shares that a reaction lets through."""
 
     growing: Num  # of the acknowledgements
-    heard: Num  # of the carriers of a signal
+    reacting: Num  # of the carriers of a signal
 
 
-class Trip(NamedTuple):
+class PathTimes(NamedTuple):
     """The way of one flow over one link [s]."""
 
     round_trip: Num
@@ -205,7 +205,7 @@ class AbstractWindowLaw(AbstractRemembering):
 
     reaction: ClassVar[str]  # unless a scenario says otherwise
     recovery: ClassVar[str]  # what the packet sender does about losses
-    hears: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
     min_window: Num = param(
         1.0,
         r"W_{\min}",
@@ -230,7 +230,7 @@ class AbstractWindowLaw(AbstractRemembering):
     @property
     def loads(self) -> bool:
         """Whether the rules act on the load factor."""
-        return "load" in self.hears
+        return "load" in self.reads
 
     def start(self, w: Num) -> State:
         """State with window `w`."""
@@ -295,15 +295,15 @@ class AbstractQueueLaw(AbstractRemembering):
     The memory is what `state` declares: `()`, a number, or a record of several.
     """
 
-    says: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that `signal` gives
+    emits: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that `signal` gives
     period: ClassVar[str | None] = None  # name of the field with the time between ticks [s]
-    held: ClassVar[bool] = False  # the signal changes at ticks alone
+    zero_order_hold: ClassVar[bool] = False  # the signal changes at ticks alone
     waits: ClassVar[bool] = False  # packets: ticks wait until they change something
 
     @property
     def loads(self) -> bool:
         """Whether the signal has a load factor."""
-        return "load" in self.says
+        return "load" in self.emits
 
     @property
     def limits(self) -> tuple[State, State] | None:
@@ -329,7 +329,7 @@ class AbstractQueueLaw(AbstractRemembering):
         """Memory of a queue whose average is `average` packets."""
         return self.state_of(*(self._start(field, average) for field in self.states.values()))
 
-    def starts(self, average: Num) -> tuple[State, ...]:
+    def initial_states(self, average: Num) -> tuple[State, ...]:
         """Memories from which the law may come to rest differently, `start` first."""
         return (self.start(average),)
 
@@ -337,7 +337,7 @@ class AbstractQueueLaw(AbstractRemembering):
         """The average queue that the law acts on [packet]; the queue itself where none is kept."""
         return queue
 
-    def counted(self, offered: Num, capacity: Num) -> Num:
+    def sampling_rate(self, offered: Num, capacity: Num) -> Num:
         """Rate at which the fluid model counts arrivals [packet/s]."""
         return offered
 
@@ -349,7 +349,7 @@ class AbstractQueueLaw(AbstractRemembering):
         """Change at a tick; `seen` tells the queue and the link rate."""
         return unchanged(x)
 
-    def spacing(self) -> tuple[Num, Num]:
+    def tick_interval(self) -> tuple[Num, Num]:
         """Shortest and longest time between ticks [s]; packets draw uniformly between them."""
         period = getattr(self, self.period or "")
         return period, period
@@ -358,21 +358,21 @@ class AbstractQueueLaw(AbstractRemembering):
     def signal(self, x: State, seen: Arrival) -> Signal:
         """What the queue says to a packet that finds `seen`, in the long run."""
 
-    def chance(self, x: State, seen: Arrival, gap: Num) -> Num:
+    def gap_probability(self, x: State, seen: Arrival, gap: Num) -> Num:
         """Probability to signal to packet number `gap` after the last signal; its long-run rate
         is `signal(x, seen).mark`.
         """
         return self.signal(x, seen).mark
 
-    def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
         """Numbers whose sign changes where the signal has a kink or a jump."""
         return ()
 
-    def turns(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
         """Numbers whose sign changes where the change at a tick jumps."""
         return ()
 
-    def jumps(self) -> bool:
+    def is_discontinuous(self) -> bool:
         """Whether the signal jumps where a queue that it controls may come to rest."""
         return False
 
@@ -385,7 +385,7 @@ class AbstractQueueLaw(AbstractRemembering):
         return self
 
 
-class Moment(enum.Enum):
+class MarkingPoint(enum.Enum):
     """When the fate of a signal is decided."""
 
     ENTRY = "as the data packet enters the queue"
@@ -397,7 +397,7 @@ class Moment(enum.Enum):
 class AbstractFeedback(Law):
     """How a signal reaches the source: when it is decided, what carries it, what it means."""
 
-    moment: ClassVar[Moment]
+    marking_point: ClassVar[MarkingPoint]
     quench: ClassVar[bool] = False  # the router itself tells the source
     carries: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that senders hear
 
@@ -414,29 +414,29 @@ class AbstractFeedback(Law):
     @property
     def on_data(self) -> bool:
         """Whether data packets carry the signal, so that it is lost with them."""
-        return not self.quench and self.moment is not Moment.REVERSE
+        return not self.quench and self.marking_point is not MarkingPoint.REVERSE
 
-    def age(self, trip: Trip) -> Num:
+    def age(self, trip: PathTimes) -> Num:
         """Age of a signal when the source hears it [s]."""
         if not self.on_data:
             return trip.reverse
-        leaving = self.moment in (Moment.DEPARTURE, Moment.TRANSMITTED)
+        leaving = self.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
         inside = trip.queueing if leaving else 0.0
         return trip.round_trip - trip.forward - inside
 
-    def carrier(self, trip: Trip) -> Num:
+    def carrier(self, trip: PathTimes) -> Num:
         """Time since the packets which bring the signal were sent [s]."""
         return trip.reverse + trip.forward if self.quench else trip.round_trip
 
-    def hears(self, signal: Signal) -> Signal:
+    def interpret(self, signal: Signal) -> Signal:
         """What the link's signal means to these flows."""
         return signal
 
-    def permit(self, w: Num, marked: Num) -> Num:
+    def advertised_window(self, w: Num, marked: Num) -> Num:
         """Packets in flight that one acknowledgement permits to a window `w`."""
         return w
 
-    def sending(self, w: Num, mark: Num) -> Num:
+    def flight_size(self, w: Num, mark: Num) -> Num:
         """Mean flight of a window `w` when acknowledgements carry a mark with this probability."""
         return w
 
@@ -505,12 +505,12 @@ class AbstractEstimator(Law):
         """The load factor that the estimate tends to."""
         return load
 
-    def heard(self, estimate: Num, load: Num) -> Num:
+    def known_load(self, estimate: Num, load: Num) -> Num:
         """What is known as a packet comes that tells of `load`; where that says all, just this."""
         return estimate
 
 
-class AbstractSpreading(Law):
+class AbstractMarkSpacing(Law):
     """How a queue spreads its signals over packets: a rule per packet and its long-run rate."""
 
     @abc.abstractmethod
@@ -518,7 +518,7 @@ class AbstractSpreading(Law):
         """Long-run share of packets that get a signal for base probability `p`."""
 
     @abc.abstractmethod
-    def chance(self, p: Num, gap: Num) -> Num:
+    def gap_probability(self, p: Num, gap: Num) -> Num:
         """Probability for packet number `gap` after the last signal."""
 
 
@@ -597,7 +597,7 @@ KINDS: Mapping[str, type[Law]] = MappingProxyType(
         "feedback": AbstractFeedback,
         "reaction": AbstractReaction,
         "marking": AbstractMarking,
-        "spreading": AbstractSpreading,
+        "spreading": AbstractMarkSpacing,
         "loss": AbstractLossClosure,
         "estimator": AbstractEstimator,
         "traffic": AbstractSource,

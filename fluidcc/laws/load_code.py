@@ -100,7 +100,7 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
         """The load factor that can be told."""
         return ops.clip(load, self.lowest, self.highest)
 
-    def heard(self, estimate: Num, load: Num) -> Num:
+    def known_load(self, estimate: Num, load: Num) -> Num:
         """A (11) mark tells the largest load at once."""
         return ops.where(load < self.highest, estimate, self.highest)
 
@@ -151,7 +151,7 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
 
     def packets_needed(self, error: Num, load: Num, chance: Num) -> Num:
         """Packets after which an estimate that began at `highest` exceeds the load factor by more
-        than `error` with probability `chance` only.
+        than `error` with probability `gap_probability` only.
         """
         between = self.distribution(load + error) - self.distribution(load)
         return ops.log(chance) / ops.log(1 - between)

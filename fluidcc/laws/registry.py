@@ -65,7 +65,7 @@ def register(law: AnyLaw) -> AnyLaw:
     ----------
     law
         A class below AbstractWindowLaw, AbstractQueueLaw, AbstractFeedback, AbstractReaction,
-        AbstractMarking, AbstractSpreading or AbstractEstimator, with `name`, `source` and
+        AbstractMarking, AbstractMarkSpacing or AbstractEstimator, with `name`, `source` and
         described parameters.
 
     Raises
@@ -94,7 +94,7 @@ def register(law: AnyLaw) -> AnyLaw:
     >>> round(float(fc.equilibrium(net).flows["tcp"].window[0]), 2)
     16.89
     """
-    from fluidcc.laws.addable import fault, faults_of
+    from fluidcc.laws.validation import fault, faults_of
 
     if faults := faults_of(law):
         raise ScenarioError(faults)

@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractSpreading
+from fluidcc.laws.law import AbstractMarkSpacing
 from fluidcc.ops import Num
 
 
-class Geometric(AbstractSpreading):
+class Geometric(AbstractMarkSpacing):
     """Independent choices: gaps between signals are geometric."""
 
     name: ClassVar[str] = "geometric"
@@ -17,12 +17,12 @@ class Geometric(AbstractSpreading):
         """Every packet with probability p."""
         return p
 
-    def chance(self, p: Num, gap: Num) -> Num:
+    def gap_probability(self, p: Num, gap: Num) -> Num:
         """The same for every packet."""
         return p
 
 
-class Uniform(AbstractSpreading):
+class Uniform(AbstractMarkSpacing):
     """Gaps between signals uniform on 1 ... 1/p. Floyd and Jacobson (1993), section 7."""
 
     name: ClassVar[str] = "uniform"
@@ -32,13 +32,13 @@ class Uniform(AbstractSpreading):
         """One in (1 + 1/p)/2 packets."""
         return 2 * p / (1 + p)
 
-    def chance(self, p: Num, gap: Num) -> Num:
+    def gap_probability(self, p: Num, gap: Num) -> Num:
         """p/(1 - (gap - 1) p) until that reaches 1."""
         left = 1 - (gap - 1) * p
         return ops.where(left > p, p / ops.where(left > p, left, 1.0), 1.0)
 
 
-class Wait(AbstractSpreading):
+class Wait(AbstractMarkSpacing):
     """Gaps between signals uniform on 1/p ... 2/p - 1: ns-2's default (`wait_`)."""
 
     name: ClassVar[str] = "wait"
@@ -48,7 +48,7 @@ class Wait(AbstractSpreading):
         """One in (3/p - 1)/2 packets."""
         return 2 * p / (3 - p)
 
-    def chance(self, p: Num, gap: Num) -> Num:
+    def gap_probability(self, p: Num, gap: Num) -> Num:
         """0 for the first 1/p packets, then p/(2 - gap p) until that reaches 1."""
         left = 2 - gap * p
         late = ops.where(left > p, p / ops.where(left > p, left, 1.0), 1.0)

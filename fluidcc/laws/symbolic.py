@@ -18,10 +18,10 @@ from fluidcc.laws.law import (
     AbstractFeedback,
     AbstractLossClosure,
     AbstractMarking,
+    AbstractMarkSpacing,
     AbstractQueueLaw,
     AbstractReaction,
     AbstractSource,
-    AbstractSpreading,
     AbstractWindowLaw,
     Ack,
     Arrival,
@@ -38,10 +38,10 @@ DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
 RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
     {
         AbstractWindowLaw: ("on_ack", "on_mark", "on_loss", "observe", "on_tick"),
-        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "chance"),
+        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "gap_probability"),
         AbstractReaction: ("shares", "ready", "growing"),
-        AbstractSpreading: ("rate", "chance"),
-        AbstractFeedback: ("hears", "permit", "sending"),
+        AbstractMarkSpacing: ("rate", "gap_probability"),
+        AbstractFeedback: ("interpret", "advertised_window", "flight_size"),
         AbstractEstimator: ("decode", "mean"),
         AbstractLossClosure: ("lost", "window"),
         AbstractSource: ("ending", "beginning", "first_window", *DRAWN),
@@ -122,14 +122,14 @@ def _event(law: Law, method: str) -> tuple:
     if isinstance(law, AbstractWindowLaw):
         return (ack,)
     if isinstance(law, AbstractQueueLaw):
-        return (arrival, gap) if method == "chance" else (arrival,)
+        return (arrival, gap) if method == "gap_probability" else (arrival,)
     arguments: dict[type[Law], dict[str, tuple]] = {
         AbstractReaction: {"shares": (p, window), "ready": (since,), "growing": (since, marked)},
-        AbstractSpreading: {"rate": (p,), "chance": (p, gap)},
+        AbstractMarkSpacing: {"rate": (p,), "gap_probability": (p, gap)},
         AbstractFeedback: {
-            "hears": (_record(Signal, **known),),
-            "permit": (window, marked),
-            "sending": (window, p),
+            "interpret": (_record(Signal, **known),),
+            "advertised_window": (window, marked),
+            "flight_size": (window, p),
         },
         AbstractEstimator: {"decode": (estimate, hashed, load), "mean": (estimate, load)},
         AbstractLossClosure: {"lost": (lost, window, rtt, rate), "window": (lost, rtt)},
@@ -219,7 +219,7 @@ def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp
     w, p = _symbol(_WINDOW, positive=True), sp.Symbol("p", positive=True)
     bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), _symbol("R"))
     share = reaction.shares(p, w)
-    balance = share.growing * bare.on_ack(w, one) + share.heard * bare.on_mark(w, one)
+    balance = share.growing * bare.on_ack(w, one) + share.reacting * bare.on_mark(w, one)
     try:
         roots = sp.solve(sp.nsimplify(in_powers(balance)), w)
     except NotImplementedError:
@@ -272,7 +272,7 @@ def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
 def says(law: AbstractQueueLaw) -> list[str]:
     """What a queue law signals, as LaTeX equations, but for what it merely remembers."""
     said = zip(SIGNALS.items(), rule(law, "signal").results, strict=True)
-    lines = [f"{field.symbol} = {_latex(r)}" for (k, field), r in said if k in law.says]
+    lines = [f"{field.symbol} = {_latex(r)}" for (k, field), r in said if k in law.emits]
     return [line for line in lines if line not in _TRIVIAL]
 
 

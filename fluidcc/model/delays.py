@@ -15,14 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fluidcc.laws.law import SIGNALS, Signal, Trip
+from fluidcc.laws.law import SIGNALS, PathTimes, Signal
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
-from fluidcc.scenario.ways import first_hop, link_delays, reverse_delays
+from fluidcc.scenario.path_delays import first_hop, link_delays, reverse_delays
 
 QueueAt = Callable[[int, Num, int], Num]
 """Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it; the
-passages of a group are numbered as `Way.passages` lists them."""
+passages of a group are numbered as `PathDelays.passages` lists them."""
 
 _ITERATIONS = 60
 _LEAST_SLOPE = 1e-6  # s + q(s)/C is flat while nothing arrives
@@ -48,17 +48,17 @@ def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
     return [
         (k, distance)
         for k, (link, x, q) in enumerate(zip(net.links, y.laws, y.queues, strict=True))
-        for distance in link.queue.kinks(x, q)
+        for distance in link.queue.breakpoints(x, q)
     ]
 
 
-def kink_distances(net: Network, y: State) -> Num:
+def breakpoint_distances(net: Network, y: State) -> Num:
     """The distances of `kinks`, (c,)."""
     found = [jnp.asarray(distance, float) for _, distance in kinks(net, y)]
     return jnp.stack(found) if found else jnp.zeros(0)
 
 
-class Wire(NamedTuple):
+class Outputs(NamedTuple):
     """Everything that travels, hence everything that is ever seen late."""
 
     rates: tuple  # of one flow, per group (m,) [packet/s]
@@ -69,21 +69,21 @@ class Wire(NamedTuple):
 _ALWAYS = ("mark", "drop")  # fields of signals that every link has: a full buffer drops
 
 
-def fields_on_wire(net: Network, k: int) -> tuple[str, ...]:
+def signal_fields(net: Network, k: int) -> tuple[str, ...]:
     """Fields of link k's signal: what its law says, and what is measured and heard by flows."""
-    heard = {name for flows in net.flows if k in flows.route for name in flows.window.hears}
-    said = {*_ALWAYS, *net.links[k].queue.says}
+    received = {name for flows in net.flows if k in flows.route for name in flows.window.reads}
+    emitted = {*_ALWAYS, *net.links[k].queue.emits}
     return tuple(
-        name for name, field in SIGNALS.items() if name in (heard if field.measure else said)
+        name for name, field in SIGNALS.items() if name in (received if field.measure else emitted)
     )
 
 
 def fields_heard(net: Network, flows: Flows, k: int) -> tuple[str, ...]:
     """Those of them that a group of flows looks up."""
-    told, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.hears
+    told, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.reads
     return tuple(
         name
-        for name in fields_on_wire(net, k)
+        for name in signal_fields(net, k)
         if name in (measured if SIGNALS[name].measure else told)
     )
 
@@ -93,10 +93,10 @@ def only(signal: Signal, fields: tuple[str, ...]) -> Signal:
     return Signal(*(v if k in fields else None for k, v in signal._asdict().items()))
 
 
-def make_wire(net: Network, rates: tuple, signals: tuple[Signal, ...], paces: tuple) -> Wire:
+def make_outputs(net: Network, rates: tuple, signals: tuple[Signal, ...], paces: tuple) -> Outputs:
     """The wire of rates, whole signals and paces."""
-    kept = (only(signal, fields_on_wire(net, k)) for k, signal in enumerate(signals))
-    return Wire(rates, tuple(kept), paces)
+    kept = (only(signal, signal_fields(net, k)) for k, signal in enumerate(signals))
+    return Outputs(rates, tuple(kept), paces)
 
 
 class Passed(NamedTuple):
@@ -106,7 +106,7 @@ class Passed(NamedTuple):
     pace: Num
 
 
-class Past(NamedTuple):
+class DelayedInputs(NamedTuple):
     """What is looked up on the wire: per group (m,), and per group and link of its route.
 
     None stands for what no law can see: arrivals from a source at its link, paces unless they clock
@@ -115,13 +115,13 @@ class Past(NamedTuple):
 
     acked: tuple  # rate, as the packets acknowledged now were sent
     carried: tuple  # rate, as the packets that bring the signal were sent
-    heard: tuple  # Signal, as it was decided
+    received: tuple  # Signal, as it was decided
     arriving: tuple  # rate, as the packets entering the queue now were sent
     passed: tuple  # Passed of each link before, as the packets entering the queue now entered it
     paces: tuple  # of the link, as the packets acknowledged now entered it
 
 
-def _seen(net: Network, past: Past) -> Past:
+def _seen(net: Network, past: DelayedInputs) -> DelayedInputs:
     """The past with None in place of what no law can see."""
     none = [(None,) * len(flows.route) for flows in net.flows]
     groups = list(zip(net.flows, none, strict=True))
@@ -134,10 +134,10 @@ def _seen(net: Network, past: Past) -> Past:
     )
 
 
-class Way(NamedTuple):
+class PathDelays(NamedTuple):
     """How long ago a group's packets passed each link of its route [s], shape (m,) each."""
 
-    trips: tuple[Trip, ...]  # of the packets acknowledged now, or quenched where quenches tell
+    trips: tuple[PathTimes, ...]  # of the packets acknowledged now, or quenched where quenches tell
     entering: tuple[Num, ...]  # since packets that enter each queue now were sent
     entered: tuple[Num, ...]  # since packets acknowledged now entered each queue
     before: tuple[tuple[Num, ...], ...]  # since packets entering each now entered those before it
@@ -149,17 +149,17 @@ def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
     return flows.rtt + sum(queues[k] / net.links[k].capacity for k in flows.route)
 
 
-def explicit_way(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Way:
+def explicit_delays(net: Network, flows: Flows, queues: tuple[Num, ...]) -> PathDelays:
     """The passage as if every packet had met the present queues."""
     total = round_trip(net, flows, queues)
     forward, trips = first_hop(flows), []
     for k, reverse in zip(flows.route, reverse_delays(flows, link_delays(net)), strict=True):
         wait = queues[k] / net.links[k].capacity
-        trips.append(Trip(total, forward, wait, reverse))
+        trips.append(PathTimes(total, forward, wait, reverse))
         forward = forward + wait + net.links[k].delay
     ahead = tuple(t.forward for t in trips)
     before = tuple(tuple(f - earlier for earlier in ahead[:j]) for j, f in enumerate(ahead))
-    return Way(tuple(trips), ahead, tuple(total - f for f in ahead), before)
+    return PathDelays(tuple(trips), ahead, tuple(total - f for f in ahead), before)
 
 
 def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
@@ -193,13 +193,13 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     return newton(newton(found)[1])[1]
 
 
-def fifo_way(
+def fifo_delays(
     net: Network,
     flows: Flows,
     t: Num,
     queue_at: QueueAt,
     entry: Callable[[Num, Callable[[Num], Num]], Num] = entry_time,
-) -> Way:
+) -> PathDelays:
     """The passage of packets through queues that serve in order of arrival.
 
     `entry` finds the time at which packets that leave a queue entered it.
@@ -237,16 +237,16 @@ def fifo_way(
         ahead = times[j] - sent
         if flows.feedback.quench:
             ahead = now - reverse - (back_from(j, now - reverse)[0] - first_hop(flows))
-        trips.append(Trip(now - sent, ahead, leaving[j] - times[j], reverse))
+        trips.append(PathTimes(now - sent, ahead, leaving[j] - times[j], reverse))
     ages = tuple(now - s for s in times)
-    return Way(tuple(trips), entering, ages, before, tuple(passages))
+    return PathDelays(tuple(trips), entering, ages, before, tuple(passages))
 
 
-def ages_on(net: Network, ways: list[Way]) -> Past:
-    """Age of every looked-up number [s], in the shape of Past, for the passage of each group."""
+def ages_along(net: Network, ways: list[PathDelays]) -> DelayedInputs:
+    """Age of every delayed input [s], for the passage of each group."""
 
-    def each(pick: Callable[[Flows, Way], Any]) -> tuple:
-        def full(flows: Flows, way: Way) -> Any:
+    def each(pick: Callable[[Flows, PathDelays], Any]) -> tuple:
+        def full(flows: Flows, way: PathDelays) -> Any:
             shape = jnp.shape(flows.rtt)
             return jax.tree.map(
                 lambda v: jnp.broadcast_to(jnp.asarray(v, float), shape), pick(flows, way)
@@ -258,19 +258,19 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
         ages = (entered if field.measure else age for field in SIGNALS.values())
         return only(Signal(*ages), fields)
 
-    def heard(flows: Flows, way: Way) -> tuple[Signal, ...]:
+    def received(flows: Flows, way: PathDelays) -> tuple[Signal, ...]:
         return tuple(
             signal_ages(flows.feedback.age(trip), fields_heard(net, flows, k), entered)
             for k, trip, entered in zip(flows.route, way.trips, way.entered, strict=True)
         )
 
-    def passed(flows: Flows, way: Way) -> tuple[tuple[Passed, ...], ...]:
+    def passed(flows: Flows, way: PathDelays) -> tuple[tuple[Passed, ...], ...]:
         return tuple(tuple(Passed(signal_ages(age), age) for age in ages) for ages in way.before)
 
-    past = Past(
+    past = DelayedInputs(
         acked=each(lambda f, w: w.trips[0].round_trip),
         carried=each(lambda f, w: tuple(f.feedback.carrier(t) for t in w.trips)),
-        heard=each(heard),
+        received=each(received),
         arriving=each(lambda f, w: w.entering),
         passed=each(passed),
         paces=each(lambda f, w: w.entered),
@@ -278,31 +278,31 @@ def ages_on(net: Network, ways: list[Way]) -> Past:
     return _seen(net, past)
 
 
-def ages(net: Network, y: State) -> Past:
-    """Age of every looked-up number [s], in the shape of Past, from the present queues."""
-    return ages_on(net, [explicit_way(net, flows, y.queues) for flows in net.flows])
+def ages(net: Network, y: State) -> DelayedInputs:
+    """Age of every looked-up number [s], in the shape of DelayedInputs, from the present queues."""
+    return ages_along(net, [explicit_delays(net, flows, y.queues) for flows in net.flows])
 
 
-def wire_index(net: Network) -> Wire:
-    """Index of every number in the flattened Wire."""
+def output_index(net: Network) -> Outputs:
+    """Index of every number in the flattened Outputs."""
     ends = np.cumsum([np.size(f.rtt) for f in net.flows])
     rates = tuple(np.split(np.arange(ends[-1]), ends[:-1]))
     count = itertools.count(int(ends[-1]))
     signals = tuple(
         Signal(*(next(count) if name in fields else None for name in SIGNALS))
-        for fields in (fields_on_wire(net, k) for k in range(len(net.links)))
+        for fields in (signal_fields(net, k) for k in range(len(net.links)))
     )
-    return Wire(rates, signals, tuple(next(count) for _ in net.links))
+    return Outputs(rates, signals, tuple(next(count) for _ in net.links))
 
 
-def picks(net: Network) -> Past:
-    """Index of every looked-up number in the flattened Wire, in the shape of Past."""
-    rates, signals, paces = wire_index(net)
+def output_indices(net: Network) -> DelayedInputs:
+    """Index of every looked-up number in the flattened Outputs, in the shape of DelayedInputs."""
+    rates, signals, paces = output_index(net)
 
     def same(flows: Flows, index: Any) -> Any:
         return jax.tree.map(lambda i: np.full(np.shape(flows.rtt), i), index)
 
-    def heard(flows: Flows) -> tuple[Signal, ...]:
+    def received(flows: Flows) -> tuple[Signal, ...]:
         known = ((k, fields_heard(net, flows, k)) for k in flows.route)
         return tuple(same(flows, only(signals[k], fields)) for k, fields in known)
 
@@ -311,10 +311,10 @@ def picks(net: Network) -> Past:
         return tuple(tuple(met[:j]) for j in range(len(met)))
 
     by_link = tuple((own,) * len(f.route) for own, f in zip(rates, net.flows, strict=True))
-    past = Past(
+    past = DelayedInputs(
         acked=rates,
         carried=by_link,
-        heard=tuple(heard(f) for f in net.flows),
+        received=tuple(received(f) for f in net.flows),
         arriving=by_link,
         passed=tuple(before(f) for f in net.flows),
         paces=tuple(tuple(same(f, paces[k]) for k in f.route) for f in net.flows),

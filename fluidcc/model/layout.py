@@ -10,18 +10,18 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
-    Past,
+    DelayedInputs,
+    Outputs,
     State,
-    Wire,
-    ages_on,
-    fifo_way,
-    make_wire,
-    picks,
+    ages_along,
+    fifo_delays,
+    make_outputs,
+    output_index,
+    output_indices,
     round_trip,
-    wire_index,
 )
 from fluidcc.model.fluid import varies, with_service
-from fluidcc.model.rates import flux, heard
+from fluidcc.model.rates import flux, received
 from fluidcc.model.senders import acknowledgement, sending_rate, start_sender
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
@@ -81,22 +81,22 @@ def starts_late(flows: Flows) -> Num:
     return (flows.start.low == flows.start.high) & (flows.start.low > 0)
 
 
-def initial_wire(net: Network, y: State) -> Wire:
+def initial_outputs(net: Network, y: State) -> Outputs:
     """What travels before the start, when state `y` has lasted for ever: flights over round trips,
     and the signals that follow. Self-clocked flows of queues that stay send at the pace of ACKs.
     """
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
     signals = tuple(Signal(*(nothing for _ in SIGNALS)) for _ in net.links)
-    index, now = picks(net), with_service(net, y.services)
-    wire = make_wire(net, (), signals, tuple(one for _ in net.links))
+    index, now = output_indices(net), with_service(net, y.services)
+    outputs = make_outputs(net, (), signals, tuple(one for _ in net.links))
     for _ in range(_SETTLING):
-        wire = wire._replace(rates=_rates_before(now, y, wire.signals))
-        flat = ravel_pytree(wire)[0]
+        outputs = outputs._replace(rates=_rates_before(now, y, outputs.signals))
+        flat = ravel_pytree(outputs)[0]
         past = jax.tree.map(lambda i, flat=flat: flat[i], index)
-        sent = flux(net, y, past).wire
-        paces = wire.paces if net.rates == "self_clocked" else sent.paces
-        wire = sent._replace(rates=wire.rates, paces=paces)
-    return wire
+        sent = flux(net, y, past).outputs
+        paces = outputs.paces if net.rates == "self_clocked" else sent.paces
+        outputs = sent._replace(rates=outputs.rates, paces=paces)
+    return outputs
 
 
 def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
@@ -104,19 +104,19 @@ def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
     rates = []
     for flows, s in zip(net.flows, y.senders, strict=True):
         rtt = round_trip(net, flows, y.queues)
-        signal = heard(flows, tuple(signals[k] for k in flows.route))
+        signal = received(flows, tuple(signals[k] for k in flows.route))
         rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in signal)), rtt)
         rate = s.active * rate if flows.traffic.starts else rate
         rates.append(jnp.where(starts_late(flows), 0.0, rate))
     return tuple(rates)
 
 
-def blank(net: Network) -> tuple[State, Wire]:
+def blank(net: Network) -> tuple[State, Outputs]:
     """A state and a wire of a network with zeros for numbers: nothing is computed."""
 
-    def both(net: Network) -> tuple[State, Wire]:
+    def both(net: Network) -> tuple[State, Outputs]:
         y = initial_state(net)
-        return y, initial_wire(net, y)
+        return y, initial_outputs(net, y)
 
     return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(both, net))
 
@@ -125,9 +125,9 @@ def held_columns(net: Network) -> tuple[int, ...]:
     """Columns of the wire that change at ticks alone."""
     return tuple(
         index
-        for link, signal in zip(net.links, wire_index(net).signals, strict=True)
+        for link, signal in zip(net.links, output_index(net).signals, strict=True)
         for name, index in signal._asdict().items()
-        if index is not None and (name == "load" or (name == "mark" and link.queue.held))
+        if index is not None and (name == "load" or (name == "mark" and link.queue.zero_order_hold))
     )
 
 
@@ -137,9 +137,9 @@ class Layout:
     def __init__(self, net: Network) -> None:
         y, travels = blank(net)
         self.unflatten_state = ravel_pytree(y)[1]
-        wire = ravel_pytree(travels)[0]
-        self.queue_columns = tuple(range(wire.size, wire.size + len(net.links)))
-        index, self.treedef = jax.tree.flatten(picks(net))
+        outputs = ravel_pytree(travels)[0]
+        self.queue_columns = tuple(range(outputs.size, outputs.size + len(net.links)))
+        index, self.treedef = jax.tree.flatten(output_indices(net))
         self.shapes = [np.shape(i) for i in index]
         columns = [int(c) for c in np.concatenate([np.ravel(i) for i in index])]
         self.passages: tuple[tuple[int, ...], ...] = ()
@@ -168,16 +168,18 @@ class Layout:
                     at += size
                     return leaving - waits[at - size : at]
 
-                ways.append(fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
-            return ravel_pytree(ages_on(net, ways))[0]
+                ways.append(fifo_delays(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
+            return ravel_pytree(ages_along(net, ways))[0]
 
         return np.asarray(jax.jit(jax.jacfwd(ages))(jnp.zeros(number))) != 0.0
 
-    def past(self, z: Array) -> Past:
+    def past(self, z: Array) -> DelayedInputs:
         """The past from its looked-up numbers, which `z` begins with."""
         ends = np.cumsum([np.prod(shape, dtype=int) for shape in self.shapes])
         parts = zip(jnp.split(z[: ends[-1]], ends[:-1]), self.shapes, strict=True)
-        past: Past = jax.tree.unflatten(self.treedef, [v.reshape(shape) for v, shape in parts])
+        past: DelayedInputs = jax.tree.unflatten(
+            self.treedef, [v.reshape(shape) for v, shape in parts]
+        )
         ends_of = {k: field.within.ends for k, field in SIGNALS.items() if field.within.bounded}
 
         def sound(signal: Signal) -> Signal:
@@ -186,7 +188,7 @@ class Layout:
             return signal._replace(**inside)
 
         return past._replace(
-            heard=tuple(tuple(sound(v) for v in own) for own in past.heard),
+            received=tuple(tuple(sound(v) for v in own) for own in past.received),
             passed=tuple(
                 tuple(tuple(m._replace(signal=sound(m.signal)) for m in before) for before in own)
                 for own in past.passed
@@ -204,7 +206,7 @@ def _passages(net: Network, first: int) -> tuple[list[int], tuple[tuple[int, ...
     def pass_by() -> None:
         for flows in net.flows:
             found, size = (
-                fifo_way(net, flows, 0.0, lambda k, s, _: 0.0 * s).passages,
+                fifo_delays(net, flows, 0.0, lambda k, s, _: 0.0 * s).passages,
                 flows.rtt.size,
             )
             numbers.append(tuple(first + len(links) + size * i for i in range(len(found))))

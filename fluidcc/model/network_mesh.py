@@ -15,7 +15,7 @@ from fluidcc import ops
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import Ack, Arrival
-from fluidcc.model.delays import ages_on, explicit_way
+from fluidcc.model.delays import ages_along, explicit_delays
 from fluidcc.model.fluid import as_fluid
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link, Network
@@ -40,8 +40,8 @@ class Reach(NamedTuple):
 def reach(net: Network) -> Reach:
     """How far a network that the fluid model has looks back."""
     empty = tuple(0.0 for _ in net.links)
-    ways = [explicit_way(net, flows, empty) for flows in net.flows]
-    ages = ravel_pytree(ages_on(net, ways)._replace(paces=()))[0]
+    ways = [explicit_delays(net, flows, empty) for flows in net.flows]
+    ages = ravel_pytree(ages_along(net, ways)._replace(paces=()))[0]
     waits = [
         sum(net.links[k].buffer / least_rate(net.links[k]) for k in flows.route)
         for flows in net.flows

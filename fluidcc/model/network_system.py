@@ -13,24 +13,24 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.dde.system import Events, System
 from fluidcc.laws.law import Arrival
 from fluidcc.model.delays import (
-    Past,
+    DelayedInputs,
+    Outputs,
     State,
-    Wire,
-    ages_on,
-    explicit_way,
-    fifo_way,
-    kink_distances,
+    ages_along,
+    breakpoint_distances,
+    explicit_delays,
+    fifo_delays,
     round_trip,
 )
 from fluidcc.model.fluid import NEVER, as_fluid, course, with_mean_calls, with_service
 from fluidcc.model.layout import (
     Layout,
     held_columns,
+    initial_outputs,
     initial_state,
-    initial_wire,
     starts_late,
 )
-from fluidcc.model.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux, heard
+from fluidcc.model.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux, received
 from fluidcc.model.senders import acknowledgement
 from fluidcc.scenario.network import Network, numeric
 
@@ -76,9 +76,9 @@ class Numbers(NamedTuple):
         return Numbers(zero._replace(net=direction, mean=mean))
 
 
-def record_of(net: Network, y: State, wire: Wire) -> Array:
+def record_of(net: Network, y: State, outputs: Outputs) -> Array:
     """What is remembered (U,): the wire, and under `fifo` the queues that its delays are of."""
-    flat = ravel_pytree(wire)[0]
+    flat = ravel_pytree(outputs)[0]
     return jnp.concatenate([flat, jnp.stack(y.queues)]) if net.delay == "fifo" else flat
 
 
@@ -141,7 +141,7 @@ def _added(state: Any, change: Any, hit: Array) -> Any:
 
 
 def _tick(
-    net: Network, t: Any, y: State, past: Past, modes: Modes, courses: tuple, hit: Array
+    net: Network, t: Any, y: State, past: DelayedInputs, modes: Modes, courses: tuple, hit: Array
 ) -> tuple[State, Modes]:
     """State and bounds after the ticks marked in `hit`, which has the shape of `_time_to_ticks`.
 
@@ -161,7 +161,7 @@ def _tick(
             clocks[k] = clocks[k] + jnp.where(on, between, 0.0)
     for i, (flows, on) in enumerate(zip(net.flows, parts[links : links + groups], strict=True)):
         if on is not None:
-            s, signal = y.senders[i], heard(flows, past.heard[i])
+            s, signal = y.senders[i], received(flows, past.received[i])
             ack = acknowledgement(flows, s, signal, round_trip(now, flows, y.queues))
             change = flows.window.on_tick(s.law, ack)
             moved = on & (modes.windows[i] != WAITING)
@@ -207,15 +207,15 @@ class NetworkEquation:
 
     def record(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """What is looked up later, shape (U,)."""
-        return record_of(args.net, self._state(y), self._present(y, z, args.net, mode).wire)
+        return record_of(args.net, self._state(y), self._present(y, z, args.net, mode).outputs)
 
     def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
         """Age of each number looked up [s], and since the passages through queues, (M,)."""
         net = args.net
         if net.delay != "fifo":
             queues = self._state(y).queues
-            ways = [explicit_way(args.mean, flows, queues) for flows in net.flows]
-            return ravel_pytree(ages_on(net, ways))[0]
+            ways = [explicit_delays(args.mean, flows, queues) for flows in net.flows]
+            return ravel_pytree(ages_along(net, ways))[0]
 
         def queues_of(first: tuple[int, ...]) -> Callable[[int, Array, int], Array]:
             def queue_at(k: int, times: Array, number: int) -> Array:
@@ -225,11 +225,11 @@ class NetworkEquation:
             return queue_at
 
         ways = [
-            fifo_way(net, flows, t, queues_of(first))
+            fifo_delays(net, flows, t, queues_of(first))
             for flows, first in zip(net.flows, self.layout.passages, strict=True)
         ]
         ages = [age for way in ways for _, age in way.passages]
-        return jnp.concatenate([ravel_pytree(ages_on(net, ways))[0], *ages])
+        return jnp.concatenate([ravel_pytree(ages_along(net, ways))[0], *ages])
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
         """The record before the start, which is constant."""
@@ -308,7 +308,7 @@ class NetworkEquation:
 
     def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Distances of the queues to where their signals have kinks or jumps."""
-        return kink_distances(args.net, self._state(y))
+        return breakpoint_distances(args.net, self._state(y))
 
 
 @functools.lru_cache(maxsize=64)
@@ -334,7 +334,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
 def start(net: Network, courses: tuple) -> tuple[Array, Array]:
     """State and record before the start."""
     state = initial_state(net, courses)
-    return ravel_pytree(state)[0], record_of(net, state, initial_wire(net, state))
+    return ravel_pytree(state)[0], record_of(net, state, initial_outputs(net, state))
 
 
 @jax.jit

@@ -2,7 +2,7 @@
 
 Misra and Ott (2003), eq. 1, for every event: the mean change of a state per second is the sum over
 events of the rate of the event times its mean change. What travels between senders and links is
-the Wire; only what is looked up on it (Past) is ever late.
+the Outputs; only what is looked up on it (DelayedInputs) is ever late.
 """
 
 import math
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from fluidcc import ops
 from fluidcc.laws.law import SIGNALS, Arrival, Signal, combine
-from fluidcc.model.delays import Past, State, Wire, make_wire, round_trip
+from fluidcc.model.delays import DelayedInputs, Outputs, State, make_outputs, round_trip
 from fluidcc.model.fluid import with_service
 from fluidcc.model.senders import (
     growing_rate,
@@ -45,13 +45,13 @@ class Modes(NamedTuple):
 
     queues: tuple
     windows: tuple
-    said: tuple = ()
+    emitted: tuple = ()
 
 
 def link_signal(flows: Flows, signal: Signal) -> Signal:
     """What the signal of one link means to the flows."""
     marked = flows.marking.probability(signal.mark, flows.window)
-    return flows.feedback.hears(signal._replace(mark=marked))
+    return flows.feedback.interpret(signal._replace(mark=marked))
 
 
 def measured(link: Link, queue: Num, signal: Signal) -> Signal:
@@ -69,19 +69,19 @@ def link_says(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
 
 def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
     """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
-    said = (link_signal(flows, each) for each in signals)
-    return combine(tuple(Signal(mark=each.either) for each in said)).mark
+    emitted = (link_signal(flows, each) for each in signals)
+    return combine(tuple(Signal(mark=each.either) for each in emitted)).mark
 
 
-def heard(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
+def received(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
     """What the flows hear of the signals of the links on their way.
 
     `mark` is the probability, per packet sent, that a mark comes back: those on data packets do
     not where the packet is lost, here or at another link.
     """
-    said = combine(tuple(link_signal(flows, each) for each in signals))
-    comes_back = 1 - said.drop if flows.feedback.on_data else 1.0
-    return said._replace(mark=said.mark * comes_back)
+    emitted = combine(tuple(link_signal(flows, each) for each in signals))
+    comes_back = 1 - emitted.drop if flows.feedback.on_data else 1.0
+    return emitted._replace(mark=emitted.mark * comes_back)
 
 
 def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
@@ -107,7 +107,7 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
 
     per_packet = ops.slope(lambda k: counted(k, 0.0), x, q, capacity)
     per_second = ops.slope(lambda k: counted(0.0, k), x, q, capacity)
-    return summed(scaled(law.counted(offered, capacity), per_packet), per_second)
+    return summed(scaled(law.sampling_rate(offered, capacity), per_packet), per_second)
 
 
 def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
@@ -126,12 +126,12 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
 
 
 class Flux(NamedTuple):
-    """The present of a network: change of its state per second, its Wire, and the raw changes
+    """The present of a network: change of its state per second, its Outputs, and the raw changes
     of queues and windows before their bounds act.
     """
 
     drift: State
-    wire: Wire
+    outputs: Outputs
     queue_raw: tuple
     window_raw: tuple
 
@@ -145,7 +145,7 @@ def _hold(raw: Num, value: Num, low: Num, high: Num, mode: Num | None) -> Num:
 
 
 def _senders(
-    net: Network, y: State, past: Past, modes: Modes | None, ticks: bool
+    net: Network, y: State, past: DelayedInputs, modes: Modes | None, ticks: bool
 ) -> tuple[tuple, tuple, tuple]:
     """Changes of the senders, raw changes of their windows, and their present rates."""
     changes, raws, rates = [], [], []
@@ -157,8 +157,8 @@ def _senders(
         acks = past.acked[i] * pace / share
         carried = acks
         if flows.feedback.quench:
-            carried = carrier_rate(flows, past.carried[i], past.heard[i]) * pace / share
-        signal = heard(flows, past.heard[i])
+            carried = carrier_rate(flows, past.carried[i], past.received[i]) * pace / share
+        signal = received(flows, past.received[i])
         if net.rates == "mgt":
             growth = sending_rate(flows, s, signal, rtt)
         else:
@@ -183,7 +183,7 @@ def _senders(
     return tuple(changes), tuple(raws), tuple(rates)
 
 
-def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num]]]:
+def _offered(net: Network, past: DelayedInputs, rates: tuple) -> list[list[tuple[int, Num]]]:
     """Rates offered to each link [packet/s], by group of flows."""
     offered: list[list[tuple[int, Num]]] = [[] for _ in net.links]
     for i, flows in enumerate(net.flows):
@@ -191,7 +191,7 @@ def _offered(net: Network, past: Past, rates: tuple) -> list[list[tuple[int, Num
             at_source = j == 0 and flows.access_delay is None
             flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
             for met in past.passed[i][j]:  # links before let through what they can carry
-                flow = flow * (1 - heard(flows, (met.signal,)).drop)
+                flow = flow * (1 - received(flows, (met.signal,)).drop)
                 flow = flow * ops.minimum(met.pace, _MOST_PACE)
             offered[k].append((i, flow))
     return offered
@@ -209,11 +209,11 @@ def _link_flux(
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
     offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
-    given = modes.said[k] if modes is not None and modes.said else None
+    given = modes.emitted[k] if modes is not None and modes.emitted else None
     early = link_says(link, x, q, offered) if given is None else measured(link, q, given)
     accepted = link.cross * (1 - early.drop)
     for i, flow in arriving:
-        accepted = accepted + jnp.sum(flow * (1 - heard(net.flows[i], (early,)).drop))
+        accepted = accepted + jnp.sum(flow * (1 - received(net.flows[i], (early,)).drop))
     raw = accepted - capacity
     change = _hold(raw, q, 0.0, link.buffer, mode)
     full = q >= link.buffer if mode is None else mode == HIGH
@@ -225,7 +225,7 @@ def _link_flux(
 
 
 def flux(
-    net: Network, y: State, past: Past, modes: Modes | None = None, *, ticks: bool = False
+    net: Network, y: State, past: DelayedInputs, modes: Modes | None = None, *, ticks: bool = False
 ) -> Flux:
     """The present of a network from its state and from what it sees of the past.
 
@@ -238,5 +238,5 @@ def flux(
     links = [_link_flux(net, k, y, offered[k], modes, ticks) for k in range(len(net.links))]
     raws, queues, laws, signals, paces = zip(*links, strict=True)
     still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
-    wire = make_wire(net, rates, signals, paces)
-    return Flux(State(changes, queues, laws, *still), wire, raws, window_raw)
+    outputs = make_outputs(net, rates, signals, paces)
+    return Flux(State(changes, queues, laws, *still), outputs, raws, window_raw)

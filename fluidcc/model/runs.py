@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from fluidcc.dde.status import Status
 from fluidcc.laws.law import combine
 from fluidcc.model.advice import advice
-from fluidcc.model.delays import State, Wire, round_trip
+from fluidcc.model.delays import Outputs, State, round_trip
 from fluidcc.model.fluid import with_service
 from fluidcc.model.layout import blank
-from fluidcc.model.rates import heard, link_signal
+from fluidcc.model.rates import link_signal, received
 from fluidcc.model.senders import known_load, starts_slowly
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
@@ -211,9 +211,9 @@ def _propagation(net: Network, name: str) -> Floats:
     return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
 
 
-def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
+def _link_seen(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     """What a run reports of link k, in the order of LinkRun."""
-    link, signal = net.links[k], combine((wire.signals[k],))
+    link, signal = net.links[k], combine((outputs.signals[k],))
     q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
     signal = signal._replace(
         mark=jnp.clip(signal.mark, 0.0, 1.0), drop=jnp.clip(signal.drop, 0.0, 1.0)
@@ -221,7 +221,7 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
     offered = jnp.asarray(link.cross, float)
     dropped = link.cross * signal.drop
-    for flows, rate in zip(net.flows, wire.rates, strict=True):
+    for flows, rate in zip(net.flows, outputs.rates, strict=True):
         if k in flows.route:
             own, sent = link_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
             offered = offered + jnp.sum(sent)
@@ -237,10 +237,10 @@ def _link_seen(net: Network, k: int, y: State, wire: Wire) -> tuple:
     return q, average, signal.mark, *shares, signal.load, offered, quenches, used
 
 
-def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
+def _flows_seen(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
     """What a run reports of group i, in the order of FlowsRun."""
-    flows, rate, s = net.flows[i], jnp.maximum(wire.rates[i], 0.0), y.senders[i]
-    signal = heard(flows, tuple(wire.signals[k] for k in flows.route))
+    flows, rate, s = net.flows[i], jnp.maximum(outputs.rates[i], 0.0), y.senders[i]
+    signal = received(flows, tuple(outputs.signals[k] for k in flows.route))
     each = jnp.ones_like(rate)
     rtt = round_trip(net, flows, y.queues)
     load = known_load(flows, s, signal) * each
@@ -254,14 +254,14 @@ def _flows_seen(net: Network, i: int, y: State, wire: Wire) -> tuple:
 @jax.jit
 def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
     """What a run tells of each link and each group, from states (T, n) and records (T, U)."""
-    y, wire = blank(net)
-    to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(wire)[1]
-    width = ravel_pytree(wire)[0].size
+    y, outputs = blank(net)
+    to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(outputs)[1]
+    width = ravel_pytree(outputs)[0].size
 
     def one(state: jax.Array, record: jax.Array) -> Reports:
-        y, wire = to_state(state), to_wire(record[:width])
+        y, outputs = to_state(state), to_wire(record[:width])
         now = with_service(net, y.services)
-        links = [_link_seen(now, k, y, wire) for k in range(len(net.links))]
-        return links, [_flows_seen(now, i, y, wire) for i in range(len(net.flows))]
+        links = [_link_seen(now, k, y, outputs) for k in range(len(net.links))]
+        return links, [_flows_seen(now, i, y, outputs) for i in range(len(net.flows))]
 
     return jax.vmap(one)(states, records)

@@ -51,7 +51,7 @@ def summed(*changes: Any) -> Any:
     return jax.tree.map(lambda *c: sum(c), *changes)
 
 
-def marks_heard(flows: Flows, signal: Signal) -> Num:
+def marks_seen(flows: Flows, signal: Signal) -> Num:
     """Probability that a carrier brings a mark which the window law hears."""
     return signal.mark if flows.feedback.marks else 0.0 * signal.mark
 
@@ -59,13 +59,13 @@ def marks_heard(flows: Flows, signal: Signal) -> Num:
 def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num) -> Num:
     """Rate of the ACKs, of all that come at `acks` [packet/s], that let the window grow."""
     window = flows.window.window(s.law)
-    return acks * flows.reaction.shares(marks_heard(flows, signal), window).growing
+    return acks * flows.reaction.shares(marks_seen(flows, signal), window).growing
 
 
 def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
     """Load factor that the senders act on."""
     remembers = flows.estimator.remembers
-    return flows.estimator.heard(s.estimate, signal.load) if remembers else signal.load
+    return flows.estimator.known_load(s.estimate, signal.load) if remembers else signal.load
 
 
 def acknowledgement(
@@ -86,7 +86,7 @@ def sending_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
 
 def _flight(flows: Flows, s: Sender, signal: Signal) -> Num:
     """Mean packets in flight of a flow that is not recovering from losses."""
-    return flows.feedback.sending(flows.window.window(s.law), signal.mark)
+    return flows.feedback.flight_size(flows.window.window(s.law), signal.mark)
 
 
 def _running(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
@@ -118,7 +118,7 @@ def _law_change(
 ) -> Any:
     """Mean change of the window law's state per second."""
     law, w = flows.window, flows.window.window(s.law)
-    mark = marks_heard(flows, signal)
+    mark = marks_seen(flows, signal)
     one = acknowledgement(flows, s, signal, rtt)
     like = (s, *one)
 
@@ -137,7 +137,7 @@ def _law_change(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
     to_one_packet = law.change(s.law, window=ops.minimum(1.0 - w, 0.0))
-    reacting = flows.reaction.shares(mark, w).heard
+    reacting = flows.reaction.shares(mark, w).reacting
     changes = [
         own,
         scaled(acks, ops.slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
@@ -184,7 +184,7 @@ def sender_change(
         by_acks = acks * flows.estimator.mean(s.estimate, signal.load)
         estimate = ops.clip(by_acks, ops.minimum(left, 0.0), ops.maximum(left, 0.0))
     if starts_slowly(flows):  # the first signal of any kind ends it
-        signals = carried * marks_heard(flows, signal) + acks * signal.drop
+        signals = carried * marks_seen(flows, signal) + acks * signal.drop
         slow = -ops.minimum(signals, _FASTEST_END / rtt) * s.slow
     if flows.traffic.starts:
         traffic, w = flows.traffic, flows.window.window(s.law)

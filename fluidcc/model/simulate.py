@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate
 from fluidcc.dde.located import Located
 from fluidcc.dde.uniform import Uniform
-from fluidcc.model.delays import explicit_way
+from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import as_fluid, varies
 from fluidcc.model.layout import blank, starts_late
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
@@ -50,7 +50,7 @@ def check_network(net: Network) -> None:
                 f"flows.{name}.start: a self-clocked fluid needs flows that have always run, got a "
                 f"start at {float(flows.start.low)!r} s; use model.rates = 'ack'"
             )
-        trips = explicit_way(net, flows, tuple(0.0 for _ in net.links)).trips
+        trips = explicit_delays(net, flows, tuple(0.0 for _ in net.links)).trips
         for k, trip in zip(flows.route, trips, strict=True):
             if np.min(flows.feedback.age(trip)) <= 0:
                 raise ValueError(
@@ -110,7 +110,7 @@ def simulate(
     if mesh is None:
         few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
         smooth = not jax.tree.leaves(blank(args.net)[0].clocks)
-        smooth = smooth and not any(k.queue.jumps() or k.queue.limits for k in net.links)
+        smooth = smooth and not any(k.queue.is_discontinuous() or k.queue.limits for k in net.links)
         mesh = Located(rtol=1e-6) if few and smooth else Uniform()
     if isinstance(mesh, Uniform):
         mesh = uniform_mesh(net, mesh)

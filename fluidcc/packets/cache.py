@@ -15,6 +15,7 @@ from types import ModuleType
 
 import numba
 
+from fluidcc.digests import is_sound, sealed, sealed_name
 from fluidcc.folders import (
     ELSEWHERE,
     SHOWING,
@@ -24,7 +25,6 @@ from fluidcc.folders import (
     temporary_folder,
     whole,
 )
-from fluidcc.seals import is_sound, sealed, sealed_name
 
 _FOLDER = f"numba-{numba.__version__}"
 

@@ -83,7 +83,7 @@ def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Ex
 def write_queue(law: AbstractQueueLaw) -> str:
     """Hooks of a queue law; none for a law that never signals and has no state."""
     r = records
-    update, signal, chance = (rule(law, m) for m in ("on_arrival", "signal", "chance"))
+    update, signal, chance = (rule(law, m) for m in ("on_arrival", "signal", "gap_probability"))
     event = (r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE)
     slots = dict(zip(update.event, event, strict=True))
     slots[chance.event[-1]] = r.Q_GAP
@@ -160,7 +160,7 @@ def write_marking(law: AbstractMarking, window: AbstractWindowLaw) -> str:
 
 def write_advertise(law: AbstractFeedback) -> str:
     """Hook of the window that an ACK advertises."""
-    found = rule(law, "permit")
+    found = rule(law, "advertised_window")
     changes = found.results[0] != found.event[0]
     return _answer("advertise", found, records.A_WINDOW, records.A_RESULT) if changes else ""
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.oscillation import repeating_period
-from fluidcc.analysis.stationary import WindowDistribution, windows_at
 from fluidcc.analysis.validity import validity_warnings
+from fluidcc.analysis.window_distribution import WindowDistribution, windows_at
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import link_signal
@@ -247,7 +247,7 @@ def _over(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 def _shares_at_rest(net: Network, rest: Equilibrium, k: int) -> tuple[float, float]:
     """Shares of the packets sent to link k that it marks and drops at rest."""
-    said, sent = rest.rest.signals[k], float(net.links[k].cross)
+    said, sent = rest.op.signals[k], float(net.links[k].cross)
     marked, dropped = 0.0, sent * float(said.drop)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k in flows.route:

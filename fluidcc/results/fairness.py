@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.model.rates import heard
+from fluidcc.model.rates import received
 
 if TYPE_CHECKING:
     from fluidcc.packets.accounts.results import PacketRuns
@@ -32,7 +32,7 @@ def throughputs(eq: Equilibrium) -> dict[str, float]:
     """Mean rate of a flow that arrives, by group [packet/s]."""
     out = {}
     for flows, (name, group) in zip(eq.net.flows, eq.flows.items(), strict=True):
-        lost = float(heard(flows, tuple(eq.rest.signals[k] for k in flows.route)).drop)
+        lost = float(received(flows, tuple(eq.op.signals[k] for k in flows.route)).drop)
         out[name] = float(np.average(group.rate, weights=np.asarray(flows.n, float))) * (1 - lost)
     return out
 

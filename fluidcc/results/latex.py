@@ -69,7 +69,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     if resting is not None:
         return {"W": readable(resting)}
     bare = dataclasses.replace(flows, window=with_symbols(flows.window))
-    marks = flows.feedback.hears(Signal(mark=1, drop=0)).mark != 0
+    marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
     signal = Signal(_positive("p_d"), 0, load) if marks else Signal(0, lost, load)
     law = _state(bare.window)
@@ -86,7 +86,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     ack = Ack(1, 0, rtt, known_load(flows, s, signal))
     if bare.window.period(ack) is not None:
         out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
-    flight = flows.feedback.sending(window, signal.mark)
+    flight = flows.feedback.flight_size(window, signal.mark)
     return out | ({} if flight == window else {"x": readable(flight / rtt)})
 
 

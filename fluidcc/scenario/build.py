@@ -9,7 +9,7 @@ import numpy as np
 from fluidcc.laws.parameters import Info, Interval, infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.voice import Voice
-from fluidcc.scenario.fits import check_group, check_link, check_model, check_way
+from fluidcc.scenario.fits import check_group, check_link, check_model, check_reverse_delay
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network, Start
 from fluidcc.scenario.reader import FAULTY, Laws, Reader, got, sound
 from fluidcc.scenario.sender import read_sender
@@ -62,7 +62,7 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
         reader.fault("flows", f"at most {_TRIPS} round trips in all", f"{trips}")
     delays = {name: link.get("delay", Link.delay) for name, link in links.items()}
     for name, flows in sound(groups).items():
-        check_way(reader, name, flows, delays)
+        check_reverse_delay(reader, name, flows, delays)
     check_model(reader, choices, sound(groups))
     reader.finish()
     return Network(

@@ -10,7 +10,7 @@ from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.tables import tables, to_toml
 from fluidcc.scenario.text import parsed
-from fluidcc.texts import read_file
+from fluidcc.text_files import read_file
 
 
 def loads(text: str, *, where: str = "scenario") -> Network:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
+from fluidcc.scenario.path_delays import forward_delays, reverse_delays
 from fluidcc.scenario.reader import FAULTY, Reader, got
-from fluidcc.scenario.ways import forward_delays, reverse_delays
 
 _Need = tuple[bool, str, str, str]
 """Whether two values fit, the key of one, what is expected there, and what was got."""
@@ -92,7 +92,7 @@ def _needs_of_feedback(values: Mapping[str, Any]) -> Iterator[_Need]:
     yield feedback.loads or not estimator.remembers, "estimator", exact, got(estimator.name)
 
 
-def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
+def check_reverse_delay(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
     """The way there must be shorter than the round trip, and links on the way need a delay."""
     names = list(delays)
     if any(delays[names[k]] is FAULTY for k in flows.route):
@@ -112,7 +112,7 @@ def check_way(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]
             f"more than the way there, {way!r} s (access_delay and the delays of the route)",
             f"{shortest!r} s",
         )
-    elif flows.reverse_delay is not None or flows.feedback.moment is Moment.REVERSE:
+    elif flows.reverse_delay is not None or flows.feedback.marking_point is MarkingPoint.REVERSE:
         _check_ways_back(reader, name, flows, delays)
 
 
@@ -123,7 +123,10 @@ def _check_ways_back(reader: Reader, name: str, flows: Flows, delays: Mapping[st
     names, known, given = list(delays), list(delays.values()), flows.reverse_delay
     listed = isinstance(given, np.ndarray)
     *ahead, way = forward_delays(flows, known)
-    shortest, on_acks = float(np.min(flows.rtt)), flows.feedback.moment is Moment.REVERSE
+    shortest, on_acks = (
+        float(np.min(flows.rtt)),
+        flows.feedback.marking_point is MarkingPoint.REVERSE,
+    )
     backs, before = reverse_delays(flows, known), 0.0
     for j, (k, back) in enumerate(zip(flows.route, backs, strict=True)):
         there, what = (way, "the way to the receiver") if on_acks else (ahead[j], "the way there")
@@ -147,7 +150,7 @@ def check_model(reader: Reader, choices: Mapping[str, Any], groups: Mapping[str,
     if rates != "self_clocked":
         return
     for name, flows in groups.items():
-        changes = type(flows.feedback).sending is not AbstractFeedback.sending
+        changes = type(flows.feedback).flight_size is not AbstractFeedback.flight_size
         for law, loose in ((flows.feedback, changes), (flows.traffic, flows.traffic.starts)):
             if loose:
                 expected = f'"ack" or "mgt", as {law.name} of flows.{name} changes the flight'

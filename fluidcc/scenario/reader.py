@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.laws.addable import BASES as ADDABLE
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Info, infos
 from fluidcc.laws.registry import LAWS
+from fluidcc.laws.validation import BASES as ADDABLE
 from fluidcc.scenario import units
 
 _NEEDS = re.compile(r"^\w+ needs ")  # how a law opens its complaint

@@ -5,7 +5,7 @@ import tomllib
 from typing import Any
 
 from fluidcc.errors import Fault, ScenarioError, shown
-from fluidcc.texts import LARGEST
+from fluidcc.text_files import LARGEST
 
 _PLACE = re.compile(r"^(.*) \(at (.*)\)$", re.DOTALL)
 _LINE = re.compile(r"^line (\d+), ")

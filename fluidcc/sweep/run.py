@@ -25,9 +25,9 @@ from fluidcc.results.export import provenance
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import GRID_VERBS, Chunk, Job, description, name_of
-from fluidcc.sweep.kept import Folder, InMemory, busy, check, gaps, manifest_in, opened
 from fluidcc.sweep.plan import Clock, Plan, Progress
 from fluidcc.sweep.result import Point, Sweep, evaluated
+from fluidcc.sweep.store import Folder, InMemory, busy, check, gaps, manifest_in, opened
 from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 

@@ -81,7 +81,7 @@ def arrows(number):
         out.append(Linear(
             A, B, C, np.zeros((3, 4)), pick=np.array([0, 0, 1, 2]),
             lag=np.array([0.4, 0.7 + 0.1 * t, 0.2, 0.3]),
-            state_owner=np.array([0, 1, 1, LINK]), wire_owner=np.array([LINK, 0, 1]),
+            state_owner=np.array([0, 1, 1, LINK]), output_owner=np.array([LINK, 0, 1]),
         ))  # fmt: skip
     return Linear.stack(out)
 

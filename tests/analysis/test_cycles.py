@@ -18,7 +18,7 @@ from analysis_cases import (
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
 from fluidcc.analysis.cycles import verb
-from fluidcc.analysis.cycles.collocation import LostError
+from fluidcc.analysis.cycles.collocation import OrbitLostError
 from fluidcc.analysis.cycles.result import Label
 from fluidcc.analysis.cycles.settled import simulate
 from fluidcc.analysis.cycles.subjects import subject_of
@@ -209,7 +209,7 @@ def lost(monkeypatch):
     """Collocation finds nothing, so that the simulation tells."""
 
     def nothing(*_):
-        raise LostError("it is lost")
+        raise OrbitLostError("it is lost")
 
     monkeypatch.setattr(verb, "collocate", nothing)
 

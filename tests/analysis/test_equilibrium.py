@@ -12,7 +12,7 @@ import scipy.optimize
 from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain, two_links
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.operating_point import steady_state
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.loss import HalveOnly
@@ -21,7 +21,7 @@ from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import make_wire, picks
+from fluidcc.model.delays import make_outputs, output_indices
 from fluidcc.model.rates import flux
 from fluidcc.scenario.network import Flows, Link, Network, numeric
 
@@ -229,10 +229,10 @@ def test_the_fluid_model_rests_there(net):
     """The right-hand side of the simulation vanishes at the equilibrium, to rounding."""
     eq, arrays = equilibrium(net), numeric(net)
     rates = tuple(jnp.asarray(eq.flows[name].rate) for name in net.flow_names)
-    wire = make_wire(net, rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links))
+    wire = make_outputs(net, rates, eq.op.signals, tuple(jnp.ones(()) for _ in net.links))
     flat = jnp.concatenate([jnp.ravel(v) for part in wire for v in jax.tree.leaves(part)])
-    past = jax.tree.map(lambda index: flat[index], picks(net))
-    drift = flux(arrays, state_at_rest(arrays, eq.rest), past).drift
+    past = jax.tree.map(lambda index: flat[index], output_indices(net))
+    drift = flux(arrays, steady_state(arrays, eq.op), past).drift
     for f, rate in zip(drift.senders, rates, strict=True):
         np.testing.assert_allclose(f.law / rate, 0, atol=1e-10)
     np.testing.assert_allclose(drift.queues, 0, atol=1e-7)

@@ -151,7 +151,7 @@ def test_what_is_adapted_as_far_as_it_can_is_no_state():
     law = AdaptiveRED(min_th=100.0, max_th=300.0, w_q=0.001)
     system = net(law, n=2.0, rtt=0.2, capacity=3750.0)
     eq = equilibrium(system)
-    p_max = float(eq.rest.laws[0].p)
+    p_max = float(eq.op.laws[0].p)
     plain = net(RED(min_th=100.0, max_th=300.0, p_max=p_max, w_q=0.001), n=2.0, rtt=0.2,
                 capacity=3750.0)  # fmt: skip
     found, expected = rightmost_roots(linearize(system, eq)), rightmost_roots(linearize(plain))

@@ -189,7 +189,7 @@ def logistic(r, rho):
     return Linear(
         A=np.zeros((1, 1)), B=np.array([[-r, -r * rho]]), C=np.array([[1.0], [0.0]]),
         D=np.array([[0.0, 0.0], [-r, -r * rho]]), pick=np.array([0, 1]), lag=np.ones(2),
-        state_owner=own, wire_owner=np.array([LINK, LINK]),
+        state_owner=own, output_owner=np.array([LINK, LINK]),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Rests of queue laws and of links against closed forms or another solver."""
+"""Equilibria of queue laws and of links against closed forms or another solver."""
 
 import math
 
@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium, sawtooth
-from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.operating_point import steady_state
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss
@@ -33,7 +33,7 @@ from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
-from fluidcc.model.delays import Wire, picks
+from fluidcc.model.delays import Outputs, output_indices
 from fluidcc.model.fluid import with_mean_calls
 from fluidcc.model.rates import flux
 from fluidcc.scenario.network import Flows, Link, Network, numeric
@@ -61,7 +61,7 @@ def test_avq_uses_its_target_with_an_empty_queue():
     assert eq.status == "regular" and link.queue == 0.0
     assert link.utilization == pytest.approx(0.9, rel=1e-10)
     assert link.mark_probability == pytest.approx(p, rel=1e-9)
-    assert float(eq.rest.laws[0]) == pytest.approx(0.9 * (1 - p), rel=1e-9)
+    assert float(eq.op.laws[0]) == pytest.approx(0.9 * (1 - p), rel=1e-9)
     np.testing.assert_allclose(drift(net, eq), 0, atol=1e-7)
 
 
@@ -76,7 +76,7 @@ def test_adaptive_red_slides_at_its_target():
     assert 0.009 <= 2 * p <= 0.51
     assert (eq.status, eq.sliding, eq.smooth) == ("regular", ("bottleneck",), False)
     assert link.average == pytest.approx(200.0, rel=1e-12)
-    assert eq.rest.laws[0].p == pytest.approx(2 * p, rel=1e-9)
+    assert eq.op.laws[0].p == pytest.approx(2 * p, rel=1e-9)
     assert "every 0.5 s it steps the marking up" in eq.message
 
 
@@ -84,7 +84,7 @@ def test_adaptive_red_slides_at_its_target():
 def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
     """p_max ends past a limit by less than one step; the queue is RED's with that p_max."""
     eq, link, _ = found(adaptive(n))
-    p_max = float(eq.rest.laws[0].p)
+    p_max = float(eq.op.laws[0].p)
 
     def excess(q):
         p = p_max * (q - 100) / 200
@@ -107,7 +107,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
 
     if rests is None:
         rests = brentq(lambda q: p_0 * (q - 100) / 200 - needed(q), 180, 220, xtol=1e-12)
-        assert eq.rest.laws[0].p == p_0
+        assert eq.op.laws[0].p == p_0
     assert (eq.status, eq.sliding, eq.smooth) == ("continuum", (), False)
     assert link.average == pytest.approx(rests, rel=1e-10)
     assert link.mark_probability == pytest.approx(needed(rests), rel=1e-9)
@@ -178,13 +178,13 @@ def found(net):
 def drift(net, eq):
     """All changes per second of the fluid model at the equilibrium, over the rates of packets."""
     arrays = with_mean_calls(numeric(net))
-    u = ravel_pytree(Wire(eq.rest.rates, eq.rest.signals, tuple(jnp.ones(()) for _ in net.links)))
-    past = jax.tree.map(lambda index: u[0][index], picks(net))
-    change = flux(arrays, state_at_rest(arrays, eq.rest), past, ticks=True).drift
+    u = ravel_pytree(Outputs(eq.op.rates, eq.op.signals, tuple(jnp.ones(()) for _ in net.links)))
+    past = jax.tree.map(lambda index: u[0][index], output_indices(net))
+    change = flux(arrays, steady_state(arrays, eq.op), past, ticks=True).drift
     return np.concatenate([np.ravel(v) for v in jax.tree.leaves(change.senders + change.laws)])
 
 
-# -- Rests of senders of every kind against closed forms
+# -- Equilibria of senders of every kind against closed forms
 def bmcc(*, gamma=1.0, md="per_tp", rtt=(0.04, 0.2)):
     group = flows(BMCC(md=md), n=(1.0, 2.0), rtt=rtt, feedback=LoadFeedback())
     return one_link(LoadFactor(gamma=gamma), group)
@@ -198,7 +198,7 @@ def test_bmcc_shares_equally(gamma):
     assert link.queue == 0.0 and link.load_factor == pytest.approx(1.0, rel=1e-9)
     assert link.utilization == pytest.approx(gamma, rel=1e-7)
     np.testing.assert_allclose(group.rate, gamma * C / 3, rtol=1e-7)
-    turn = sawtooth(numeric(bmcc(gamma=gamma)), eq.rest)
+    turn = sawtooth(numeric(bmcc(gamma=gamma)), eq.op)
     assert turn is not None and turn.low == pytest.approx(0.875, rel=1e-9)
     assert turn.time == pytest.approx(gamma * C * 0.125 * 0.2**2 / 3, rel=1e-6)
     assert f"back after {turn.time:.4g} s" in eq.message
@@ -276,7 +276,7 @@ def test_without_a_cap_losses_hold_the_window_of_rwm():
     eq, link, group = found(receiver_window(p_max=0.5))
     assert eq.status == "discontinuity" and eq.sliding == ("bottleneck",)
     assert link.average == pytest.approx(150.0, rel=1e-12)
-    w, lost = group.window[0], float(eq.rest.signals[0].drop)
+    w, lost = group.window[0], float(eq.op.signals[0].drop)
     p = 0.5 + lost * (1 - 0.5)
     some, timeout = 1 - (1 - lost) ** w, min(1.0, 3 / w)
     assert some * ((1 - timeout) * w / 2 + timeout * (w - 1)) == pytest.approx(1.0, rel=1e-7)
@@ -298,7 +298,7 @@ def test_growth_by_time_wins_over_any_marking_at_long_round_trips():
     p, w = link.mark_probability, group.window[0]
     assert eq.status == "regular"
     assert 0.35 * (1 - (1 - p) ** w) == pytest.approx(pace * rtt, rel=1e-8)
-    assert float(eq.rest.escapes[0]) > 5625 * (0.35 / pace - 0.04)
+    assert float(eq.op.escapes[0]) > 5625 * (0.35 / pace - 0.04)
     assert "longer queues do not come back" in eq.message
 
 
@@ -328,7 +328,7 @@ def test_dctcp_at_rest():
     p, w = link.mark_probability, group.window[0]
     assert eq.status == "regular"
     assert w * p * (1 - (1 - p) ** w) == pytest.approx(2.0, rel=1e-9)
-    assert float(eq.rest.senders[0].law.alpha[0]) == pytest.approx(p, rel=1e-12)
+    assert float(eq.op.senders[0].law.alpha[0]) == pytest.approx(p, rel=1e-12)
     np.testing.assert_allclose(drift(net, eq), 0, atol=1e-8)
 
 

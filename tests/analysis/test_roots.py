@@ -103,7 +103,7 @@ def test_neutral_systems_are_refused():
     system = Linear(
         A=np.array([[-1.0]]), B=np.array([[0.9]]), C=np.array([[-1.0]]), D=np.array([[0.9]]),
         pick=np.array([0]), lag=np.array([1.0]),
-        state_owner=np.array([LINK]), wire_owner=np.array([LINK]),
+        state_owner=np.array([LINK]), output_owner=np.array([LINK]),
     )  # fmt: skip
     count = count_roots(Characteristic(system))
     assert count.number is None and "neutral" in count.reason

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.stationary import window_distribution
+from fluidcc.analysis.window_distribution import window_distribution
 from fluidcc.laws.reaction import Pause, PerMark
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 import xarray as xr
 
-from fluidcc.scenario.typed import value_of
+from fluidcc.scenario.parsing import value_of
 
 SLOW = "hollot2001/slow"
 

@@ -53,7 +53,7 @@ def test_readme_and_help_have_the_same_exit_codes(run):
 
 @pytest.mark.parametrize(("result", "says"), [*((one, "") for one in SOUND), *UNSOUND])
 def test_a_point_fails_where_its_result_is_no_answer(result, says):
-    """Rest is one to the question for a cycle, both slopes at a kink to that for derivatives."""
+    """No cycle is an answer to the question for one, both slopes at a kink one to derivatives."""
     assert failure(result) == says
 
 

@@ -17,9 +17,9 @@ from fluidcc.dde.fused import launch
 from fluidcc.dde.fused.source import Plan
 from fluidcc.dde.integrate import integrate
 from fluidcc.dde.system import shapes_of
+from fluidcc.digests import damaged
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
-from fluidcc.seals import damaged
 
 UNTIL = 12.0
 TIMES = np.linspace(0.0, UNTIL, 25)

@@ -114,7 +114,7 @@ CORNERED = [Threshold(width=8.0)] + [
 @pytest.mark.parametrize("law", CORNERED, ids=str)
 def test_corners_of_marking_are_those_that_the_law_names(law):
     assert list(checks.corners(law)) == []
-    signs = np.sign([law.kinks(law.start(v), v) for v in np.arange(0.5, 200.0)])
+    signs = np.sign([law.breakpoints(law.start(v), v) for v in np.arange(0.5, 200.0)])
     assert np.any(signs[1:] != signs[:-1])  # else there was none to look at
 
 

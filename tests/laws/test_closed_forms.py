@@ -39,7 +39,7 @@ def resting_window(law, reaction, p: float) -> float:
 
     def drift(w: float) -> float:
         share = reaction.shares(p, w)
-        return float(share.growing * law.on_ack(w, ONE) + share.heard * law.on_mark(w, ONE))
+        return float(share.growing * law.on_ack(w, ONE) + share.reacting * law.on_mark(w, ONE))
 
     return brentq(drift, 1e-12, 1e12, xtol=1e-14, rtol=1e-14, maxiter=500)
 

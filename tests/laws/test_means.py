@@ -45,7 +45,7 @@ def test_refractory_mean_is_that_of_a_renewal_process():
     # dead for w packets, then a geometric wait: a reaction each w + 1/p packets, exactly
     w, p = sp.symbols("w p", positive=True)
     shares = Refractory().shares(p, w)
-    assert sp.simplify(shares.heard - 1 / (w + 1 / p)) == 0
+    assert sp.simplify(shares.reacting - 1 / (w + 1 / p)) == 0
 
 
 # -- spreading
@@ -63,7 +63,7 @@ def mean_gap(chance, longest: int) -> sp.Rational:
 @pytest.mark.parametrize("kind", SPREADINGS[1:], ids=lambda k: k.name)
 def test_spreading_meets_its_rate(kind, m: int):
     spreading, p = kind(), sp.Rational(1, m)
-    gap = mean_gap(lambda j: spreading.chance(p, j), 2 * m)
+    gap = mean_gap(lambda j: spreading.gap_probability(p, j), 2 * m)
     assert 1 / gap == sp.nsimplify(spreading.rate(p))
 
 
@@ -77,7 +77,7 @@ def test_red_marks_packets_of_one_size_at_its_long_run_rate(kind, gentle: bool, 
     )  # fmt: skip
     x = sp.Integer(14)  # p_b = 1/10
     seen = Arrival(sp.Integer(1), sp.Integer(0), x, sp.Integer(1000), size)
-    gap = mean_gap(lambda j: law.chance(x, seen, j), 40)
+    gap = mean_gap(lambda j: law.gap_probability(x, seen, j), 40)
     assert 1 / gap == sp.nsimplify(law.signal(x, seen).mark)
 
 

@@ -58,7 +58,7 @@ def test_adaptive_red_marks_as_red_with_its_present_p_max(v: float, gentle: bool
     adaptive, fixed = AdaptiveRED(gentle=gentle), RED(gentle=gentle, p_max=0.03)
     x, seen = Adapted(v, 0.03), found(33.0, count=1.0)
     assert adaptive.signal(x, seen) == fixed.signal(v, seen)
-    assert adaptive.kinks(x, 33.0) == fixed.kinks(v, 33.0)
+    assert adaptive.breakpoints(x, 33.0) == fixed.breakpoints(v, 33.0)
     assert adaptive.on_arrival(x, seen) == Adapted(fixed.on_arrival(v, seen), 0.0)
     assert adaptive.average(x, 33.0) == v
 
@@ -81,7 +81,7 @@ def test_red_marks_and_drops_all_above_its_last_threshold(kind, gentle, spreadin
         packet = found(5.0)._replace(size=size)
         x = REDS[kind](last + 1e-9)
         said = law.signal(x, packet)
-        assert (said.mark, said.drop, law.chance(x, packet, 1.0)) == (share, share, share)
+        assert (said.mark, said.drop, law.gap_probability(x, packet, 1.0)) == (share, share, share)
         below = law.signal(REDS[kind](last), packet)
         assert below.drop == 0.0
         assert gentle or below.mark < 0.5

@@ -25,7 +25,7 @@ class Fast(AbstractWindowLaw):
     source = "tests"
     reaction = "once_per_rtt"
     recovery = "newreno"
-    hears = ("mark", "drop", "delay")
+    reads = ("mark", "drop", "delay")
     alpha: float = param(ALPHA, r"\alpha", unit="packet", doc="packets kept", within="(0, inf)")
     g: float = param(0.5, "g", unit="1", doc="gain", within="(0, inf)")
 
@@ -41,7 +41,7 @@ class Fast(AbstractWindowLaw):
 
 class Undeclared(Fast):
     name = "undeclared"
-    hears = ("mark", "drop")
+    reads = ("mark", "drop")
 
 
 def group(n=4.0, rtt=(0.1,), route=(0,), window=50.0, g=0.5, **more) -> Flows:

@@ -39,7 +39,7 @@ def resting_window(law, reaction, p: float) -> float:
 
     def drift(w: float) -> float:
         share = reaction.shares(p, w)
-        return float(share.growing * law.on_ack(w, ONE) + share.heard * law.on_mark(w, ONE))
+        return float(share.growing * law.on_ack(w, ONE) + share.reacting * law.on_mark(w, ONE))
 
     return brentq(drift, 1e-6, 1e6, xtol=1e-14, rtol=1e-14)
 
@@ -55,7 +55,7 @@ def test_the_pause_is_a_renewal_process():
     # w carriers of silence, then a geometric wait of mean 1/p carriers; growth in the wait alone
     p, w = sp.symbols("p w", positive=True)
     share = Pause().shares(p, w)
-    assert sp.simplify(share.heard - 1 / (w + 1 / p)) == 0
+    assert sp.simplify(share.reacting - 1 / (w + 1 / p)) == 0
     assert sp.simplify(share.growing - (1 / p) / (w + 1 / p)) == 0
 
 
@@ -114,7 +114,7 @@ def test_dctcp_is_the_published_fluid_model_under_step_marking(p: float):
     # Alizadeh et al. (2011), eqs 1 and 2; their g is the slope -log(1 - g) of eq. 1's factor
     law, w, alpha = DCTCP(), 30.0, 0.2
     s, acks = Estimated(w, alpha), w / R
-    heard = OncePerRTT().shares(p, w).heard
+    heard = OncePerRTT().shares(p, w).reacting
     growth = ops.slope(lambda k: law.on_ack(s, Ack(k, 0.0, R)).window, w)
     moved = ops.slope(lambda k: law.observe(s, Ack(k, 0.0, R, 0.0, p)).alpha, w)
     drift = acks * (growth + heard * law.on_mark(s, ONE).window)
@@ -153,7 +153,7 @@ def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float
     longest = round((w - 1) / cost)
     flights = [w - cost * k for k in range(longest)]
     mean = sum(f * p**k * (1 - p) for k, f in enumerate(flights)) + p**longest
-    found = ReceiverWindow(persistence=persistence).sending(float(w), p)
+    found = ReceiverWindow(persistence=persistence).flight_size(float(w), p)
     assert found == pytest.approx(mean, rel=1e-10)
 
 

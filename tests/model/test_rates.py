@@ -22,10 +22,10 @@ from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import Past, State, Wire, picks
+from fluidcc.model.delays import DelayedInputs, Outputs, State, output_indices
 from fluidcc.model.rates import (
     flux,
-    heard,
+    received,
     touched,
 )
 from fluidcc.model.senders import Sender
@@ -49,12 +49,12 @@ def single(
     return Network((Link(queue, capacity=C, buffer=buffer),), (flows,), rates=rates)
 
 
-def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> Past:
+def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> DelayedInputs:
     """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
     rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
     signals = tuple(Signal(mark, drop) for _ in net.links)
-    u = ravel_pytree(Wire(rates, signals, (pace,) * len(net.links)))[0]
-    past = jax.tree.map(lambda index: u[index], picks(net))
+    u = ravel_pytree(Outputs(rates, signals, (pace,) * len(net.links)))[0]
+    past = jax.tree.map(lambda index: u[index], output_indices(net))
     if carried is None:
         return past
     return past._replace(carried=jax.tree.map(lambda r: 0.0 * r + carried, past.carried))
@@ -153,7 +153,7 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
         drop += lost * np.prod(parts)
         either += (marked or lost) * np.prod(parts)
     flows = two_links(feedback).flows[0]
-    np.testing.assert_allclose(heard(flows, said)[:2], (mark, drop), rtol=1e-12)
+    np.testing.assert_allclose(received(flows, said)[:2], (mark, drop), rtol=1e-12)
     np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
 
 

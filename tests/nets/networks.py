@@ -97,8 +97,8 @@ def _judge(
     import net_checks as known
 
     from fluidcc.analysis.equilibrium import equilibrium
-    from fluidcc.laws.addable import kind_of
     from fluidcc.laws.own import laws_in
+    from fluidcc.laws.validation import kind_of
     from fluidcc.scenario.files import dumps
 
     text = dumps(net)

@@ -40,7 +40,7 @@ def on_arrival(self, x, seen):
     return seen.count * self.w * (seen.queue - x)
 def signal(self, x, seen):
     return Signal(mark=ops.clip(x / 1000, 0.0, 1.0))
-def kinks(self, x, queue):
+def breakpoints(self, x, queue):
     return (x - 1000,)
 """
 TICKING = """
@@ -95,7 +95,7 @@ TEXTS_OF_QUEUES = [
     (f"{SIGNAL}Signal(mark=ops.clip((seen.queue - 20) / 100, 0.0, 1.0))", "declarations",
      "bends between queues of 19.5 and 20.5", "kinks()"),
     (AVERAGE, "parts", "on_arrival", "all at once", "(1 - (1 - w) ** seen.count)"),
-    (TICKING, "declarations", "held = False", "write `held = True`"),
+    (TICKING, "declarations", "held = False", "write `zero_order_hold = True`"),
     (TICKING, "probabilities", "on_tick", "takes p to", "ops.clip(new, 0.0, 1.0) - old"),
 ]  # fmt: skip
 BRANCHING = "def probability(self, p, window):\n    return p / 2 if p > 0.5 else p"

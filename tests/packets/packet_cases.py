@@ -64,7 +64,7 @@ class EveryNth(AbstractQueueLaw):
     def signal(self, x, seen):
         return Signal(mark=1 / self.n)
 
-    def chance(self, x, seen, gap):
+    def gap_probability(self, x, seen, gap):
         return ops.where(gap >= self.n, 1.0, 0.0)
 
 

@@ -18,7 +18,7 @@ from packet_cases import (
 )
 from scipy import stats
 
-from fluidcc.analysis.stationary import window_distribution
+from fluidcc.analysis.window_distribution import window_distribution
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail

@@ -61,7 +61,7 @@ def test_permitted_flight_is_the_mean_that_the_law_states(p):
     flow, width = runs.mean["flows"]["flows"], runs.ci95["flows"]["flows"]["goodput"]
     flight = flow["goodput"] / 8000.0 * flow["rtt_mean"]
     error = width / 8000.0 * flow["rtt_mean"]
-    assert abs(flight - float(law.sending(window, p))) < 2 * error + 1e-3
+    assert abs(flight - float(law.flight_size(window, p))) < 2 * error + 1e-3
     assert error < 0.15
     assert flow["window_reductions"] == 0 and flow["loss_fraction"] == 0.0
 
@@ -85,5 +85,5 @@ def test_acks_are_modified_by_an_average_that_stands_still(average, p, options):
     runs = simulate_packets(net, until=200.0, warmup=20.0, seeds=range(1, 5))
     flow, width = runs.mean["flows"]["flows"], runs.ci95["flows"]["flows"]["goodput"]
     flight, error = (v / 8000.0 * flow["rtt_mean"] for v in (flow["goodput"], width))
-    assert abs(flight - float(feedback.sending(window, p))) < 2 * error + 1e-3
+    assert abs(flight - float(feedback.flight_size(window, p))) < 2 * error + 1e-3
     assert error < 0.05 * (window - flight) and flow["timeouts"] == 0

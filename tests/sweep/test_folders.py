@@ -16,7 +16,7 @@ from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
 from fluidcc.sweep import job
-from fluidcc.sweep.kept import manifest_in, opened
+from fluidcc.sweep.store import manifest_in, opened
 
 SLOWLY = functools.partial(draw, pause=0.02)
 _FOLDER = "FLUIDCC_TEST_FOLDER"

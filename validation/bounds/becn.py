@@ -7,7 +7,7 @@ import sympy as sp
 
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.law import Trip
+from fluidcc.laws.law import PathTimes
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import Pause, PerMark, Refractory
 from fluidcc.laws.symbolic import zero_drift
@@ -26,7 +26,7 @@ _REACTIONS: dict[str, Any] = {
 def _age_difference():
     """A mark is younger than a quench where the way there is longer than what follows."""
     there, back, queueing = sp.symbols("f b w", positive=True)
-    way = Trip(there + back + queueing, there, queueing, there)
+    way = PathTimes(there + back + queueing, there, queueing, there)
     gained = MarkTail().age(way) - Backward().age(way)
     return (Identity("age of marks less that of quenches", gained, back + queueing - there),)
 
@@ -44,7 +44,7 @@ def _age_difference():
 def sooner(router, measured, definitions):
     """Ages in round trips of propagation, at a router by its share of the way, and its queueing."""
     before, queueing = router["before"], router["queueing"]
-    way = Trip(1 + queueing, before, queueing, before)
+    way = PathTimes(1 + queueing, before, queueing, before)
     mark = MarkTail().age(way)
     if definitions["compared"] == HALF:
         return at_least(mark, way.round_trip / 2)

@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 from scipy.optimize import brentq
 
-from fluidcc.analysis.stationary import drift
+from fluidcc.analysis.window_distribution import drift
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import Ack, Since

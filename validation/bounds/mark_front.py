@@ -8,7 +8,7 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.law import Ack, Trip
+from fluidcc.laws.law import Ack, PathTimes
 from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.network import Start
 
@@ -54,7 +54,7 @@ _ALL_WAITING = {"when": "reaches", "round_trip": WHOLE, "queue": "waiting"}
 def _trip(rate, round_trip, queue):
     """One packet's way through a queue, for symbols; the link is half way."""
     half = sp.Rational(1, 2) * round_trip
-    return Trip(round_trip + queue / rate, half, queue / rate, half)
+    return PathTimes(round_trip + queue / rate, half, queue / rate, half)
 
 
 def _growth():
@@ -400,7 +400,7 @@ def delay(way, measured, definitions):
     """
     round_trip, queued = way["pipe"] / RATE, float(optimal(way["pipe"])) / RATE
     forward, reverse = way["before"] * round_trip, (1 - way["before"]) * round_trip
-    trip = Trip(round_trip + queued, forward, queued, reverse)
+    trip = PathTimes(round_trip + queued, forward, queued, reverse)
     saved = float(feedback(TAIL).age(trip) - feedback(FRONT).age(trip))
     less = 0.0 if definitions["sooner"] == "by r" else 1 / RATE
     return at_least(saved, round_trip - less)

@@ -16,7 +16,7 @@ from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 
 from .experiments import Experiment, experiments
-from .samples import Courses, Rests, Runs
+from .samples import Courses, Equilibria, Runs
 from .store import Store
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ class Lab:
         """What `check_bound` says of a published bound, in its quick form."""
         return self.store.keep("bounds", {"bound": name}, lambda: check_bound(name).to_dict())
 
-    def rests(self, name: str) -> Rests:
+    def rests(self, name: str) -> Equilibria:
         """Equilibria of the fluid model at the points of an experiment."""
-        return Rests(*self._each(name, "equilibrium", lambda net: self.ask(equilibrium, net)))
+        return Equilibria(*self._each(name, "equilibrium", lambda net: self.ask(equilibrium, net)))
 
     def reasons(self, name: str) -> list[list[str] | None]:
         """What the fluid model at rest says against itself at the points of an experiment; None

@@ -91,7 +91,7 @@ class Runs(Points):
         return times, values
 
 
-class Rests(Points):
+class Equilibria(Points):
     """Equilibria of the fluid model."""
 
     @property

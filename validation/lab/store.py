@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fluidcc.digests import is_sound, seal, sealed_name
 from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
 from fluidcc.result import plain
 from fluidcc.results.export import to_json
-from fluidcc.seals import is_sound, seal, sealed_name
 
 _ABOVE = (*SHOWING, "optimize/", "sweep/")
 _APART = {

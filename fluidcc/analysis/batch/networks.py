@@ -16,10 +16,18 @@ from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch.threads import filled, in_threads
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
-from fluidcc.analysis.operating_point import NEAR
-from fluidcc.analysis.rest import AGREE, EMPTY, INTERIOR, JUMP, Rest, find_rest, state_at_rest
-from fluidcc.analysis.sender_rest import LARGEST_WINDOW
-from fluidcc.analysis.settle import held
+from fluidcc.analysis.local_model import NEAR
+from fluidcc.analysis.operating_point import (
+    AGREE,
+    EMPTY,
+    INTERIOR,
+    JUMP,
+    OperatingPoint,
+    find_operating_point,
+    steady_state,
+)
+from fluidcc.analysis.steady_queue import memory_with_mark
+from fluidcc.analysis.steady_sender import LARGEST_WINDOW
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
@@ -29,7 +37,7 @@ from fluidcc.scenario.paths import replace
 _TOGETHER = 128  # networks that are solved together
 
 
-class Rests(NamedTuple):
+class OperatingPoints(NamedTuple):
     """Networks at rest, first axis the networks (P,).
 
     Queues (P, links) [packet], whether every link rests in a root or is empty, whether all are
@@ -48,7 +56,7 @@ class Rests(NamedTuple):
     frozen: Any
 
 
-def _alike(first: Rest, second: Rest) -> Num:
+def _alike(first: OperatingPoint, second: OperatingPoint) -> Num:
     """Whether two searches ended at the same places and signals."""
     pairs = [(first.places, second.places)]
     for a, b in zip(first.signals, second.signals, strict=True):
@@ -60,60 +68,60 @@ def _alike(first: Rest, second: Rest) -> Num:
 
 @jax.jit
 @jax.vmap
-def _found(net: Network) -> tuple[Network, Rest, Num]:
+def _found(net: Network) -> tuple[Network, OperatingPoint, Num]:
     """The fluid network, where it rests, and whether its law starts nowhere else."""
     net = steady(net)
-    rest = find_rest(net, jnp.zeros(len(net.links)))
-    alone = rest.moved <= AGREE
-    for start in range(1, max(len(link.queue.starts(0.0)) for link in net.links)):
-        alone = alone & _alike(rest, find_rest(net, jnp.zeros(len(net.links)), start))
-    return net, rest, alone
+    op = find_operating_point(net, jnp.zeros(len(net.links)))
+    alone = op.moved <= AGREE
+    for start in range(1, max(len(link.queue.initial_states(0.0)) for link in net.links)):
+        alone = alone & _alike(op, find_operating_point(net, jnp.zeros(len(net.links)), start))
+    return net, op, alone
 
 
-def _held(net: Network, rest: Rest) -> tuple[Rest, Num]:
+def _held(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
     """The rest with the memories that hold links at jumps, and which links (links,) they hold."""
-    laws, steady = list(rest.laws), []
+    laws, steady = list(op.laws), []
     for k, link in enumerate(net.links):
-        below, now = rest.signals_below[k], rest.said[k].signal
+        below, now = op.signals_below[k], op.emitted[k].signal
         if not jax.tree.leaves(laws[k]):
             steady.append(jnp.asarray(False))
             continue
-        memory = held(link, rest.places[k], now.mark, rest.lost[k])
-        moves = (below.drop == now.drop) & (below.mark != now.mark) & (rest.codes[k] == JUMP)
+        memory = memory_with_mark(link, op.places[k], now.mark, op.lost[k])
+        moves = (below.drop == now.drop) & (below.mark != now.mark) & (op.codes[k] == JUMP)
         steady.append(moves & memory.found & memory.smooth)
         laws[k] = jax.tree.map(functools.partial(jnp.where, steady[k]), memory.memory, laws[k])
-    return rest._replace(laws=tuple(laws)), jnp.stack(steady)
+    return op._replace(laws=tuple(laws)), jnp.stack(steady)
 
 
 @functools.partial(jax.jit, static_argnames="jumps")
-def _linearised(net: Network, rest: Rest, alone: Num, jumps: bool) -> Rests:
+def _linearised(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> OperatingPoints:
     """What becomes of networks at rest (P,); `jumps` tells that some links rest at jumps."""
 
-    def one(net: Network, rest: Rest, alone: Num) -> Rests:
-        rest, steady = _held(net, rest) if jumps else (rest, False)
-        smooth = alone & jnp.all((rest.codes == INTERIOR) | (rest.codes == EMPTY) | steady)
-        for flows, window in zip(net.flows, rest.windows, strict=True):
+    def one(net: Network, op: OperatingPoint, alone: Num) -> OperatingPoints:
+        op, steady = _held(net, op) if jumps else (op, False)
+        smooth = alone & jnp.all((op.codes == INTERIOR) | (op.codes == EMPTY) | steady)
+        for flows, window in zip(net.flows, op.windows, strict=True):
             endless = jnp.isinf(jnp.asarray(flows.window.max_window, float))
             smooth = smooth & ~(endless & (jnp.max(window) >= LARGEST_WINDOW))
-        for _, distance in kinks(net, state_at_rest(net, rest)):
+        for _, distance in kinks(net, steady_state(net, op)):
             smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
-        A, B, C, D, lag, frozen = jacobians(net, rest, jnp.zeros(()))
-        smooth = smooth & holds(net, rest, (A, B, C, D)) & jnp.all(jnp.isfinite(lag))
-        empty = jnp.all(rest.codes == EMPTY)
-        return Rests(rest.queues, empty, smooth, A, B, C, D, lag, frozen)
+        A, B, C, D, lag, frozen = jacobians(net, op, jnp.zeros(()))
+        smooth = smooth & holds(net, op, (A, B, C, D)) & jnp.all(jnp.isfinite(lag))
+        empty = jnp.all(op.codes == EMPTY)
+        return OperatingPoints(op.queues, empty, smooth, A, B, C, D, lag, frozen)
 
-    return jax.vmap(one)(net, rest, alone)
+    return jax.vmap(one)(net, op, alone)
 
 
-def at_rest(stacked: Network) -> Rests:
-    """Rests of networks whose leaves have a first axis for them."""
+def at_rest(stacked: Network) -> OperatingPoints:
+    """OperatingPoints of networks whose leaves have a first axis for them."""
     count = len(jax.tree.leaves(stacked)[0])
 
-    def block(part: slice) -> Rests:
+    def block(part: slice) -> OperatingPoints:
         some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
-        net, rest, alone = _found(some)
-        jumps = bool(np.any(np.asarray(rest.codes) == JUMP))
-        found = _linearised(net, rest, alone, jumps)
+        net, op, alone = _found(some)
+        jumps = bool(np.any(np.asarray(op.codes) == JUMP))
+        found = _linearised(net, op, alone, jumps)
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
     parts = in_threads(block, count, _TOGETHER)
@@ -179,7 +187,7 @@ def _same(one: Network, other: Network) -> bool:
 
 
 def families(
-    rests: Rests, chosen: Array, at: Callable[[int], Network]
+    rests: OperatingPoints, chosen: Array, at: Callable[[int], Network]
 ) -> list[tuple[Array, Linear]]:
     """Linear systems of the rests `chosen` (indices), in groups of one structure each.
 

@@ -172,7 +172,7 @@ def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
         agree = clear & np.array([c.number == e for c, e in zip(found, expected, strict=True)])
         return Judged(roots, np.sum(number * (real > 0), axis=0), line, agree)
 
-    classes = len(np.unique(systems.wire_owner))
+    classes = len(np.unique(systems.output_owner))
     parts = in_threads(block, len(systems.A), max(1, _LANES // classes))
     if not parts:
         return Judged(seeds, np.zeros(0, int), np.zeros(0), np.zeros(0, bool))

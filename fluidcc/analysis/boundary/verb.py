@@ -122,7 +122,7 @@ def _gaps(cells: Grid) -> list[str]:
     """The share of the grid without a verdict, by status."""
     nodes = cells.all_nodes()
     missing = collections.Counter(
-        s.rest.status if s.rest.status not in ("regular", "empty") else "switching"
+        s.equilibrium.status if s.equilibrium.status not in ("regular", "empty") else "switching"
         for s in nodes
         if not s.smooth
     )

@@ -14,7 +14,7 @@ import scipy.sparse.linalg
 
 from fluidcc.analysis.crossings import crossings
 from fluidcc.analysis.cycles.collocation import (
-    LostError,
+    OrbitLostError,
     equations,
     interpolate,
     move,
@@ -201,7 +201,7 @@ def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: 
     try:
         for point in _along(member, scale, scale.share(hopf), 2.0 * math.pi / frequency, points):
             found.append(point)
-    except LostError as why:
+    except OrbitLostError as why:
         message = str(why)
     values, cycles = tuple(v for v, _ in found), tuple(c for _, c in found)
     return CycleBranch(hopf, frequency, values, cycles, message)
@@ -211,7 +211,7 @@ def _along(
     member: Any, scale: Scale, share: float, period: float, points: int
 ) -> Iterator[tuple[float, Cycle]]:
     """Values of the parameter and cycles on the branch from a Hopf point: smooth ones, and beyond
-    their last those at fixed values. Raises LostError where it ends inside the range.
+    their last those at fixed values. Raises OrbitLostError where it ends inside the range.
     """
 
     @functools.lru_cache(maxsize=8)
@@ -234,7 +234,7 @@ def _along(
         value = scale.value(float(place))
         last = cycle(member(value), start=last)
         if last.period is None:
-            raise LostError(f"at {value:.6g}: {last.message}")
+            raise OrbitLostError(f"at {value:.6g}: {last.message}")
         yield value, last
 
 
@@ -262,7 +262,7 @@ def _smooth_cycles(subject_at: SubjectAt, share: float, period: float) -> Iterat
     for _ in range(_MOST):
         try:
             following, iterations = _next(subject_at, before, now, length)
-        except LostError as why:
+        except OrbitLostError as why:
             length /= 2
             if length < (_NEAREST if isinstance(why, CornerError) else _SMALLEST):
                 raise
@@ -272,7 +272,7 @@ def _smooth_cycles(subject_at: SubjectAt, share: float, period: float) -> Iterat
             return
         yield now
         length = min(_LARGEST, length * 1.5) if iterations <= _EASY else length
-    raise LostError(f"the branch has more than {_MOST} points")
+    raise OrbitLostError(f"the branch has more than {_MOST} points")
 
 
 def _next(subject_at: SubjectAt, before: _Place, now: _Place, length: float) -> tuple[_Place, int]:
@@ -309,13 +309,13 @@ def _corrected(
         if length > 4.0 * max(before, 1e-6) or not orbit.period > 0:
             break
         before = length
-    raise LostError("the branch is lost: no cycle is found a step further")
+    raise OrbitLostError("the branch is lost: no cycle is found a step further")
 
 
 def _unknowns(orbit: Orbit) -> Array:
     """All unknowns, flat (N,)."""
     count = len(orbit.segment)
-    parts = [orbit.start, orbit.rise.reshape(count, -1), orbit.wire.reshape(count, -1)]
+    parts = [orbit.start, orbit.rise.reshape(count, -1), orbit.outputs.reshape(count, -1)]
     return np.append(np.concatenate(parts, axis=1).ravel(), orbit.ends)
 
 
@@ -332,13 +332,13 @@ def _weights(orbit: Orbit) -> Array:
 
 def _resting_orbit(model: Model, y: Array, period: float) -> Orbit:
     """An equilibrium as an orbit of a given period."""
-    wire = np.zeros(len(model.columns))
+    outputs = np.zeros(len(model.columns))
     if model.wires:
         for _ in range(_PASSES):
-            z = wire[model.place_of][None]
+            z = outputs[model.place_of][None]
             mode = model.modes(y[None], z)
-            wire = model.present(y[None], z, mode)[0][0, len(y) :]
-    z = (y if model.direct else wire)[model.place_of][None]
+            outputs = model.present(y[None], z, mode)[0][0, len(y) :]
+    z = (y if model.direct else outputs)[model.place_of][None]
     return Orbit(
         segment=np.zeros(_COUNT, int),
         left=np.arange(_COUNT) / _COUNT,
@@ -346,7 +346,9 @@ def _resting_orbit(model: Model, y: Array, period: float) -> Orbit:
         ends=np.array([period]),
         start=np.tile(y, (_COUNT, 1)),
         rise=np.zeros((_COUNT, POINTS, len(y))),
-        wire=np.tile(wire, (_COUNT, POINTS, 1)) if model.wires else np.zeros((_COUNT, POINTS, 0)),
+        outputs=np.tile(outputs, (_COUNT, POINTS, 1))
+        if model.wires
+        else np.zeros((_COUNT, POINTS, 0)),
         modes=model.modes(y[None], z),
     )
 
@@ -364,7 +366,7 @@ def _hopf_direction(model: Model, rest: Orbit) -> Array:
         step = lu.solve(step)
         step /= np.max(np.abs(step))
     if np.max(np.abs(total @ step)) > 1e-4:
-        raise LostError("no cycles leave from here: the equilibrium has no roots on the axis")
+        raise OrbitLostError("no cycles leave from here: the equilibrium has no roots on the axis")
     full = np.append(step, 0.0)
     start = move(dataclasses.replace(rest, start=0.0 * rest.start), full).start
     return full / np.max(np.abs(start) / (np.abs(rest.start) + _floor(rest)))

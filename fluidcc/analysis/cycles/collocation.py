@@ -68,7 +68,7 @@ class _Entries:
         inside = self.n + np.arange(POINTS * self.n).reshape(POINTS, self.n)
         return (interval * self.block)[..., None, None] + inside
 
-    def wire(self, interval: Array) -> Array:
+    def outputs(self, interval: Array) -> Array:
         """Indices (..., M, w) of what travels."""
         inside = self.n * (POINTS + 1) + np.arange(POINTS * self.w).reshape(POINTS, self.w)
         return (interval * self.block)[..., None, None] + inside
@@ -113,7 +113,7 @@ class _Entries:
             columns = self.rise(points.of)[:, np.arange(len(place)), :, place]  # (P, Q, M)
             weights = integral_weights(points.at)
         else:
-            columns = self.wire(points.of)[:, np.arange(len(place)), :, place]
+            columns = self.outputs(points.of)[:, np.arange(len(place)), :, place]
             weights = value_weights(points.at)
         columns = np.moveaxis(columns, 0, 1)[:, None]  # (Q, 1, P, M)
         self.add(each[..., None], columns, by_z[..., None] * weights[:, None], wrap[..., None])
@@ -151,8 +151,8 @@ def equations(model: Model, orbit: Orbit) -> Equations:
     entries.add_time(rows, interval[:, None], 0.0 * one, slope)
 
     if w:
-        rows = entries.wire(np.arange(count)).reshape(-1, w)
-        residual[rows] = orbit.wire.reshape(-1, w) - outputs
+        rows = entries.outputs(np.arange(count)).reshape(-1, w)
+        residual[rows] = orbit.outputs.reshape(-1, w) - outputs
         entries.add(rows, rows, np.ones_like(outputs))
         entries.add_function(model, points, rows, -by_y[:, n:], -by_z[:, n:])
 
@@ -202,7 +202,7 @@ def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> Non
         entries.add(row, np.array([[entries.first_end + event.target]]), -1.0, event.wrap)
 
 
-class LostError(ValueError):
+class OrbitLostError(ValueError):
     """There is no periodic orbit by collocation; the message says why."""
 
 
@@ -211,7 +211,7 @@ def _sizes(orbit: Orbit) -> tuple[Array, Array]:
     reached = np.concatenate([orbit.start, orbit.after()])
     low, high = reached.min(0), reached.max(0)
     floor = 1e-9 * (1.0 + np.abs(high))
-    return np.maximum(high - low, floor), np.abs(orbit.wire).max((0, 1), initial=0.0) + 1e-9
+    return np.maximum(high - low, floor), np.abs(orbit.outputs).max((0, 1), initial=0.0) + 1e-9
 
 
 def move(orbit: Orbit, step: Array) -> Orbit:
@@ -219,12 +219,12 @@ def move(orbit: Orbit, step: Array) -> Orbit:
     count, segments, n, w = orbit.shape
     blocks = step[: len(step) - segments].reshape(count, -1)
     rise = blocks[:, n : n + POINTS * n].reshape(count, POINTS, n)
-    wire = blocks[:, n + POINTS * n :].reshape(count, POINTS, w)
+    outputs = blocks[:, n + POINTS * n :].reshape(count, POINTS, w)
     return dataclasses.replace(
         orbit,
         start=orbit.start + blocks[:, :n],
         rise=orbit.rise + rise,
-        wire=orbit.wire + wire,
+        outputs=orbit.outputs + outputs,
         ends=orbit.ends + step[len(step) - segments :],
     )
 
@@ -232,8 +232,8 @@ def move(orbit: Orbit, step: Array) -> Orbit:
 def _relative(orbit: Orbit, step: Array) -> Array:
     """A step in the sizes of its unknowns; that of ends in the length of the shortest segment."""
     count, segments, _, _ = orbit.shape
-    state, wire = _sizes(orbit)
-    block = np.concatenate([state, np.tile(state, POINTS), np.tile(wire, POINTS)])
+    state, outputs = _sizes(orbit)
+    block = np.concatenate([state, np.tile(state, POINTS), np.tile(outputs, POINTS)])
     shortest = np.min(np.diff(orbit.ends, prepend=0.0))
     size = np.concatenate([np.tile(block, count), np.full(segments, shortest)])
     return step / size
@@ -273,30 +273,30 @@ def newton_system(
 
 
 def solve_linear(matrix: Any, residual: Array, what: str) -> Array:
-    """The Newton step (N,); raises LostError where the matrix is singular."""
+    """The Newton step (N,); raises OrbitLostError where the matrix is singular."""
     try:
         step = -scipy.sparse.linalg.splu(matrix).solve(residual)
     except RuntimeError:
         step = np.full(1, np.nan)
     if not np.all(np.isfinite(step)):
-        raise LostError(f"the equations of the {what} are singular")
+        raise OrbitLostError(f"the equations of the {what} are singular")
     return step
 
 
 def solve(model: Model, orbit: Orbit) -> Orbit:
-    """The periodic orbit near another; raises LostError where none is found."""
+    """The periodic orbit near another; raises OrbitLostError where none is found."""
     reference, before = orbit, np.inf
     for _ in range(_STEPS):
         matrix, residual = newton_system(orbit, equations(model, orbit), reference)
         if not np.all(np.isfinite(residual)):
-            raise LostError("the equations have no value along the way")
+            raise OrbitLostError("the equations have no value along the way")
         step = solve_linear(matrix, residual, "cycle")[:-1]
         length = float(np.max(np.abs(_relative(orbit, step))))
         orbit = move(orbit, step * min(1.0, _LONGEST / max(length, 1e-300)))
         if length < _MET or (before < _ROUNDED and length > 0.5 * before):
             return orbit
         before = length
-    raise LostError(f"Newton's iteration ends with a step of {before:.1e} of the cycle")
+    raise OrbitLostError(f"Newton's iteration ends with a step of {before:.1e} of the cycle")
 
 
 def parameter_slope(models: Callable[[float], Model], orbit: Orbit, step: float) -> Array:
@@ -347,5 +347,5 @@ def interpolate(old: Orbit, new: Orbit) -> Orbit:
     begin, there = within(np.arange(count), np.zeros(count))
     start = old.states(begin, there)
     nodes = old.states(of, at).reshape(count, POINTS, n)
-    wire = np.einsum("qj,qjw->qw", value_weights(at), old.wire[of]).reshape(count, POINTS, w)
-    return dataclasses.replace(new, start=start, rise=fit(start, nodes), wire=wire)
+    outputs = np.einsum("qj,qjw->qw", value_weights(at), old.outputs[of]).reshape(count, POINTS, w)
+    return dataclasses.replace(new, start=start, rise=fit(start, nodes), outputs=outputs)

@@ -88,7 +88,7 @@ class Orbit:
     ends: Array
     start: Array
     rise: Array
-    wire: Array
+    outputs: Array
     modes: Array
     events: tuple[Event, ...] = ()
     reach: Array | None = None
@@ -101,7 +101,7 @@ class Orbit:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Numbers of intervals, segments, states and wires."""
-        return len(self.segment), len(self.ends), self.start.shape[1], self.wire.shape[2]
+        return len(self.segment), len(self.ends), self.start.shape[1], self.outputs.shape[2]
 
     @functools.cached_property
     def begins(self) -> Array:
@@ -201,9 +201,9 @@ def points_at(model: Model, orbit: Orbit, interval: Array, theta: Array) -> Poin
         z = orbit.states(source, where)[every, column]
         pull = orbit.rates(source, where)[every, column]
     else:
-        wire = orbit.wire[source][every, :, column]  # (Q P, M)
-        z = np.sum(value_weights(where) * wire, axis=1)
-        pull = np.sum(slope_weights(where) * wire, axis=1) / orbit.lengths[source]
+        outputs = orbit.outputs[source][every, :, column]  # (Q P, M)
+        z = np.sum(value_weights(where) * outputs, axis=1)
+        pull = np.sum(slope_weights(where) * outputs, axis=1) / orbit.lengths[source]
     shape = of.shape
     return Points(
         interval, theta, y, lags, lag_slopes, of, wrap, at, z.reshape(shape), pull.reshape(shape)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.optimize
 
-from fluidcc.analysis.cycles.collocation import LostError
+from fluidcc.analysis.cycles.collocation import OrbitLostError
 from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.orbit import GUARD, LAG, POINTS, Event, Orbit, fit, nodes_of
 from fluidcc.analysis.oscillation import rises
@@ -91,13 +91,15 @@ def step_for(model: Model, y0: Any) -> float:
 
 
 def simulate(model: Model, y0: Any, until: float) -> Run:
-    """A run from a constant history; raises LostError where it ends early."""
+    """A run from a constant history; raises OrbitLostError where it ends early."""
     mesh = Located(step_for(model, y0), max_steps=_ROOM)
     path = integrate(model.system, y0, 0.0, until, model.args, mesh=mesh)
     status = Status(int(path.status))
     if status is not Status.ok:
         why = status.advice if model.direct else describe(status)
-        raise LostError(f"the located simulation ends at {float(path.status_time):.4g} s: {why}")
+        raise OrbitLostError(
+            f"the located simulation ends at {float(path.status_time):.4g} s: {why}"
+        )
     assert path.evaluate is not None
     track = path.evaluate.args[0].track  # pyright: ignore[reportFunctionMemberAccess]
     rows = np.asarray(track.steps)[: int(path.steps)]
@@ -235,7 +237,7 @@ def _order(model: Model, run: Run, time: float, span: float) -> int:
 def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
     """A first orbit of about `count` intervals from the last period of a run.
 
-    Raises LostError where the events of the last two periods differ.
+    Raises OrbitLostError where the events of the last two periods differ.
     """
     assert end.period is not None
     period, low = end.period, max(end.end - 2.0 * end.period, 0.0)
@@ -246,7 +248,7 @@ def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
     again = [s for s in switches if s.event == first.event]
     gaps = [abs(s.time - first.time - period) for s in again]
     if min(gaps) > _NEAR * period:
-        raise LostError("the last periods of the simulation switch differently")
+        raise OrbitLostError("the last periods of the simulation switch differently")
     last = again[int(np.argmin(gaps))]
     length = last.time - first.time
     own = [s for s in switches if first.time < s.time <= last.time]
@@ -326,7 +328,7 @@ def _orbit(
     shape = (len(segment), POINTS, -1)
     orbit = dataclasses.replace(
         bare, start=start, rise=fit(start, states.reshape(shape)), modes=modes,
-        wire=(record[:, list(model.columns)] if model.wires else record[:, :0]).reshape(
+        outputs=(record[:, list(model.columns)] if model.wires else record[:, :0]).reshape(
             len(segment), POINTS, model.wires
         ), events=events,
     )  # fmt: skip

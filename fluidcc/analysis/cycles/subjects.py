@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.cycles.collocation import LostError
+from fluidcc.analysis.cycles.collocation import OrbitLostError
 from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.orbit import GUARD, Orbit
 from fluidcc.analysis.cycles.result import Cycle, Label, not_known
 from fluidcc.analysis.cycles.simulated import FEW_CLASSES, from_network, labels_of, observed
-from fluidcc.analysis.delay_equation import DelayEquation, equation_at_rest
+from fluidcc.analysis.delay_equation import DelayEquation, equation_equilibrium
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.rest import state_at_rest
+from fluidcc.analysis.operating_point import steady_state
 from fluidcc.dde import equation as general
 from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.model.fluid import as_fluid, with_mean_calls
@@ -36,10 +36,10 @@ class Subject:
     """What the algorithms of cycles ask of a network or of a delay equation.
 
     labels (R,): what is reported; observe: that of states, from (Q, n) to (Q, R).
-    equilibrium: the state (n,) there; raises LostError if there is no smooth one.
+    equilibrium: the state (n,) there; raises OrbitLostError if there is no smooth one.
     switches: what switches in an orbit, in words.
     simulated: the cycle that another simulation ends in, given why there is no orbit.
-    build: the model, and the state (n,) that runs start from; raises LostError.
+    build: the model, and the state (n,) that runs start from; raises OrbitLostError.
     """
 
     labels: tuple[Label, ...]
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def model(self) -> Model:
-        """The system with its numbers; raises LostError if no orbit is looked for."""
+        """The system with its numbers; raises OrbitLostError if no orbit is looked for."""
         return self._built[0]
 
     @property
@@ -76,8 +76,8 @@ def _of_network(given: Network) -> Subject:
     def equilibrium_state() -> Array:
         found = equilibrium(given)
         if not found.smooth:
-            raise LostError(f"no smooth equilibrium: {found.message}")
-        return np.asarray(ravel_pytree(state_at_rest(numbers, found.rest))[0])
+            raise OrbitLostError(f"no smooth equilibrium: {found.message}")
+        return np.asarray(ravel_pytree(steady_state(numbers, found.op))[0])
 
     return Subject(
         labels=labels_of(net),
@@ -92,15 +92,15 @@ def _of_network(given: Network) -> Subject:
 def _network_model(net: Network) -> tuple[Model, Array]:
     """Refuses what repeats only in the mean, or is not followed exactly."""
     if jax.tree.leaves(initial_state(numeric(net)).clocks):
-        raise LostError("laws that act at ticks of their own repeat only in the mean")
+        raise OrbitLostError("laws that act at ticks of their own repeat only in the mean")
     if any(link.queue.limits for link in net.links):
-        raise LostError("the memory of a queue law has limits that no events are located at")
+        raise OrbitLostError("the memory of a queue law has limits that no events are located at")
     if net.delay == "fifo":
-        raise LostError("the delay of model.delay = 'fifo' follows from the past itself")
+        raise OrbitLostError("the delay of model.delay = 'fifo' follows from the past itself")
     if net.rates == "self_clocked":
-        raise LostError("self-clocked flows keep what is in flight, so cycles are not alone")
+        raise OrbitLostError("self-clocked flows keep what is in flight, so cycles are not alone")
     if sum(np.size(f.rtt) for f in net.flows) > FEW_CLASSES:
-        raise LostError(f"there are more than {FEW_CLASSES} distinct round trips")
+        raise OrbitLostError(f"there are more than {FEW_CLASSES} distinct round trips")
     system, y0, args = network_system(net)
     return Model(system, args, len(y0)), np.asarray(y0)
 
@@ -124,11 +124,11 @@ def _switches(net: Network, orbit: Orbit) -> list[str]:
 
 
 def _of_equation(equation: DelayEquation) -> Subject:
-    rest = equation_at_rest(equation)
+    rest = equation_equilibrium(equation)
 
     def equilibrium_state() -> Array:
         if not rest.smooth:
-            raise LostError(rest.message)
+            raise OrbitLostError(rest.message)
         return rest.flat
 
     def build() -> tuple[Model, Array]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fluidcc.analysis.cycles.collocation import LostError, equations, remesh, solve
+from fluidcc.analysis.cycles.collocation import OrbitLostError, equations, remesh, solve
 from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.multipliers import multipliers
 from fluidcc.analysis.cycles.orbit import Orbit, extremes, nodes_of, points_at
@@ -63,12 +63,12 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     subject = subject_of(net)
     try:
         model = subject.model
-    except LostError as why:
+    except OrbitLostError as why:
         return subject.simulated(str(why))
     if start is not None and start.orbit is not None:
         try:
             near = collocate(subject, start.orbit)
-        except LostError:  # it has changed too much
+        except OrbitLostError:  # it has changed too much
             near = None
         if near is not None and near.stable and near.period is not None:
             return near
@@ -106,12 +106,12 @@ def _after_run(subject: Subject, model: Model) -> Cycle:
                 continue
             try:
                 found = collocate(subject, first_orbit(model, run, end, MESHES[0]))
-            except LostError as fault:
+            except OrbitLostError as fault:
                 why, repeating = str(fault), (run, end)
                 continue
             if found.stable:
                 return with_turns(found, end.turns)
-    except LostError as fault:  # the run ends early
+    except OrbitLostError as fault:  # the run ends early
         why = str(fault)
     if found is None and repeating is not None:
         found = from_run(model, *repeating, subject.observe, subject.labels, why)
@@ -119,7 +119,7 @@ def _after_run(subject: Subject, model: Model) -> Cycle:
 
 
 def collocate(subject: Subject, orbit: Orbit) -> Cycle:
-    """The cycle near an orbit, by collocation; raises LostError where there is none."""
+    """The cycle near an orbit, by collocation; raises OrbitLostError where there is none."""
     begin = _amplitude(orbit)
     before = error = None
     for count in MESHES:
@@ -144,7 +144,7 @@ def _amplitude(orbit: Orbit) -> Array:
     return np.where(ranges > _SMALL * size, ranges, 0.0)
 
 
-class CornerError(LostError):
+class CornerError(OrbitLostError):
     """An orbit meets a corner or a bound at which it has no segment that ends."""
 
 

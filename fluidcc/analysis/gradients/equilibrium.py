@@ -20,30 +20,30 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.contacts import (
+from fluidcc.analysis.equilibrium import Equilibrium, FlowsEquilibrium, LinkEquilibrium, without
+from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.local_model import NEAR, operating_point, present
+from fluidcc.analysis.operating_point import FULL, OperatingPoint, steady_state
+from fluidcc.analysis.sliding import (
     SIGNAL,
-    Contact,
-    NoDerivative,
-    contacts,
+    NoDerivativeError,
+    SlidingSurface,
     exact,
-    exact_rest,
     given,
     mixed,
     shares,
     sides,
+    sliding_surfaces,
     stepped,
     surfaces,
     weighed,
+    with_exact_loads,
 )
-from fluidcc.analysis.equilibrium import Equilibrium, FlowsEquilibrium, LinkEquilibrium, without
-from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
-from fluidcc.analysis.linear import Array
-from fluidcc.analysis.operating_point import NEAR, operating_point, present
-from fluidcc.analysis.rest import FULL, Rest, state_at_rest
 from fluidcc.laws.law import Signal
-from fluidcc.model.delays import State, Wire, kinks, make_wire, picks, round_trip
+from fluidcc.model.delays import Outputs, State, kinks, make_outputs, output_indices, round_trip
 from fluidcc.model.fluid import steady
-from fluidcc.model.rates import HIGH, LOW, Modes, flux, heard, touched
+from fluidcc.model.rates import HIGH, LOW, Modes, flux, received, touched
 from fluidcc.model.senders import sending_rate
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
@@ -67,7 +67,7 @@ class Motion(NamedTuple):
     """
 
     state: Array
-    wire: Array
+    outputs: Array
     seen: Observed
     slopes: Observed
     pace: Array
@@ -103,27 +103,29 @@ def _rates(net: Network, y: State, signals: tuple[Signal, ...]) -> Num:
     out = []
     for flows, s in zip(net.flows, y.senders, strict=True):
         rtt = round_trip(net, flows, y.queues)
-        said = heard(flows, tuple(signals[k] for k in flows.route))
-        rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in said)), rtt)
+        emitted = received(flows, tuple(signals[k] for k in flows.route))
+        rate = sending_rate(flows, s, Signal(*(v + 0.0 * rtt for v in emitted)), rtt)
         out.append(s.active * rate if flows.traffic.starts else rate)
     return jnp.concatenate(out)
 
 
-def _observe(net: Network, y: State, u: Num, wire: Wire, modes: Modes) -> Observed:
-    past = jax.tree.map(lambda index: u[index], picks(net))
+def _observe(net: Network, y: State, u: Num, outputs: Outputs, modes: Modes) -> Observed:
+    past = jax.tree.map(lambda index: u[index], output_indices(net))
     raw = flux(net, y, past, modes, ticks=True).queue_raw
     links, flows = {}, {}
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
-        queue, signal = y.queues[k], wire.signals[k]
+        queue, signal = y.queues[k], outputs.signals[k]
         used: Any = jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
         load = signal.load if link.queue.loads else None
         average: Any = link.queue.average(y.laws[k], queue)
         links[name] = LinkEquilibrium(queue, average, signal.either, used, load)
     for i, (name, own) in enumerate(zip(net.flow_names, net.flows, strict=True)):
         s, rtt = y.senders[i], round_trip(net, own, y.queues)
-        seen = touched(own, tuple(wire.signals[k] for k in own.route)) + 0.0 * own.rtt
+        seen = touched(own, tuple(outputs.signals[k] for k in own.route)) + 0.0 * own.rtt
         active: Any = s.active if own.traffic.starts else jnp.ones_like(rtt)
-        flows[name] = FlowsEquilibrium(own.window.window(s.law), rtt, wire.rates[i], seen, active)
+        flows[name] = FlowsEquilibrium(
+            own.window.window(s.law), rtt, outputs.rates[i], seen, active
+        )
     return jax.tree.map(lambda v: jnp.asarray(v, float), (links, flows))
 
 
@@ -134,7 +136,7 @@ class _Rows(NamedTuple):
 
     drift: Any
     bound: Any
-    wire: Any
+    outputs: Any
     surfaces: Any
     seen: Observed
 
@@ -150,59 +152,61 @@ class _Expanded(NamedTuple):
     frozen: Any
     loose: Any
     state: Any
-    wire: Any
+    outputs: Any
 
 
 @functools.partial(jax.jit, static_argnames="held")
-def _expanded(net: Network, rest: Rest, along: Network, held: tuple[Contact, ...]) -> Any:
-    part = shares(rest, held)
-    said = given(net, held, state_at_rest(net, rest), part)
+def _expanded(
+    net: Network, op: OperatingPoint, along: Network, held: tuple[SlidingSurface, ...]
+) -> Any:
+    part = shares(op, held)
+    emitted = given(net, held, steady_state(net, op), part)
     at = operating_point(
         net,
-        rest,
+        op,
         jnp.zeros(()),
-        said,
-        lambda u: weighed(net, rest, held, part, u, jnp.arange(len(u))),
+        emitted,
+        lambda u: weighed(net, op, held, part, u, jnp.arange(len(u))),
     )
     _, v, index = present(net, at.y, at.modes)
     paces = tuple(jnp.ones(()) for _ in net.links)
     state_of, wire_of = (
-        ravel_pytree(tree)[1] for tree in (at.y, make_wire(net, rest.rates, rest.signals, paces))
+        ravel_pytree(tree)[1] for tree in (at.y, make_outputs(net, op.rates, op.signals, paces))
     )
-    n, m = len(v), len(at.wire)
+    n, m = len(v), len(at.outputs)
 
     def balance(x: Num, net: Network) -> _Rows:
         v, u, part = jnp.split(x, [n, n + m])
-        y, wire = state_of(v), wire_of(u)
-        modes = at.modes._replace(said=given(net, held, y, part))
+        y, outputs = state_of(v), wire_of(u)
+        modes = at.modes._replace(emitted=given(net, held, y, part))
         function = present(net, y, modes)[0]
-        now = mixed(weighed(net, rest, held, part, u[index], index), lambda z: function(net, v, z))
+        now = mixed(weighed(net, op, held, part, u[index], index), lambda z: function(net, v, z))
         bound = pinned(net, state_of(jax.lax.stop_gradient(v)), at.modes)
         sent = now[n:]
         if net.rates == "self_clocked":  # whose numbers in flight stay what they are
-            rates = _rates(net, y, wire.signals)
+            rates = _rates(net, y, outputs.signals)
             sent = sent.at[: len(rates)].set(rates)
-        there = surfaces(net, held, y, tuple(s.load for s in wire.signals))
-        seen = _observe(net, y, u, wire, modes)
+        there = surfaces(net, held, y, tuple(s.load for s in outputs.signals))
+        seen = _observe(net, y, u, outputs, modes)
         return _Rows(now[:n], bound - v, sent - u, there, seen)
 
     zeros = jax.tree.map(jnp.zeros_like, at.y)
     laws = ravel_pytree(zeros._replace(laws=jax.tree.map(jnp.ones_like, at.y.laws)))[0]
     pins = jax.jvp(lambda v: pinned(net, state_of(v), at.modes), (v,), (jnp.ones_like(v),))[1]
-    x = jnp.concatenate([v, at.wire, part])
-    return _Expanded(*expand(balance, x, net, along), at.frozen, laws * pins, v, at.wire)
+    x = jnp.concatenate([v, at.outputs, part])
+    return _Expanded(*expand(balance, x, net, along), at.frozen, laws * pins, v, at.outputs)
 
 
-def motion(eq: Equilibrium, along: Network, held: tuple[Contact, ...] = ()) -> Motion:
+def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = ()) -> Motion:
     """How an equilibrium moves along K directions of its network's numbers (K, ...).
 
     `held` are the jumps that it rests on; memories that ticks step either way there adapt.
     """
     net = steady(eq.net)
-    net, along, rest = exact(net, held), exact(along, held), exact_rest(eq.rest, held)
-    parts: _Expanded = jax.tree.map(np.asarray, _expanded(net, rest, along, held))
-    stepping = sum((stepped(net, rest, c) for c in held if not c.weighs), parts.frozen > np.inf)
-    n, m = len(parts.state), len(parts.wire)
+    net, along, op = exact(net, held), exact(along, held), with_exact_loads(eq.op, held)
+    parts: _Expanded = jax.tree.map(np.asarray, _expanded(net, op, along, held))
+    stepping = sum((stepped(net, op, c) for c in held if not c.weighs), parts.frozen > np.inf)
+    n, m = len(parts.state), len(parts.outputs)
     idle = ~np.any(parts.by_x.drift[:, : n + m] != 0, axis=1) & ~stepping
     bound = (parts.frozen > 0) | idle
 
@@ -216,7 +220,7 @@ def motion(eq: Equilibrium, along: Network, held: tuple[Contact, ...] = ()) -> M
     wanted = np.vstack([balance(parts.along, 1).T, balance(parts.values)])
     solution = motion_of(by_x, wanted)
     moves, newton = solution[:-1], solution[-1]
-    size = 1.0 + np.abs(np.concatenate([parts.state, parts.wire, np.zeros(len(newton) - n - m)]))
+    size = 1.0 + np.abs(np.concatenate([parts.state, parts.outputs, np.zeros(len(newton) - n - m)]))
     lost = np.flatnonzero((idle & (parts.loose > 0) & (parts.frozen == 0))[~stepping])
     message = ""
     if not np.all(np.isfinite(solution)):
@@ -235,22 +239,22 @@ def motion(eq: Equilibrium, along: Network, held: tuple[Contact, ...] = ()) -> M
     return Motion(moves[:, :n], moves[:, n : n + m], parts.values.seen, slopes, pace, message)
 
 
-def edge(eq: Equilibrium) -> tuple[tuple[Contact, ...], str]:
+def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
     """The jumps that hold an equilibrium, and the edge of a regime that it is at, if any.
 
-    Raises NoDerivative where it has no derivatives, or none that are known.
+    Raises NoDerivativeError where it has no derivatives, or none that are known.
     """
     if eq.status == "none":
-        raise NoDerivative("there is no equilibrium")
+        raise NoDerivativeError("there is no equilibrium")
     if eq.status == "undetermined":
-        raise NoDerivative(eq.message)
+        raise NoDerivativeError(eq.message)
     if eq.status == "continuum":
-        raise NoDerivative("many places rest, and which one is a matter of the start")
+        raise NoDerivativeError("many places rest, and which one is a matter of the start")
     if any(flows.loss.window(0.0, 1.0) is not None for flows in eq.net.flows):
-        raise NoDerivative(without(eq))
-    held = () if eq.smooth else contacts(steady(eq.net), eq.rest)
+        raise NoDerivativeError(without(eq))
+    held = () if eq.smooth else sliding_surfaces(steady(eq.net), eq.op)
     jumping = {c.link for c in held if c.kind == SIGNAL}
-    bends = kinks(eq.net, state_at_rest(eq.net, eq.rest))
+    bends = kinks(eq.net, steady_state(eq.net, eq.op))
     near = {k for k, distance in bends if abs(float(distance)) < NEAR and k not in jumping}
     if any(_jumps(eq, k) for k in near) or any(c.weighs and _none(eq, c.link) for c in held):
         return held, "where the rest comes to a jump of the marking"
@@ -263,18 +267,18 @@ def edge(eq: Equilibrium) -> tuple[tuple[Contact, ...], str]:
 
 def _jumps(eq: Equilibrium, k: int) -> bool:
     """Whether the marking of link k differs from side to side."""
-    low, high = sides(eq.net.links[k], eq.rest.laws[k], eq.rest.queues[k])
+    low, high = sides(eq.net.links[k], eq.op.laws[k], eq.op.queues[k])
     return abs(float(high.either) - float(low.either)) > _JUMP
 
 
 def _none(eq: Equilibrium, k: int) -> bool:
     """Whether link k is above its jump, or drops, for no share of the time."""
-    return float(eq.rest.said[k].share) <= _EDGE
+    return float(eq.op.emitted[k].share) <= _EDGE
 
 
 def _at_end(eq: Equilibrium, k: int) -> bool:
     """Whether link k is between a queue at its end and one that moves."""
-    place, full = float(eq.rest.places[k]), float(eq.net.links[k].buffer)
-    if int(eq.rest.codes[k]) == FULL:
+    place, full = float(eq.op.places[k]), float(eq.net.links[k].buffer)
+    if int(eq.op.codes[k]) == FULL:
         return abs(place) <= _EDGE or _none(eq, k)
     return abs(place) <= _EDGE or place >= full * (1 - _EDGE)

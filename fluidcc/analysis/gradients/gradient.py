@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.contacts import Contact, NoDerivative
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.gradients.equilibrium import Motion, Observed, edge, motion
@@ -26,6 +25,7 @@ from fluidcc.analysis.margins import PhaseCrossover, link_margins, scale_of
 from fluidcc.analysis.measures import REST, Measure, find, measures
 from fluidcc.analysis.model import family, unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
+from fluidcc.analysis.sliding import NoDerivativeError, SlidingSurface
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots
 from fluidcc.errors import Fault, ScenarioError
@@ -126,8 +126,11 @@ class _Point:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
 
     @functools.cached_property
-    def edge(self) -> tuple[tuple[Contact, ...], str]:
-        """The jumps that hold the equilibrium, and the edge that it is at; raises NoDerivative."""
+    def edge(self) -> tuple[tuple[SlidingSurface, ...], str]:
+        """The jumps that hold the equilibrium, and the edge that it is at.
+
+        Raises NoDerivativeError.
+        """
         return edge(self.eq)
 
     @functools.cached_property
@@ -144,7 +147,7 @@ class _Point:
     def slopes(self) -> list[Linear]:
         """How the linearisation moves."""
         move = self.motion
-        return slopes_of_linear(self.eq, self.system, self.along, move.state, move.wire)
+        return slopes_of_linear(self.eq, self.system, self.along, move.state, move.outputs)
 
     @functools.cached_property
     def roots(self) -> Roots:
@@ -170,7 +173,7 @@ class _Point:
         try:
             found = [_Point(member(at + k * step), self.paths) for k in (1, 2)]
             return [self] if any(point.edge[1] for point in found) else found
-        except (ValueError, NoDerivative):
+        except (ValueError, NoDerivativeError):
             return []
 
     def gradient(self, of: Measure | Callable[[Equilibrium], Any]) -> Gradient:
@@ -209,7 +212,7 @@ class _Point:
         value = float(read(self.eq))
         try:
             _, where = self.edge
-        except NoDerivative as reason:
+        except NoDerivativeError as reason:
             raise _NoSlopes(value, *self._without(str(reason))) from None
         if not where:
             self._require_motion(value)

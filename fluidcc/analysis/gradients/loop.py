@@ -13,9 +13,9 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, still
-from fluidcc.analysis.margins import heard_signals
-from fluidcc.analysis.operating_point import operating_point, present
-from fluidcc.analysis.rest import Rest
+from fluidcc.analysis.local_model import operating_point, present
+from fluidcc.analysis.margins import received_signals
+from fluidcc.analysis.operating_point import OperatingPoint
 from fluidcc.model.delays import ages
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
@@ -25,9 +25,9 @@ _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossove
 
 
 @jax.jit
-def _slopes(net: Network, rest: Rest, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
+def _slopes(net: Network, op: OperatingPoint, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
     """Derivatives of A, B, C, D and the lags (K, ...) as numbers, state and wire move."""
-    at = operating_point(net, rest, jnp.zeros(()))
+    at = operating_point(net, op, jnp.zeros(()))
     function, v, index = present(net, at.y, at.modes)
     unflatten = ravel_pytree(at.y)[1]
     n = len(v)
@@ -38,7 +38,7 @@ def _slopes(net: Network, rest: Rest, along: Network, dv: Num, du: Num) -> tuple
         return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag
 
     def one(direction: tuple) -> tuple[Num, ...]:
-        return jax.jvp(matrices, (net, v, at.wire), direction)[1]
+        return jax.jvp(matrices, (net, v, at.outputs), direction)[1]
 
     return jax.lax.map(one, (along, dv, du))
 
@@ -50,9 +50,9 @@ def slopes_of_linear(
     wire move by dv and du (K, ...): systems with derivatives in place of matrices and lags.
     """
     net = steady(eq.net)
-    A, B, *_, frozen = map(np.asarray, jacobians(net, eq.rest, jnp.zeros(())))
+    A, B, *_, frozen = map(np.asarray, jacobians(net, eq.op, jnp.zeros(())))
     free = (frozen == 0) & ~still(A, B)
-    found = map(np.asarray, _slopes(net, eq.rest, along, jnp.asarray(dv), jnp.asarray(du)))
+    found = map(np.asarray, _slopes(net, eq.op, along, jnp.asarray(dv), jnp.asarray(du)))
     return [
         dataclasses.replace(system, A=a[free][:, free], B=b[free], C=c[:, free], D=d, lag=lag)
         for a, b, c, d, lag in zip(*found, strict=True)
@@ -105,7 +105,7 @@ def _log_loop_slopes(system: Linear, link: int, s: complex, changes: Array) -> A
 
     1 + L is the determinant of I + R, R what returns at the cut rows (r, r) of what enters there.
     """
-    rows = len(system.A) + np.array(heard_signals(system, link))
+    rows = len(system.A) + np.array(received_signals(system, link))
     matrix = system.matrix(s)
     enters = np.eye(len(matrix))[:, rows]
     cut, opened = matrix[rows] - enters.T, matrix.copy()

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 
 
 class Backward(AbstractFeedback):
@@ -10,5 +10,5 @@ class Backward(AbstractFeedback):
 
     name: ClassVar[str] = "backward"
     source: ClassVar[str] = "akujobi2002, section III"
-    moment: ClassVar[Moment] = Moment.ENTRY
+    marking_point: ClassVar[MarkingPoint] = MarkingPoint.ENTRY
     quench: ClassVar[bool] = True

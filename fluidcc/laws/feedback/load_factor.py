@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 
 
 class LoadFactorFeedback(AbstractFeedback):
@@ -13,5 +13,5 @@ class LoadFactorFeedback(AbstractFeedback):
 
     name: ClassVar[str] = "load_factor"
     source: ClassVar[str] = "qazi2010, section 3.2"
-    moment: ClassVar[Moment] = Moment.ENTRY
+    marking_point: ClassVar[MarkingPoint] = MarkingPoint.ENTRY
     carries: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from fluidcc.laws.law import AbstractFeedback, Moment, Signal
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint, Signal
 
 
 class Loss(AbstractFeedback):
@@ -10,8 +10,8 @@ class Loss(AbstractFeedback):
 
     name: ClassVar[str] = "loss"
     source: ClassVar[str] = "misra2003, section 3"
-    moment: ClassVar[Moment] = Moment.ENTRY
+    marking_point: ClassVar[MarkingPoint] = MarkingPoint.ENTRY
 
-    def hears(self, signal: Signal) -> Signal:
+    def interpret(self, signal: Signal) -> Signal:
         """Turn marks into losses."""
         return signal._replace(mark=0.0, drop=signal.either)

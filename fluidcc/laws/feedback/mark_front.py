@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 from fluidcc.laws.parameters import choice
 
 
@@ -20,6 +20,6 @@ class MarkFront(AbstractFeedback):
     )
 
     @property
-    def moment(self) -> Moment:
+    def marking_point(self) -> MarkingPoint:
         """At either end of the transmission."""
-        return Moment.TRANSMITTED if self.when == "end" else Moment.DEPARTURE
+        return MarkingPoint.TRANSMITTED if self.when == "end" else MarkingPoint.DEPARTURE

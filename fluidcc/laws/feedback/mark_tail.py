@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 
 
 class MarkTail(AbstractFeedback):
@@ -10,4 +10,4 @@ class MarkTail(AbstractFeedback):
 
     name: ClassVar[str] = "mark_tail"
     source: ClassVar[str] = "durresi2001, section 3"
-    moment: ClassVar[Moment] = Moment.ENTRY
+    marking_point: ClassVar[MarkingPoint] = MarkingPoint.ENTRY

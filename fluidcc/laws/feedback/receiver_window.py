@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractFeedback, Moment
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 from fluidcc.laws.parameters import param
 from fluidcc.ops import Num
 
@@ -20,7 +20,7 @@ class ReceiverWindow(AbstractFeedback):
 
     name: ClassVar[str] = "receiver_window"
     source: ClassVar[str] = "govindaswamy2012, section 3"
-    moment: ClassVar[Moment] = Moment.REVERSE
+    marking_point: ClassVar[MarkingPoint] = MarkingPoint.REVERSE
     carries: ClassVar[tuple[str, ...]] = ("drop",)
     persistence: Num = param(
         0.0,
@@ -30,11 +30,11 @@ class ReceiverWindow(AbstractFeedback):
         within="[0, 1]",
     )
 
-    def permit(self, w: Num, marked: Num) -> Num:
+    def advertised_window(self, w: Num, marked: Num) -> Num:
         """One packet at most where the ACK is modified."""
         return ops.where(marked > 0, ops.minimum(w, 1.0), w)
 
-    def sending(self, w: Num, mark: Num) -> Num:
+    def flight_size(self, w: Num, mark: Num) -> Num:
         """Mean flight w - d p (1 - p^((w-1)/d))/(1-p), each modified ACK costing d packets.
 
         The flight cannot shrink by more than the packet that left, and the next clean ACK restores

@@ -51,7 +51,7 @@ class AbstractAdaptiveRED(AbstractRED):
         spread = self.max_th - self.min_th
         return self.min_th + (0.5 - half) * spread, self.min_th + (0.5 + half) * spread
 
-    def starts(self, average: Num) -> tuple[State, ...]:
+    def initial_states(self, average: Num) -> tuple[State, ...]:
         """What p_max may be at the start: in a band any persists, between its limits."""
         first = self.start(average)
         if self.target == "single":
@@ -61,7 +61,7 @@ class AbstractAdaptiveRED(AbstractRED):
         ends = (ops.where(inside, end, self.p_max) for end in (self.lowest, self.highest))
         return (first, *(first._replace(p=end) for end in ends))
 
-    def turns(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
         """The ends of what the average may rest at."""
         v = self.average(x, queue)
         low, high = self.aim()

@@ -21,7 +21,7 @@ class BLUE(AbstractQueueLaw):
     name: ClassVar[str] = "blue"
     source: ClassVar[str] = "feng2002, section III; govindaswamy2012, section 2.4"
     period: ClassVar[str] = "freeze_time"
-    held: ClassVar[bool] = True
+    zero_order_hold: ClassVar[bool] = True
     waits: ClassVar[bool] = True
     p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
     increase: Num = param(0.02, "d_1", unit="1", doc="step up", within="(0, 1]")
@@ -38,7 +38,7 @@ class BLUE(AbstractQueueLaw):
         False, doc="packets: freeze times drawn uniformly between 0 and twice their mean"
     )
 
-    def spacing(self) -> tuple[Num, Num]:
+    def tick_interval(self) -> tuple[Num, Num]:
         """Freeze times around their mean, or that alone."""
         mean = self.freeze_time
         return (0.0, 2 * mean) if self.random_freeze else (mean, mean)
@@ -48,7 +48,7 @@ class BLUE(AbstractQueueLaw):
         """The link is idle when no packet is in service either."""
         return True
 
-    def starts(self, average: Num) -> tuple[Num, ...]:
+    def initial_states(self, average: Num) -> tuple[Num, ...]:
         """Between its steps any p may persist: from no marks, and from all."""
         return (0.0, 1.0)
 

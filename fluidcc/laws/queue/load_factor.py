@@ -14,7 +14,7 @@ class AbstractLoadFactor(AbstractQueueLaw):
     """Samples the load of a link once a period and holds it. Qazi et al. (2010), eq. 1."""
 
     period: ClassVar[str] = "t_p"
-    says: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
+    emits: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
     arrived = state(0.0, r"\lambda", unit="packet", doc="mean packets since the last sample")
     slow = state("average", r"q_{\mathrm{av}}", unit="packet", doc="average queue")
     factor = state(0.0, "f", unit="1", doc="load factor of the last sample", within="[0, inf)")
@@ -45,7 +45,7 @@ class LoadFactor(AbstractLoadFactor):
 
     name: ClassVar[str] = "load_factor"
     source: ClassVar[str] = "qazi2010, eq. 1"
-    held: ClassVar[bool] = True
+    zero_order_hold: ClassVar[bool] = True
     highest: Num = param(
         1.2, "u", unit="1", doc="load factor from which packets are marked", within="(1, inf]"
     )

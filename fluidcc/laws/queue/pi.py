@@ -18,7 +18,7 @@ class PI(AbstractQueueLaw):
     name: ClassVar[str] = "pi"
     source: ClassVar[str] = "hollot2001pi, section IV"
     period: ClassVar[str] = "interval"
-    held: ClassVar[bool] = True
+    zero_order_hold: ClassVar[bool] = True
     p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
     before = state("average", "q_0", unit="packet", doc="queue at the last sample")
     k_pi: Num = param(

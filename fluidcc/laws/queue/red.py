@@ -5,7 +5,7 @@ import dataclasses
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractQueueLaw, AbstractSpreading, Arrival, Signal, State
+from fluidcc.laws.law import AbstractMarkSpacing, AbstractQueueLaw, Arrival, Signal, State
 from fluidcc.laws.parameters import Info, check_order, choice, param, state
 from fluidcc.laws.spreading import Geometric
 from fluidcc.ops import Num
@@ -44,7 +44,7 @@ class AbstractRED(AbstractQueueLaw):
     pole: str = choice(
         "capacity", "capacity", "arrivals", doc="fluid: rate at which the average is updated"
     )
-    spreading: AbstractSpreading = dataclasses.field(
+    spreading: AbstractMarkSpacing = dataclasses.field(
         default_factory=Geometric, metadata={"info": _SPREADING}
     )
 
@@ -66,7 +66,7 @@ class AbstractRED(AbstractQueueLaw):
     def top(self, x: State) -> Num:
         """Marking probability at max_th."""
 
-    def counted(self, offered: Num, capacity: Num) -> Num:
+    def sampling_rate(self, offered: Num, capacity: Num) -> Num:
         """Count arrivals at the link rate, which also gives RED's decay in idle times."""
         return capacity if self.pole == "capacity" else offered
 
@@ -93,17 +93,17 @@ class AbstractRED(AbstractQueueLaw):
         mark = self.spreading.rate(self.base(x, seen))
         return Signal(self.sure(x, seen, mark), self.sure(x, seen, 0.0))
 
-    def chance(self, x: State, seen: Arrival, gap: Num) -> Num:
+    def gap_probability(self, x: State, seen: Arrival, gap: Num) -> Num:
         """Probability of a signal for packet `gap` after the last."""
-        return self.sure(x, seen, self.spreading.chance(self.base(x, seen), gap))
+        return self.sure(x, seen, self.spreading.gap_probability(self.base(x, seen), gap))
 
-    def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
         """The thresholds of the average."""
         v = self.average(x, queue)
         corners: tuple[Num, ...] = (v - self.min_th, v - self.max_th)
         return (*corners, v - 2 * self.max_th) if self.gentle else corners
 
-    def jumps(self) -> bool:
+    def is_discontinuous(self) -> bool:
         """Above max_th everything is dropped, unless the law is gentle."""
         return not self.gentle
 

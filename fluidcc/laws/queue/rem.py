@@ -18,7 +18,7 @@ class REM(AbstractQueueLaw):
     name: ClassVar[str] = "rem"
     source: ClassVar[str] = "athuraliya2001; ns2, rem.cc"
     period: ClassVar[str] = "interval"
-    held: ClassVar[bool] = True
+    zero_order_hold: ClassVar[bool] = True
     price = state(0.0, r"\mu", unit="1", doc="price of the link", within="[0, inf)")
     before = state("average", "q_0", unit="packet", doc="queue at the last sample")
     gamma: Num = param(

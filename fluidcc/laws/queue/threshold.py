@@ -40,10 +40,10 @@ class Threshold(AbstractQueueLaw):
         rise = ops.clip((seen.queue - self.at) / some, 0.0, 1.0)
         return Signal(mark=ops.where(self.width > 0, rise, step))
 
-    def kinks(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
         """Both ends of the ramp, which are one for a step."""
         return (queue - self.at, queue - self.at - self.width)
 
-    def jumps(self) -> bool:
+    def is_discontinuous(self) -> bool:
         """A step jumps."""
         return bool(self.width == 0)

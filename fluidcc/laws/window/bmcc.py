@@ -28,7 +28,7 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
     source: ClassVar[str] = "qazi2010, section 3.3"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
-    hears: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
     sack = state(
         0.0, r"\sigma", unit="1", doc="1 in the fallback, else 0", within="[0, 1]", when="fallback"
     )

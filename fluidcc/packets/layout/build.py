@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, Moment
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint
 from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.module import leaves
 from fluidcc.packets.engine import records as r
@@ -16,7 +16,7 @@ from fluidcc.packets.hooks import law_hooks, queue_state, window_memory
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
 from fluidcc.packets.layout.traffic import Background, Transfers
-from fluidcc.scenario.echoes import repeated
+from fluidcc.scenario.ecn_echo import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average
@@ -28,10 +28,10 @@ TOO_MANY_IN_FLIGHT = (
 
 
 _MOMENTS = {
-    Moment.ENTRY: r.ENTRY,
-    Moment.DEPARTURE: r.DEPARTURE,
-    Moment.TRANSMITTED: r.TRANSMITTED,
-    Moment.REVERSE: r.REVERSE,
+    MarkingPoint.ENTRY: r.ENTRY,
+    MarkingPoint.DEPARTURE: r.DEPARTURE,
+    MarkingPoint.TRANSMITTED: r.TRANSMITTED,
+    MarkingPoint.REVERSE: r.REVERSE,
 }
 
 
@@ -107,7 +107,7 @@ class Simulation:
         hooks = law_hooks("queue", law, state=state)
         ticks = hooks.addresses["tick"] != 0
         by_bytes = law.by_bytes
-        shortest, longest = map(float, law.spacing()) if ticks else (0.0, 0.0)
+        shortest, longest = map(float, law.tick_interval()) if ticks else (0.0, 0.0)
         if ticks and (shortest + longest) / 2 < _SHORTEST_TICK:
             raise PacketError(
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
@@ -119,7 +119,7 @@ class Simulation:
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
         timer = routes.add(r.QUEUE_TIMER, port) if ticks else 0
-        late = any(group.moment is Moment.TRANSMITTED for group in self.plan.groups)
+        late = any(group.marking_point is MarkingPoint.TRANSMITTED for group in self.plan.groups)
         return routes.port(
             rate=capacity * unit,
             capacity=capacity,
@@ -172,7 +172,7 @@ class Simulation:
             "ecn_echo": group.ecn_echo,
             "ecn_capable": group.ecn_capable,
             "source_quench": flows.feedback.quench,
-            "moment": _MOMENTS[group.moment],
+            "moment": _MOMENTS[group.marking_point],
             "echo_until_cwr": repeated(flows, options.echo),
             "loads": flows.feedback.loads,
             "marks_tell_load": law.marks_tell_load and flows.estimator.remembers,

@@ -16,13 +16,13 @@ from fluidcc.laws.law import (
     AbstractQueueLaw,
     AbstractSource,
     Arrival,
-    Moment,
+    MarkingPoint,
     Signal,
 )
 from fluidcc.laws.voice import Voice
 from fluidcc.scenario.network import Flows, Link, Network, require_network
+from fluidcc.scenario.path_delays import forward_delays, link_delays, reverse_delays
 from fluidcc.scenario.sender import SenderOptions, sender_options
-from fluidcc.scenario.ways import forward_delays, link_delays, reverse_delays
 
 UNBOUNDED = 1000.0  # packets assumed, at first, to wait in a buffer without limit
 
@@ -68,7 +68,7 @@ class GroupPlan:
     max_window: float  # packet
     ecn_capable: bool  # its packets may be marked
     ecn_echo: bool  # its receivers echo marks
-    moment: Moment  # when signals to them are decided
+    marking_point: MarkingPoint  # when signals to them are decided
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,8 +141,8 @@ def _link(link: Link) -> Iterator[tuple[str, str]]:
 def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]]:
     """What cannot be combined with a law that marks packets that arrive too fast."""
     feedback, p = flows.feedback, 0.3  # any probability
-    if feedback.moment is not Moment.ENTRY:
-        why = f"{feedback.name} decides {feedback.moment.value}"
+    if feedback.marking_point is not MarkingPoint.ENTRY:
+        why = f"{feedback.name} decides {feedback.marking_point.value}"
         yield "feedback", f"{law.name} judges data packets as they enter the queue, {why}"
     if float(flows.marking.probability(p, flows.window)) != p:
         why = f"{flows.marking.name} needs a probability"
@@ -201,7 +201,7 @@ def _group(net: Network, k: int) -> GroupPlan:
     sizes = {float(net.links[link].packet_size) for link in flows.route}
     if len(sizes) > 1:
         raise PacketError(f"{name}.route: packet_size must be equal on its links, got {sizes}")
-    received = flows.feedback.hears(Signal(mark=1.0, drop=0.0))
+    received = flows.feedback.interpret(Signal(mark=1.0, drop=0.0))
     ecn_capable = flows.feedback.marks and float(received.mark) > 0
     max_window = float(flows.window.max_window)
     if max_window < 1:
@@ -213,7 +213,7 @@ def _group(net: Network, k: int) -> GroupPlan:
         max_window=max_window,
         ecn_capable=ecn_capable,
         ecn_echo=ecn_capable and not flows.feedback.quench,
-        moment=flows.feedback.moment,
+        marking_point=flows.feedback.marking_point,
     )
 
 
@@ -232,7 +232,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
         )
     back = max(back, 0.0)
     quench = [float(delay) for delay in reverse_delays(flows, delays)]
-    if flows.feedback.moment is Moment.REVERSE and flows.reverse_route:
+    if flows.feedback.marking_point is MarkingPoint.REVERSE and flows.reverse_route:
         if len(flows.reverse_route) != len(flows.route):
             raise PacketError(
                 f"{name}.reverse_route: {flows.feedback.name} lets each router rewrite the ACKs of "
@@ -240,7 +240,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
                 f"first: expected as many links as in route, {len(flows.route)}, got "
                 f"{len(flows.reverse_route)}"
             )
-    elif flows.feedback.moment is Moment.REVERSE:
+    elif flows.feedback.marking_point is MarkingPoint.REVERSE:
         if quench != sorted(quench):
             raise PacketError(
                 f"{name}.reverse_delay: ACKs pass the routers from the last to the first, got "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import Moment
+from fluidcc.laws.law import MarkingPoint
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout.plan import FlowPlan, Plan
 
@@ -31,7 +31,7 @@ class Routes:
         self._plan, self._elide = plan, elide
         feedback = [group.flows.feedback for group in plan.groups]
         self._source_quench = [each.quench for each in feedback]
-        self._rewrites = [each.moment is Moment.REVERSE for each in feedback]
+        self._rewrites = [each.marking_point is MarkingPoint.REVERSE for each in feedback]
         self._delays = [float(link.delay) for link in plan.net.links]
         self.kinds: list[tuple[int, int]] = [(r.SENDER, k) for k in range(len(plan.flows))]
         self.sources = [self.add(r.SOURCE, k) for k in range(len(plan.sources))]

@@ -38,7 +38,7 @@ def _rules(law):
     bare, one = with_symbols(law), fc.laws.law.Ack(sp.Integer(1), sp.Integer(0), sp.Symbol("R"))
     share = PerMark().shares(_P, _W)
     grow, fall = sp.sympify(bare.on_ack(_W, one)), -sp.sympify(bare.on_mark(_W, one))
-    return grow, fall, share.growing * grow - share.heard * fall
+    return grow, fall, share.growing * grow - share.reacting * fall
 
 
 @judge("EMOD-01")

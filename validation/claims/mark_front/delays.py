@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from fluidcc.laws.law import Trip
-from fluidcc.scenario.ways import forward_delays, link_delays, reverse_delays
+from fluidcc.laws.law import PathTimes
+from fluidcc.scenario.path_delays import forward_delays, link_delays, reverse_delays
 
 from ...bounds.one_connection import FRONT, TAIL, feedback, optimal
 from ...lab.judging import judge, searched, shown
@@ -21,7 +21,7 @@ def _sooner(net):
     queued = float(optimal(pipe_of(net))) / float(net.links[0].capacity)
     nearest = [np.min(forward_delays(flows, delays)[0]), np.min(reverse_delays(flows, delays)[0])]
     ahead, back = map(float, nearest)
-    way = Trip(float(np.min(flows.rtt)) + queued, ahead, queued, back)
+    way = PathTimes(float(np.min(flows.rtt)) + queued, ahead, queued, back)
     return float(feedback(TAIL).age(way) - feedback(FRONT).age(way))
 
 

@@ -55,7 +55,7 @@ def steps_of_blue(lab, claim):
     law = load("govindaswamy2012/blue").links[0].queue
     at = claim.value["threshold_packets"]
     up, rest, down = (float(law.on_tick(0.5, Arrival(1, 0, q, 1))) for q in (at + 1, at, 0))
-    least = float(law.spacing()[0])
+    least = float(law.tick_interval()[0])
     holds = np.allclose(
         (up, rest, down, least),
         (claim.value["increase"], 0, -claim.value["decrease"], claim.value["freeze_time_s"]),

@@ -4,7 +4,7 @@ import numpy as np
 import sympy as sp
 
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import Arrival, Trip
+from fluidcc.laws.law import Arrival, PathTimes
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.scenario.files import load
 
@@ -18,12 +18,12 @@ def shorter_loop(lab, claim):
     """The age of a signal of the ingress when the source hears it, from the feedback laws: of a
     modified ACK and of a mark, with symbols and in the scenarios without queues.
     """
-    way = Trip(*sp.symbols("round_trip forward queueing reverse", positive=True))
+    way = PathTimes(*sp.symbols("round_trip forward queueing reverse", positive=True))
     ages, numbers = [], []
     for name in ("red_rwm", "red_ecn"):
         flows = load(f"govindaswamy2012/{name}").flows[0]
         access = float(np.asarray(flows.access_delay))
-        here = Trip(float(np.mean(flows.rtt)), access, 0.0, access)
+        here = PathTimes(float(np.mean(flows.rtt)), access, 0.0, access)
         ages.append(sp.sympify(flows.feedback.age(way)))
         numbers.append(told(1e3 * flows.feedback.age(here), unit="ms"))
     slope = [sp.diff(age, way.round_trip) for age in ages]
@@ -41,15 +41,19 @@ def law_of_red(lab, claim):
     """The laws asked with symbols and numbers: below, between and above the thresholds."""
     law, feedback = load("govindaswamy2012/red_rwm").links[0].queue, ReceiverWindow()
     low, middle, high = (law.signal(v, Arrival(1, 0, v, 1)) for v in (4.0, 10.0, 16.0))
-    one = float(feedback.permit(8.0, 1.0)) == 1 and float(feedback.permit(8.0, 0.0)) == 8
-    kept = float(feedback.permit(0.0, 1.0)) == 0
+    one = (
+        float(feedback.advertised_window(8.0, 1.0)) == 1
+        and float(feedback.advertised_window(8.0, 0.0)) == 8
+    )
+    kept = float(feedback.advertised_window(0.0, 1.0)) == 0
     holds = (
         one and kept and float(low.mark) == 0 and 0 < float(middle.mark) < 1
         and float(middle.drop) == 0 and float(high.drop) == float(high.mark) == 1
     )  # fmt: skip
+    permitted = float(feedback.advertised_window(8.0, 1.0))
     why = (
-        f"a modified ACK permits {float(feedback.permit(8.0, 1.0)):g} packet of 8, and 0 of 0; at "
-        f"averages of 4, 10 and 16 packets {float(low.mark):.3g}, {float(middle.mark):.3g} and "
+        f"a modified ACK permits {permitted:g} packet of 8, and 0 of 0; "
+        f"at averages of 4, 10 and 16 packets {float(low.mark):.3g}, {float(middle.mark):.3g} and "
         f"{float(high.mark):.3g} of the ACKs are modified, and {float(low.drop):.3g}, "
         f"{float(middle.drop):.3g} and {float(high.drop):.3g} of the packets dropped"
     )

@@ -85,7 +85,7 @@ def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bo
     return jax.tree.unflatten(shape, list(values))
 
 
-def sender_at_rest(
+def steady_sender(
     flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool, window: Num | None = None
 ) -> Sender:
     """Senders at rest that hear `cases` at a round trip (m,) [s].
@@ -95,7 +95,7 @@ def sender_at_rest(
     """
     if flows.estimator.remembers:  # at rest the estimate is the load, whatever its code
         exact = dataclasses.replace(flows, estimator=Exact())
-        s = sender_at_rest(exact, cases, rtt, all_grow=all_grow, window=window)
+        s = steady_sender(exact, cases, rtt, all_grow=all_grow, window=window)
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     if window is not None:
         return _quiet(flows, window, cases, rtt, all_grow)

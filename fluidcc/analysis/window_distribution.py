@@ -27,7 +27,7 @@ from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
-from fluidcc.scenario.echoes import repeated
+from fluidcc.scenario.ecn_echo import repeated
 from fluidcc.scenario.network import Flows, Network
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class _Rules(NamedTuple):
 
 def _check(law: AbstractWindowLaw) -> None:
     """Raise ValueError for a law whose state is more than its window, or that grows with time."""
-    if isinstance(law.start(1.0), tuple) or set(law.hears) - {"mark", "drop"}:
+    if isinstance(law.start(1.0), tuple) or set(law.reads) - {"mark", "drop"}:
         raise ValueError(f"{law.name}: expected a law without a memory beside its window")
     if float(law.on_ack(7.0, _ONE)) != float(law.on_ack(7.0, Ack(1.0, 0.7, 3.0))):
         raise ValueError(f"{law.name}: expected growth by ACKs alone, not by time")
@@ -325,7 +325,7 @@ def _rows(rules: _Rules, p: float, block: int) -> int:
 def drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
     """Mean change of a window per ACK."""
     share = reaction.shares(p, w)
-    return float(share.growing * law.on_ack(w, _ONE) + share.heard * law.on_mark(w, _ONE))
+    return float(share.growing * law.on_ack(w, _ONE) + share.reacting * law.on_mark(w, _ONE))
 
 
 def _fluid_window(law: AbstractWindowLaw, reaction: AbstractReaction, p: float) -> float | None:
@@ -504,7 +504,7 @@ def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistri
     groups, missing = {}, {}
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         try:
-            if not (flows.feedback.marks and hears_marks(flows)):
+            if not (flows.feedback.marks and sees_marks(flows)):
                 raise ValueError("it hears losses or windows, which are no independent marks")
             groups[name] = window_distribution(
                 flows.window, marks(name, flows), reaction=flows.reaction, quiet=stands_still(flows)
@@ -514,9 +514,9 @@ def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistri
     return WindowDistributions(groups, missing)
 
 
-def hears_marks(flows: Flows) -> bool:
+def sees_marks(flows: Flows) -> bool:
     """Whether a signal comes as a mark or a quench rather than as a loss."""
-    return float(flows.feedback.hears(Signal(0.5, 0.0, 1.0)).mark) > 0
+    return float(flows.feedback.interpret(Signal(0.5, 0.0, 1.0)).mark) > 0
 
 
 def stands_still(flows: Flows) -> bool:

@@ -19,20 +19,20 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.operating_point import NEAR
-from fluidcc.analysis.rest import (
+from fluidcc.analysis.local_model import NEAR
+from fluidcc.analysis.operating_point import (
     ADAPTED,
     JUMP,
     LOADED,
-    Rest,
+    OperatingPoint,
     between,
     resolved,
-    state_at_rest,
+    steady_state,
 )
-from fluidcc.analysis.settle import beside, served, signal_of, tick
+from fluidcc.analysis.steady_queue import after_arrivals, just_beside, signal_of, tick_change
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
-from fluidcc.model.delays import State, wire_index
+from fluidcc.model.delays import State, output_index
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link, Network
 
@@ -44,11 +44,11 @@ _SAME_LOAD = 1e-9
 _SAME_TICK = 1e-6  # relative, as where the rest is sought
 
 
-class NoDerivative(Exception):
+class NoDerivativeError(Exception):
     """An equilibrium has no derivatives, or none that are known; the text says why."""
 
 
-class Contact(NamedTuple):
+class SlidingSurface(NamedTuple):
     """A link on a jump, and which of the law's numbers are zero there: each may be the surface."""
 
     link: int
@@ -61,46 +61,48 @@ class Contact(NamedTuple):
         return self.kind != TICKS
 
 
-def contacts(net: Network, rest: Rest) -> tuple[Contact, ...]:
-    """The jumps that hold a rest. Raises NoDerivative where a surface is not known."""
-    regimes = resolved(net, rest)[1]
+def sliding_surfaces(net: Network, op: OperatingPoint) -> tuple[SlidingSurface, ...]:
+    """The jumps that hold a rest. Raises NoDerivativeError where a surface is not known."""
+    regimes = resolved(net, op)[1]
     kinds = {JUMP: SIGNAL, ADAPTED: TICKS, LOADED: LOAD}
     found = [(k, kinds[regime]) for k, regime in enumerate(regimes) if regime in kinds]
-    return tuple(_contact(net, rest, k, kind) for k, kind in found)
+    return tuple(_contact(net, op, k, kind) for k, kind in found)
 
 
-def _contact(net: Network, rest: Rest, k: int, kind: str) -> Contact:
+def _contact(net: Network, op: OperatingPoint, k: int, kind: str) -> SlidingSurface:
     name, link = net.link_names[k], net.links[k]
     if kind == LOAD:
-        load = float(rest.said[k].other)
+        load = float(op.emitted[k].other)
         if abs(load - _FULL_LOAD) > _SAME_LOAD:
-            raise NoDerivative(
+            raise NoDerivativeError(
                 f"the senders of links.{name} turn at a load factor of {load:.6g}, which depends "
                 "on their parameters in a way that is not known"
             )
-        return Contact(k, kind, (0,))
-    if kind == TICKS and np.count_nonzero(stepped(net, rest, Contact(k, kind, ()))) != 1:
-        raise NoDerivative(f"the ticks of links.{name}.queue step several memories there")
-    numbers = _numbers(link, kind, rest.laws[k], rest.queues[k])
+        return SlidingSurface(k, kind, (0,))
+    if kind == TICKS and np.count_nonzero(stepped(net, op, SlidingSurface(k, kind, ()))) != 1:
+        raise NoDerivativeError(f"the ticks of links.{name}.queue step several memories there")
+    numbers = _numbers(link, kind, op.laws[k], op.queues[k])
     near = tuple(j for j, number in enumerate(numbers) if abs(float(number)) < NEAR)
-    if not near or float(rest.places[k]) < 0:
-        raise NoDerivative(f"links.{name}.queue does not tell where it jumps")
-    return Contact(k, kind, near)
+    if not near or float(op.places[k]) < 0:
+        raise NoDerivativeError(f"links.{name}.queue does not tell where it jumps")
+    return SlidingSurface(k, kind, near)
 
 
 def _numbers(link: Link, kind: str, x: Any, queue: Num) -> tuple[Num, ...]:
     """The numbers of a law whose zeros may be the surface."""
-    return link.queue.turns(x, queue) if kind == TICKS else link.queue.kinks(x, queue)
+    return (
+        link.queue.switching_points(x, queue) if kind == TICKS else link.queue.breakpoints(x, queue)
+    )
 
 
-def shares(rest: Rest, held: tuple[Contact, ...]) -> Num:
+def shares(op: OperatingPoint, held: tuple[SlidingSurface, ...]) -> Num:
     """Shares of the time above the surfaces (S,)."""
-    each = [rest.said[c.link].share for c in held if c.weighs]
+    each = [op.emitted[c.link].share for c in held if c.weighs]
     return jnp.stack(each) if each else jnp.zeros(0)
 
 
-def _weights(held: tuple[Contact, ...], share: Num, kind: str) -> dict[int, Num]:
-    """The shares of the contacts of one kind, by link."""
+def _weights(held: tuple[SlidingSurface, ...], share: Num, kind: str) -> dict[int, Num]:
+    """The shares of the sliding_surfaces of one kind, by link."""
     weighed = [c for c in held if c.weighs]
     return {c.link: share[j] for j, c in enumerate(weighed) if c.kind == kind}
 
@@ -108,13 +110,13 @@ def _weights(held: tuple[Contact, ...], share: Num, kind: str) -> dict[int, Num]
 def sides(link: Link, x: Any, place: Num) -> tuple[Signal, Signal]:
     """What a link says just below and just above a place."""
     low, high = (
-        signal_of(link, served(link, x, there), there)
-        for there in (beside(place, -1), beside(place, 1))
+        signal_of(link, after_arrivals(link, x, there), there)
+        for there in (just_beside(place, -1), just_beside(place, 1))
     )
     return low, high
 
 
-def given(net: Network, held: tuple[Contact, ...], y: State, share: Num) -> tuple:
+def given(net: Network, held: tuple[SlidingSurface, ...], y: State, share: Num) -> tuple:
     """Per link, the Signal that it says between the sides of its jump, or None; () if none is."""
     weights = _weights(held, share, SIGNAL)
     if not weights:
@@ -127,33 +129,42 @@ def given(net: Network, held: tuple[Contact, ...], y: State, share: Num) -> tupl
 
 
 def weighed(
-    net: Network, rest: Rest, held: tuple[Contact, ...], share: Num, values: Num, index: Num
+    net: Network,
+    op: OperatingPoint,
+    held: tuple[SlidingSurface, ...],
+    share: Num,
+    values: Num,
+    index: Num,
 ) -> list[tuple[Num, Num]]:
     """What senders hear in turn of links at full load, with the share of the time of each.
 
     `values` (k,) are looked up at `index` (k,) on the flat wire, of which the load factors change.
     """
-    signals = wire_index(net).signals
+    signals = output_index(net).signals
     weights = _weights(held, share, LOAD)
     out = []
     for above in itertools.product((False, True), repeat=len(weights)):
-        wire, weight = values, jnp.ones(())
+        outputs, weight = values, jnp.ones(())
         for (k, part), high in zip(weights.items(), above, strict=True):
-            at, said = signals[k].load, rest.said[k]
-            load = said.other if high else said.signal.load
-            wire = jnp.where(index == at, load + wire - jax.lax.stop_gradient(wire), wire)
+            at, emitted = signals[k].load, op.emitted[k]
+            load = emitted.other if high else emitted.signal.load
+            outputs = jnp.where(
+                index == at, load + outputs - jax.lax.stop_gradient(outputs), outputs
+            )
             weight = weight * (part if high else 1 - part)
-        out.append((weight, wire))
+        out.append((weight, outputs))
     return out
 
 
 def mixed(parts: list[tuple[Num, Num]], function: Callable[[Num], Any]) -> Any:
     """Mean of a function over what is heard in turn."""
-    each = [jax.tree.map(lambda v, w=w: w * v, function(wire)) for w, wire in parts]
+    each = [jax.tree.map(lambda v, w=w: w * v, function(outputs)) for w, outputs in parts]
     return jax.tree.map(lambda *v: sum(v), *each)
 
 
-def surfaces(net: Network, held: tuple[Contact, ...], y: State, loads: tuple[Num, ...]) -> Num:
+def surfaces(
+    net: Network, held: tuple[SlidingSurface, ...], y: State, loads: tuple[Num, ...]
+) -> Num:
     """What vanishes on the surfaces (c,), the first that may be one of each contact."""
     return jnp.array([
         loads[c.link] - _FULL_LOAD if c.kind == LOAD else
@@ -162,7 +173,7 @@ def surfaces(net: Network, held: tuple[Contact, ...], y: State, loads: tuple[Num
     ], float)  # fmt: skip
 
 
-def exact(net: Network, held: tuple[Contact, ...]) -> Network:
+def exact(net: Network, held: tuple[SlidingSurface, ...]) -> Network:
     """A network, or its derivative, whose senders know the load factors that links are held at.
 
     At rest what they come to know is the load factor itself, whatever its code.
@@ -173,21 +184,21 @@ def exact(net: Network, held: tuple[Contact, ...]) -> Network:
     return dataclasses.replace(net, flows=flows)
 
 
-def exact_rest(rest: Rest, held: tuple[Contact, ...]) -> Rest:
+def with_exact_loads(op: OperatingPoint, held: tuple[SlidingSurface, ...]) -> OperatingPoint:
     """A rest without what its senders estimate, for the network of `exact`."""
     if not any(c.kind == LOAD for c in held):
-        return rest
-    return rest._replace(senders=tuple(s._replace(estimate=()) for s in rest.senders))
+        return op
+    return op._replace(senders=tuple(s._replace(estimate=()) for s in op.senders))
 
 
-def stepped(net: Network, rest: Rest, contact: Contact) -> Array:
+def stepped(net: Network, op: OperatingPoint, contact: SlidingSurface) -> Array:
     """Mask (n,) of the flat state: the memories that ticks move one way or the other there."""
-    k, y = contact.link, state_at_rest(net, rest)
-    link, x, place = net.links[k], rest.laws[k], rest.places[k]
+    k, y = contact.link, steady_state(net, op)
+    link, x, place = net.links[k], op.laws[k], op.places[k]
 
     def change(side: int) -> Any:
-        there = beside(place, side)
-        return tick(link, served(link, x, there), there)
+        there = just_beside(place, side)
+        return tick_change(link, after_arrivals(link, x, there), there)
 
     def differs(low: Num, high: Num, value: Num) -> Num:
         return (jnp.abs(high - low) > _SAME_TICK * (1 + jnp.abs(value))).astype(float)

@@ -31,13 +31,13 @@ def queue_at(place: Num) -> Num:
     return jnp.maximum(place, 0.0)
 
 
-def offered_at(link: Link, place: Num, lost: Num = 0.0) -> Num:
+def offered_rate(link: Link, place: Num, lost: Num = 0.0) -> Num:
     """The rate that arrives [packet/s]; at a busy link the share `lost` of it does not get in."""
     busy = link.capacity / jnp.maximum(1 - lost, _LEAST_KEPT)
     return jnp.where(place < 0, link.capacity * (1 + place), busy)
 
 
-def beside(place: Num, side: Num) -> Num:
+def just_beside(place: Num, side: Num) -> Num:
     """A place that is next to this one: below it (`side` -1) or above (1)."""
     return place + side * _ASIDE * (1 + jnp.abs(place))
 
@@ -46,18 +46,18 @@ def _moved(state: Any, change: Any) -> Any:
     return jax.tree.map(lambda a, b: a + b, state, change)
 
 
-def tick(link: Link, x: Any, place: Num) -> Any:
+def tick_change(link: Link, x: Any, place: Num) -> Any:
     """Change at a tick."""
     return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(place), link.capacity))
 
 
-def served(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
+def after_arrivals(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
     """Memory after `time` seconds of arrivals at the rate of the place; without ticks.
 
     The share `lost` of them, at a full buffer, arrives beyond that rate.
     """
     law = link.queue
-    seen = Arrival(offered_at(link, place, lost) * time, time, queue_at(place), link.capacity)
+    seen = Arrival(offered_rate(link, place, lost) * time, time, queue_at(place), link.capacity)
     new = _moved(x, law.on_arrival(x, seen))
     if law.limits is None:
         return new
@@ -65,7 +65,7 @@ def served(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num = 0.0) -
     return jax.tree.map(jnp.clip, new, low, high)
 
 
-def settled(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
+def steady_memory(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
     """Memory of a queue law after endless time at a place, from one of the law's starts.
 
     The share `lost` of the arrivals, at a full buffer, does not get in.
@@ -74,22 +74,22 @@ def settled(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
     that moves is beyond any bound. The memory is the one that the next tick finds.
     """
     law = link.queue
-    starts = law.starts(queue_at(place))
+    starts = law.initial_states(queue_at(place))
     first = starts[min(start, len(starts) - 1)]
     x = jax.tree.map(lambda v: jnp.asarray(v, float), first)
     if not jax.tree.leaves(x):
         return x
-    x = served(link, x, place, lost=lost)
+    x = after_arrivals(link, x, place, lost=lost)
     if law.period is None:
         return x
     time = getattr(law, law.period)
 
     def change(x: Any) -> Any:
-        due = served(link, x, place, time, lost)
-        after = _moved(due, tick(link, due, place))
+        due = after_arrivals(link, x, place, time, lost)
+        after = _moved(due, tick_change(link, due, place))
         return jax.tree.map(lambda a, b: a - b, after, x)
 
-    return served(link, _ticked(change, x), place, time, lost)
+    return after_arrivals(link, _ticked(change, x), place, time, lost)
 
 
 def _ticked(change: Any, x: Any) -> Any:
@@ -128,15 +128,15 @@ def _ticked(change: Any, x: Any) -> Any:
 
 def signal_of(link: Link, x: Any, place: Num, lost: Num = 0.0) -> Signal:
     """What a link with this memory says to packets, shapes ()."""
-    return link_says(link, x, queue_at(place), offered_at(link, place, lost))
+    return link_says(link, x, queue_at(place), offered_rate(link, place, lost))
 
 
-def says(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Signal:
+def steady_signal(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Signal:
     """What a link says after endless time at a place, where the share `lost` does not get in."""
-    return signal_of(link, settled(link, place, start, lost), place, lost)
+    return signal_of(link, steady_memory(link, place, start, lost), place, lost)
 
 
-class Held(NamedTuple):
+class HeldMemory(NamedTuple):
     """A memory that says a given signal at a place."""
 
     memory: Any
@@ -146,7 +146,7 @@ class Held(NamedTuple):
 
 
 @jax.jit
-def held(link: Link, place: Num, mark: Num, lost: Num) -> Held:
+def memory_with_mark(link: Link, place: Num, mark: Num, lost: Num) -> HeldMemory:
     """The memory with which a link marks with probability `mark` at a place where it may rest,
     while the share `lost` of what arrives does not get in.
 
@@ -154,11 +154,11 @@ def held(link: Link, place: Num, mark: Num, lost: Num) -> Held:
     sliding one, where ticks move the signal up on one side and down on the other, or the end of
     many equilibria, where they move it on one side alone.
     """
-    first, shape = ravel_pytree(settled(link, place, lost=lost))
+    first, shape = ravel_pytree(steady_memory(link, place, lost=lost))
 
     def residual(v: Num) -> Num:
         x = shape(v)
-        still = arrival_rate(link, x, queue_at(place), offered_at(link, place, lost))
+        still = arrival_rate(link, x, queue_at(place), offered_rate(link, place, lost))
         return jnp.append(ravel_pytree(still)[0], signal_of(link, x, place, lost).mark - mark)
 
     def improve(_: int, v: Num) -> Num:
@@ -168,13 +168,14 @@ def held(link: Link, place: Num, mark: Num, lost: Num) -> Held:
     x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
     found = jnp.abs(signal_of(link, x, place, lost).mark - mark) < _SAME
     if link.queue.period is None:
-        return Held(x, found, jnp.asarray(True), jnp.asarray(False))
+        return HeldMemory(x, found, jnp.asarray(True), jnp.asarray(False))
 
     size = 1 + jnp.abs(ravel_pytree(x)[0])
-    places = (beside(place, -1), place, beside(place, 1))
+    places = (just_beside(place, -1), place, just_beside(place, 1))
     ticks = [
-        ravel_pytree(tick(link, served(link, x, there, lost=lost), there))[0] for there in places
+        ravel_pytree(tick_change(link, after_arrivals(link, x, there, lost=lost), there))[0]
+        for there in places
     ]
     ticks = jnp.stack([change / size for change in ticks])
     moved = jnp.any(jnp.abs(ticks) >= 1e-6, axis=1)
-    return Held(x, found, ~jnp.any(moved), moved[0] & moved[2])
+    return HeldMemory(x, found, ~jnp.any(moved), moved[0] & moved[2])

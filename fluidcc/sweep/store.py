@@ -12,9 +12,9 @@ from typing import Any
 
 import xarray as xr
 
+from fluidcc.digests import is_sound, sealed_name
 from fluidcc.errors import SweepStopped
 from fluidcc.folders import UNFINISHED, whole
-from fluidcc.seals import is_sound, sealed_name
 from fluidcc.sweep.job import Chunk
 from fluidcc.sweep.table import from_bytes, join
 
