@@ -153,7 +153,7 @@ class Machine(Stepper):
         queue none enters while nothing arrives.
         """
 
-        def on(state: tuple[Array, ...]) -> tuple[Any, ...]:
+        def on(state: tuple[Any, ...]) -> tuple[Any, ...]:
             _, reading, met, below, _ = state
             order = lowest(self.system, carry.track, reading.following)
             below = jnp.where(met, jnp.minimum(below, order), below)
