@@ -25,6 +25,9 @@ MOST_READ = 256
 MOST_PARTS = 16
 """States up to this size are stepped number by number."""
 
+_STAGES = ((0.5, 2.0), (0.5, 2.0), (1.0, 1.0))
+"""Time of a stage, which is the weight of the slope before, and the weight of its own slope."""
+
 Parts = tuple[Array, ...]
 
 
@@ -152,6 +155,14 @@ def _cubic(weight: Sequence[Array], *ends: Array) -> Array:
     return terms[0] + terms[1] + terms[2] + terms[3]
 
 
+def _range(lags: Array, shortest: Any, longest: Any) -> tuple[Array, Array]:
+    """The shortest and the longest of some lags, and of those before."""
+    return (
+        jnp.minimum(shortest, jnp.min(lags, initial=jnp.inf)),
+        jnp.maximum(longest, jnp.max(lags, initial=-jnp.inf)),
+    )
+
+
 class Stepper:
     """One trajectory on one uniform mesh: the functions that a step is made of.
 
@@ -258,14 +269,40 @@ class Stepper:
         back = self._each(back)
         return self.stepwise(z, back - jnp.floor(back), older[0], newer[0], self.column_of)
 
-    def slope(self, ring: Ring, n: Array, c: float, y: Array, mode: Array) -> tuple[Parts, Array]:
-        """Step times dy/dt at a stage, and the lags in steps."""
-        if self.system.limit is not None:
-            y = self.system.limit(y, mode, self.args)
-        z, lag_steps = self.delayed(ring, n, jnp.asarray(c, y.dtype), y)
+    def limited(self, y: Array, mode: Array) -> Array:
+        """A state inside its bounds."""
+        return y if self.system.limit is None else self.system.limit(y, mode, self.args)
+
+    def slope(self, n: Array, c: Any, y: Array, z: Array, mode: Array) -> Parts:
+        """Step times dy/dt at a stage."""
         t = self.time(n, c).astype(self.dtype)
         slope = self.system.slope(t, y, z, self.args, mode)
-        return scaled(self.step, slope.astype(self.dtype)), lag_steps
+        return scaled(self.step, slope.astype(self.dtype))
+
+    def rises(self, ring: Ring, n: Array, at: Lane) -> tuple[list[Array], Array, Array]:
+        """What the classical Runge-Kutta step adds to the state, in parts; its shortest and longest
+        lag in steps. Nothing where it arrives at the first node.
+
+        The stages are a loop, which compiles several times faster than copies of the field.
+        """
+
+        def stage(state: tuple[Any, ...], tableau: Array) -> tuple[tuple[Any, ...], None]:
+            k, total, shortest, longest = state
+            c, weight = tableau
+            y = join(tuple(a + c * b for a, b in zip(at.y, k, strict=True)))
+            y = self.limited(y, at.mode)
+            z, lags = self.delayed(ring, n, c, y)
+            k = self.slope(n, c, y, z, at.mode)
+            total = tuple(a + weight * b for a, b in zip(total, k, strict=True))
+            return (k, total, *_range(lags, shortest, longest)), None
+
+        infinite = jnp.asarray(jnp.inf, self.dtype)
+        start = (at.k, at.k, infinite, -infinite)
+        found, _ = lax.scan(stage, start, jnp.array(_STAGES, self.dtype))
+        _, total, shortest, longest = jax.tree.map(
+            lambda nothing, some: jnp.where(n < 0, nothing, some), start, found
+        )
+        return [part * (1.0 / 6.0) for part in total], shortest, longest
 
     def remembered(self, ring: Ring, n: Array, c: float, y: Array, k: Array, mode: Array) -> Array:
         """Record at the stage (n + c, y) with step times its slope: a row (2 U,)."""
@@ -281,73 +318,62 @@ class Stepper:
         at = (jnp.asarray(c, y.dtype), y)
         return jnp.concatenate(jax.jvp(along, at, (jnp.ones((), y.dtype), k)))
 
-    def switched(self, ring: Ring, n: Array, at: Lane, y: Array) -> tuple[Array, Array, Array]:
-        """State, mode and guards at the end of the step after its events.
+    def switched(self, ring: Ring, n: Array, at: Lane, y: Array) -> tuple[Array, Array]:
+        """State and mode at the end of the step after its events.
 
         A guard that would reach zero within a millionth of a step is taken to be there: events
         at mesh points must not depend on rounding.
         """
         events, mode = self.system.events, at.mode
         if events is None:
-            return y, mode, at.guards
+            return y, mode
         z, _ = self.delayed(ring, n, jnp.ones((), y.dtype), y)
         t = self.time(n, 1.0)
         guards = events.guards(t, y, z, self.args, mode)
-        hit = guards < 1e-6 * jnp.maximum(at.guards - guards, 0.0)
+        hit = (guards < 1e-6 * jnp.maximum(at.guards - guards, 0.0)) & (n >= 0)
         new_mode, moved = events.switch(t, y, z, self.args, mode, hit)
         some = jnp.any(hit)
-        y = jnp.where(some, moved, y)
-        mode = jnp.where(some, new_mode.astype(mode.dtype), mode)
-        return y, mode, events.guards(t, y, z, self.args, mode)
+        return jnp.where(some, moved, y), jnp.where(some, new_mode.astype(mode.dtype), mode)
 
     def judge(
-        self, ring: Ring, n: Array, status: Array, row: Array, k: Array, lags: list[Array]
+        self, ring: Ring, n: Array, status: Array, row: Array, k: Array, shortest: Any, longest: Any
     ) -> Array:
-        """Status after a step whose stages had these lags, in steps."""
+        """Status after a step whose stages had lags in this range, in steps."""
         finite = jnp.all(jnp.isfinite(row)) & jnp.all(jnp.isfinite(k))
         status = first(status, ~finite, Status.nonfinite)
-        if not self.system.columns:
-            return status
-        shortest, longest = jnp.min(jnp.stack(lags)), jnp.max(jnp.stack(lags))
         status = first(status, shortest < 0.0, Status.lag_negative)
         status = first(status, shortest < 1.0 - 1e-9, Status.lag_below_step)
         reach = jnp.minimum(longest, (n + 1).astype(longest.dtype))
         return first(status, reach > ring.slots - 2.0, Status.lag_exceeds_ring)
 
     def advance(self, ring: Ring, n: Array, at: Lane) -> tuple[Lane, Array]:
-        """One Runge-Kutta step, and its row; a trajectory that fails stays where it was."""
-        mode = at.mode
-        add = lambda f, *parts: tuple(map(f, at.y, *parts))  # noqa: E731
+        """One Runge-Kutta step, and its row; a trajectory that fails stays where it was.
 
-        def slope(c: float, y: Parts) -> tuple[Parts, Array]:
-            return self.slope(ring, n, c, join(y), mode)
-
-        k1 = at.k
-        k2, lag2 = slope(0.5, add(lambda y, a: y + 0.5 * a, k1))
-        k3, lag3 = slope(0.5, add(lambda y, a: y + 0.5 * a, k2))
-        k4, lag4 = slope(1.0, add(lambda y, a: y + a, k3))
-        rises = [
-            (a + 2.0 * (b + c) + d) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)
-        ]
+        From before the first node, number -1, it comes to t0 as it is.
+        """
+        mode, one = at.mode, jnp.ones((), self.dtype)
+        rises, *reach = self.rises(ring, n, at)
         new, lost = added(at.y, rises, at.lost)
-        new = join(new)
-        if self.system.limit is not None:
-            new = self.system.limit(new, mode, self.args)
-        new, new_mode, guards = self.switched(ring, n, at, new)
-        parts, lag5 = self.slope(ring, n, 1.0, new, new_mode)
+        new = self.limited(join(new), mode)
+        new, new_mode = self.switched(ring, n, at, new)
+        z, lags = self.delayed(ring, n, one, new)
+        guards = at.guards
+        if self.system.events is not None:
+            guards = self.system.events.guards(self.time(n, 1.0), new, z, self.args, new_mode)
+        parts = self.slope(n, one, new, z, new_mode)
         k = join(parts)
 
         row = self.remembered(ring, n, 1.0, new, k, new_mode)
-        status = self.judge(ring, n, at.status, row, k, [lag2, lag3, lag4, lag5])
+        status = self.judge(ring, n, at.status, row, k, *_range(lags, *reach))
         ok = status == Status.ok
         y = tuple(jnp.where(ok, a, b) for a, b in zip(split(new), at.y, strict=True))
-        k = tuple(jnp.where(ok, a, 0.0) for a in parts)
         before = None
+        k = tuple(jnp.where(ok, a, 0.0) for a in parts)
         if self.system.record is None:
             row = jnp.concatenate([join(y), join(k)])
         else:
             row = jnp.where(ok, row, ring.rows(n) * self.values_only)
-            before = (join(at.y), join(k1))
+            before = (join(at.y), join(at.k))
         lane = Lane(
             y=y,
             lost=tuple(jnp.where(ok, a, b) for a, b in zip(lost, at.lost, strict=True)),
@@ -360,30 +386,26 @@ class Stepper:
         )
         return lane, row
 
-    def start(self, ring: Ring, y0: Array) -> tuple[Lane, Array]:
-        """The first node: the state at t0 in an empty ring."""
-        n = jnp.zeros((), jnp.int32)
-        mode, guards = jnp.zeros((0,), jnp.int32), jnp.zeros((0,), y0.dtype)
-        if self.system.events is not None:
-            z, _ = self.delayed(ring, n, jnp.zeros((), y0.dtype), y0)
-            mode = self.system.events.initial(self.t0, y0, z, self.args).astype(jnp.int32)
-            guards = self.system.events.guards(self.t0, y0, z, self.args, mode)
-        k = join(self.slope(ring, n, 0.0, y0, mode)[0])
-        finite = jnp.isfinite(k)
-        status = first(jnp.int32(Status.ok), ~jnp.all(finite), Status.nonfinite)
-        k = jnp.where(finite, k, 0.0)
-        row = self.remembered(ring, n, 0.0, y0, k, mode)
-        lane = Lane(
+    def start(self, ring: Ring, y0: Array) -> Lane:
+        """Before the first node, with an empty ring: the state at t0."""
+        n, one = jnp.full((), -1, jnp.int32), jnp.ones((), self.dtype)
+        events, mode, guards = self.system.events, jnp.zeros((0,), jnp.int32), y0[:0]
+        if events is not None:
+            z, _ = self.delayed(ring, n, one, y0)
+            mode = events.initial(self.t0, y0, z, self.args).astype(jnp.int32)
+            form = jax.eval_shape(events.guards, self.t0, y0, z, self.args, mode)
+            guards = jnp.zeros(form.shape, form.dtype)
+        still = jnp.zeros_like(y0)
+        return Lane(
             y=split(y0),
-            lost=() if self.dtype == jnp.float64 else tuple(map(jnp.zeros_like, split(y0))),
-            k=split(k),
-            before=None if self.system.record is None else (y0, k),
+            lost=() if self.dtype == jnp.float64 else split(still),
+            k=split(still),
+            before=None if self.system.record is None else (y0, still),
             mode=mode,
             guards=guards,
-            status=status,
+            status=jnp.int32(Status.ok),
             status_time=self.t0,
         )
-        return lane, row
 
     def around(self, ring: Ring, n: Array, at: Lane) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Values and slopes of state and record at the last two nodes, for saving in between."""

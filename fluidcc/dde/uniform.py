@@ -297,12 +297,14 @@ def _integrate(
         see = lambda stepper, ring, at: stepper.saved(ring, n, t, at)  # noqa: E731
         return carry, each(see, carry.table, carry.lane)
 
-    n, table = jnp.zeros((), jnp.int32), jnp.zeros((slots * lanes, 2 * width), y0.dtype)
-    lane, row = each(lambda stepper, ring, y0: stepper.start(ring, y0), table, y0)
-    carry, saved = lax.scan(save, _Carry(n, lane, entered(table, n, row)), ts)
+    table = jnp.zeros((slots * lanes, 2 * width), y0.dtype)
+    lane = each(lambda stepper, ring, y0: stepper.start(ring, y0), table, y0)
+    start = _Carry(jnp.full((), -1, jnp.int32), lane, table)
+    # the end is saved too, and left out, so that there is one loop of steps to compile
+    carry, saved = lax.scan(save, start, jnp.append(ts, t1))
+    saved = jax.tree.map(lambda v: v[:-1], saved)
     if batched:
         saved = jax.tree.map(lambda v: jnp.moveaxis(v, 1, 0), saved)
-    carry = run(carry, t1)
     judge = lambda stepper, ring, at: stepper.cause(ring, carry.n, at)  # noqa: E731
     status = each(judge, carry.table, carry.lane)
     y, slope, record = saved

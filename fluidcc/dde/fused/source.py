@@ -132,7 +132,7 @@ def source(plan: Plan) -> str:
     """
     kernel = _Kernel(plan)
     writer, n, until = kernel.writer, _scalar("((i32)n)"), _scalar("((f64)until)")
-    start, (lane, _) = kernel.trace(lambda problem, ring, y0: problem.start(ring, y0), plan.state)
+    start, lane = kernel.trace(lambda problem, ring, y0: problem.start(ring, y0), plan.state)
     place, _ = kernel.trace(lambda problem, ring, t: problem.node_at(t), _TIME)
     advance, _ = kernel.trace(
         lambda problem, ring, n, at: problem.advance(ring, n, at), _NODE, lane
@@ -150,11 +150,9 @@ def source(plan: Plan) -> str:
         base, stride = "lane", "lanes"
     writer.write(f"number *ring = (number *)memory.data + {base};")
     writer.write(f"const long long stride = {stride};")
-    writer.write("int n = 0;")
+    writer.write("int n = -1;")
     with writer.block():
-        *new, row = kernel.write(start, kernel.y0)
-        kernel.enter(row, "0")
-        writer.assign(names, flat(new), types)
+        writer.assign(names, flat(kernel.write(start, kernel.y0)), types)
     with writer.block("for (int saving = 0; saving <= times; ++saving)"):
         writer.write("const double until = saving < times ? ts.data[saving] : shared.data[2];")
         (target,) = kernel.write(place, until)
