@@ -29,7 +29,7 @@ from fluidcc.analysis.delay_equation import EquationRest, flat_field, flat_lags
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
-from fluidcc.analysis.model import AtRest, kinked
+from fluidcc.analysis.model import AtRest
 from fluidcc.analysis.operating_point import operating_point, present
 from fluidcc.analysis.rest import Rest
 from fluidcc.analysis.winding import difference_decays
@@ -98,7 +98,7 @@ class NormalForm:
 def normal_form(rest: AtRest, frequency: float) -> NormalForm:
     """The normal form at an equilibrium with roots i w and -i w, w = `frequency` [rad/s]."""
     nothing = functools.partial(NormalForm, frequency, None, np.zeros(0), 0.0)
-    if kinked(rest):
+    if rest.kinked:
         return nothing("at a kink of the marking: no derivatives of third order")
     try:
         if isinstance(rest, EquationRest):
