@@ -60,7 +60,8 @@ def network_with(law: type[Law], kind: str) -> Network:
     from fluidcc.scenario.files import loads
 
     net, changes = loads(BASE), {paths_of(kind): law.name}
-    if getattr(law, "loads", False) or kind == "estimator":
+    signals = [f for name in ("reads", "emits", "carries") for f in getattr(law, name, ())]
+    if "load" in signals or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",
                    "flow.feedback": "load_factor"} | changes  # fmt: skip
     return replace(net, changes, where="the network of the battery")

@@ -22,7 +22,7 @@ from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
-from fluidcc.model.delays import DelayedInputs, Outputs, State, output_indices
+from fluidcc.model.delays import DelayedInputs, State, make_outputs, output_indices
 from fluidcc.model.rates import (
     flux,
     received,
@@ -53,7 +53,7 @@ def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> D
     """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
     rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
     signals = tuple(Signal(mark, drop) for _ in net.links)
-    u = ravel_pytree(Outputs(rates, signals, (pace,) * len(net.links)))[0]
+    u = ravel_pytree(make_outputs(net, rates, signals, (pace,) * len(net.links)))[0]
     past = jax.tree.map(lambda index: u[index], output_indices(net))
     if carried is None:
         return past

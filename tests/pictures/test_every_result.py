@@ -13,7 +13,7 @@ REFUSED = {"EquationEquilibrium", "Gradient", "LawReport"}
 BARE = {
     "state", "quantity", "link", "group of flows", "bound", "link.queue.w_q", "flow.n",
     "value over bound, at the worst case found", "real part of the loop gain",
-    "imaginary part of the loop gain", "unstable roots", "bottleneck: signal",
+    "imaginary part of the loop gain", "unstable roots", "bottleneck: mark probability",
     "bottleneck: utilization", "signal[bottleneck]", "utilization[bottleneck]",
 }  # fmt: skip
 """Labels of what has no dimension."""
