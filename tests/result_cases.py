@@ -95,8 +95,7 @@ def cycle(period=4.0):
 
 def relay():
     """A switching cycle."""
-    ends = ((10.0, 20.0), (5.0, 60.0), (6.0, 50.0))
-    return fc.RelayCycle(3.0, 0.5, *ends, 0.97, True, True, "a class", "", NET)
+    return fc.RelayCycle(3.0, 0.5, (10.0, 20.0), (5.0, 60.0), True, True, "", NET)
 
 
 def window():

@@ -199,7 +199,8 @@ class _Model:
             came = self.flows.n * (sent - left) + self.link.cross * span
             queue = jnp.maximum(0.0, loop.queue + came - self.link.capacity * span)
         law, capacity = self.link.queue, self.link.capacity
-        seen = Arrival(span * law.counted(came / span, capacity), span, 0.5 * (loop.queue + queue),
+        samples = span * law.sampling_rate(came / span, capacity)
+        seen = Arrival(samples, span, 0.5 * (loop.queue + queue),
                        capacity)  # fmt: skip
         memory = summed(loop.memory, law.on_arrival(loop.memory, seen))
         place = (loop.steps + 1) % _KEPT

@@ -47,7 +47,7 @@ class AfterSignal(Uniform):
 
     def gap_probability(self, p: Num, gap: Num) -> Num:
         """p/(1 - gap p) until that reaches 1."""
-        return super().chance(p, gap + 1)
+        return super().gap_probability(p, gap + 1)
 
 
 class RateREM(REM):

@@ -18,7 +18,7 @@ from fluidcc import ops
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
-from fluidcc.laws.parameters import param
+from fluidcc.laws.parameters import param, state
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
@@ -48,14 +48,12 @@ class LastFound(AbstractQueueLaw):
     the first packets above it apply: none is chosen while fewer than two wait, nor the first.
     """
 
+    found = state("average", "q_0", unit="packet", doc="queue that the last packet found")
+
     name: ClassVar[str] = "last_found"
     source: ClassVar[str] = "ns2, red.cc"
     at: Num = param(10.0, "T", unit="packet", doc="mark where this many wait", within="[0, inf)")
     low: Num = param(0.001, "l", unit="packet", doc="lower threshold", within="[0, inf)")
-
-    def start(self, average: Num) -> Num:
-        """Start from a queue [packet]."""
-        return average
 
     def average(self, x: Num, queue: Num) -> Num:
         """The queue that the last packet found [packet]."""

@@ -60,13 +60,13 @@ class SteadySignal(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """A network at rest.
+    """The equilibrium of a network, link by link and group by group.
 
     Codes and places (links,), SteadySignal per link, Signal just below the place, memories of the
     queue laws; per group Sender, window [packet] and rate of one source [packet/s] (m,);
-    accepted rates (links,) [packet/s], shares (links,) of what arrives that are lost, places (links,) from which a
-    link is overloaded again (inf where there is none), and how far the last round still moved
-    places and what is said [relative].
+    accepted rates (links,) [packet/s], shares (links,) of what arrives that are lost, places
+    (links,) from which a link is overloaded again (inf if there is none), and how far the last
+    round still moved places and signals [relative].
     """
 
     codes: Any

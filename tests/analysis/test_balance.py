@@ -2,14 +2,12 @@
 or against trajectories.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.modes import follow_mode
-from fluidcc.laws import AbstractWindowLaw, ops, param
+from fluidcc.laws import AbstractWindowLaw, ops, param, state
 from fluidcc.laws.registry import own_laws, register, restore
 
 OFFERED = 0.9 * 1000.0  # packet/s: gamma C
@@ -58,12 +56,6 @@ def test_disturbances_beside_avq_that_drops_change_as_its_root_says(gamma):
     assert follow_mode(found.equilibrium, found.linear, found.rightmost).error < 1e-3
 
 
-class Paced(NamedTuple):
-    window: float
-    rate: float
-    base: float
-
-
 class Delivered(AbstractWindowLaw):
     """A window of a gain times the delivery rate times a known round trip."""
 
@@ -71,36 +63,23 @@ class Delivered(AbstractWindowLaw):
     source = "own"
     reaction = "per_mark"
     recovery = "sack"
-    symbols = ("W", "B", "D")
+    rate = state(100.0, "B", unit="packet/s", doc="delivery rate")
+    known = state("base", "D", unit="s", doc="least round trip")
     gain: float = param(2.0, "g", unit="1", doc="window gain", within="(0, inf)")
     base: float = param(0.08, "D_0", unit="s", doc="known round trip", within="(0, inf)")
-
-    def start(self, w):
-        return Paced(w, 100.0 + 0.0 * w, self.base + 0.0 * w)
-
-    def window(self, s):
-        return s.window
-
-    def with_window(self, s, w):
-        return Paced(w, s.rate, s.base)
 
     def period(self, ack):
         return ack.rtt
 
     def on_tick(self, s, ack):
         rate = s.window / ack.rtt
-        return Paced(self.gain * rate * self.base - s.window, rate - s.rate, 0.0 * s.base)
+        return self.change(s, window=self.gain * rate * self.base - s.window, rate=rate - s.rate)
 
     def on_ack(self, s, ack):
-        return Paced(0.0 * s.window, 0.0 * s.rate, 0.0 * s.base)
+        return self.change(s)
 
     def on_mark(self, s, ack):
-        return Paced(0.0 * s.window, 0.0 * s.rate, 0.0 * s.base)
-
-
-class Remembered(NamedTuple):
-    window: float
-    extreme: float
+        return self.change(s)
 
 
 class LeastTrip(AbstractWindowLaw):
@@ -110,28 +89,19 @@ class LeastTrip(AbstractWindowLaw):
     source = "Brakmo and Peterson (1995)"
     reaction = "once_per_rtt"
     recovery = "newreno"
-    symbols = ("W", "D")
-
-    def start(self, w):
-        return Remembered(w, 10.0 + 0.0 * w)
-
-    def window(self, s):
-        return s.window
-
-    def with_window(self, s, w):
-        return Remembered(w, s.extreme)
+    extreme = state(10.0, "D", unit="s", doc="least round trip so far")
 
     def observe(self, s, ack):
         least = ops.minimum(s.extreme, ack.rtt)
-        return Remembered(0.0 * s.window, ops.where(ack.count > 0, least - s.extreme, 0.0))
+        return self.change(s, extreme=ops.where(ack.count > 0, least - s.extreme, 0.0))
 
     def on_ack(self, s, ack):
         backlog = s.window * (1 - ops.minimum(s.extreme, ack.rtt) / ack.rtt)
         step = ops.where(backlog < 2.0, 1.0, ops.where(backlog > 4.0, -1.0, 0.0))
-        return Remembered(ack.count * step / s.window, 0.0 * s.extreme)
+        return self.change(s, window=ack.count * step / s.window)
 
     def on_mark(self, s, ack):
-        return Remembered(-s.window / 2, 0.0 * s.extreme)
+        return self.change(s, window=-s.window / 2)
 
 
 @pytest.fixture

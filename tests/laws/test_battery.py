@@ -107,7 +107,7 @@ def test_one_definition_holds_in_three_engines(case: Case, data: st.DataObject):
 
 
 CORNERED = [Threshold(width=8.0)] + [
-    c.law for c in CASES if c.method == "signal" and c.law.kinks(c.law.start(30.0), 30.0)
+    c.law for c in CASES if c.method == "signal" and c.law.breakpoints(c.law.start(30.0), 30.0)
 ]
 
 

@@ -12,14 +12,12 @@ from fluidcc.laws.own import loaded
 
 HEAD = """
 import random
-from typing import NamedTuple
 import jax, numpy as np, sympy as sp
 from fluidcc.laws import (
-    AbstractMarking, AbstractQueueLaw, AbstractWindowLaw, Reno, Signal, ops, param
+    AbstractMarking, AbstractQueueLaw, AbstractWindowLaw, Reno, Signal, ops, param,
+    state,
 )
 CALLS, OTHER = [], Reno(max_window=50.0)
-class Pair(NamedTuple):
-    p: float
 class Faulty({base}):
     name = "faulty"
     source = "tests"
@@ -32,8 +30,7 @@ b: float = param(0.5, "b", unit="1", doc="share given up", within="(0, 1)")
 SOUND = {"on_ack": "return ack.count / s", "on_mark": "return -self.b * s"}
 AVERAGE = """
 w: float = param(0.1, "w", unit="1", doc="weight of a sample", within="(0, 1)")
-def start(self, average):
-    return average
+v = state("average", "v", unit="packet", doc="average queue")
 def average(self, x, queue):
     return x
 def on_arrival(self, x, seen):
@@ -44,15 +41,13 @@ def breakpoints(self, x, queue):
     return (x - 1000,)
 """
 TICKING = """
-symbols = ("p",)
+p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
 period = "interval"
 interval: float = param(0.1, "D", unit="s", doc="between ticks", within="(0, inf)")
-def start(self, average):
-    return Pair(0.0)
 def on_tick(self, x, seen):
-    return Pair(0.01 * (seen.queue - 20.0))
+    return 0.01 * (seen.queue - 20.0)
 def signal(self, x, seen):
-    return Signal(mark=x.p)
+    return Signal(mark=x)
 """
 # a rule of a window law, the check that it fails, and what that has to say
 RULES_OF_WINDOWS = [
@@ -69,7 +64,7 @@ RULES_OF_WINDOWS = [
     ("on_ack", "return 1 / s", "no event", "on_ack", "`ack.count * ...`"),
     ("on_ack", "return ack.count / (s + ack.queue)", "results",
      "`return ack.count / (s + ack.queue)`", "reads 'queue', but Ack tells",
-     "count, elapsed, rtt, load, marked"),
+     "count, elapsed, rtt, load, marked, delay"),
     ("on_ack", "return ack.count * OTHER.max_window / 50.0 / s", "results",
      "reads OTHER", "make them parameters of this law"),
     ("on_mark", "return -s * random.random()", "results",
@@ -95,7 +90,7 @@ TEXTS_OF_QUEUES = [
     (f"{SIGNAL}Signal(mark=ops.clip((seen.queue - 20) / 100, 0.0, 1.0))", "declarations",
      "bends between queues of 19.5 and 20.5", "kinks()"),
     (AVERAGE, "parts", "on_arrival", "all at once", "(1 - (1 - w) ** seen.count)"),
-    (TICKING, "declarations", "held = False", "write `zero_order_hold = True`"),
+    (TICKING, "declarations", "zero_order_hold = False", "write `zero_order_hold = True`"),
     (TICKING, "probabilities", "on_tick", "takes p to", "ops.clip(new, 0.0, 1.0) - old"),
 ]  # fmt: skip
 BRANCHING = "def probability(self, p, window):\n    return p / 2 if p > 0.5 else p"

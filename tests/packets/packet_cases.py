@@ -16,7 +16,7 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, AbstractSource, Signal
 from fluidcc.laws.load_code import ADPM
-from fluidcc.laws.parameters import param
+from fluidcc.laws.parameters import param, state
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
@@ -78,11 +78,9 @@ def listed(drops: Iterable[int] = (), marks: Iterable[int] = ()) -> AbstractQueu
         return out
 
     class Listed(AbstractQueueLaw):
+        number = state(-1.0, "k", unit="packet", doc="number of the packet")
         name: ClassVar[str] = "listed"
         source: ClassVar[str] = "test"
-
-        def start(self, average):
-            return -1.0
 
         def on_arrival(self, x, seen):
             return seen.count
