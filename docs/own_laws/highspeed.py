@@ -14,7 +14,7 @@ class HighSpeed(AbstractWindowLaw):
     w_high: float = param(83e3, r"W_h", unit="packet", doc="where b_high is", within="(2, inf)")
     b_high: float = param(0.1, r"b_h", unit="1", doc="share given up there", within="(0, 0.5)")
 
-    def __post_init__(self):
+    def check(self):
         """Refuse parameters that do not fit together."""
         check_order(self, "w_low", "w_high")
 

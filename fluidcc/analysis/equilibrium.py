@@ -189,11 +189,11 @@ def equilibrium(net: Network) -> Equilibrium:
     >>> fc.equilibrium(fc.load("hollot2001/slow"))
     Equilibrium: regular
     Links
-    link        queue [packet]  average [packet]     signal  utilization
-    bottleneck           194.4             194.4  0.0080727            1
+    link        queue [packet]  average [packet]  mark_probability  utilization
+    bottleneck           194.4             194.4         0.0080727            1
     Flows
-    group  round trips  window [packet]  rtt [ms]  rate [packet/s]     signal
-    tcp              1            15.74    251.84             62.5  0.0080727
+    group  round trips  window [packet]  rtt [ms]  rate [packet/s]  mark_probability
+    tcp              1            15.74    251.84             62.5         0.0080727
     """
     noted, net = advice(net), as_fluid(net)
     arrays = steady(net)

@@ -37,7 +37,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     >>> import fluidcc as fc
     >>> linear = fc.linearize(fc.load("hollot2001/slow"))
     >>> linear.size, linear.lag.round(4).tolist()
-    ((3, 5), [0.2518, 0.2518, 0.2518, 0.2518, 0.2518, 0.0, 0.2518])
+    ((3, 4), [0.2518, 0.2518, 0.2518])
     """
     net = as_fluid(net)
     eq = equilibrium(net) if eq is None else eq

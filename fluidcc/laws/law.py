@@ -152,8 +152,12 @@ class Law(Module):
     source: ClassVar[str]  # key of the bibliography, equation or section
 
     def __post_init__(self) -> None:
-        """Raise ValueError when a parameter is out of its range."""
+        """Raise ValueError if a parameter is out of its range, or `check` refuses them."""
         check_fields(self, self.name)
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 - most laws have nothing to add
+        """Raise ValueError if parameters do not fit together."""
 
 
 class AbstractRemembering(Law):

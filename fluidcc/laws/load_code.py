@@ -21,9 +21,9 @@ class AbstractLoadCode(Law):
     )
     highest: Num = param(1.2, "u", unit="1", doc="largest load factor", within="(1, inf)")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError unless lowest < mild."""
-        super().__post_init__()
+        super().check()
         check_order(self, "lowest", "mild")
 
 
@@ -61,9 +61,9 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
         0.25, r"\pi_2", unit="1", doc="packets with a hash from mild to 1", within="(0, 1)"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError unless lowest < mild and the shares leave some for overload."""
-        super().__post_init__()
+        super().check()
         shares = (self.low_share, self.mild_share)
         if all(isinstance(v, float | int) for v in shares) and sum(shares) >= 1:
             raise ValueError(

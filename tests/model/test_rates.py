@@ -90,8 +90,8 @@ def test_misra_gong_towsley(u):
     np.testing.assert_allclose(found.drift.senders[0].law, [1 / r - w / 2 * w_old / r_old * p_old])
     np.testing.assert_allclose(found.drift.queues[0], N * w / r - C, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(found.drift.laws[0], -C * np.log1p(-1.33e-6) * (q - v), rtol=1e-9)
-    np.testing.assert_allclose(found.wire.rates[0], [w / r], rtol=1e-14)
-    np.testing.assert_allclose(found.wire.signals[0].mark, 0.1 / 550 * (v - 150), rtol=1e-12)
+    np.testing.assert_allclose(found.outputs.rates[0], [w / r], rtol=1e-14)
+    np.testing.assert_allclose(found.outputs.signals[0].mark, 0.1 / 550 * (v - 150), rtol=1e-12)
 
 
 @pytest.mark.parametrize("u", DRAWS[:4])
@@ -125,7 +125,7 @@ def test_self_clocked_queue_is_a_function_of_the_window(load):
     found = fluxes(net, state(w), past)
     growth = ack_clocked(Polynomial(), w, C / N, p)
     np.testing.assert_allclose(found.drift.senders[0].law, [growth], rtol=1e-12)
-    np.testing.assert_allclose(found.wire.rates[0], [C / N + growth], rtol=1e-12)
+    np.testing.assert_allclose(found.outputs.rates[0], [C / N + growth], rtol=1e-12)
     np.testing.assert_allclose(found.drift.queues[0], N * growth, rtol=1e-10)
 
 
@@ -163,7 +163,7 @@ def test_derivatives_are_finite_where_nothing_arrives(rates):
 
     def both(y, past):
         now = flux(net, y, past)
-        return now.drift, now.wire
+        return now.drift, now.outputs
 
     slope = eqx.filter_jit(jax.jacfwd(both, argnums=(0, 1)))
     for mark in (0.0, 1.0):

@@ -36,9 +36,9 @@ class AbstractAdaptiveRED(AbstractRED):
         doc="average aimed at: midway between the thresholds, or the middle fifth around it",
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError unless min_th < max_th and lowest < highest."""
-        super().__post_init__()
+        super().check()
         check_order(self, "lowest", "highest")
 
     def top(self, x: State) -> Num:

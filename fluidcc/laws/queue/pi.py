@@ -31,9 +31,9 @@ class PI(AbstractQueueLaw):
     )
     interval: Num = param(1 / 160, "D", unit="s", doc="time between samples", within="(0, inf)")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError where samples are too rare for the controller's zero."""
-        super().__post_init__()
+        super().check()
         z, interval = self.z, self.interval
         if isinstance(z, float | int) and isinstance(interval, float | int) and z * interval >= 2:
             raise ValueError(

@@ -48,9 +48,9 @@ class AbstractRED(AbstractQueueLaw):
         default_factory=Geometric, metadata={"info": _SPREADING}
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError unless min_th < max_th."""
-        super().__post_init__()
+        super().check()
         check_order(self, "min_th", "max_th")
 
     @property

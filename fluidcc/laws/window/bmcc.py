@@ -46,9 +46,9 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
     needs_mark: bool = choice(False, doc="decrease for (11) marks alone")
     fallback: bool = choice(False, doc="turn into TCP at signs of other routers")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError unless lowest < mild and beta_min <= beta_max."""
-        super().__post_init__()
+        super().check()
         a, b = self.beta_min, self.beta_max
         if isinstance(a, float | int) and isinstance(b, float | int) and a > b:
             raise ValueError(f"bmcc needs beta_min below beta_max, got {a!r} and {b!r}")

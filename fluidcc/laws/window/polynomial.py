@@ -62,7 +62,7 @@ class Polynomial(AbstractPolynomial):
         1.0, r"\beta", unit="1", doc="exponent of the decrease, above alpha", within="[-10, 10]"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raise ValueError unless alpha < beta: otherwise windows grow without bound."""
-        super().__post_init__()
+        super().check()
         check_order(self, "alpha", "beta")
