@@ -55,7 +55,7 @@ TABLE = (
     _link("1", "standard deviation of the packets at the link over their mean",
           packets="number_in_system_cov"),
     _link("packet", "largest number of packets at the link", packets="number_in_system_max"),
-    _link("s", "time from which on the queue stays within 5 %, or a packet, of its value at rest",
+    _link("s", "time from which on the queue stays within 5 %, or a packet, of equilibrium",
           run="settling_time"),
     _link("1", "standard deviation of the queue over its mean, after the warm-up",
           run="queue_variation"),

@@ -171,7 +171,7 @@ def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[int, ...]) -> st
         if not excess <= _BALANCED:
             return (
                 f"put into the moving model, the queue of links.{net.link_names[k]} leaves the end "
-                f"that it rests at, by {excess:.3g} of the capacity"
+                f"of its equilibrium, by {excess:.3g} of the capacity"
             )
     return ""
 

@@ -271,7 +271,7 @@ def equation_equilibrium(equation: DelayEquation) -> EquationEquilibrium:
     if not found.found:
         message = "no equilibrium found near the guess: try another guess"
     elif not np.all(np.isfinite(found.lags) & (found.lags >= 0)):
-        message = f"a lag is negative or not finite at rest: {found.lags}"
+        message = f"a lag is negative or not finite at the equilibrium: {found.lags}"
     ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
     parts = [p.reshape(np.shape(v)) for p, v in zip(np.split(found.y, ends), leaves, strict=True)]
     blocks = [found.delayed[:, k] for k in range(len(found.lags))]

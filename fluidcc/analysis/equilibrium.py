@@ -86,7 +86,7 @@ class Equilibrium(Result):
 
     `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
     not full), `discontinuity` (the signal needed lies within a jump, or a full buffer drops),
-    `continuum` (many places rest; the numbers are those reached from the laws' start), or `none`
+    `continuum` (not unique; the numbers are those reached from the laws' start), or `none`
     (a link stays overloaded, or windows grow or fall without end), or `undetermined` (what was
     found does not rest in the moving model, or a law remembers an extreme of all its past);
     `message` says why and what helps.
@@ -171,7 +171,7 @@ def without(eq: Equilibrium) -> str:
         reasons.append(f"the status is {eq.status}")
     if eq.sliding:
         reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
-    return ", and ".join(reasons) or "a loss closure gives windows at rest only"
+    return ", and ".join(reasons) or "a loss closure gives windows at equilibrium only"
 
 
 def equilibrium(net: Network) -> Equilibrium:
@@ -220,9 +220,10 @@ def _between(net: Network, k: int, rests: list[OperatingPoint]) -> str:
     if max(queues) - min(queues) <= AGREE and max(signals) - min(signals) <= AGREE:
         return ""
     return (
-        f"many places rest: links.{net.link_names[k]} at queues from {min(queues):.6g} to "
-        f"{max(queues):.6g} packets with signals from {min(signals):.6g} to {max(signals):.6g}, by "
-        "the start of its law"
+        f"the equilibrium is not unique: links.{net.link_names[k]} at queues from "
+        f"{min(queues):.6g} to {max(queues):.6g} packets and mark probabilities from "
+        f"{min(signals):.6g} to {max(signals):.6g}; "
+        "the one reached depends on the initial condition"
     )
 
 
@@ -347,8 +348,8 @@ _ADVICE = {
     "of this queue and down on the other",
     LOADED: "links.{name} slides at full load: the senders increase below a load factor of 1 and "
     "decrease from there; the windows are those whose increases and decreases balance{cycle}",
-    NEUTRAL: "any windows that fill links.{name} are at rest: the senders neither increase nor "
-    "decrease there",
+    NEUTRAL: "every window vector that fills links.{name} is an equilibrium: at a load factor of 1 "
+    "the senders neither increase nor decrease",
 }
 
 
@@ -459,7 +460,7 @@ def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
     out = []
     low, floor = float(np.min(window)), float(flows.window.min_window)
     if low <= floor and floor > 1:
-        out.append(f"flows.{name}: the window rests on its floor, min_window = {floor:g}")
+        out.append(f"flows.{name}: the window settles on its floor, min_window = {floor:g}")
     if low < 1:
         out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
     return out

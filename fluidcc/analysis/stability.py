@@ -39,7 +39,7 @@ class Stability(Result):
     ("ball arithmetic"). `roots` [1/s] come from the right, conjugates included, the rightmost
     complex pair always; the first `proven` are proven to be the rightmost. `margins` has every
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
-    is None where there is no verdict: `message` says why. Where a link switches between all marks
+    is None where there is undetermined: `message` says why. Where a link switches between all marks
     and none, or senders between increase and decrease at full load, `cycle` is the cycle that
     results, if it is known (`relay_cycle`). `linear` is the linearisation that was judged, None
     where there is none.

@@ -252,7 +252,7 @@ def _of_a_switch(
     swing = math.sqrt(sum(number * w.variance for number, w in varying if w is not None))
     if swing > _QUEUE * queue:
         yield (
-            f"links.{name}: its law rests where it turns round, and windows of packets move the "
+            f"links.{name}: its law settles where it turns round, and windows of packets move the "
             f"queue by some {swing:.2g} packets to both sides, which need not balance as here"
         )
 
@@ -285,8 +285,9 @@ def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float])
         error = rate / (packets[name] * total) - 1
         if abs(error) > _SHARE:
             yield (
-                f"flows.{name}: too many marks in the fluid weigh unequally on its laws; the "
-                f"share of these is some {abs(error):.0%} too {'large' if error > 0 else 'small'}"
+                f"flows.{name}: the fluid model overestimates marking, by different factors "
+                f"for the groups: this group's share of the link is about {abs(error):.0%} too "
+                f"{'high' if error > 0 else 'low'}"
             )
 
 

@@ -494,7 +494,7 @@ def windows_at(eq: Equilibrium) -> WindowDistributions:
 
     def told(name: str, flows: Flows) -> float:
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].mark_probability)):
-            raise ValueError(f"nothing is known to be at rest: the status is {eq.status}")
+            raise ValueError(f"no equilibrium is known: the status is {eq.status}")
         return float(mean_over_flows(flows.n, eq.flows[name].mark_probability))
 
     return _windows(eq.net, told)

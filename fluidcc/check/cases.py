@@ -242,7 +242,7 @@ def cases_of(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
         for variant in choices:
             if not isinstance(variant, AbstractLossClosure) or method != "lost":
                 yield Case(variant, method)
-            elif variant.window(0.1, 0.1) is None:  # else the law knows windows at rest only
+            elif variant.window(0.1, 0.1) is None:  # else the law knows windows at equilibrium only
                 yield from (Case(variant, method, recovery=way) for way in RECOVERIES)
 
 

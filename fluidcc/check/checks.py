@@ -175,7 +175,8 @@ def declared(law: Any) -> Iterator[str]:
     held = bool(read) and read <= still | set(said.parameters) and law.period is not None
     if law.zero_order_hold != held:
         why = "ticks alone change the signal" if held else "the signal changes between ticks"
-        yield f"zero_order_hold = {law.zero_order_hold}, but {why}: write `zero_order_hold = {held}`"
+        name = "zero_order_hold"
+        yield f"{name} = {law.zero_order_hold}, but {why}: write `{name} = {held}`"
     for name, result in Signal(*said.results)._asdict().items():
         if not result.is_zero and name not in law.emits:
             yield f"emits = {law.emits}, but signal() has the {name} {result}"

@@ -64,7 +64,7 @@ def network_with(law: type[Law], kind: str) -> Network:
     if "load" in signals or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",
                    "flow.feedback": "load_factor"} | changes  # fmt: skip
-    return replace(net, changes, where="the network of the battery")
+    return replace(net, changes, where="the network of check-law")
 
 
 class NetworkTest:
@@ -131,7 +131,7 @@ class NetworkTest:
         """The count of unstable roots is certain."""
         found = self.roots
         if found.stable is None:
-            return None, f"no verdict: {found.message}"
+            return None, f"undetermined: {found.message}"
         root = found.rightmost
         if root is None:
             return [f"no root is known: {found.message}"], ""
@@ -166,7 +166,7 @@ class NetworkTest:
             if row.equilibrium is None or row.packets is None:
                 continue
             half = row.ci95 or 0.0
-            text = f"{name} {row.packets:.4g} +- {half:.2g}, at rest {row.equilibrium:.4g}"
+            text = f"{name} {row.packets:.4g} +- {half:.2g}, at equilibrium {row.equilibrium:.4g}"
             summary.append(f"{text} {row.unit}")
             size = max(abs(row.packets), abs(row.equilibrium))
             if abs(row.packets - row.equilibrium) > limit / (1 + limit) * size + half:

@@ -1,4 +1,4 @@
-"""`check_law`: one law through the battery of checks, and what they found."""
+"""`check_law`: one law through the conformance tests of checks, and what they found."""
 
 import dataclasses
 import tempfile

@@ -1,4 +1,4 @@
-"""The command `check-law`: laws of one's own through the battery, with a report."""
+"""The command `check-law`: laws of one's own through the conformance tests, with a report."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 @takes(
     file=word(None, "Python file with a law or several, which is run: read it first."),
     within=Option(
-        "Where the law is tried; ten flows over 10 Mbit/s if not told.", str | None, None,
+        "Scenario in which the law is tried (default: ten flows over 10 Mbit/s).", str | None, None,
         "--scenario", {"metavar": "SCENARIO", "autocompletion": completed},
     ),
     json=JSON, fast_cpu=FAST_CPU,
 )  # fmt: skip
 def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None:
-    """Laws of one's own through every check; exit code 3 where one fails."""
+    """Run all law checks on your own laws. Exits with 3 if any fails."""
     begin(fast_cpu)
     from fluidcc.check.verb import check_law as verb
     from fluidcc.laws.own import load_laws, loaded

@@ -50,7 +50,7 @@ _OPTIONS = {
     scenario=word(None, ONE_SCENARIO, str | None, None, autocompletion=completed),
     words=words("[WORD]...", "As after the scenario of the verb itself."),
     over=OVER, changes=CHANGES, out=OUT,
-    workers=text("N", "Processes; one for each core if not told."),
+    workers=text("N", "Number of worker processes (default: one per core)."),
     scheduler=text("ADDRESS", "Of a Dask cluster: tcp://host:8786."),
     status=flag("Tell what is done, failed, missing; run nothing."),
     **_OPTIONS, json=JSON, fast_cpu=FAST_CPU,

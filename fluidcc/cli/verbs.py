@@ -158,7 +158,7 @@ _PATHS = word("PATH...", "Parameters.", list[str])
 
 @_verb("equilibrium", listed=True)
 def _equilibrium(task: Task, faults: Faults) -> Options:
-    """Where the network comes to rest."""
+    """The equilibrium of the network, with its status."""
     return {}
 
 
@@ -330,10 +330,10 @@ def _check_names(
 @_verb(
     "window-distribution",
     "window_distributions",
-    {"probability": text("P", "Of a mark; what is heard at rest if not.")},
+    {"probability": text("P", "Mark probability (default: the one seen at equilibrium).")},
 )
 def _windows(task: Task, faults: Faults, probability: str | None) -> Options:
-    """Distribution of the windows under random marks: what the fluid's mean leaves out."""
+    """Distribution of the windows under random marks, of which the fluid has the mean."""
     return {} if probability is None else {"p": share("--probability", probability, faults)}
 
 
@@ -397,7 +397,7 @@ def _packets(
 def _compare(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, trajectory: bool
 ) -> Options:
-    """The fluid model beside the packets, with intervals."""
+    """The fluid model versus packets, with intervals."""
     return times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
 
 

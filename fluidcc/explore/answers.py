@@ -246,7 +246,7 @@ def stability_grid(
 
 
 def _cell(point: Any, found: Any) -> dict[str, Any]:
-    """One point; -1 and NaN for what is not known, a message only where there is no verdict."""
+    """One point; -1 and NaN for what is not known, a message only where there is undetermined."""
     stable, root = getattr(found, "stable", None), getattr(found, "rightmost", None)
     unstable = getattr(found, "unstable", None)
     return {

@@ -156,7 +156,7 @@ class Law(Module):
         check_fields(self, self.name)
         self.check()
 
-    def check(self) -> None:  # noqa: B027 - most laws have nothing to add
+    def check(self) -> None:
         """Raise ValueError if parameters do not fit together."""
 
 

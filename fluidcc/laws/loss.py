@@ -84,7 +84,8 @@ class PFTK(AbstractTimer):
     def lost(self, drop: Num, w: Num, rtt: Num, acks: Num, recovery: str) -> Lost:
         """Raise ValueError: the formula knows no indications."""
         raise ValueError(
-            "loss 'pftk' gives windows at rest only; simulations need 'recovery' or 'halve_only'"
+            "loss 'pftk' gives windows at equilibrium only; simulations need 'recovery' or "
+            "'halve_only'"
         )
 
     def window(self, drop: Num, rtt: Num) -> Num:

@@ -199,7 +199,7 @@ def _without_period(coarse: Sequence[str], needed: float) -> str:
     """Why engines whose samples are too coarse have no period; `needed` is what it takes [s]."""
     cure = "a shorter run or fewer seeds" if "packets" in coarse else "a shorter run"
     return (
-        f"no period is told for {' and '.join(coarse)}: that needs a sample every {needed:.3g} "
+        f"no period is given for {' and '.join(coarse)}: that needs a sample every {needed:.3g} "
         f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
     )
 

@@ -220,7 +220,7 @@ def test_equations_without_an_equilibrium_are_gaps():
         lambda p: abs(p["a"]) ** 0.5,
     )  # fmt: skip
     found = boundary(model, "a", "tau", (-1.0, 2.0), (0.2, 3.0), points=4)
-    assert "no verdict at" in found.message and "none" in found.message
+    assert "undetermined at" in found.message and "none" in found.message
     assert np.isnan(found.unstable[0]).all()
     for curve in found.curves:  # i w = -x (1 + e^(-i w tau)) has no solution but w = 0
         assert curve.kind != "hopf"

@@ -118,7 +118,7 @@ def test_a_law_that_turns_round_within_the_noise_of_windows_is_told(scenario, li
         fc.simulate_packets(net, until=60.0, warmup=20.0, seeds=(1, 2)),
     )
     error = runs.mean["links"][link]["number_in_system_mean"] / rest.links[link].queue - 1
-    told = any("rests where it turns round" in reason for reason in validity_warnings(rest))
+    told = any("settles where it turns round" in reason for reason in validity_warnings(rest))
     assert told == (abs(error) > 0.1) == wrong
 
 

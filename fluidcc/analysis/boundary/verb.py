@@ -127,5 +127,6 @@ def _gaps(cells: Grid) -> list[str]:
         if not s.smooth
     )
     return [
-        f"no verdict at {n} of {len(nodes)} grid points: {status}" for status, n in missing.items()
+        f"undetermined at {n} of {len(nodes)} grid points: {status}"
+        for status, n in missing.items()
     ]

@@ -155,7 +155,7 @@ def settled_cycle(
     if lead.period is None:
         still = [np.ptp(v) <= _REST * np.max(np.abs(v)) for v in series]
         if all(own or _slows(v) for own, v in zip(still, series, strict=True)):
-            return none_found(f"no cycle: the simulation comes to rest ({why})"), all(still)
+            return none_found(f"no cycle: the simulation settles ({why})"), all(still)
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
     first, second = _moved(leading, 2)
     if second < _LASTING * first:

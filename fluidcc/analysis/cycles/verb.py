@@ -24,7 +24,7 @@ _VANISHED = 1e-3  # of the amplitude that the run had
 _SMALL = 1e-6  # of the states: an amplitude that is none
 _POINTS = 401
 _RESTS = (
-    "no cycle: a run from the initial history comes to rest; cycles that other histories lead to "
+    "no cycle: a run from the initial history settles; cycles that other histories lead to "
     "are not excluded"
 )
 

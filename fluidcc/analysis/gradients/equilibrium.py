@@ -231,7 +231,7 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
         shifts = motion_of(by_x, np.eye(len(by_x))[lost])
         seen = [carry(by, np.asarray(0.0), shifts) for by in jax.tree.leaves(parts.by_x.seen)]
         if any(np.any(np.abs(change) > _UNMOVED) for change in seen):
-            message = "a queue law's memory rests wherever it started, so its derivative is unknown"
+            message = "the state of a queue law stays where it started: its derivative is unknown"
     slopes = jax.tree.map(
         lambda by, along: carry(by, along, moves), parts.by_x.seen, parts.along.seen
     )
@@ -249,7 +249,9 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
     if eq.status == "undetermined":
         raise NoDerivativeError(eq.message)
     if eq.status == "continuum":
-        raise NoDerivativeError("many places rest, and which one is a matter of the start")
+        raise NoDerivativeError(
+            "the equilibrium is not unique: the one reached depends on the initial condition"
+        )
     if any(flows.loss.window(0.0, 1.0) is not None for flows in eq.net.flows):
         raise NoDerivativeError(without(eq))
     held = () if eq.smooth else sliding_surfaces(steady(eq.net), eq.op)

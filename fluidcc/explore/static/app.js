@@ -195,7 +195,7 @@ function showMap() {
   panels.map.point = `${[x, y]}`;
   const why = found.message.flat();
   const unsure = found.stable.flat().map((s, k) => (s === -1 ? why[k] || "unknown" : "")).filter(Boolean);
-  beside(panels.map, unsure.length ? `${unsure.length} of ${why.length} points have no verdict, the first as: ${unsure[0]}` : "");
+  beside(panels.map, unsure.length ? `${unsure.length} of ${why.length} points have undetermined, the first as: ${unsure[0]}` : "");
   panels.map.table = plots.map(panels.map.plot, found, { x, y });
   tools(panels.map);
 }

@@ -73,7 +73,7 @@ export function nyquist(place, loops, crossovers, revision) {
   return { note, table };
 }
 
-const VERDICTS = ["no verdict", "stable", "unstable"];
+const VERDICTS = ["undetermined", "stable", "unstable"];
 
 export function map(place, found, point) {
   const verdict = found.stable.map((row) => row.map((s) => (s === 1 ? 1 : s === 0 ? 2 : 0)));

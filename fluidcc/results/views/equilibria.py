@@ -104,7 +104,8 @@ class EquationView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """States and lags."""
-        states, lags = table("States", "state", "at rest"), table("Lags", "lag", ("value", "s"))
+        states = table("States", "state", "at equilibrium")
+        lags = table("Lags", "lag", ("value", "s"))
         for name, value in _named("y", plain(self.found.y)):
             states.add_row(name, Number(value, 8))
         for k, lag in enumerate(plain(self.found.lags)):
@@ -160,7 +161,7 @@ class StabilityView(View):
         known = f"certified by the argument principle in {found.proof}"
         proof = known if found.certified else "not certified"
         unstable = f"unstable, {found.unstable} roots in the right half plane"
-        text = {True: "stable", False: unstable, None: "no verdict"}[found.stable]
+        text = {True: "stable", False: unstable, None: "undetermined"}[found.stable]
         judged = verdict(found.stable, f"Stability: {text} ({proof})")
         margins = table("Margins", "margin", "value", ("at", "rad/s"))
         crossover = Number(found.gain_crossover)
@@ -206,7 +207,7 @@ def _roots(ax: "Axes", found: Any) -> None:
         if roots:
             x, y = [s.real for s in roots], [s.imag for s in roots]
             ax.plot(x, y, mark, color=colour, markersize=6, label=word)
-    verdicts = {True: "stable", False: f"unstable, {found.unstable} roots", None: "no verdict"}
+    verdicts = {True: "stable", False: f"unstable, {found.unstable} roots", None: "undetermined"}
     proof = "certified" if found.certified else "not certified"
     ax.set(title=f"{verdicts[found.stable]} ({proof})", xlabel="real part [1/s]")
     ax.set(ylabel="imaginary part [rad/s]")
@@ -255,7 +256,7 @@ class CrossingsView(View):
     def tables(self, rows: int | None = None) -> list[Block]:
         """The changes, and the parts of the range without a verdict."""
         found, stable = self.found, self.found.stable_at_low
-        known = {True: "stable", False: "unstable", None: "no verdict"}[stable]
+        known = {True: "stable", False: "unstable", None: "undetermined"}[stable]
         proof = "certified" if found.certified else "not certified: crossings may be missing"
         head = f"At the low end: {known} ({proof})"
         out: list[Block] = [verdict(stable if found.certified else None, head)]
@@ -287,7 +288,7 @@ class CrossingsView(View):
         return out
 
     def numbers(self) -> dict[str, Measured]:
-        """How often stability changes, the first change, and how many parts have no verdict."""
+        """How often stability changes, the first change, and how many parts have undetermined."""
         first = self.found.crossings[0] if self.found.crossings else None
         return {
             "changes": Measured(len(self.found.crossings)),

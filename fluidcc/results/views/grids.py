@@ -236,7 +236,7 @@ class MapView(SweepView):
         return None if point.status == "failed" else root(point.rightmost, point.unstable)
 
     def draw(self, figure: "SubFigure") -> None:
-        """Growth rates over one or two parameters, and where there is no verdict."""
+        """Growth rates over one or two parameters, and where there is undetermined."""
         found = self.found
         rate = np.real(found.grid("rightmost"))
         _growth_map(figure, found.axes, found.units, rate, found.grid("stable"))
@@ -290,7 +290,7 @@ def _growth_map(
     if known.size and known.min() < 0 < known.max() and min(rate.shape) > 1:
         ax.contour(x, y, rate.T, levels=[0.0], colors="black", linewidths=1.0)
     i, j = np.nonzero(stable < 0)
-    ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="no verdict")
+    ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="undetermined")
     figure.colorbar(image, ax=ax, label="growth rate [1/s]")
     for axis, log in zip("xy", logs, strict=True):
         if log:

@@ -253,7 +253,7 @@ class ComparisonView(View):
         both, fluid = self.found, self.found.fluid
         span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
         own = table(
-            f"Fluid beside packets, {span}", "quantity", "unit", "equilibrium", "fluid",
+            f"Fluid versus packets, {span}", "quantity", "unit", "equilibrium", "fluid",
             "packets (95 %)", ("fluid / packets - 1", "%"),
         )  # fmt: skip
         for each in both.rows:
@@ -265,7 +265,7 @@ class ComparisonView(View):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
         out += [verdict(None, both.message)] if both.message else []
         if rows is None and both.validity_warnings:
-            out.append(verdict(None, "Outside of what the fluid model holds for:"))
+            out.append(verdict(None, "Validity warnings of the fluid model:"))
             out += lines(*(f"  {reason}" for reason in both.validity_warnings))
         windows = both.window_distributions.items() if rows is None else ()
         return [*out, own, *lines(*(f"flows.{name}: {w.describe()}" for name, w in windows))]
