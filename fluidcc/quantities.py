@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Quantity(NamedTuple):
     """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`).
 
-    The last fields are its names at equilibrium (`rest`), in a fluid run, in metrics of packet runs
+    The last fields are its names at equilibrium, in a fluid run, in metrics of packet runs
     and in their series, and of a fluid run as a whole (`run`); empty where it has none.
     """
 
@@ -22,7 +22,7 @@ class Quantity(NamedTuple):
     unit: str
     meaning: str
     symbol: str = ""
-    rest: str = ""
+    equilibrium: str = ""
     fluid: str = ""
     packets: str = ""
     series: str = ""
@@ -40,7 +40,8 @@ _link, _flows, _loop, _roots, _windows = (
 
 # in the order in which the metrics of packets are printed
 TABLE = (
-    _link("1", "share of the link rate in use", r"\rho", rest="utilization", fluid="utilization",
+    _link("1", "share of the link rate in use", r"\rho", equilibrium="utilization",
+          fluid="utilization",
           packets="utilization"),
     _link("packet", "mean number of waiting packets", packets="queue_mean", series="link_queue"),
     _link("packet^2", "variance of the number of waiting packets", packets="queue_var"),
@@ -49,7 +50,7 @@ TABLE = (
     _link("B", "mean of the waiting bytes", packets="queue_bytes_mean", series="link_queue_bytes"),
     _link("B^2", "variance of the waiting bytes", packets="queue_bytes_var"),
     _link("B", "largest number of waiting bytes", packets="queue_bytes_max"),
-    _link("packet", "packets at the link, with the one in service", "q", rest="queue",
+    _link("packet", "packets at the link, with the one in service", "q", equilibrium="queue",
           fluid="queue", packets="number_in_system_mean", series="link_number_in_system"),
     _link("packet^2", "variance of the packets at the link", packets="number_in_system_var"),
     _link("1", "standard deviation of the packets at the link over their mean",
@@ -59,15 +60,15 @@ TABLE = (
           run="settling_time"),
     _link("1", "standard deviation of the queue over its mean, after the warm-up",
           run="queue_variation"),
-    _link("packet", "average that the queue law keeps", "v", rest="average", fluid="average",
+    _link("packet", "average that the queue law keeps", "v", equilibrium="average", fluid="average",
           series="link_average"),
-    _link("1", "mark or drop probability", "p", rest="mark_probability",
+    _link("1", "mark or drop probability", "p", equilibrium="mark_probability",
           fluid="mark_probability"),
     _link("1", "share of the packets sent to the link that it drops", fluid="drop_fraction",
           packets="drop_fraction"),
     _link("1", "share of the packets sent to the link that it marks", fluid="mark_fraction",
           packets="mark_fraction"),
-    _link("1", "load factor of the link", "f", rest="load_factor", fluid="load_factor"),
+    _link("1", "load factor of the link", "f", equilibrium="load_factor", fluid="load_factor"),
     _link("packet/s", "packets that sources send to the link", fluid="offered"),
     _link("packet/s", "source quenches that the link sends", fluid="source_quench_rate"),
     _link("packet", "packets that arrived", packets="arrivals"),
@@ -94,13 +95,14 @@ TABLE = (
            packets="loss_fraction"),
     _flows("1", "probability that a packet is marked on its route", fluid="mark_fraction",
            packets="mark_fraction"),
-    _flows("1", "mark or drop probability seen by the sender", "p", rest="mark_probability"),
-    _flows("packet", "window of one flow", "W", rest="window", fluid="window",
+    _flows("1", "mark or drop probability seen by the sender", "p", equilibrium="mark_probability"),
+    _flows("packet", "window of one flow", "W", equilibrium="window", fluid="window",
            packets="window_mean", series="group_window"),
     _flows("packet", "window of each flow", "W", series="flow_window"),
     _flows("packet", "mean over packets of the window", packets="window_per_packet"),
-    _flows("packet/s", "rate of one flow", "x", rest="rate", fluid="rate"),
-    _flows("s", "round trip with queueing", "R", rest="rtt", fluid="rtt", packets="rtt_mean"),
+    _flows("packet/s", "rate of one flow", "x", equilibrium="rate", fluid="rate"),
+    _flows("s", "round trip with queueing", "R", equilibrium="rtt", fluid="rtt",
+           packets="rtt_mean"),
     _flows("1", "load factor that the senders know", "f", fluid="load_factor"),
     _flows("1", "share of the active flows in slow start", "s", fluid="slow_start"),
     _flows("s", "mean delay of a data packet", packets="delay_mean"),
@@ -125,23 +127,25 @@ TABLE = (
     _flows("s", "time below which 95 % of the transfers take", packets="fct_p95"),
     _flows("bit/s", "rate of the files that began, for each flow or open source",
            packets="offered"),
-    _loop("1/s", "minus the real part of the rightmost root", rest="decay_rate"),
-    _loop("1/s", "real part of the rightmost root", rest="rightmost"),
-    _loop("rad/s", "imaginary part of the rightmost root", r"\omega", rest="frequency"),
-    _loop("deg", "phase margin, phase unwrapped from zero frequency", rest="phase_margin"),
-    _loop("1", "factor on the loop gain that makes it critical", rest="gain_margin"),
-    _loop("s", "additional delay that makes the loop critical", rest="delay_margin"),
-    _loop("rad/s", "frequency at which the loop gain is 1", rest="gain_crossover"),
-    _loop("rad/s", "frequency at which the loop is real and negative", rest="phase_crossover"),
-    _roots("1/s", "real parts of the rightmost roots", rest="root_real"),
-    _roots("rad/s", "imaginary parts of the rightmost roots", rest="root_imag"),
-    _windows("1", "probability of a mark", "p", rest="mark_probability"),
-    _windows("packet", "mean over packets of the window", rest="mean"),
-    _windows("packet", "mean over time of the window", rest="time_mean"),
-    _windows("packet^2", "variance over time of the window", rest="variance"),
-    _windows("packet", "window at which the mean drift vanishes", rest="fluid"),
-    _windows("1", "window of the fluid model over the mean over time, less 1", rest="bias"),
-    _windows("packet", "window below which a flow is for a share of the time", rest="quantile"),
+    _loop("1/s", "minus the real part of the rightmost root", equilibrium="decay_rate"),
+    _loop("1/s", "real part of the rightmost root", equilibrium="rightmost"),
+    _loop("rad/s", "imaginary part of the rightmost root", r"\omega", equilibrium="frequency"),
+    _loop("deg", "phase margin, phase unwrapped from zero frequency", equilibrium="phase_margin"),
+    _loop("1", "factor on the loop gain that makes it critical", equilibrium="gain_margin"),
+    _loop("s", "additional delay that makes the loop critical", equilibrium="delay_margin"),
+    _loop("rad/s", "frequency at which the loop gain is 1", equilibrium="gain_crossover"),
+    _loop("rad/s", "frequency at which the loop is real and negative",
+          equilibrium="phase_crossover"),
+    _roots("1/s", "real parts of the rightmost roots", equilibrium="root_real"),
+    _roots("rad/s", "imaginary parts of the rightmost roots", equilibrium="root_imag"),
+    _windows("1", "probability of a mark", "p", equilibrium="mark_probability"),
+    _windows("packet", "mean over packets of the window", equilibrium="mean"),
+    _windows("packet", "mean over time of the window", equilibrium="time_mean"),
+    _windows("packet^2", "variance over time of the window", equilibrium="variance"),
+    _windows("packet", "window at which the mean drift vanishes", equilibrium="fluid"),
+    _windows("1", "window of the fluid model over the mean over time, less 1", equilibrium="bias"),
+    _windows("packet", "window below which a flow is for a share of the time",
+             equilibrium="quantile"),
 )  # fmt: skip
 
 

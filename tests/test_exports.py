@@ -95,7 +95,7 @@ def test_commands_write_tables_with_their_origin(run, tmp_path):
 
 def test_one_table_has_every_quantity_that_engines_report():
     """No name stands for two quantities of a kind in one engine; data sets have its words."""
-    for engine in ("rest", "fluid", "packets", "series"):
+    for engine in ("equilibrium", "fluid", "packets", "series"):
         names = [(q.kind, getattr(q, engine)) for q in quantities.TABLE if getattr(q, engine)]
         assert len(names) == len(set(names))
     for run, kind in ((LinkRun, "links"), (FlowsRun, "flows")):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Known = TypeVar("Known")
 
-REST, FLUID, RUN, PACKETS = "rest", "fluid", "run", "packets"
+EQUILIBRIUM, FLUID, RUN, PACKETS = "equilibrium", "fluid", "run", "packets"
 """What a quantity is taken from: the equilibrium and its loop, a trajectory at one time, a
 trajectory as a whole, packet runs."""
 
@@ -82,14 +82,14 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
                 for k, owner in enumerate(names)
                 for key, unit in units(engine, kind).items()
                 if key not in _LISTS
-                and (engine != REST or key != "load_factor" or net.links[k].queue.loads)
+                and (engine != EQUILIBRIUM or key != "load_factor" or net.links[k].queue.loads)
             ]  # fmt: skip
     return {each.name: each for each in found}
 
 
 def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
     """What a name stands for in any engine that `optimize` takes; raises as `find` does."""
-    return find(net, name, measures(net, REST, RUN, PACKETS), where)
+    return find(net, name, measures(net, EQUILIBRIUM, RUN, PACKETS), where)
 
 
 def find(

@@ -1,11 +1,11 @@
-"""What there is: scenarios, laws, and one scenario in full."""
+"""What there is: scenarios, laws, quantities, figures, and one scenario in full."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fluidcc import bundled
+from fluidcc import bundled, quantities
 from fluidcc.cli.run import print_json
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.results.blocks import number
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
     from fluidcc.scenario.network import Network
 
-_KINDS = ("scenarios", "laws", "figures")
+_KINDS = ("scenarios", "laws", "quantities", "figures")
 
 
 def listing(what: str, *, json: bool) -> None:
-    """Print the bundled scenarios, the laws, or the figures of papers."""
+    """Print the bundled scenarios, the laws, the quantities, or the figures of papers."""
     if what not in _KINDS:
         close = nearest(what, list(_KINDS), 1)
         raise ScenarioError([Fault("list", "", " or ".join(_KINDS), f"'{what}'", close)])
-    listed = {"scenarios": lambda: list(bundled.scenarios()), "laws": _laws, "figures": _figures}
+    listed = {
+        "scenarios": lambda: list(bundled.scenarios()), "laws": _laws,
+        "quantities": lambda: [q._asdict() for q in quantities.TABLE], "figures": _figures,
+    }  # fmt: skip
     found: Any = listed[what]()
     if json:
         print_json({what: found})
@@ -32,6 +35,8 @@ def listing(what: str, *, json: bool) -> None:
         _print_scenarios()
     elif what == "laws":
         _print_laws(found)
+    elif what == "quantities":
+        _print_quantities()
     else:
         _print_figures(found)
 
@@ -40,6 +45,16 @@ def _print_scenarios() -> None:
     out = table("Bundled scenarios", "name", "title", left=2)
     for name, title in bundled.titles().items():
         out.add_row(name, title)
+    console().print(out)
+
+
+def _print_quantities() -> None:
+    names = ("equilibrium", "fluid", "packets")
+    out = table("Quantities", "of", *names, "unit", "symbol", "meaning", left=7)
+    for q in quantities.TABLE:
+        own = [getattr(q, engine) for engine in names]
+        own[1] = own[1] or q.run
+        out.add_row(q.kind, *own, "" if q.unit == "1" else q.unit, q.symbol, q.meaning)
     console().print(out)
 
 

@@ -77,9 +77,9 @@ def show(scenario: str, changes: list[str] | None, latex: bool, json: bool) -> N
 
 
 @app.command("list", laws=True)
-@takes(what=word(None, "scenarios, laws or figures", str, "scenarios"), json=JSON)
+@takes(what=word(None, "scenarios, laws, quantities or figures", str, "scenarios"), json=JSON)
 def list_(what: str, json: bool) -> None:
-    """Bundled scenarios, the laws with their parameters, or figures of papers."""
+    """Bundled scenarios, laws with their parameters, quantities, or figures of papers."""
     from fluidcc.cli import about
 
     about.listing(what, json=json)

@@ -17,7 +17,7 @@ from scipy.stats import qmc
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import PACKETS, REST, RUN, Measure, measure
+from fluidcc.analysis.measures import EQUILIBRIUM, PACKETS, RUN, Measure, measure
 from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.scan import Scale
 from fluidcc.errors import Fault, ScenarioError
@@ -211,7 +211,7 @@ class Problem:
     @property
     def smooth(self) -> bool:
         """Whether everything has derivatives."""
-        return all(each.engine == REST for each in self.measures)
+        return all(each.engine == EQUILIBRIUM for each in self.measures)
 
     def met(self, values: Array) -> bool:
         """Whether values (S, M) of the measures meet every constraint in every scenario."""
@@ -255,7 +255,11 @@ class Problem:
         """Everything wanted of a network by name, and why something is missing or infinite."""
         found: dict[str, Any] = {}
         reasons: list[str] = []
-        for engine, take in ((REST, self._at_rest), (RUN, of_trajectory), (PACKETS, of_packets)):
+        for engine, take in (
+            (EQUILIBRIUM, self._at_rest),
+            (RUN, of_trajectory),
+            (PACKETS, of_packets),
+        ):
             wanted = [m for m in dict.fromkeys(self.measures) if m.engine == engine]
             if wanted:
                 numbers, why = take(net, wanted, self.runs)

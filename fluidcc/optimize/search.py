@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize, nnls
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import REST
+from fluidcc.analysis.measures import EQUILIBRIUM
 from fluidcc.extras import extra
 from fluidcc.optimize.problem import ENOUGH, Evaluator, Point, Problem, Range, halton, worst
 
@@ -359,7 +359,7 @@ def judge(look: Evaluator, best: Array) -> tuple[str, str]:
     why = "; ".join(filter(None, point.reasons))
     if level:
         return "infeasible", _missed(look, point, place) if point.known else why
-    if cost == -math.inf and problem.goal.engine == REST:
+    if cost == -math.inf and problem.goal.engine == EQUILIBRIUM:
         return "unbounded", (
             f"{problem.goal.name} is infinite at {place}, where all constraints are met: the loop "
             "has no such crossover there; bound it by a constraint, or take another goal such as "

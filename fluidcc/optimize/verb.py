@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import REST, Measure, measure
+from fluidcc.analysis.measures import EQUILIBRIUM, Measure, measure
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.optimize.problem import Constraint, Problem, Range, constraint, ranges, worst, worst_at
 from fluidcc.optimize.result import Check, Kept, Optimum, Settling, Start, Verification
@@ -150,7 +150,7 @@ def _problem(
     rules = [constraint(net, text) for text in subject_to]
     stable = Constraint(measure(net, "decay_rate"), 1, 0.0)
     asked = any(c.measure == stable.measure and c.sign > 0 and c.bound >= 0 for c in rules)
-    if not asked and REST in (goal.engine, *(c.measure.engine for c in rules)):
+    if not asked and EQUILIBRIUM in (goal.engine, *(c.measure.engine for c in rules)):
         rules.append(stable)
     return Problem(net, varied, goal, sign, tuple(rules), corners(box), runs), box
 

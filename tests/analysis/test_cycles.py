@@ -276,7 +276,7 @@ def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
     assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
     ends = exact.links["bottleneck"].queue
     assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
-    assert still.status == "none" and ("dies away" in still.message or "rest" in still.message)
+    assert still.status == "none" and ("dies away" in still.message or "settle" in still.message)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.measures import REST, Measure
+from fluidcc.analysis.measures import EQUILIBRIUM, Measure
 from fluidcc.optimize.problem import Constraint, Problem, Range
 from fluidcc.optimize.runs import Runs
 from fluidcc.optimize.search import multipliers, search
@@ -18,7 +18,7 @@ INFINITE = math.inf, (math.nan, math.nan)
 
 
 def measured(name):
-    return Measure(name, REST, "loop", "", name, "1")
+    return Measure(name, EQUILIBRIUM, "loop", "", name, "1")
 
 
 class Known(Problem):

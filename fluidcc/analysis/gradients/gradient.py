@@ -22,7 +22,7 @@ from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import PhaseCrossover, link_margins, scale_of
-from fluidcc.analysis.measures import REST, Measure, find, measures
+from fluidcc.analysis.measures import EQUILIBRIUM, Measure, find, measures
 from fluidcc.analysis.model import family, unit_of
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.sliding import NoDerivativeError, SlidingSurface
@@ -107,7 +107,7 @@ def gradients(
     if not over:
         raise ScenarioError([Fault("gradient", "", "at least one path", "none")])
     point = _Point(net, tuple(dict.fromkeys(over)))
-    known = measures(point.eq.net, REST)
+    known = measures(point.eq.net, EQUILIBRIUM)
     wanted = [find(point.eq.net, x, known, "gradient") if isinstance(x, str) else x for x in of]
     return tuple(point.gradient(each) for each in wanted)
 
