@@ -161,7 +161,6 @@ class Run(NamedTuple):
     excess: Array  # largest estimated error of a step, in units of the tolerance
 
 
-@functools.partial(jax.jit, static_argnames=("system", "capacity", "jump"))
 def integrate(
     system: System,
     y0: Array,

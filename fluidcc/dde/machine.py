@@ -5,7 +5,7 @@ bracket, one Newton correction, and then the step that lands there. Automatic di
 only the Newton correction, which is the implicit function theorem for the time of the event.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,21 +25,24 @@ _LEAST = 1e-10
 """Of the step: it is not made shorter, whatever its error; so a jump is crossed."""
 _STEEP = 10.0
 """Of what a step changes: far beyond the slopes that a step can resolve."""
-_LATEST = np.iinfo(np.int32).max
 MAX_PASSES = 12
 MAX_CHATTER = 40
 LAST_ORDER = 4
 """Jumps in this derivative and higher ones are below what a method of order 4 can see."""
 
 
-class Turn(NamedTuple):
-    """What an event makes of the end of a step."""
+class Arrival(NamedTuple):
+    """State just after the end of an accepted step."""
 
     y: Array
+    k: Array
+    here: Array
     mode: Array
     signs: Array
     reading: Reading
-    orders: Array  # (U,) derivative that jumps, per column of the record
+    guards: Array
+    orders: Array  # (U,) derivative that jumps here, per column of the record
+    event: Array  # time of the event; 0 if there is none
 
 
 class Machine(Stepper):
@@ -77,32 +80,26 @@ class Machine(Stepper):
         return jnp.nan_to_num(lax.stop_gradient(excess), nan=jnp.inf)
 
     def start(self, y0: Array, capacity: int, order: int) -> Carry:
-        """Arriving at t0, which is a breaking point of the given order."""
-        system, t0, args, h = self.system, self.t0, self.args, self.cap(self.t0)
+        """The node at t0, whose breaking point has the given order."""
+        system, t0, args = self.system, self.t0, self.args
         width = system.kept_size(y0, t0, args)
         columns = system.record_size(y0, t0, args)
-        past = y0[:0]
-        if system.record is not None:  # what has travelled may jump where it meets its history
-            past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
-        here = jnp.concatenate([past, y0, jnp.zeros((width,), y0.dtype)])
-        track = tr.empty(capacity, width, columns, t0)
-        zero, never = jnp.zeros((self.lags,), jnp.int32), jnp.full((self.lags,), jnp.inf, t0.dtype)
-        unread = Reading(zero, zero, zero, zero + _LATEST, -never, never)
+        track = tr.empty(capacity, width, t0, jnp.full((columns,), order))
+        flat = jnp.concatenate([jnp.zeros((width - y0.size,)), y0, jnp.zeros((width,))])
+        h = self.cap(t0)
         carry = Carry(
-            arriving=jnp.ones((), bool),
-            orders=jnp.full((columns,), order, jnp.int32),
             node=jnp.int32(0),
             t=t0,
             y=y0,
             k=jnp.zeros_like(y0),
-            here=here,
+            here=flat,
             h=h,
             longest=jnp.full_like(t0, jnp.inf),
             excess=jnp.zeros_like(t0),
             mode=jnp.zeros((0,), jnp.int32),
             signs=jnp.zeros((0,), y0.dtype),
-            reading=facing(unread, track, t0, jnp.int32(0), zero > 0),
-            track=tr.write(track, jnp.int32(0), tr.begun(t0, here, h)),
+            reading=self.unread(),
+            track=tr.write(track, jnp.int32(0), tr.begun(t0, flat, h)),
             events=jnp.full((capacity,), jnp.inf, t0.dtype),
             count=jnp.int32(0),
             chatter=jnp.int32(0),
@@ -113,16 +110,35 @@ class Machine(Stepper):
         )
         _, lags, _ = self.delayed(carry, t0, y0)
         now = lags <= 1e-12 * self.step
-        carry = carry._replace(reading=facing(unread, track, t0, carry.node, now))
+        carry = carry._replace(reading=self.read_on(carry.track, carry.reading, now))
         z, lags, _ = self.delayed(carry, t0, y0)
         if system.events is not None:
             carry = carry._replace(mode=system.events.initial(t0, y0, z, args).astype(jnp.int32))
         if system.kinks is not None:
             kinks = system.kinks(t0, y0, z, args, carry.mode)
             carry = carry._replace(signs=jnp.where(kinks < 0.0, -1.0, 1.0))
-        # one guard for each lag is known without the field: the others' number is what it gives
-        guards = jax.eval_shape(lambda: self.guards(carry, t0, y0, z, t0 - lags))
-        return carry._replace(search=fresh(jnp.ones(guards.shape, guards.dtype)))
+        k = self.slope(t0, y0, z, carry.mode, carry.signs)
+        finite = jnp.isfinite(k)
+        lost = jnp.any(carry.reading.early[self.lag_of] & ~jnp.isfinite(z))
+        status = first(carry.status, lost, Status.history_out_of_range)
+        status = first(status, ~jnp.all(finite), Status.nonfinite)
+        k = jnp.where(finite, k, 0.0)
+        here = self.remembered(carry, t0, y0, k, carry.mode, 1.0)
+        guards = self.guards(carry, t0, y0, z, t0 - lags)
+        track = carry.track
+        if system.record is not None:  # what has travelled may jump where it meets its history
+            past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
+            orders = jnp.where(self.jumps(past, here), 0.0, order)
+            track = track._replace(breaks=track.breaks.at[0, 2:].set(orders))
+        track = tr.write(track, carry.node, tr.begun(t0, here, h))
+        return carry._replace(k=k, here=here, track=track, search=fresh(guards), status=status)
+
+    def unread(self) -> Reading:
+        """Reading of lags that all reach into the history."""
+        zero = jnp.zeros((self.lags,), jnp.int32)
+        never = jnp.full((self.lags,), jnp.inf, self.t0.dtype)
+        start = jnp.full((self.lags,), self.t0)
+        return Reading(zero, zero, zero, zero, -never, start)
 
     def read_on(self, track: Track, reading: Reading, reached: Array) -> Reading:
         """Reading of lags once those `reached` (M,) have passed the breaking point ahead of them.
@@ -142,30 +158,35 @@ class Machine(Stepper):
             following + reached.astype(following.dtype),
         )
         ahead = tr.break_time(track, following)
-        high = jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, _LATEST)
+        latest = jnp.iinfo(jnp.int32).max
+        high = jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, latest)
         return Reading(reading.index, following, low, high, behind, ahead)
 
-    def pass_by(self, carry: Carry, t: Array, y: Array, met: Array) -> tuple[Reading, Array, Array]:
-        """Reading once all breaking points are passed that lags have met at (t, y), the lowest
-        derivative that jumps at them in what each lag reads, (M,), and the lags (M,).
+    def met(self, carry: Carry, t: Array, y: Array, reading: Reading) -> Array:
+        """Lags (M,) that have reached the breaking point ahead of them."""
+        _, lags, _ = self.delayed(carry._replace(reading=reading), t, y)
+        return reading.ahead <= t - lags + _TIE * self.step
+
+    def pass_by(
+        self, carry: Carry, t: Array, y: Array, reading: Reading, met: Array
+    ) -> tuple[Reading, Array]:
+        """Reading once all breaking points are passed that lags have met at (t, y), and the lowest
+        derivative that jumps at them in what each lag reads, (M,).
 
         What lags read behind a breaking point moves their arguments: of packets that found an empty
         queue none enters while nothing arrives.
         """
 
-        def on(state: tuple[Any, ...]) -> tuple[Any, ...]:
-            _, reading, met, below, _ = state
+        def on(state: tuple[Reading, Array, Array]) -> tuple[Reading, Array, Array]:
+            reading, met, below = state
             order = lowest(self.system, carry.track, reading.following)
             below = jnp.where(met, jnp.minimum(below, order), below)
             reading = self.read_on(carry.track, reading, met)
-            _, lags, _ = self.delayed(carry._replace(reading=reading), t, y)
-            met = reading.ahead <= t - lags + _TIE * self.step
-            return jnp.zeros((), bool), reading, met, below, lags
+            return reading, self.met(carry, t, y, reading), below
 
-        none = jnp.full((self.lags,), LAST_ORDER, jnp.int32)
-        start = (jnp.ones((), bool), carry.reading, met, none, jnp.zeros((self.lags,), t.dtype))
-        found = lax.while_loop(lambda state: state[0] | jnp.any(state[2]), on, start)
-        return found[1], found[3], found[4]
+        start = (reading, met, jnp.full((self.lags,), LAST_ORDER, jnp.int32))
+        reading, _, below = lax.while_loop(lambda state: jnp.any(state[1]), on, start)
+        return reading, below
 
     def jumps(self, before: Array, after: Array) -> Array:
         """Whether values (U,) jump to what is remembered just after, (U,)."""
@@ -202,13 +223,27 @@ class Machine(Stepper):
         size = jnp.abs(end[:half]) + carry.h * jnp.abs(end[half:])
         return jnp.any(change > 1e-12 * jnp.concatenate([size, size]))
 
-    def switch(self, carry: Carry, trial: Trial, t: Array) -> Turn:
-        """The end of a step on which guards are zero: a new breaking point.
+    def go_on(self, carry: Carry, trial: Trial, end: Array) -> Arrival:
+        """Arrival at the end of a step without an event."""
+        return Arrival(
+            y=trial.y,
+            k=trial.k,
+            here=end,
+            mode=carry.mode,
+            signs=carry.signs,
+            reading=carry.reading._replace(index=trial.index),
+            guards=trial.guards,
+            orders=jnp.full((carry.track.breaks.shape[1] - 2,), LAST_ORDER, jnp.int32),
+            event=jnp.zeros_like(carry.t),
+        )
+
+    def switch(self, carry: Carry, trial: Trial, end: Array, t: Array) -> Arrival:
+        """Arrival at the end of a step on which guards are zero: a new breaking point.
 
         Columns of the record that follow at once from what a lag reads jump in the same derivative
         as that, others in one that is higher; a jump of a value is seen in any case.
         """
-        system, hit = self.system, carry.search.hit
+        system, track, hit = self.system, carry.track, carry.search.hit
         y, mode, signs = trial.y, carry.mode, carry.signs
         used, event = 0, jnp.zeros((), bool)
         if system.events is not None:
@@ -224,37 +259,46 @@ class Machine(Stepper):
             event = event | jnp.any(kinked)
         reading = carry.reading._replace(index=trial.index)
         met = reading.ahead <= trial.arguments + _TIE * self.step
-        met = met | hit[hit.size - self.lags :]
-        reading, below, lags = self.pass_by(carry._replace(reading=reading), t, y, met)
+        reading, below = self.pass_by(carry, t, y, reading, hit[hit.size - self.lags :] | met)
         later = lax.cond(
             jnp.any(below < LAST_ORDER),
             lambda: below[None] + integrations(system, (t, y, trial.z, self.args, mode)),
-            lambda: jnp.full((carry.orders.size, self.lags), LAST_ORDER, jnp.int32),
+            lambda: jnp.full((carry.track.breaks.shape[1] - 2, self.lags), LAST_ORDER, jnp.int32),
         )
         # laws that are constant by pieces show nothing of a value that jumps
         later = jnp.where(below[None] == 0, jnp.minimum(later, 1), later)
         orders = jnp.min(later, axis=1, initial=LAST_ORDER)
-        orders = jnp.where(event, jnp.minimum(orders, 1), orders).astype(jnp.int32)
-        # lags that vanish pass it now
-        passed = facing(reading, carry.track, t, carry.node + 1, lags <= _TIE * self.step)
-        reading = _choose(jnp.any(orders < LAST_ORDER), passed, reading)
-        return Turn(y, mode, signs, reading, orders)
+        orders = jnp.where(event, jnp.minimum(orders, 1), orders)
+        new = jnp.any(orders < LAST_ORDER)
+        # lags that vanish may pass it now, before it is known what jumps
+        track = tr.add_break(track, new, t, carry.node + 1, jnp.zeros_like(orders))
+        renewed = carry._replace(track=track)
+        reading = self.read_on(track, reading, jnp.zeros_like(met))
+        met = self.met(renewed, t, y, reading)
+        reading, _ = self.pass_by(renewed, t, y, reading, met)
+        arrived = carry._replace(mode=mode, signs=signs, reading=reading, track=track)
+        z, lags, index = self.delayed(arrived, t, y)
+        reading = reading._replace(index=index)
+        k = self.slope(t, y, z, mode, signs)
+        here = self.remembered(arrived, t, y, k, mode, 1.0)
+        guards = self.guards(arrived, t, y, z, t - lags)
+        jumps = new & self.jumps(end[: orders.size], here)
+        orders = jnp.where(jumps, 0, orders).astype(jnp.int32)
+        return Arrival(y, k, here, mode, signs, reading, guards, orders, t)
 
     def advance(self, carry: Carry) -> Carry:
-        """One trial and what follows from it; or, on arrival at t0 or behind an event, slopes and
-        what is remembered there.
-        """
-        h, search, arriving = carry.h, carry.search, carry.arriving
+        """One trial and what follows from it."""
+        h, search = carry.h, carry.search
         trial = self.trial(carry, h)
-        unsettled = trial.overlap & self.unsettled(carry, trial.here)
+        end = self.remembered(carry, carry.t + h, trial.y, trial.k, carry.mode, -1.0)
+        unsettled = trial.overlap & self.unsettled(carry, end)
         bad = jnp.any(trial.guards <= 0.0)
         excess = self.excess(carry, trial)
         least = jnp.maximum(_LEAST * self.step, 1e-15 * jnp.abs(carry.t))
         shorten = jnp.where(unsettled, search.passes >= MAX_PASSES, excess > self.share)
-        shorten = shorten & (h > least) & jnp.isfinite(self.share) & ~arriving
-        searching = ~search.landing & (bad | jnp.isfinite(search.high))
-        searching = searching & ~unsettled & ~shorten & ~arriving
-        accept = ~unsettled & ~searching & ~shorten & ~arriving
+        shorten = shorten & (h > least) & jnp.isfinite(self.share)
+        searching = ~search.landing & (bad | jnp.isfinite(search.high)) & ~unsettled & ~shorten
+        accept = ~unsettled & ~searching & ~shorten
         status = self.failure(carry, trial, unsettled, accept, shorten)
         good = status == Status.ok
         accept = accept & good
@@ -265,56 +309,41 @@ class Machine(Stepper):
         length = jnp.where(shorten, h * jnp.clip(growth, 0.1, 0.5), length)
         t = jnp.where(h == self.t1 - carry.t, self.t1, carry.t + h)
         event = accept & carry.search.landing
-        reading = carry.reading._replace(index=trial.index)
-        nothing = Turn(
-            trial.y, carry.mode, carry.signs, reading, jnp.full_like(carry.orders, LAST_ORDER)
+        arrival = lax.cond(
+            event,
+            lambda: self.switch(carry, trial, end, t),
+            lambda: self.go_on(carry, trial, end),
         )
-        turn = lax.cond(event, lambda: self.switch(carry, trial, t), lambda: nothing)
         longest = jnp.maximum(h * jnp.clip(growth, 0.5, 5.0), least)
         longest = jnp.where(event, jnp.maximum(longest, carry.longest), longest)
         longest = jnp.where(jnp.isfinite(self.share), longest, jnp.inf)
         next_h = jnp.where(accept, jnp.minimum(self.cap(t), longest), length)
-        next_h = jnp.where(arriving, h, next_h)
-        here = jnp.where(arriving, trial.here, carry.here)
-        straight = tr.line(carry.t, here, next_h)
-        this = jnp.where(searching | shorten | arriving, straight, _cubic(carry, trial.here))
-        n, half = carry.y.size, here.size // 2
-        ahead = trial.here.at[half - n : half].set(turn.y)
-        following = tr.line(jnp.where(accept, t, jnp.inf), ahead, next_h)
+        this = jnp.where(
+            searching | shorten, tr.line(carry.t, carry.here, length), _cubic(carry, end)
+        )
+        following = tr.line(jnp.where(accept, t, jnp.inf), arrival.here, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
-        jumps = self.jumps(carry.here[: carry.orders.size], trial.here)
-        orders = jnp.where(jumps, 0, carry.orders)
-        new = arriving & jnp.any(carry.orders < LAST_ORDER)
+        new = event & jnp.any(arrival.orders < LAST_ORDER)
         # by what comes out of the event, so that the breaking points are written in place after it
-        orders = jnp.where(arriving, orders, turn.orders)
-        track = tr.add_break(track, new, carry.t, carry.node, orders)
+        track = tr.add_break(track, new, arrival.event, carry.node + 1, arrival.orders)
         moved = carry._replace(
-            arriving=event,
-            orders=turn.orders,
             node=carry.node + 1,
             t=t,
-            y=turn.y,
-            k=trial.k,
-            here=trial.here,
+            y=arrival.y,
+            k=arrival.k,
+            here=arrival.here,
             longest=longest,
             excess=jnp.maximum(carry.excess, excess),
-            mode=turn.mode,
-            signs=turn.signs,
-            reading=turn.reading,
+            mode=arrival.mode,
+            signs=arrival.signs,
+            reading=arrival.reading,
             chatter=jnp.where(event & (h < 1e-6 * self.step), carry.chatter + 1, 0),
-            search=fresh(trial.guards),
+            search=fresh(arrival.guards),
             status_time=t,
             done=self.t1 - t <= 1e-12 * self.step,
         )
-        arrived = carry._replace(
-            arriving=jnp.zeros((), bool),
-            k=trial.k,
-            here=trial.here,
-            reading=reading,
-            search=fresh(trial.guards),
-        )
-        stayed = _choose(arriving & good, _light(arrived), _light(carry._replace(search=search)))
-        carry = _choose(accept, _light(moved), stayed)
+        stayed = carry._replace(search=search)
+        carry = _choose(accept, _light(moved), _light(stayed))
         entry = jnp.where(event, t, jnp.inf)[None]
         events = tr.put(moved.events, entry, moved.count)
         return carry._replace(
@@ -376,41 +405,20 @@ def moved(machine: Machine, carry: Carry, by: Array) -> Carry:
     Whatever is read may jump there: a breaking point of order 0.
     """
     system, args, t = machine.system, machine.args, carry.t
-    reading = machine.read_on(carry.track, carry.reading, jnp.zeros((machine.lags,), bool))
-    reading = facing(reading, carry.track, t, carry.node, jnp.zeros((machine.lags,), bool))
+    orders = jnp.zeros((carry.track.breaks.shape[1] - 2,), t.dtype)
+    track = tr.add_break(carry.track, jnp.ones((), bool), t, carry.node, orders)
+    reading = machine.read_on(track, carry.reading, jnp.zeros((machine.lags,), bool))
     y, mode, h = carry.y + by, carry.mode, machine.cap(t)
     y = y if system.limit is None else system.limit(y, mode, args)
-    half = carry.here.size // 2
-    here = carry.here.at[half - y.size : half].set(y)
-    carry = carry._replace(
-        arriving=jnp.ones((), bool),
-        orders=jnp.zeros_like(carry.orders),
-        y=y,
-        here=here,
-        reading=reading,
-        track=tr.write(carry.track, carry.node, tr.begun(t, here, h)),
-        h=h,
-        done=machine.t1 <= t,
-    )
+    carry = carry._replace(y=y, reading=reading, track=track, h=h, done=machine.t1 <= t)
+    z, lags, _ = machine.delayed(carry, t, y)
     if system.events is not None:
-        z, _, _ = machine.delayed(carry, t, y)
-        carry = carry._replace(mode=system.events.initial(t, y, z, args).astype(mode.dtype))
-    return carry
-
-
-def facing(reading: Reading, track: Track, t: Array, node: Array, passed: Array) -> Reading:
-    """Reading of lags once t, where the interval `node` starts, is a breaking point that is not on
-    the track yet, behind all that are; lags `passed` (M,) have passed it.
-    """
-    last = reading.following == track.known
-    on, off = last & passed, last & ~passed
-    return reading._replace(
-        following=reading.following + on.astype(jnp.int32),
-        low=jnp.where(on, node, reading.low),
-        high=jnp.where(off, jnp.maximum(node - 1, 0), reading.high),
-        behind=jnp.where(on, t, reading.behind),
-        ahead=jnp.where(off, t, reading.ahead),
-    )
+        mode = system.events.initial(t, y, z, args).astype(mode.dtype)
+    k = machine.slope(t, y, z, mode, carry.signs)
+    here = machine.remembered(carry, t, y, k, mode, 1.0)
+    track = tr.write(track, carry.node, tr.begun(t, here, h))
+    carry = carry._replace(mode=mode, k=k, here=here, track=track)
+    return carry._replace(search=fresh(machine.guards(carry, t, y, z, t - lags)))
 
 
 def lowest(system: System, track: Track, following: Array) -> Array:

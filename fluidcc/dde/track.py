@@ -32,12 +32,13 @@ class Track(NamedTuple):
     known: Array
 
 
-def empty(capacity: int, width: int, columns: int, t0: Array) -> Track:
-    """A track from t0 on without intervals and breaking points."""
+def empty(capacity: int, width: int, t0: Array, orders: Array) -> Track:
+    """A track without intervals whose only breaking point is t0, with these orders (U,)."""
     steps = jnp.zeros((capacity, 2 + 4 * width), t0.dtype)
-    steps = steps.at[:, 0].set(jnp.inf).at[:, 1].set(1.0).at[0, 0].set(t0)
-    breaks = jnp.zeros((capacity, 2 + columns), t0.dtype).at[:, 0].set(jnp.inf)
-    return Track(steps, breaks, jnp.int32(0))
+    steps = steps.at[:, 0].set(jnp.inf).at[:, 1].set(1.0)
+    breaks = jnp.zeros((capacity, 2 + orders.size), t0.dtype).at[:, 0].set(jnp.inf)
+    first = jnp.concatenate([jnp.stack([t0, jnp.zeros_like(t0)]), orders.astype(t0.dtype)])
+    return Track(steps.at[0, 0].set(t0), breaks.at[0].set(first), jnp.int32(1))
 
 
 def width(track: Track) -> int:

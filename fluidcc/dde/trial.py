@@ -5,7 +5,7 @@ Within a trial step the mode and the side of every breaking point are fixed, so 
 are smooth in its length.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,11 @@ from fluidcc.dde import track as tr
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track
 
-STAGES = (  # time and weight of the slope before; weights in the sum, and in the error estimate
-    (0.5, 0.5, 1.0 / 3.0, -1.0 / 6.0),
-    (0.5, 0.5, 1.0 / 3.0, -1.0 / 6.0),
+STAGES = (  # time, weight of the slope before, weight in the sum, whether the sum is the state
+    (0.5, 0.5, 1.0 / 3.0, 0.0),
+    (0.5, 0.5, 1.0 / 3.0, 0.0),
     (1.0, 1.0, 1.0 / 6.0, 0.0),
+    (1.0, 0.0, 0.0, 1.0),
 )
 _BESIDE = 1e-12
 """Of a state: how far beside a kink its one side is taken, above rounding errors."""
@@ -104,14 +105,8 @@ class Reading(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """State between two trials.
+    """State between two trials."""
 
-    Where it is `arriving`, the start or an event has just changed state, mode or reading at t:
-    slopes and what is remembered are still those from before.
-    """
-
-    arriving: Array
-    orders: Array  # (U,) derivative that jumps at t, per column of the record, while arriving
     node: Array  # number of steps made
     t: Array
     y: Array
@@ -134,13 +129,12 @@ class Carry(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The end of one Runge-Kutta step of some length; of length 0 where the carry is arriving."""
+    """One Runge-Kutta step of some length."""
 
     y: Array
     k: Array
-    here: Array  # what is remembered there, with its slope, on the side of the step: (2 V,)
     z: Array
-    arguments: Array  # (M,) t - lag
+    arguments: Array  # (M,) t - lag at the end
     index: Array  # (M,) intervals that hold them
     guards: Array
     shortest: Array  # lag at the end; in the stages, less accurate, one may seem negative
@@ -225,51 +219,29 @@ class Stepper:
         rows = (signs, distances(y), jax.jacfwd(distances)(y))
         return y + lax.scan(back, jnp.zeros_like(y), rows)[0]
 
-    def stages(self, carry: Carry, h: Array) -> tuple[Array, Array, Array]:
-        """The state at the end of a classical Runge-Kutta step of length h, its error estimate but
-        for the last slope, and how far the lags reach behind t at least.
-
-        The stages are a loop, which compiles several times faster than copies of the field.
-        """
-
-        def stage(state: tuple[Array, ...], tableau: Array) -> tuple[tuple[Array, ...], None]:
-            k, total, rough, reach = state
-            c, previous, weight, error = tableau
-            y = carry.y + h * (previous * k)
-            z, lags, _ = self.delayed(carry, carry.t + c * h, y)
-            k = self.slope(carry.t + c * h, y, z, carry.mode, carry.signs)
-            reach = jnp.minimum(reach, jnp.min(lags - c * h, initial=jnp.inf))
-            return (k, total + weight * k, rough + error * k, reach), None
-
-        start = (carry.k, carry.k / 6.0, carry.k / 6.0, jnp.full_like(carry.t, jnp.inf))
-        (_, total, rough, reach), _ = lax.scan(stage, start, jnp.array(STAGES))
-        return carry.y + h * total, rough, reach
-
     def trial(self, carry: Carry, h: Array) -> Trial:
-        """A step of length h, or the node where the carry is arriving: one evaluation of all that
-        is known at its end serves both.
+        """Classical Runge-Kutta step of length h, and the slope at its end.
+
+        The stages are a loop, which compiles several times faster than four copies of the field.
         """
-        h = jnp.where(carry.arriving, 0.0, h)
-        nothing = (carry.y, jnp.zeros_like(carry.k), jnp.full_like(carry.t, jnp.inf))
-        y, rough, reach = lax.cond(carry.arriving, lambda: nothing, lambda: self.stages(carry, h))
-        t = carry.t + h
-        z, lags, index = self.delayed(carry, t, y)
-        k = self.slope(t, y, z, carry.mode, carry.signs)
-        arguments = carry.t - (lags - h)
-        known = jnp.where(carry.arriving & ~jnp.isfinite(k), 0.0, k)
-        reach = jnp.minimum(reach, jnp.min(lags - h, initial=jnp.inf))
-        return Trial(
-            y=y,
-            k=k,
-            here=self.remembered(carry, t, y, known),
-            z=z,
-            arguments=arguments,
-            index=index,
-            guards=self.guards(carry, t, y, z, arguments),
-            shortest=jnp.min(t - arguments, initial=jnp.inf),
-            overlap=reach < 0.0,
-            rough=h * (rough + k / 6.0),
-        )
+
+        def stage(state: tuple[Array, ...], tableau: Array) -> tuple[tuple[Array, ...], Any]:
+            k, total, _, _ = state
+            c, previous, weight, last = tableau
+            y = carry.y + h * (previous * k + last * total)
+            z, lags, index = self.delayed(carry, carry.t + c * h, y)
+            k = self.slope(carry.t + c * h, y, z, carry.mode, carry.signs)
+            return (k, total + weight * k, y, z), (lags - c * h, index, k)
+
+        z = jnp.zeros((len(self.system.lag_of),), carry.y.dtype)
+        start = (carry.k, carry.k / 6.0, carry.y, z)
+        (k, _, y, z), (reach, index, slopes) = lax.scan(stage, start, jnp.array(STAGES))
+        arguments = carry.t - reach[-1]
+        guards = self.guards(carry, carry.t + h, y, z, arguments)
+        shortest = jnp.min(carry.t + h - arguments, initial=jnp.inf)
+        overlap = jnp.min(reach, initial=jnp.inf) < 0.0  # how far each stage reaches behind t
+        rough = h / 6.0 * (carry.k - slopes[0] - slopes[1] + slopes[3])
+        return Trial(y, k, z, arguments, index[-1], guards, shortest, overlap, rough)
 
     def guards(self, carry: Carry, t: Array, y: Array, z: Array, arguments: Array) -> Array:
         """Functions that are positive up to the next event: modes, kinks, breaking points."""
@@ -284,32 +256,28 @@ class Stepper:
         parts.append(jnp.where(known, jnp.where(known, ahead, 0.0) - arguments, 1.0))
         return jnp.concatenate(parts)
 
-    def remembered(self, carry: Carry, t: Array, y: Array, k: Array) -> Array:
-        """What is looked up later and its slope at the end of a step, just before t; just after t
-        where the carry is arriving: (2 V,).
-        """
+    def remembered(
+        self, carry: Carry, t: Array, y: Array, k: Array, mode: Array, side: float
+    ) -> Array:
+        """What is looked up later and its slope, just before (side -1) or after t: (2 V,)."""
         record = self.system.record
         if record is None:
             return jnp.concatenate([y, k])
-        away = jnp.where(carry.arriving, 1e-9, -1e-9) * self.step  # off the kink, to the side meant
+        away = side * 1e-9 * self.step  # off the kink, to the side that is meant
 
         def along(t: Array, y: Array) -> Array:
             z, _, _ = self.delayed(carry, t, y)
-            return record(t, y, z, self.args, carry.mode)
+            return record(t, y, z, self.args, mode)
 
         u, du = jax.jvp(along, (t + away, y + away * k), (jnp.ones_like(t), k))
         return jnp.concatenate([u - away * du, y, du, k])
 
     def landing(self, carry: Carry, h: Array, index: Array) -> tuple[Array, Array]:
         """Length at which guard `index` is zero, differentiable, and all guards zero there."""
-
-        def guards_at(h: Array) -> Array:
-            t, y = carry.t + h, self.stages(carry, h)[0]
-            z, lags, _ = self.delayed(carry, t, y)
-            return self.guards(carry, t, y, z, carry.t - (lags - h))
-
         fixed = lax.stop_gradient(h)
-        guards, fall = jax.jvp(guards_at, (fixed,), (jnp.ones_like(fixed),))
+        guards, fall = jax.jvp(
+            lambda h: self.trial(carry, h).guards, (fixed,), (jnp.ones_like(fixed),)
+        )
         fall = lax.stop_gradient(fall)
         # what the last event has left behind its zero comes at once, and moves with that event
         falls = (fall < 0.0) & ((carry.search.first_guards > 0.0) | (carry.search.low > 0.0))
