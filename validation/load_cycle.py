@@ -23,10 +23,10 @@ from jax import Array
 
 import fluidcc as fc
 from fluidcc.laws.law import Ack, Arrival, Signal
-from fluidcc.model.delays import explicit_way, round_trip
+from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import steady
 from fluidcc.model.rates import received
-from fluidcc.model.senders import Sender, marks_heard, sending_rate, summed
+from fluidcc.model.senders import Sender, marks_seen, sending_rate, summed
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.path_delays import first_hop
@@ -130,7 +130,7 @@ class _Model:
 
     def age(self, queue: Num) -> Num:
         """Age of the signal heard now [s]."""
-        return self.flows.feedback.age(explicit_way(self.net, self.flows, (queue,)).trips[0])
+        return self.flows.feedback.age(explicit_delays(self.net, self.flows, (queue,)).trips[0])
 
     def rate(self, window: Num, known: Signal, rtt: Num) -> Num:
         """Rate of one flow [packet/s]."""
@@ -138,7 +138,7 @@ class _Model:
 
     def ack(self, known: Signal, rtt: Num, *, count: float = 1.0, elapsed: Num = 0.0) -> Ack:
         """What the senders are told."""
-        return Ack(count, elapsed, rtt, known.load, marks_heard(self.flows, known))
+        return Ack(count, elapsed, rtt, known.load, marks_seen(self.flows, known))
 
     def moved(self, window: Num, rule: Callable[[Any, Ack], Any], ack: Ack) -> Num:
         """The window after a rule of its law."""
