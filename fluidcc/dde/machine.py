@@ -1,8 +1,8 @@
 """Runge-Kutta steps that land on breaking points and on changes of mode: order 4 throughout.
 
-A step in which a guard falls below zero is repeated: secant steps in the
-bracket, one Newton correction, and then the step that lands there. Automatic differentiation sees
-only the Newton correction, which is the implicit function theorem for the time of the event.
+A step in which a guard falls below zero is repeated: bracketed secant steps, one Newton correction,
+and then the step that lands there. Automatic differentiation sees only the Newton correction, which
+is the implicit function theorem for the time of the event: dt = -dg/(dg/dt) at guard g = 0.
 """
 
 from typing import Any, NamedTuple
@@ -18,13 +18,13 @@ from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track
 from fluidcc.dde.trial import MAX_TRIALS, Carry, Reading, Search, Stepper, Trial, fresh, narrow
 
-_TIE = 1e-9  # of the step: lags so near to a breaking point have reached it
+_TIE = 1e-9  # of the step: an argument this close to a breaking point has reached it
 _JUMP = 1e-9
-"""Of a value and of its change in a step: what differs by more across an event has jumped."""
+"""Of a value and its change in a step: a larger difference across an event counts as a jump."""
 _LEAST = 1e-10
-"""Of the step: it is not made shorter, whatever its error; so a jump is crossed."""
+"""Of the step: the shortest step, whatever its error, so that a jump is crossed."""
 _STEEP = 10.0
-"""Of what a step changes: far beyond the slopes that a step can resolve."""
+"""Of the change in a step: far beyond the slopes that a step can resolve."""
 _LATEST = np.iinfo(np.int32).max
 MAX_PASSES = 12
 MAX_CHATTER = 40
@@ -32,8 +32,8 @@ LAST_ORDER = 4
 """Jumps in this derivative and higher ones are below what a method of order 4 can see."""
 
 
-class Turn(NamedTuple):
-    """What an event makes of the end of a step."""
+class AfterEvent(NamedTuple):
+    """State after an event at the end of a step."""
 
     y: Array
     mode: Array
@@ -45,8 +45,8 @@ class Turn(NamedTuple):
 class Machine(Stepper):
     """The decisions between trials: repeat, narrow, land, or go on.
 
-    `tolerance` is that of each step, relative and absolute, and a share of both, infinite if steps
-    may err; without one they may, too.
+    `tolerance` of each step: relative, absolute, and a share of both; an infinite share, or None,
+    accepts any error.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Machine(Stepper):
         self.share = jnp.inf if tolerance is None else tolerance[2]
 
     def cap(self, t: Array) -> Array:
-        """Length of the next step: the mesh's, or what is left."""
+        """Length of the next step: the mesh's, or the rest of the run."""
         left = self.t1 - t
         return jnp.where(left <= self.step * (1.0 + 1e-9), left, self.step)
 
     def excess(self, carry: Carry, trial: Trial) -> Array:
-        """Estimated error of a trial in units of the tolerance; infinite if it is no number."""
+        """Estimated error of a trial in units of the tolerance; infinite for NaN."""
         if self.tolerance is None:
             return jnp.zeros_like(carry.t)
         rtol, atol, _ = self.tolerance
@@ -77,12 +77,12 @@ class Machine(Stepper):
         return jnp.nan_to_num(lax.stop_gradient(excess), nan=jnp.inf)
 
     def start(self, y0: Array, capacity: int, order: int) -> Carry:
-        """Arriving at t0, which is a breaking point of the given order."""
+        """The carry that arrives at t0, which is a breaking point of the given order."""
         system, t0, args, h = self.system, self.t0, self.args, self.cap(self.t0)
         width = system.kept_size(y0, t0, args)
         columns = system.record_size(y0, t0, args)
         past = y0[:0]
-        if system.record is not None:  # what has travelled may jump where it meets its history
+        if system.record is not None:  # the record may jump at t0, where it meets its history
             past = system.history(jnp.full((columns,), t0), jnp.arange(columns), args)
         here = jnp.concatenate([past, y0, jnp.zeros((width,), y0.dtype)])
         track = tr.empty(capacity, width, columns, t0)
@@ -120,55 +120,58 @@ class Machine(Stepper):
         if system.kinks is not None:
             kinks = system.kinks(t0, y0, z, args, carry.mode)
             carry = carry._replace(signs=jnp.where(kinks < 0.0, -1.0, 1.0))
-        # one guard for each lag is known without the field: the others' number is what it gives
+        # one guard for each lag is known without the field, which gives the number of the others
         guards = jax.eval_shape(lambda: self.guards(carry, t0, y0, z, t0 - lags))
         return carry._replace(search=fresh(jnp.ones(guards.shape, guards.dtype)))
 
-    def read_on(self, track: Track, reading: Reading, reached: Array) -> Reading:
+    def pass_breaks(self, track: Track, reading: Reading, reached: Array) -> Reading:
         """Reading of lags once those `reached` (M,) have passed the breaking point ahead of them.
 
-        Breaking points of what a lag does not read are none for it.
+        Breaking points in columns that a lag does not read are skipped for it.
         """
         following = reading.following
         low = jnp.where(reached, tr.break_node(track, following), reading.low)
         behind = jnp.where(reached, tr.break_time(track, following), reading.behind)
 
-        def blind(following: Array) -> Array:
-            return (following < track.known) & (lowest(self.system, track, following) >= LAST_ORDER)
+        def unread(following: Array) -> Array:
+            order = lowest_jump(self.system, track, following)
+            return (following < track.known) & (order >= LAST_ORDER)
 
         following = lax.while_loop(
-            lambda f: jnp.any(blind(f)),
-            lambda f: f + blind(f).astype(f.dtype),
+            lambda f: jnp.any(unread(f)),
+            lambda f: f + unread(f).astype(f.dtype),
             following + reached.astype(following.dtype),
         )
         ahead = tr.break_time(track, following)
         high = jnp.where(jnp.isfinite(ahead), tr.break_node(track, following) - 1, _LATEST)
         return Reading(reading.index, following, low, high, behind, ahead)
 
-    def pass_by(self, carry: Carry, t: Array, y: Array, met: Array) -> tuple[Reading, Array, Array]:
-        """Reading once all breaking points are passed that lags have met at (t, y), the lowest
-        derivative that jumps at them in what each lag reads, (M,), and the lags (M,).
+    def pass_met(
+        self, carry: Carry, t: Array, y: Array, met: Array
+    ) -> tuple[Reading, Array, Array]:
+        """Reading after all breaking points that lags have met at (t, y), the lowest derivative
+        that jumps at them in the columns that each lag reads, (M,), and the lags (M,).
 
-        What lags read behind a breaking point moves their arguments: of packets that found an empty
-        queue none enters while nothing arrives.
+        Values read behind a breaking point can move the arguments over further ones: no packet
+        enters an empty queue while nothing arrives, so that arguments jump over such times.
         """
 
-        def on(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        def pass_once(state: tuple[Any, ...]) -> tuple[Any, ...]:
             _, reading, met, below, _ = state
-            order = lowest(self.system, carry.track, reading.following)
+            order = lowest_jump(self.system, carry.track, reading.following)
             below = jnp.where(met, jnp.minimum(below, order), below)
-            reading = self.read_on(carry.track, reading, met)
+            reading = self.pass_breaks(carry.track, reading, met)
             _, lags, _ = self.delayed(carry._replace(reading=reading), t, y)
             met = reading.ahead <= t - lags + _TIE * self.step
             return jnp.zeros((), bool), reading, met, below, lags
 
         none = jnp.full((self.lags,), LAST_ORDER, jnp.int32)
         start = (jnp.ones((), bool), carry.reading, met, none, jnp.zeros((self.lags,), t.dtype))
-        found = lax.while_loop(lambda state: state[0] | jnp.any(state[2]), on, start)
-        return found[1], found[3], found[4]
+        end = lax.while_loop(lambda state: state[0] | jnp.any(state[2]), pass_once, start)
+        return end[1], end[3], end[4]
 
     def jumps(self, before: Array, after: Array) -> Array:
-        """Whether values (U,) jump to what is remembered just after, (U,)."""
+        """Whether values (U,) jump to those just after, (U,)."""
         size, half = before.size, after.size // 2
         value, rise = after[:size], after[half : half + size]
         large = jnp.maximum(jnp.abs(value), jnp.abs(before)) + self.step * jnp.abs(rise)
@@ -195,27 +198,29 @@ class Machine(Stepper):
         return first(status, full, Status.step_limit)
 
     def unsettled(self, carry: Carry, end: Array) -> Array:
-        """Whether the end of a step differs from the provisional one that its lags have read."""
+        """Whether the end of a step differs from the provisional one that its lags have read:
+        lags shorter than the step read its interpolant, so that it is iterated.
+        """
         half = end.size // 2
         row = tr.at(carry.track.steps, carry.node)[2:]
         change = jnp.abs(jnp.concatenate([end[:half], carry.h * end[half:]]) - row[2 * half :])
         size = jnp.abs(end[:half]) + carry.h * jnp.abs(end[half:])
         return jnp.any(change > 1e-12 * jnp.concatenate([size, size]))
 
-    def switch(self, carry: Carry, trial: Trial, t: Array) -> Turn:
+    def switch(self, carry: Carry, trial: Trial, t: Array) -> AfterEvent:
         """The end of a step on which guards are zero: a new breaking point.
 
-        Columns of the record that follow at once from what a lag reads jump in the same derivative
-        as that, others in one that is higher; a jump of a value is seen in any case.
+        Columns of the record that depend directly on values that a lag reads jump in the same
+        derivative as those, others in a higher one; a jump of a value is detected in any case.
         """
         system, hit = self.system, carry.search.hit
         y, mode, signs = trial.y, carry.mode, carry.signs
         used, event = 0, jnp.zeros((), bool)
         if system.events is not None:
             used = hit.size - signs.size - self.lags
-            mine = hit[:used]
-            new_mode, moved = system.events.switch(t, y, trial.z, self.args, mode, mine)
-            event = jnp.any(mine)
+            mode_hit = hit[:used]
+            new_mode, moved = system.events.switch(t, y, trial.z, self.args, mode, mode_hit)
+            event = jnp.any(mode_hit)
             mode = jnp.where(event, new_mode.astype(mode.dtype), mode)
             y = jnp.where(event, moved, y)
         if system.kinks is not None:
@@ -225,24 +230,24 @@ class Machine(Stepper):
         reading = carry.reading._replace(index=trial.index)
         met = reading.ahead <= trial.arguments + _TIE * self.step
         met = met | hit[hit.size - self.lags :]
-        reading, below, lags = self.pass_by(carry._replace(reading=reading), t, y, met)
+        reading, below, lags = self.pass_met(carry._replace(reading=reading), t, y, met)
         later = lax.cond(
             jnp.any(below < LAST_ORDER),
             lambda: below[None] + integrations(system, (t, y, trial.z, self.args, mode)),
             lambda: jnp.full((carry.orders.size, self.lags), LAST_ORDER, jnp.int32),
         )
-        # laws that are constant by pieces show nothing of a value that jumps
+        # piecewise constant laws have zero derivatives, which hide that a value jumps
         later = jnp.where(below[None] == 0, jnp.minimum(later, 1), later)
         orders = jnp.min(later, axis=1, initial=LAST_ORDER)
         orders = jnp.where(event, jnp.minimum(orders, 1), orders).astype(jnp.int32)
         # lags that vanish pass it now
         passed = facing(reading, carry.track, t, carry.node + 1, lags <= _TIE * self.step)
         reading = _choose(jnp.any(orders < LAST_ORDER), passed, reading)
-        return Turn(y, mode, signs, reading, orders)
+        return AfterEvent(y, mode, signs, reading, orders)
 
     def advance(self, carry: Carry) -> Carry:
-        """One trial and what follows from it; or, on arrival at t0 or behind an event, slopes and
-        what is remembered there.
+        """One trial and its consequences; or, on arrival at t0 or after an event, slopes and record
+        there.
         """
         h, search, arriving = carry.h, carry.search, carry.arriving
         trial = self.trial(carry, h)
@@ -266,10 +271,10 @@ class Machine(Stepper):
         t = jnp.where(h == self.t1 - carry.t, self.t1, carry.t + h)
         event = accept & carry.search.landing
         reading = carry.reading._replace(index=trial.index)
-        nothing = Turn(
+        nothing = AfterEvent(
             trial.y, carry.mode, carry.signs, reading, jnp.full_like(carry.orders, LAST_ORDER)
         )
-        turn = lax.cond(event, lambda: self.switch(carry, trial, t), lambda: nothing)
+        landed = lax.cond(event, lambda: self.switch(carry, trial, t), lambda: nothing)
         longest = jnp.maximum(h * jnp.clip(growth, 0.5, 5.0), least)
         longest = jnp.where(event, jnp.maximum(longest, carry.longest), longest)
         longest = jnp.where(jnp.isfinite(self.share), longest, jnp.inf)
@@ -279,28 +284,28 @@ class Machine(Stepper):
         straight = tr.line(carry.t, here, next_h)
         this = jnp.where(searching | shorten | arriving, straight, _cubic(carry, trial.here))
         n, half = carry.y.size, here.size // 2
-        ahead = trial.here.at[half - n : half].set(turn.y)
+        ahead = trial.here.at[half - n : half].set(landed.y)
         following = tr.line(jnp.where(accept, t, jnp.inf), ahead, next_h)
         track = tr.write(carry.track, carry.node, jnp.stack([this, following]))
         jumps = self.jumps(carry.here[: carry.orders.size], trial.here)
         orders = jnp.where(jumps, 0, carry.orders)
         new = arriving & jnp.any(carry.orders < LAST_ORDER)
-        # by what comes out of the event, so that the breaking points are written in place after it
-        orders = jnp.where(arriving, orders, turn.orders)
+        # depends on results of the event, so that XLA writes the breaking points in place after it
+        orders = jnp.where(arriving, orders, landed.orders)
         track = tr.add_break(track, new, carry.t, carry.node, orders)
         moved = carry._replace(
             arriving=event,
-            orders=turn.orders,
+            orders=landed.orders,
             node=carry.node + 1,
             t=t,
-            y=turn.y,
+            y=landed.y,
             k=trial.k,
             here=trial.here,
             longest=longest,
             excess=jnp.maximum(carry.excess, excess),
-            mode=turn.mode,
-            signs=turn.signs,
-            reading=turn.reading,
+            mode=landed.mode,
+            signs=landed.signs,
+            reading=landed.reading,
             chatter=jnp.where(event & (h < 1e-6 * self.step), carry.chatter + 1, 0),
             search=fresh(trial.guards),
             status_time=t,
@@ -356,10 +361,10 @@ def _choose(condition: Array, yes, no):
 
 
 def _cubic(carry: Carry, end: Array) -> Array:
-    """The present step as an interval, from what is remembered at both its ends.
+    """The present step as an interval, from record and slopes at both its ends.
 
-    Where a root begins, of which no cubic has the slope, that is the one of the parabola through
-    the rest.
+    If the slope at the start is infinite, as of a square root at 0, it is replaced by that of the
+    parabola through the other three values.
     """
     half, h = end.size // 2, carry.h
     here = carry.here
@@ -373,10 +378,10 @@ def _cubic(carry: Carry, end: Array) -> Array:
 def moved(machine: Machine, carry: Carry, by: Array) -> Carry:
     """The carry with its state moved by (n,), inside its bounds, to go on up to the machine's end.
 
-    Whatever is read may jump there: a breaking point of order 0.
+    All values read may jump there: a breaking point of order 0.
     """
     system, args, t = machine.system, machine.args, carry.t
-    reading = machine.read_on(carry.track, carry.reading, jnp.zeros((machine.lags,), bool))
+    reading = machine.pass_breaks(carry.track, carry.reading, jnp.zeros((machine.lags,), bool))
     reading = facing(reading, carry.track, t, carry.node, jnp.zeros((machine.lags,), bool))
     y, mode, h = carry.y + by, carry.mode, machine.cap(t)
     y = y if system.limit is None else system.limit(y, mode, args)
@@ -413,8 +418,8 @@ def facing(reading: Reading, track: Track, t: Array, node: Array, passed: Array)
     )
 
 
-def lowest(system: System, track: Track, following: Array) -> Array:
-    """Lowest derivative that jumps at breaking points (M,) in what each lag reads, (M,)."""
+def lowest_jump(system: System, track: Track, following: Array) -> Array:
+    """Lowest derivative that jumps at breaking points (M,) in the columns of each lag, (M,)."""
     orders = tr.break_orders(track, following)
     reads = np.zeros(orders.shape, bool)
     for lag, columns in enumerate(system.columns):
@@ -423,10 +428,10 @@ def lowest(system: System, track: Track, following: Array) -> Array:
 
 
 def integrations(system: System, at: tuple[Array, Array, Array, Args, Array]) -> Array:
-    """How many times what is read at each lag is integrated on its way to each column of the
-    record, at (t, y, z, args, mode), (U, M): so many derivatives more are continuous there.
+    """Number of integrations between the value read at each lag and each column of the record, at
+    (t, y, z, args, mode), (U, M): each makes one more derivative continuous there.
 
-    From where derivatives are zero in this mode; what has no way counts `LAST_ORDER`.
+    Shortest paths in the graph of nonzero derivatives in this mode; `LAST_ORDER` without a path.
     """
     mode, record, size = at[-1], system.record, len(system.columns)
     t, y, z, args = jax.tree.map(lax.stop_gradient, at[:-1])
@@ -445,16 +450,16 @@ def integrations(system: System, at: tuple[Array, Array, Array, Args, Array]) ->
         leads = np.zeros((size, size), bool)
         for lag, others in system.leading:
             leads[list(others), lag] = True
-        by_lag = by_lag | _joined(by_lag, jnp.asarray(leads))
-    else:  # lags by the state: it moves at once all that is read
+        by_lag = by_lag | _compose(by_lag, jnp.asarray(leads))
+    else:  # lags depend on the state, which then moves all values read
         by_state = by_state | jnp.any(by_lag, axis=1, keepdims=True)
-    found, reach = jnp.where(by_lag[n:], 0, LAST_ORDER), by_lag[:n]
+    count, reach = jnp.where(by_lag[n:], 0, LAST_ORDER), by_lag[:n]
     for times in range(1, LAST_ORDER):
-        via = _joined(by_state, reach)
-        found, reach = jnp.where(via[n:], jnp.minimum(found, times), found), via[:n]
-    return found
+        via = _compose(by_state, reach)
+        count, reach = jnp.where(via[n:], jnp.minimum(count, times), count), via[:n]
+    return count
 
 
-def _joined(first: Array, second: Array) -> Array:
-    """Where a way leads through both of two relations."""
+def _compose(first: Array, second: Array) -> Array:
+    """Composition of two relations: a path through both."""
     return first.astype(jnp.float32) @ second.astype(jnp.float32) > 0

@@ -1,9 +1,9 @@
 """The whole past of one trajectory on an irregular mesh: one cubic per step, with breaking points.
 
 A step is an interval that owns both its ends: the values and slopes just after its start and just
-before its end. A jump or a kink at a node is then no special case. What is read at a lag stays
-between the two breaking points around its argument until the mesh has landed on the next one, so
-that the side is chosen by the direction of approach and never by comparing times.
+before its end. A jump or a kink at a node is then no special case. A lag reads between the two
+breaking points around its argument until the mesh has landed on the next one, so that the side is
+chosen by the direction of approach and never by comparing times.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from fluidcc.dde import hermite
 class Track(NamedTuple):
     """Intervals 0..N-1, the latest of them provisional, and the breaking points that are read.
 
-    steps: (N, 2 + 4 V): start of the interval (infinite where there is none yet), its length, then
+    steps: (N, 2 + 4 V): start of the interval (infinite for none yet), its length, then
         value and slope * length just after its start, and the same just before its end.
     breaks: (N, 2 + U): time of a breaking point that makes new ones, the number of the interval
         that starts there, and per column of the record the derivative that jumps there (0 for the
@@ -41,7 +41,7 @@ def empty(capacity: int, width: int, columns: int, t0: Array) -> Track:
 
 
 def width(track: Track) -> int:
-    """Number of columns V that are remembered."""
+    """Number of stored columns V."""
     return track.steps.shape[1] // 4
 
 
@@ -75,7 +75,7 @@ def walk(track: Track, index: Array, time: Array, low: Array, high: Array) -> Ar
 
 
 def break_time(track: Track, index: Array) -> Array:
-    """Time of a breaking point, infinite where there is none yet."""
+    """Time of a breaking point, infinite if there is none yet."""
     return jnp.where(index < track.known, at(track.breaks, index, jnp.int32(0)), jnp.inf)
 
 
@@ -107,7 +107,7 @@ def read_columns(track: Track, index: Array, time: Array, column: Array) -> Arra
 
 @jax.custom_jvp
 def put(array: Array, rows: Array, first: Array) -> Array:
-    """The array with rows from `first` on replaced; in place where it is the carry of a loop."""
+    """The array with rows from `first` on replaced; in place if it is the carry of a loop."""
     return _put(array, rows, first)
 
 
@@ -142,7 +142,7 @@ def _put_each(
 
 
 def line(start: Array, here: Array, h: Array) -> Array:
-    """An interval that goes on straight from what is remembered at its start."""
+    """An interval that extends the values and slopes at its start linearly."""
     half = here.size // 2
     value, rise = here[:half], h * here[half:]
     return jnp.concatenate([jnp.stack([start, h]), value, rise, value + rise, rise])

@@ -1,4 +1,4 @@
-"""One trial step on a located mesh: its stages, what it reads, and its guards; and the search for
+"""One trial step on a located mesh: its stages, delayed values and guards; and the search for
 the length at which a step ends on an event.
 
 Within a trial step the mode and the side of every breaking point are fixed, so that the guards
@@ -20,8 +20,8 @@ STAGES = (  # time and weight of the slope before; weights in the sum, and in th
     (0.5, 0.5, 1.0 / 3.0, -1.0 / 6.0),
     (1.0, 1.0, 1.0 / 6.0, 0.0),
 )
-_BESIDE = 1e-12
-"""Of a state: how far beside a kink its one side is taken, above rounding errors."""
+_OFFSET = 1e-12
+"""Of a state: distance from a kink at which one side is evaluated, above rounding errors."""
 
 MAX_TRIALS = 60
 
@@ -38,11 +38,11 @@ class Search(NamedTuple):
     landing: Array  # whether the next trial is the one that lands
     hit: Array  # (m,) guards that are zero there
     trials: Array
-    passes: Array  # of a step on its own interpolant
+    passes: Array  # iterations of a step that reads its own interpolant
 
 
 def fresh(guards: Array) -> Search:
-    """The search at the start of a step where the guards have these values."""
+    """The search at the start of a step, with the guards there."""
     zero = jnp.zeros((), guards.dtype)
     return Search(
         first_guards=guards,
@@ -59,10 +59,10 @@ def fresh(guards: Array) -> Search:
 
 
 def narrow(search: Search, h: Array, guards: Array) -> tuple[Search, Array, Array]:
-    """Take a trial into the bracket; the next length to try, and the guard that decides it.
+    """Update the bracket by a trial; also the next length to try, and the guard that decides it.
 
     Each guard that is negative at the far end predicts its zero by the secant through the last
-    two trials; the first counts. What leaves the bracket is replaced by its middle.
+    two trials; the earliest counts. A length outside the bracket is replaced by its middle.
     """
     bad = jnp.any(guards <= 0.0)
     low = jnp.where(bad, search.low, h)
@@ -95,7 +95,7 @@ class Reading(NamedTuple):
     low: Array  # (M,) first interval since the latest of them
     high: Array  # (M,) last interval before the next one
     behind: Array  # (M,) time of the latest breaking point passed; -inf in the history
-    ahead: Array  # (M,) time of the next one, infinite where there is none yet
+    ahead: Array  # (M,) time of the next one, infinite if there is none yet
 
     @property
     def early(self) -> Array:
@@ -106,8 +106,8 @@ class Reading(NamedTuple):
 class Carry(NamedTuple):
     """State between two trials.
 
-    Where it is `arriving`, the start or an event has just changed state, mode or reading at t:
-    slopes and what is remembered are still those from before.
+    If it is `arriving`, the start or an event has just changed state, mode or reading at t: slopes
+    and record are still those from before.
     """
 
     arriving: Array
@@ -116,7 +116,7 @@ class Carry(NamedTuple):
     t: Array
     y: Array
     k: Array  # dy/dt just after t
-    here: Array  # what is remembered just after t, with its slope: (2 V,)
+    here: Array  # record and state just after t, with their slopes: (2 V,)
     h: Array  # length of the next trial
     longest: Array  # that its tolerance allows the next step
     excess: Array  # largest estimated error of a step so far, in units of the tolerance
@@ -134,11 +134,11 @@ class Carry(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The end of one Runge-Kutta step of some length; of length 0 where the carry is arriving."""
+    """The end of one Runge-Kutta step of some length; of length 0 if the carry is arriving."""
 
     y: Array
     k: Array
-    here: Array  # what is remembered there, with its slope, on the side of the step: (2 V,)
+    here: Array  # record and state there, with slopes, on the side of the step: (2 V,)
     z: Array
     arguments: Array  # (M,) t - lag
     index: Array  # (M,) intervals that hold them
@@ -160,8 +160,8 @@ class Stepper:
     def look(self, carry: Carry, time: Array, column: Array | int, lag: Array | int) -> Array:
         """Value of one column of the record at the argument `time` of a lag.
 
-        Beyond the breaking points around the argument it goes on straight: smooth, as all that is
-        fixed within a step, and rising with time wherever it does at the breaking point.
+        Beyond the breaking points around the argument it is extended linearly: smooth, as all that
+        is fixed within a step, and with the slope that it has at the breaking point.
         """
         reading, column = carry.reading, jnp.asarray(column, jnp.int32)
         lag = jnp.asarray(lag, jnp.int32)
@@ -198,15 +198,15 @@ class Stepper:
         return jnp.where(reading.early[self.lag_of], before, z), lags, index
 
     def slope(self, t: Array, y: Array, z: Array, mode: Array, signs: Array) -> Array:
-        """dy/dt on the side of all kinks that holds, where a stage may have strayed over one.
+        """dy/dt on the present side of all kinks, although a stage may have crossed one.
 
-        The state goes back onto the kink, as far as it is from it: what a step that lands there
-        needs is its limit from this side, also where the right-hand side jumps.
+        Such a state is projected back onto the kink: a step that lands there needs the limit of
+        dy/dt from this side, also if the right-hand side jumps.
         """
-        return self.system.slope(t, self.beside(t, y, z, mode, signs), z, self.args, mode)
+        return self.system.slope(t, self.one_sided(t, y, z, mode, signs), z, self.args, mode)
 
-    def beside(self, t: Array, y: Array, z: Array, mode: Array, signs: Array) -> Array:
-        """The state on the side of all kinks that holds: one that strayed over a kink, on it."""
+    def one_sided(self, t: Array, y: Array, z: Array, mode: Array, signs: Array) -> Array:
+        """The state on the present side of all kinks: projected onto those that it has crossed."""
         kinks = self.system.kinks
         if kinks is None or not signs.size:
             return y
@@ -214,16 +214,16 @@ class Stepper:
         def distances(y: Array) -> Array:
             return kinks(t, y, z, self.args, mode)
 
-        def back(moved: Array, kink: tuple[Array, ...]) -> tuple[Array, None]:
+        def project(moved: Array, kink: tuple[Array, ...]) -> tuple[Array, None]:
             sign, away, towards = kink
-            least = _BESIDE * jnp.sum(jnp.abs(towards) * jnp.abs(y))
+            least = _OFFSET * jnp.sum(jnp.abs(towards) * jnp.abs(y))
             away, norm = away + towards @ moved, jnp.sum(towards**2)
             short = (sign * away < least) & (norm > 0.0)
             length = jnp.where(short, (sign * least - away) / jnp.where(short, norm, 1.0), 0.0)
             return moved + length * towards, None
 
         rows = (signs, distances(y), jax.jacfwd(distances)(y))
-        return y + lax.scan(back, jnp.zeros_like(y), rows)[0]
+        return y + lax.scan(project, jnp.zeros_like(y), rows)[0]
 
     def stages(self, carry: Carry, h: Array) -> tuple[Array, Array, Array]:
         """The state at the end of a classical Runge-Kutta step of length h, its error estimate but
@@ -246,8 +246,8 @@ class Stepper:
         return carry.y + h * total, rough, reach
 
     def trial(self, carry: Carry, h: Array) -> Trial:
-        """A step of length h, or the node where the carry is arriving: one evaluation of all that
-        is known at its end serves both.
+        """A step of length h, or the node at which the carry is arriving: one evaluation at its end
+        serves both.
         """
         h = jnp.where(carry.arriving, 0.0, h)
         nothing = (carry.y, jnp.zeros_like(carry.k), jnp.full_like(carry.t, jnp.inf))
@@ -275,8 +275,8 @@ class Stepper:
         """Functions that are positive up to the next event: modes, kinks, breaking points."""
         parts = []
         if self.system.events is not None:
-            beside = self.beside(t, y, z, carry.mode, carry.signs)
-            parts.append(self.system.events.guards(t, beside, z, self.args, carry.mode))
+            one_sided = self.one_sided(t, y, z, carry.mode, carry.signs)
+            parts.append(self.system.events.guards(t, one_sided, z, self.args, carry.mode))
         if self.system.kinks is not None:
             parts.append(carry.signs * self.system.kinks(t, y, z, self.args, carry.mode))
         ahead = carry.reading.ahead
@@ -285,13 +285,13 @@ class Stepper:
         return jnp.concatenate(parts)
 
     def remembered(self, carry: Carry, t: Array, y: Array, k: Array) -> Array:
-        """What is looked up later and its slope at the end of a step, just before t; just after t
-        where the carry is arriving: (2 V,).
+        """Record, state and their slopes at the end of a step, just before t; just after t if the
+        carry is arriving: (2 V,).
         """
         record = self.system.record
         if record is None:
             return jnp.concatenate([y, k])
-        away = jnp.where(carry.arriving, 1e-9, -1e-9) * self.step  # off the kink, to the side meant
+        away = jnp.where(carry.arriving, 1e-9, -1e-9) * self.step  # off the kink, to the right side
 
         def along(t: Array, y: Array) -> Array:
             z, _, _ = self.delayed(carry, t, y)
@@ -311,7 +311,7 @@ class Stepper:
         fixed = lax.stop_gradient(h)
         guards, fall = jax.jvp(guards_at, (fixed,), (jnp.ones_like(fixed),))
         fall = lax.stop_gradient(fall)
-        # what the last event has left behind its zero comes at once, and moves with that event
+        # a guard that the last event left below zero is hit at once, and moves with that event
         falls = (fall < 0.0) & ((carry.search.first_guards > 0.0) | (carry.search.low > 0.0))
         move = jnp.where(falls, -guards / jnp.where(falls, fall, -1.0), jnp.inf)
         correction = jnp.where(falls[index], move[index], 0.0)
@@ -320,5 +320,6 @@ class Stepper:
         inside = (fixed + correction >= low) & (fixed + correction <= high)
         hit = near.at[index].set(True)
         lasting = jnp.maximum(jnp.where(inside, fixed + correction, fixed), 1e-14 * self.step)
-        # the value by what is inside the bracket, the derivative by the correction in any case
+        # the value stays inside the bracket; the derivative is always that of the correction, which
+        # is that of the time of the event by the implicit function theorem
         return lax.stop_gradient(lasting) + (correction - lax.stop_gradient(correction)), hit
