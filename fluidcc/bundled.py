@@ -20,25 +20,25 @@ def bundled(name: str) -> Traversable:
 __path__ = [str(bundled("."))]  # so that `fluidcc.bundled.validation` and the like are imported
 
 
-def module(place: str) -> ModuleType:
-    """A module beside what it speaks of, such as ``validation.lab.ledger``."""
-    return importlib.import_module(f"{__name__}.{place}")
+def module(name: str) -> ModuleType:
+    """A module outside the package proper, such as ``validation.lab.ledger``."""
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 def declared(place: str, kind: type[_T]) -> list[_T]:
-    """What such a module declares of a kind, in its order."""
+    """The objects of one type that such a module defines, in its order."""
     return [value for value in vars(module(place)).values() if isinstance(value, kind)]
 
 
 def modules(folder: str) -> list[str]:
-    """The modules of such a folder, as `module` takes them, by name."""
+    """Sorted names of the modules in such a folder, as `module` takes them."""
     files = bundled(folder.replace(".", "/")).iterdir()
     names = sorted(f.name for f in files if f.name.endswith(".py"))
     return [f"{folder}.{name.removesuffix('.py')}" for name in names]
 
 
 def titles() -> dict[str, str]:
-    """Titles of the scenario files, by name; empty where there is none."""
+    """Titles of the scenario files, by name; empty if a file has none."""
     return {
         name: tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
         for name, file in scenarios().items()
@@ -47,10 +47,10 @@ def titles() -> dict[str, str]:
 
 def scenarios() -> dict[str, Traversable]:
     """The scenario files, by name such as ``misra2003/mixed``."""
-    found = {}
+    files_by_name = {}
     for folder in sorted(bundled("models").iterdir(), key=lambda f: f.name):
         if folder.is_dir():
             for file in sorted(folder.iterdir(), key=lambda f: f.name):
                 if file.name.endswith(".toml"):
-                    found[f"{folder.name}/{file.name.removesuffix('.toml')}"] = file
-    return found
+                    files_by_name[f"{folder.name}/{file.name.removesuffix('.toml')}"] = file
+    return files_by_name

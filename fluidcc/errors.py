@@ -1,4 +1,4 @@
-"""Faults of scenarios, paths and options, collected so that all are told at once."""
+"""Faults of scenarios, paths and options, collected so that one error reports them all."""
 
 import dataclasses
 import difflib
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _LONGEST = 200  # characters of a name or value in a message
-_LISTED = 1500  # characters of what is expected, which may list names
+_LISTED = 1500  # characters of the expected form, which may list names
 _COMPARED = 100  # characters of a name that is looked up among others
 
 
@@ -24,7 +24,7 @@ def with_type(value: object) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """One fault: where it is (file or option), at which key, what was expected and what was got.
+    """One fault: where it is (file or option), at which key, the expected form and the given value.
 
     Examples
     --------
@@ -78,9 +78,9 @@ class ScenarioError(ValueError):
 
 
 class SweepStopped(RuntimeError):
-    """A sweep ended before all points were done; what is finished is kept, where it has a folder.
+    """A sweep ended before all points were done; finished points are kept if it has a folder.
 
-    The message says why, what is kept, and what to do; the same call goes on from there.
+    The message gives the reason, the points kept and the remedy; the same call resumes there.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class SweepStopped(RuntimeError):
 def nearest(
     name: str, names: Sequence[str], count: int = 3, *, least: float = 0.6
 ) -> tuple[str, ...]:
-    """The names most like `name`, the likest first; empty where none is alike by `least` of 1.
+    """The names most similar to `name`, best first; empty if none has a similarity of `least`.
 
-    Upper and lower case are alike.
+    Similarity runs from 0 to 1; case is ignored.
     """
     folded: dict[str, str] = {}
     for each in sorted(names, key=lambda each: each[:1].isupper() != name[:1].isupper()):

@@ -1,17 +1,17 @@
-"""Optional parts: what an extra of this package brings, or how to install it."""
+"""Optional dependencies: import what an extra of this package installs, or name the command."""
 
 from importlib import import_module
 from types import ModuleType
 
 
 class MissingExtra(ValueError):
-    """Something was asked for that needs a package which is not installed."""
+    """A feature needs a package that is not installed."""
 
 
 def extra(module: str, name: str, *, what: str) -> ModuleType:
-    """Import a module that the extra `name` brings.
+    """Import a module that the extra `name` installs.
 
-    Raises MissingExtra with the command that installs it; `what` says what needs it.
+    Raises MissingExtra with the install command; `what` names the feature that needs it.
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""Where what is compiled and computed is kept, and how it gets there in one piece."""
+"""Cache folders for compiled code and results, and atomic writes of files."""
 
 import atexit
 import contextlib
@@ -18,13 +18,13 @@ from pathlib import Path
 SHOWING = (
     "cli/", "explore/", "results/views/", "check/",
 )  # fmt: skip
-"""Parts of the package that follow from results, not they from it."""
+"""Parts of the package that only present results: results do not depend on them."""
 
 UNFINISHED = ".part-"
-"""How the names of files begin that are not whole yet."""
+"""Prefix of the names of files that are still being written."""
 
 BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
-"""What numbers come from, beside this package."""
+"""Other packages that results depend on."""
 
 ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"
 """Advice for a folder that cannot be used."""
@@ -33,23 +33,23 @@ _PRIVATE = 0o700
 
 
 def kept_in(name: str) -> Path:
-    """A folder of the user's cache; FLUIDCC_CACHE_DIR names another place for it.
+    """A folder of the user's cache; set FLUIDCC_CACHE_DIR to move it.
 
-    Raises OSError where there is no home folder to have it in.
+    Raises OSError if there is no home folder.
     """
     base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         return Path(base).expanduser() / "fluidcc" / name
     except RuntimeError:
-        told = "there is no home folder: FLUIDCC_CACHE_DIR names another"
-        raise OSError(errno.ENOENT, told, base) from None
+        reason = "there is no home folder: FLUIDCC_CACHE_DIR names another"
+        raise OSError(errno.ENOENT, reason, base) from None
 
 
 def own_folder(name: str) -> Path:
-    """That folder, made where it is missing; nobody but the user may read or write there.
+    """That folder, made if it is missing; nobody but the user may read or write there.
 
-    What is compiled is kept there, and runs when it is read: it is refused if others may write to
-    it or put another in its place. Raises OSError if there can be no such folder.
+    It holds compiled code, which runs when it is loaded: the folder is refused if others may write
+    to it or replace it. Raises OSError if there can be no such folder.
     """
     folder = kept_in(name)
     home = folder.parent
@@ -59,34 +59,34 @@ def own_folder(name: str) -> Path:
         if hasattr(os, "getuid"):  # not on Windows, where a profile is the user's alone
             _require_own(each, each.lstat())
     if hasattr(os, "getuid"):
-        base, found = home.parent.stat(), home.lstat()
-        _require_own(home.parent, base, beside=bool(base.st_mode & stat.S_ISVTX))
-        if found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) != _PRIVATE:
+        base, status = home.parent.stat(), home.lstat()
+        _require_own(home.parent, base, sticky=bool(base.st_mode & stat.S_ISVTX))
+        if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) != _PRIVATE:
             home.chmod(_PRIVATE)
     return folder
 
 
-def _require_own(place: Path, found: os.stat_result, *, beside: bool = False) -> None:
+def _require_own(place: Path, status: os.stat_result, *, sticky: bool = False) -> None:
     """Raise OSError unless a place is a folder of the user or of root.
 
-    Others must not write to it, unless they may write `beside` what is the user's, as in /tmp.
+    Others must not write to it, unless its `sticky` bit protects the user's files, as in /tmp.
     """
-    others = stat.S_IWOTH | (stat.S_IWGRP if found.st_gid != os.getgid() else 0)
-    if stat.S_ISLNK(found.st_mode):
-        told = "it is a link"
-    elif not stat.S_ISDIR(found.st_mode):
+    others = stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != os.getgid() else 0)
+    if stat.S_ISLNK(status.st_mode):
+        reason = "it is a link"
+    elif not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
-    elif found.st_uid not in (os.getuid(), 0):
-        told = "it belongs to another user"
-    elif found.st_mode & others and not beside:
-        told = "others may write there (chmod go-w, if all that it holds is yours)"
+    elif status.st_uid not in (os.getuid(), 0):
+        reason = "it belongs to another user"
+    elif status.st_mode & others and not sticky:
+        reason = "others may write there (chmod go-w, if all that it holds is yours)"
     else:
         return
-    raise OSError(errno.EPERM, f"{told}; {ELSEWHERE}", str(place))
+    raise OSError(errno.EPERM, f"{reason}; {ELSEWHERE}", str(place))
 
 
 def compiled_folder(name: str) -> Path:
-    """That folder for what is compiled; a temporary one, with a warning, if it cannot be used."""
+    """That folder for compiled code; a temporary one, with a warning, if it cannot be used."""
     folder = None
     try:
         folder = own_folder(name)
@@ -97,8 +97,8 @@ def compiled_folder(name: str) -> Path:
 
 
 def temporary_folder(name: str, place: str | Path, error: OSError) -> Path:
-    """A folder of this process, for what is compiled; says once why it is not in its place."""
-    _say(place, error)
+    """A folder of this process, for compiled code; one warning gives the reason."""
+    _warn_not_kept(place, error)
     folder = _temporary() / name
     folder.mkdir(exist_ok=True)
     return folder
@@ -111,7 +111,7 @@ def _temporary() -> Path:
     return Path(folder)
 
 
-def _say(place: str | Path, error: OSError) -> None:
+def _warn_not_kept(place: str | Path, error: OSError) -> None:
     cure = "" if "FLUIDCC_CACHE_DIR" in str(error) else f"; {ELSEWHERE}"
     _warn_once(
         f"what is compiled cannot be kept in '{place}' ({error.strerror}), so that every process "
@@ -125,13 +125,13 @@ def _warn_once(text: str) -> None:
 
 
 def keep_compiled() -> None:
-    """Let JAX find what an earlier process compiled; call it before JAX is imported."""
+    """Let JAX reuse code that an earlier process compiled; call it before JAX is imported."""
     try:
         folder = own_folder("jax")
     except OSError as error:
-        _say(error.filename, error)
+        _warn_not_kept(error.filename, error)
         return
-    # where the disk is full only time is lost, which is not worth a warning of each function
+    # a full disk only costs time, which is not worth a warning for each function
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
@@ -151,18 +151,18 @@ def writable(folder: Path) -> bool:
 
 
 def require_room(folder: Path) -> None:
-    """Raise OSError if a folder has no room for a megabyte: no module compiled has as much."""
+    """Raise OSError if a folder has no room for a megabyte, more than any compiled module takes."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(1_000_000))
 
 
 @contextlib.contextmanager
 def whole(file: Path) -> Iterator[Path]:
-    """A place to write what is to stand in `file`, which is replaced when all of it is there.
+    """A temporary path to write the new content of `file`, which is replaced once that is complete.
 
-    Where anything goes wrong `file` is as before, and nothing else is left.
+    If anything fails, `file` is as before and nothing else is left.
     """
-    file = file.resolve()  # what a link leads to is replaced, not the link
+    file = file.resolve()  # the target of a link is replaced, not the link
     part = file.with_name(f"{UNFINISHED}{uuid.uuid4().hex}{file.suffix}")
     try:
         yield part
@@ -176,7 +176,7 @@ def whole(file: Path) -> Iterator[Path]:
 
 @functools.cache
 def fingerprint(*apart: str) -> str:
-    """Hash of the sources of this package, and of the versions of those that numbers come from.
+    """Hash of the sources of this package, and of the versions of those in `BESIDE`.
 
     Files whose path within the package begins with one of `apart` do not count.
     """

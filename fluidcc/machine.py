@@ -1,4 +1,4 @@
-"""What of the machine this process may use."""
+"""Processors, threads and cards that this process may use."""
 
 import logging
 import os
@@ -6,16 +6,16 @@ import shutil
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def threads() -> int:
-    """How many threads of work a process may have: FLUIDCC_THREADS, or one for each processor."""
-    told = os.environ.get("FLUIDCC_THREADS", "")
-    return int(told) if told.isdecimal() and int(told) else processors()
+    """Number of worker threads of a process: FLUIDCC_THREADS, or one for each processor."""
+    setting = os.environ.get("FLUIDCC_THREADS", "")
+    return int(setting) if setting.isdecimal() and int(setting) else processors()
 
 
 def card() -> bool:
@@ -24,9 +24,9 @@ def card() -> bool:
 
 
 def about_a_card(record: logging.LogRecord) -> bool:
-    """For `logging`: what JAX says where its part for cards cannot start is a line, or nothing.
+    """Filter for `logging`: one line, or none, if JAX's plugin for cards cannot start.
 
-    Without a card that part, which the extra ``gpu`` brings, has nothing to do.
+    Without a card that plugin, which the extra ``gpu`` installs, has nothing to do.
     """
     cause = record.exc_info[1] if record.exc_info else None
     if cause is None or not str(record.msg).startswith("Jax plugin"):

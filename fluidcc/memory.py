@@ -1,8 +1,8 @@
 """The memory budget: runs that do not fit are refused before anything is allocated.
 
-What counts is all the memory that there is, not what is free just now: so a run is refused, or not,
-whatever else goes on beside it. Runs of packets alone share what is free, as they take all that
-they ask for: those that do not fit yet wait, which changes none of them.
+The limit is the total memory, not the memory free just now, so that other processes do not decide
+whether a run is refused. Packet runs alone share the free memory, as they use all that they ask
+for: those that do not fit yet wait, which does not change their results.
 """
 
 import contextlib
@@ -22,29 +22,29 @@ LIMITS = (  # of containers, by their two kinds
 USED = ("memory.current", "memory.usage_in_bytes")
 MACHINE = Path("/proc/meminfo")
 
-_beside = threading.local()
+_thread_share = threading.local()
 A = TypeVar("A")
 T = TypeVar("T")
 
 
 class TooLittleMemory(ValueError):
-    """What was asked for does not fit in memory."""
+    """The requested computation does not fit in memory."""
 
 
 def chosen() -> Any:
-    """What `jax.default_device` says here: a device, a platform's name, or nothing."""
+    """The setting `jax.default_device` of this thread: a device, a platform's name, or None."""
     return jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def place() -> Any:
-    """The device where JAX computes what was put on none."""
+    """The device where JAX computes with arrays that were put on none."""
     device = chosen()
     return device if isinstance(device, jax.Device) else jax.local_devices(backend=device)[0]
 
 
 def in_place(function: Callable[[A], T]) -> Callable[[A], T]:
-    """The function as other threads call it: on the device chosen here, which each thread has of
-    its own.
+    """The function for other threads to call: on the device chosen in this thread, as the choice
+    belongs to each thread.
     """
     device = chosen()
 
@@ -57,17 +57,17 @@ def in_place(function: Callable[[A], T]) -> Callable[[A], T]:
 
 @contextlib.contextmanager
 def shared_by(threads: int) -> Iterator[None]:
-    """Leave this thread its share of the memory, as so many do such work at a time."""
-    _beside.threads = threads
+    """Limit this thread to its share of the memory, one of `threads` equal ones."""
+    _thread_share.threads = threads
     try:
         yield
     finally:
-        _beside.threads = 1
+        _thread_share.threads = 1
 
 
 def available() -> float:
     """Bytes of memory where JAX computes, or the share of this thread; infinite if unknown."""
-    return _memory(place()) / getattr(_beside, "threads", 1)
+    return _memory(place()) / getattr(_thread_share, "threads", 1)
 
 
 @functools.cache
@@ -78,7 +78,7 @@ def _memory(device: Any) -> float:
 
 
 def host() -> float:
-    """Bytes of memory of this machine, or of the container that it is; starts nothing."""
+    """Bytes of memory of this machine, or of the container that it is; starts no JAX backend."""
     return min(_of_machine(), *map(_of_container, LIMITS))
 
 
@@ -88,7 +88,7 @@ def free() -> float:
 
 
 def _left(limit: Path, used: str) -> float:
-    """Bytes that a container may still take: what it has read from files can go."""
+    """Bytes that a container may still take: cached pages of files can be dropped."""
     taken = _of_container(limit.with_name(used))
     files = _labelled(limit.with_name("memory.stat"), "inactive_file")
     return _of_container(limit) - taken + files if taken < float("inf") else taken
@@ -104,7 +104,7 @@ def _labelled(file: Path, name: str) -> float:
 
 
 class Share:
-    """Memory that threads of this process share: together they hold what was free, at the most."""
+    """Memory that threads of this process share: together they hold at most what was free."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -113,7 +113,7 @@ class Share:
     def take(self, needed: float, what: str, advice: str) -> None:
         """Hold so many bytes, as soon as others have given back enough.
 
-        Raises TooLittleMemory with advice if they do not fit with nothing beside them.
+        Raises TooLittleMemory with advice if they do not fit even alone.
         """
         with self._changed:
             while self._held and self._held + needed > self._free:
@@ -121,8 +121,8 @@ class Share:
             if not self._held:
                 self._free = free()
                 if needed > self._free:
-                    there = f"{as_text(needed)} of memory, and {as_text(self._free)} are free"
-                    raise TooLittleMemory(f"{what} would take {there}: {advice}")
+                    sizes = f"{as_text(needed)} of memory, and {as_text(self._free)} are free"
+                    raise TooLittleMemory(f"{what} would take {sizes}: {advice}")
             self._held += needed
 
     def give(self, held: float) -> None:
@@ -150,8 +150,8 @@ def require(needed: float, what: str, advice: str, most: float | None = None) ->
     """Raise TooLittleMemory, with advice, if `needed` bytes for `what` exceed `most`."""
     most = available() if most is None else most
     if needed > most:
-        there = f"{as_text(needed)} of memory, and there are {as_text(most)}"
-        raise TooLittleMemory(f"{what} would take {there}: {advice}")
+        sizes = f"{as_text(needed)} of memory, and there are {as_text(most)}"
+        raise TooLittleMemory(f"{what} would take {sizes}: {advice}")
 
 
 def as_text(number: float) -> str:

@@ -57,7 +57,7 @@ class Module(metaclass=abc.ABCMeta):  # noqa: B024
 
 
 def skeleton(thing: Any) -> Any:
-    """What is left of a module without its numbers: a key for what depends on the structure."""
+    """A module without its numbers: a hashable key for results that depend on structure alone."""
     if not isinstance(thing, Module):
         return None
     nodes, fixed = structure(type(thing))

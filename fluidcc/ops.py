@@ -15,7 +15,7 @@ Num = Any
 
 
 def _symbolic(*args: Num) -> bool:
-    # SymPy takes as long to import as JAX; whoever has an expression has imported it
+    # SymPy takes as long to import as JAX; a caller with an expression has imported it
     basic = getattr(sys.modules.get("sympy.core.basic"), "Basic", ())
     return any(isinstance(a, basic) for a in args)
 
@@ -31,7 +31,7 @@ def _jnp() -> Any:
 
 
 def where(condition: Num, yes: Num, no: Num) -> Num:
-    """`yes` where the condition holds, else `no`; both are evaluated, so guard their arguments."""
+    """`yes` if the condition holds, else `no`; both are evaluated, so guard their arguments."""
     if _symbolic(condition, yes, no):
         import sympy as sp
 
@@ -85,7 +85,7 @@ sqrt = _unary("sqrt")
 
 
 def expm1(a: Num) -> Num:
-    """exp(a) - 1, with all its digits where `a` is small."""
+    """exp(a) - 1, accurate for small `a`."""
     if _symbolic(a):
         from sympy.codegen.cfunctions import expm1 as symbolic
 
@@ -94,7 +94,7 @@ def expm1(a: Num) -> Num:
 
 
 def log1p(a: Num) -> Num:
-    """log(1 + a), with all its digits where `a` is small."""
+    """log(1 + a), accurate for small `a`."""
     if _symbolic(a):
         from sympy.codegen.cfunctions import log1p as symbolic
 
@@ -103,7 +103,7 @@ def log1p(a: Num) -> Num:
 
 
 def slope(change: Callable[[Num], Any], *like: Any) -> Any:
-    """Derivative of `change(k)` at k = 0: the pace of a rule stated for k packets or k seconds.
+    """Derivative of `change(k)` at k = 0: the rate of a rule stated for k packets or k seconds.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """One table of quantities: name, symbol, unit, meaning, and their names in each engine.
 
-Where engines have several names for one quantity, its row lists all of them, so that another name
-is one edit here. Nothing is imported, so that every part can use it.
+If engines have several names for one quantity, its row lists all of them, so that another name is
+one edit here. Nothing is imported, so that every part can use it.
 """
 
 import functools
@@ -15,7 +15,7 @@ class Quantity(NamedTuple):
     """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`).
 
     The last fields are its names at equilibrium, in a fluid run, in metrics of packet runs
-    and in their series, and of a fluid run as a whole (`run`); empty where it has none.
+    and in their series, and of a fluid run as a whole (`run`); empty if it has none.
     """
 
     kind: str
@@ -152,23 +152,23 @@ TABLE = (
 @functools.cache
 def units(engine: str, kind: str) -> dict[str, str]:
     """Units by the names that an engine (a field of `Quantity`) has for quantities of a kind."""
-    found = ((getattr(q, engine), q.unit) for q in TABLE if q.kind == kind)
-    return {name: unit for name, unit in found if name}
+    pairs = ((getattr(q, engine), q.unit) for q in TABLE if q.kind == kind)
+    return {name: unit for name, unit in pairs if name}
 
 
 @functools.cache
 def quantity(kind: str, name: str) -> Quantity:
     """The quantity with this name in any engine; raises KeyError if there is none."""
-    for found in TABLE:
-        if found.kind == kind and name in found.names:
-            return found
+    for row in TABLE:
+        if row.kind == kind and name in row.names:
+            return row
     raise KeyError(f"{kind}: no quantity is called {name}")
 
 
 def attributes(kind: str, name: str) -> dict[str, str]:
     """Attributes of a variable in a data set: its unit and its meaning."""
-    found = quantity(kind, name)
-    return {"units": found.unit, "long_name": found.meaning}
+    row = quantity(kind, name)
+    return {"units": row.unit, "long_name": row.meaning}
 
 
 def in_packets(net: "Network", kind: str, owner: str, name: str) -> str | None:
@@ -185,8 +185,8 @@ def in_packets(net: "Network", kind: str, owner: str, name: str) -> str | None:
     name
         The quantity, such as ``queue``.
     """
-    found = (q.packets for q in TABLE if q.kind == kind and name in q.names)
-    metric = next(filter(None, found), None)
+    names = (q.packets for q in TABLE if q.kind == kind and name in q.names)
+    metric = next(filter(None, names), None)
     if metric == "utilization" and net.links[net.link_names.index(owner)].voice is not None:
         return "utilization_left"
     return metric

@@ -1,4 +1,4 @@
-"""What verbs return: results that show themselves as tables, as text and in a picture.
+"""Results of the public functions, which render themselves as tables, text and a picture.
 
 Nothing of `fluidcc` is imported before a result is shown, so that every part can use this.
 """
@@ -20,10 +20,10 @@ _ROWS = 12  # of a grid that a notebook has
 
 
 class View:
-    """How one result is shown; each class of results names its own (`fluidcc.result.Result`)."""
+    """How one result is shown; each class of results names its view (`fluidcc.result.Result`)."""
 
     size: Any = (4.0, 1)
-    """Height of the picture [inch], and its panels beside each other, below in a narrow one."""
+    """Height of the picture [inch], and number of panels in a row, stacked in a narrow one."""
     instead = ""
     """Why there is no picture, and what to draw."""
 
@@ -44,7 +44,7 @@ class View:
 
 
 class Result:
-    """A result; it shows what it knows, by the view that its class names."""
+    """A result, rendered by the view that its class names."""
 
     _view: ClassVar[str]
     """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
@@ -61,8 +61,8 @@ class Result:
         Parameters
         ----------
         rows
-            How many points of a grid are wanted, and nothing that takes some computing; all for
-            None.
+            How many points of a grid to show, without entries that take some computing; None shows
+            all.
         """
         return self.view.tables(rows)
 
@@ -98,9 +98,9 @@ class Result:
 
 
 def plain(value: Any) -> Any:
-    """Numbers, text, lists and dictionaries for JSON; None for what is not finite.
+    """Numbers, text, lists and dictionaries for JSON; None for numbers that are not finite.
 
-    Of dataclasses without a `to_dict` of their own the fields that they print.
+    A dataclass without `to_dict` gives the fields that it prints.
     """
     if hasattr(value, "to_dict"):
         return value.to_dict()

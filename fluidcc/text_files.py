@@ -1,4 +1,4 @@
-"""Text files that a user hands over, read within bounds."""
+"""Text files from a user, read within limits of size."""
 
 import codecs
 import os
@@ -17,10 +17,10 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_file(name: str | os.PathLike[str], expected: str) -> str:
-    """The text of a file, without the mark that some editors begin files with.
+    """The text of a file, without a byte-order mark.
 
-    `expected` names such files in messages. Raises FileNotFoundError, and ScenarioError for what
-    is no text, too large or not readable.
+    `expected` names such files in messages. Raises FileNotFoundError, and ScenarioError if
+    the file is no text, too large or not readable.
     """
     where = os.fspath(name)
     if not where or "\0" in where:

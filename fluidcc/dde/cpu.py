@@ -20,7 +20,7 @@ _warned = False
 def fast_cpu() -> bool:
     """Compile integration loops of this process into one function; call it before other JAX code.
 
-    It adds an option to XLA_FLAGS and keeps what is there. It holds for the whole process: large
+    It adds an option to XLA_FLAGS and keeps the others. It holds for the whole process: large
     loops of other code lose their threads. Returns whether the option is set in time; if a
     backend has started already it warns once and changes nothing.
 

@@ -100,12 +100,12 @@ class Arguments(NamedTuple):
 
 
 def as_state(tree: Any, dtype: Any = float) -> Any:
-    """A PyTree of numbers as one of arrays of floats, of double precision unless said."""
+    """A PyTree of numbers as one of arrays of floats, in double precision by default."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
 
 
 def ravel_like(tree: Any, shapes: Shapes, name: str, dtype: Any = float) -> Array:
-    """Flat array of what a user's function returned; raises ValueError where it is not like y."""
+    """Flat array of a user function's result; raises ValueError unless it has the shapes of y."""
     tree = as_state(tree, dtype)
     got, wanted = (
         (structure, [shape for shape, _ in leaves])
@@ -120,7 +120,7 @@ def ravel_like(tree: Any, shapes: Shapes, name: str, dtype: Any = float) -> Arra
 
 
 class _Inputs:
-    """Inputs seen by one evaluation of the field: which held value each call takes is a mode."""
+    """Inputs seen by one evaluation of the field: the index of each call's value is a mode."""
 
     def __init__(self, sampled: Sampled, index: Array) -> None:
         self.sampled, self.index, self.times = sampled, index, []
@@ -132,7 +132,7 @@ class _Inputs:
         return self.sampled.values[index]
 
     def late(self) -> Array:
-        """Times of all calls, moved on by a rounding error so that an edge reached is passed."""
+        """Times of all calls, plus a rounding error, so that an edge reached counts as passed."""
         if not self.times:
             return jnp.zeros((0,))
         times = jnp.stack(self.times)
@@ -187,7 +187,7 @@ class _Equation:
         return self._field(t, y, z, args, mode)[0]
 
     def lags(self, t: Array, y: Array, args: Arguments, look: Callable[..., Array]) -> Array:
-        """All lags; `look` is for lags that depend on the past, which these do not."""
+        """All lags; `look` reads the past, which these lags do not depend on."""
         del look
         values = [
             jnp.asarray(lag(t, self.tree(y), args.params), y.dtype) for lag in self.lag_functions
@@ -237,7 +237,7 @@ class _Equation:
         return jnp.concatenate(parts)
 
     def tree_of_mode(self, mode: Array) -> Any:
-        """Mode of the user as the PyTree that it was."""
+        """Mode of the user in its original PyTree."""
         assert self.mode_tree is not None
         return self.mode_tree(mode[: self.mode_size])
 
@@ -245,7 +245,7 @@ class _Equation:
         self, t: Array, y: Array, z: Array, args: Arguments, mode: Array, hit: Array
     ) -> tuple[Array, Array]:
         """Mode and state after the guards marked in `hit`."""
-        mine, held = mode[: self.mode_size], mode[self.mode_size :]
+        user_mode, held = mode[: self.mode_size], mode[self.mode_size :]
         inputs_hit = hit[hit.size - 2 * self.calls :]
         if args.inputs is not None:
             inputs = self._field(t, y, z, args, mode)[1]
@@ -256,13 +256,13 @@ class _Equation:
             held = jnp.where(after, jnp.maximum(held + 1, reached), held)
             held = jnp.where(before, jnp.minimum(mode[self.mode_size :] - 1, reached), held)
         if self.modes is not None:
-            own = hit[: hit.size - 2 * self.calls]
+            user_hit = hit[: hit.size - 2 * self.calls]
             now, state = self.tree_of_mode(mode), self.tree(y)
-            new, moved = self.modes.switch(t, state, self.delayed(z), args.params, now, own)
-            some = jnp.any(own)
-            mine = jnp.where(some, _flat_mode(new), mine)
+            new, moved = self.modes.switch(t, state, self.delayed(z), args.params, now, user_hit)
+            some = jnp.any(user_hit)
+            user_mode = jnp.where(some, _flat_mode(new), user_mode)
             y = jnp.where(some, ravel_like(moved, self.y_shapes, "Modes.switch"), y)
-        return jnp.concatenate([mine, held]), y
+        return jnp.concatenate([user_mode, held]), y
 
 
 def _flat_mode(mode: Any) -> Array:
@@ -272,12 +272,12 @@ def _flat_mode(mode: Any) -> Array:
 
 
 def _held(inputs: Sampled, times: Array) -> Array:
-    """Number of the value held at each time."""
+    """Index of the value held at each time."""
     return jnp.searchsorted(inputs.times, times, side="right").astype(jnp.int32)
 
 
 def _distance(edge: Array, times: Array, sign: float) -> Array:
-    """Distance to an edge, one where there is none."""
+    """Distance to an edge in time; 1 for an edge at infinity, which is never reached."""
     known = jnp.isfinite(edge)
     return jnp.where(known, sign * (jnp.where(known, edge, 0.0) - times), 1.0)
 
@@ -295,7 +295,7 @@ def build(
     y_shapes = shapes_of(y0)
 
     if modes is None and args.inputs is None:
-        return _made(field, history, lags, None, y_shapes, shapes_of(None), 0, False)
+        return _system_of(field, history, lags, None, y_shapes, shapes_of(None), 0, False)
 
     def probe() -> tuple[Any, Any]:
         z = tuple(y0 for _ in lags)
@@ -319,10 +319,10 @@ def build(
     structure, leaves = jax.tree.structure(mode), jax.tree.leaves(mode)
     mode_shapes = (structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
     has_inputs = args.inputs is not None
-    return _made(field, history, lags, modes, y_shapes, mode_shapes, calls.size, has_inputs)
+    return _system_of(field, history, lags, modes, y_shapes, mode_shapes, calls.size, has_inputs)
 
 
-def _made(*key: Any) -> System:
+def _system_of(*key: Any) -> System:
     try:
         return _cached(*key)
     except TypeError:  # a function that cannot be hashed: no reuse of what was compiled

@@ -10,9 +10,9 @@ def weights(theta: Array) -> tuple[Array, Array, Array, Array]:
 
     The slopes are multiplied by the distance of the nodes. Outside [0, 1] this extrapolates.
     """
-    rest = 1.0 - theta
+    left = 1.0 - theta
     newer = theta * theta * (3.0 - 2.0 * theta)
-    return 1.0 - newer, theta * rest * rest, newer, -theta * theta * rest
+    return 1.0 - newer, theta * left * left, newer, -theta * theta * left
 
 
 def interpolate(
@@ -26,8 +26,8 @@ def interpolate(
 def extended(theta: Array, *ends: Array) -> Array:
     """The cubic between its ends and its tangents beyond them.
 
-    Steps that are tried and then shortened read past the end of an interval, which may be far
-    shorter than they are: a cubic would explode there.
+    Trial steps that are later shortened read past the end of an interval, which may be far shorter
+    than the step: an extrapolated cubic would explode there.
     """
     inside = jnp.clip(theta, 0.0, 1.0)
     value, rise = jax.jvp(lambda x: interpolate(x, *ends), (inside,), (jnp.ones_like(inside),))

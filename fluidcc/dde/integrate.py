@@ -36,9 +36,9 @@ class FlatSolution(NamedTuple):
 class Problem(NamedTuple):
     """An initial-value problem, from t0 to t1, or a batch of them.
 
-    `ts` are the increasing times to save (S,), None for the nodes; `jump` tells that y0 differs
+    `ts` are the increasing times to save (S,), None for the nodes; `jump` is true if y0 differs
     from the end of the history; in a batch y0 and the leaves of `args[0]` have a leading axis, and
-    it is dealt out to `devices`.
+    it is divided among `devices`.
     """
 
     system: System
@@ -70,7 +70,7 @@ class AbstractMesh(eqx.Module):
 
     @abc.abstractmethod
     def solve(self, problem: Problem) -> FlatSolution:
-        """The solution; ValueError for what the mesh cannot do."""
+        """The solution; ValueError for problems that the mesh cannot solve."""
 
 
 def integrate(
@@ -102,19 +102,19 @@ def integrate(
     Raises
     ------
     ValueError
-        For what the mesh cannot do.
+        For problems that the mesh cannot solve.
     """
     t0, t1, ts = number(t0), number(t1), None if ts is None else number(ts)
     given = _forward_only((y0, t0, t1, args, ts, mesh))
     devices = devices_for(given) if batched and known(given) else ()
     if devices:
-        given = jax.tree.map(np.asarray, given)  # from wherever they lie
+        given = jax.tree.map(np.asarray, given)  # from whichever device they are on
     y0, t0, t1, args, ts, mesh = given
     return mesh.solve(Problem(system, y0, t0, t1, args, ts, jump, batched, devices))
 
 
 def check_mesh(mesh: object) -> None:
-    """Raise ValueError for what is no mesh."""
+    """Raise ValueError if `mesh` is no mesh."""
     if not isinstance(mesh, AbstractMesh):
         raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
 
@@ -131,7 +131,7 @@ def known(*values: Any) -> bool:
 
 
 def number(value: Any) -> Any:
-    """Floats that stay numbers in traced code, where sizes are chosen, unless they are traced."""
+    """Floats as NumPy arrays, so that they stay concrete in traced code; JAX arrays unchanged."""
     return value if isinstance(value, jax.Array) else np.asarray(value, float)
 
 
@@ -144,7 +144,7 @@ def one_of(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
     """State at t0 and parameters of one trajectory."""
     if not batched:
         return y0, args
-    # where they are numbers now, without a call of JAX for each
+    # concrete values by NumPy, which saves a JAX call for each
     row = lambda leaf: leaf[0] if isinstance(leaf, Tracer) else np.asarray(leaf)[0]  # noqa: E731
     return row(y0), type(args)(jax.tree.map(row, args[0]), *args[1:])
 
@@ -159,7 +159,7 @@ def in_single_precision(tree: Any) -> Any:
     return jax.tree.map(converted, tree)
 
 
-# the loops of a solver have derivatives in forward mode alone: an identity that says so
+# an identity that refuses reverse mode: loops of a solver have derivatives in forward mode alone
 _forward = Primitive("forward_mode_only")
 _forward.def_impl(lambda x: x)
 _forward.def_abstract_eval(lambda x: x)
@@ -169,7 +169,7 @@ mlir.register_lowering(_forward, mlir.lower_fun(lambda x: x, multiple_results=Fa
 
 
 def _refuse(trace: Any, x: Any) -> Any:
-    """The first thing that reverse mode does is to set tangents aside, as yet unknown."""
+    """Raise ValueError in reverse mode, which starts by partial evaluation of unknown tangents."""
     if x.is_known():
         return trace.default_process_primitive(_forward, (x,), {})
     raise ValueError(

@@ -22,13 +22,13 @@ from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System, no_look
 
 DEGREE = 8
-"""Degree of the polynomial that keeps one step of the solver."""
+"""Degree of the polynomial that stores one step of the solver."""
 MAX_STEPS = 32
 """Steps of the solver in one segment; a longer stretch becomes several segments."""
 LAST_ORDER = 8
 """Jumps in this derivative and higher ones are left to the step-size control."""
 GRID = 16
-"""Points per step at which guards are looked at."""
+"""Points per step at which guards are evaluated."""
 
 _NODES = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
 _TO_POWERS = np.linalg.inv(np.vander(_NODES, increasing=True))
@@ -94,13 +94,13 @@ class MethodOfSteps(AbstractMesh):
 class Pieces(NamedTuple):
     """The past: one polynomial per step, in powers of s in [-1, 1]."""
 
-    starts: Array  # (N,), infinite where there is none
+    starts: Array  # (N,), infinite for unused entries
     lengths: Array  # (N,)
     powers: Array  # (N, DEGREE + 1, V): of the record, if there is one, and the state
 
 
 class Sides(NamedTuple):
-    """What each lag may read in a segment, shapes (M,)."""
+    """Range of the past that each lag may read in a segment, shapes (M,)."""
 
     before: Array  # whether it reads the history
     present: Array  # whether it is zero
@@ -126,10 +126,10 @@ class Segment(NamedTuple):
 
 
 def _value(pieces: Pieces, index: Array, time: Array) -> Array:
-    """What is remembered (V,) at one time from the given piece; beyond its ends its tangent.
+    """Record and state (V,) at one time from the given piece; beyond its ends its tangent.
 
-    Steps that are tried and then shortened read past the end of a piece, which may be far shorter
-    than they are: the polynomial would explode there.
+    Trial steps that are later shortened read past the end of a piece, which may be far shorter than
+    the step: the extrapolated polynomial would explode there.
     """
     s = 2.0 * (time - pieces.starts[index]) / pieces.lengths[index] - 1.0
     inside = jnp.clip(s, -1.0, 1.0)
@@ -145,7 +145,7 @@ def _value(pieces: Pieces, index: Array, time: Array) -> Array:
 
 
 def _evaluate(pieces: Pieces, t: Array) -> Array:
-    """What is remembered at times t (S,): (S, V); at a jump the value after it."""
+    """Record and state at times t (S,): (S, V); at a jump the value after it."""
     last = jnp.sum(jnp.isfinite(pieces.starts), dtype=jnp.int32) - 1
     time = jnp.minimum(t, pieces.starts[last] + pieces.lengths[last])
     index = jnp.clip(
@@ -155,7 +155,7 @@ def _evaluate(pieces: Pieces, t: Array) -> Array:
 
 
 def _states(pieces: Pieces, t: Array, *, size: int) -> Array:
-    """States at times t (S,), which come last in what is remembered."""
+    """States at times t (S,): the last columns, (S, size)."""
     return _evaluate(pieces, t)[:, -size:]
 
 
@@ -186,7 +186,7 @@ class _Field(eqx.Module):
         return jnp.where(sides.before[each], past, values), lags
 
     def remembered(self, t: Array, y: Array) -> Array:
-        """What is looked up later, then the state (n,)."""
+        """The record, which is read later, then the state (n,)."""
         record = self.system.record
         if record is None:
             return y
@@ -198,7 +198,7 @@ class _Field(eqx.Module):
         return self.system.slope(t, y, self.delayed(t, y)[0], self.args, self.mode)
 
     def guards(self, t: Array, y: Array) -> Array:
-        """Guards of the modes, then the distance of each argument to what ends the segment."""
+        """Guards of the modes, then the distance of each argument to its limit in the segment."""
         z, lags = self.delayed(t, y)
         parts = []
         if self.system.events is not None:
@@ -237,8 +237,8 @@ def _segment(field: _Field, solver: Any, t: Array, until: Array, y: Array, toler
     fractions = (jnp.arange(GRID, dtype=float) + 1.0)[None] / GRID
     lengths = jnp.where(jnp.isfinite(starts), ends - starts, 0.0)
     grid = (starts[:, None] + lengths[:, None] * fractions).reshape(-1)
-    found = jax.vmap(bad)(jnp.where(jnp.isfinite(grid), grid, t)) & jnp.isfinite(grid)
-    some, place = jnp.any(found), jnp.argmax(found)
+    is_bad = jax.vmap(bad)(jnp.where(jnp.isfinite(grid), grid, t)) & jnp.isfinite(grid)
+    some, place = jnp.any(is_bad), jnp.argmax(is_bad)
     high = jnp.where(some, grid[place], reached)
     low = jnp.where(place > 0, grid[jnp.maximum(place - 1, 0)], t)
 
@@ -255,6 +255,7 @@ def _segment(field: _Field, solver: Any, t: Array, until: Array, y: Array, toler
     lengths = jnp.minimum(ends, high) - starts
     times = starts[:, None] + lengths[:, None] * (0.5 * (jnp.asarray(_NODES)[None] + 1.0))
     keep = lambda s: field.remembered(s, at(s))  # noqa: E731
+    # collocation: exact at the Chebyshev points, from which the inverse Vandermonde has the powers
     samples = jax.vmap(jax.vmap(keep))(jnp.where(jnp.isfinite(times), times, t))
     powers = jnp.einsum("ij,sjn->sin", jnp.asarray(_TO_POWERS), samples)
     end_y = at(high)
@@ -300,7 +301,7 @@ class _History:
         return Pieces(*(jnp.array(part) for part in (self.starts, self.lengths, self.powers)))
 
     def sides(self, passed: np.ndarray, lags: np.ndarray, t: float) -> Sides:
-        """What lags read that have passed so many breaking points at time t."""
+        """Ranges that lags read after passing `passed` breaking points each, at time t."""
         present = lags <= 0.0
         low = [self.nodes[max(p - 1, 0)] for p in passed]
         following = [p < len(self.times) for p in passed]
@@ -319,9 +320,7 @@ class _History:
 
 
 def _integrate(problem: Problem, mesh: MethodOfSteps) -> tuple[Pieces, Array, Array, Status]:
-    """What is remembered, the nodes, the breaking points, and how the run ended: segment by
-    segment.
-    """
+    """The stored past, the nodes, the breaking points and the status, segment by segment."""
     system, y0, t0, t1, args = problem[:5]
     lags_at = jax.jit(lambda t, y: system.lags(t, y, args, no_look))
     start, end = float(t0), float(t1)
@@ -331,7 +330,7 @@ def _integrate(problem: Problem, mesh: MethodOfSteps) -> tuple[Pieces, Array, Ar
     t, y = start, y0
     lags = np.asarray(lags_at(t0, y0))
     passed = np.where(lags <= 0.0, 1, 0)
-    found: list[float] = []
+    breaks: list[float] = []
     mode = jnp.zeros((0,), jnp.int32)
     if system.events is not None:
         field = _Field(system, past.pieces(), past.sides(passed, lags, start), mode, t0, args)
@@ -364,18 +363,18 @@ def _integrate(problem: Problem, mesh: MethodOfSteps) -> tuple[Pieces, Array, Ar
                 order = min(order, past.orders[passed[i]] + 1)
                 passed[i] += 1
         if order <= LAST_ORDER:
-            found.append(t)
+            breaks.append(t)
             past.add_break(t, order)
     nodes = np.append(past.starts[: past.count], t)
     if not past.count:  # it failed at once: the state at t0 is the last good one
         past.starts[0], past.powers[0, 0, -y0.size :] = start, y0
-    return past.pieces(), jnp.asarray(nodes), jnp.asarray(found, float), status
+    return past.pieces(), jnp.asarray(nodes), jnp.asarray(breaks, float), status
 
 
 def _judge(
     segment: Segment, field: _Field, past: _History, passed: np.ndarray, tie: float
 ) -> Status:
-    """Whether a segment may be taken."""
+    """Status of a segment: ok if it may be accepted."""
     each = np.asarray(field.system.lag_of, int)
     if np.any(~np.isfinite(np.asarray(segment.z)) & (passed == 0)[each]):
         return Status.history_out_of_range

@@ -1,4 +1,4 @@
-"""What a solver of delay equations returns."""
+"""The solution object of the delay equation solver."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ class Solution(Result, eqx.Module):
     _unravel: Callable[[Array], Any] = eqx.field(static=True)
 
     def __call__(self, t: Any) -> Any:
-        """State at the time or times t, of any shape; raises ValueError where it was not kept."""
+        """State at the time or times t, of any shape; raises ValueError if it was not kept."""
         if self._evaluate is None:
             raise ValueError(
                 "this run kept its state only at ts; with Uniform leave ts out to keep every node"
@@ -56,7 +56,7 @@ class Solution(Result, eqx.Module):
 
     @property
     def message(self) -> str:
-        """What the status means, with the time of a failure and advice: for one trajectory."""
+        """Meaning of the status, with the time of a failure and advice: for one trajectory."""
         status = Status(int(self.status))
         when = "" if status is Status.ok else f"after t = {float(self.status_time):.9g}: "
         return when + status.advice

@@ -37,7 +37,7 @@ def solve_dde(
     Everything but the functions may change without compiling anew: `params` (delays included),
     t0, t1, steps, tolerances. It can be differentiated in forward mode (jax.jvp, jax.jacfwd), and
     vmapped, in `params` and `y0`, with `Uniform` and `Located`; derivatives follow events that
-    `modes` declares. A run that fails says so in its `status`.
+    `modes` declares. Failure of a run is given by its `status`.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def solve_dde(
     params
         Any PyTree, handed to all functions.
     y0
-        State at t0 where it differs from history(t0): a jump.
+        State at t0 if it differs from history(t0): a jump.
     ts
-        Increasing times to save, in [t0, t1]. Left out: the nodes of the mesh (in traced code the
+        Increasing times to save, in [t0, t1]; by default the nodes of the mesh (in traced code the
         last one is repeated to a fixed number).
     inputs
         Held inputs. Their edges, direct and delayed, are breaking points.
@@ -71,7 +71,7 @@ def solve_dde(
     Raises
     ------
     ValueError
-        For wrong shapes, times that are not increasing, a mesh that cannot do what is asked, or
+        For wrong shapes, times that are not increasing, a mesh that cannot solve the problem, or
         reverse mode (jax.grad).
 
     Examples
@@ -94,11 +94,11 @@ def solve_dde(
         raise ValueError(f"solve_dde needs t0 < t1, got {t0} and {t1}")
     if ts is not None:
         ts = _checked_times(number(ts), t0, t1)
-    one = jax.tree.map(lambda leaf: leaf[0], params) if batched else params
+    first = jax.tree.map(lambda leaf: leaf[0], params) if batched else params
     jump = y0 is not None
-    start = equation.as_state(y0) if jump else equation.as_state(history(t0, one))
+    start = equation.as_state(y0) if jump else equation.as_state(history(t0, first))
     inputs = None if inputs is None else jax.tree.map(jnp.asarray, inputs)
-    args = equation.Arguments(one, inputs)
+    args = equation.Arguments(first, inputs)
     system = equation.build(field, history, lags, modes, start, t0, args)
 
     def begin(params: Any) -> Array:
@@ -132,7 +132,7 @@ def solve_dde(
 
 
 def _check_functions(field: object, history: object, lags: object) -> None:
-    """TypeError where something is no function, such as a lag that is given as a number."""
+    """Raise TypeError if an argument is no function, such as a lag that is given as a number."""
     for name, function, form in (("field", field, "(t, y, z, params) -> dy/dt"),
                                  ("history", history, "(t, params) -> y")):  # fmt: skip
         if not callable(function):
@@ -145,7 +145,7 @@ def _check_functions(field: object, history: object, lags: object) -> None:
 
 
 def _checked_times(ts: Array, t0: Array, t1: Array) -> Array:
-    """`ts`, or ValueError where they are not increasing times in [t0, t1]."""
+    """`ts`; raises ValueError unless they are increasing times in [t0, t1]."""
     if ts.ndim != 1 or not ts.size:
         raise ValueError(f"ts must be a list of times, got shape {ts.shape}")
     if known(ts, t0, t1):

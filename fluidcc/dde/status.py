@@ -7,7 +7,7 @@ from jax import Array
 
 
 class Status(enum.IntEnum):
-    """Outcome of one trajectory; the first failure sticks and its `advice` says what to do.
+    """Outcome of one trajectory; the first failure is kept, and its `advice` names the remedy.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Status(enum.IntEnum):
 
     @property
     def advice(self) -> str:
-        """What happened and what helps."""
+        """The cause and the remedy."""
         return _ADVICE[self]
 
 

@@ -1,11 +1,11 @@
-"""One trajectory on a uniform mesh: what happens within a step, from the rules of a system.
+"""One trajectory on a uniform mesh: the computations within one step.
 
 The history is a ring of rows, one for each of the latest nodes: a record's values, then step times
-their slopes. The rows of one node stand side by side, a lane for each trajectory of a batch: what
-is read lies close together in the cache, and what a step writes is one piece. A step reads the ring
-as it stands and returns what it adds as a row.
+their slopes. The rows of one node are contiguous, one lane for each trajectory of a batch: reads
+are close together in the cache, and a step writes one block. A step reads the ring before its own
+write and returns its new row.
 
-A small state is stepped in its numbers: in a batch each is an array over the lanes, which
+A small state is stepped component by component: in a batch each is an array over the lanes, which
 vectorises.
 """
 
@@ -21,32 +21,32 @@ from fluidcc.dde.status import Status, first
 from fluidcc.dde.system import Args, System
 
 MOST_READ = 256
-"""Up to so many delayed values are interpolated number by number."""
+"""Most delayed values that are interpolated one by one; more are interpolated as arrays."""
 MOST_PARTS = 16
-"""States up to this size are stepped number by number."""
+"""States up to this size are stepped component by component."""
 
 _STAGES = ((0.5, 2.0), (0.5, 2.0), (1.0, 1.0))
-"""Time of a stage, which is the weight of the slope before, and the weight of its own slope."""
+"""Time of a stage, also the weight of the previous slope, and the weight of the stage's slope."""
 
 Parts = tuple[Array, ...]
 
 
 def split(y: Array) -> Parts:
-    """The numbers of a state (n,); a large one stays as it is."""
+    """The components of a state (n,); a large state stays one array."""
     return tuple(y) if y.size <= MOST_PARTS else (y,)
 
 
 def join(parts: Parts) -> Array:
-    """The state that has been split."""
+    """The state from the parts of `split`."""
     return parts[0] if parts[0].ndim else jnp.stack(parts)
 
 
 @jax.custom_batching.custom_vmap
 def scaled(step: Array, slope: Array) -> Parts:
-    """Step times the slopes (n,), in parts; in a batch written side by side, lanes last.
+    """Step times the slopes (n,), in parts; in a batch write_rows side by side, lanes last.
 
-    They are multiplied as a whole, which the compiler keeps. It would else compute a part anew
-    wherever it is used, and all that it is made of.
+    They are multiplied as one array, which the compiler keeps. Otherwise it would recompute each
+    part, with all its inputs, wherever it is used.
     """
     return split(step * slope)
 
@@ -54,7 +54,7 @@ def scaled(step: Array, slope: Array) -> Parts:
 @scaled.def_vmap
 def _(size: int, batched: Any, step: Array, slope: Array) -> tuple[Parts, tuple[bool, ...]]:
     del size
-    if not any(batched):  # of derivatives, where tangents alone are batched
+    if not any(batched):  # of derivatives, in which only tangents are batched
         parts = split(step * slope)
         return parts, (False,) * len(parts)
     if batched[0]:
@@ -67,8 +67,8 @@ def _(size: int, batched: Any, step: Array, slope: Array) -> tuple[Parts, tuple[
     return parts, (True,) * len(parts)
 
 
-def added(y: Parts, rises: list[Array], lost: Parts) -> tuple[Parts, Parts]:
-    """`y` with its rises, and what rounding has put too much into it: Kahan's sum, if `lost` is.
+def add_compensated(y: Parts, rises: list[Array], lost: Parts) -> tuple[Parts, Parts]:
+    """`y` plus its rises, and the rounding error to subtract next: Kahan's sum, if `lost` is given.
 
     In single precision the rise of a slow filter may lie below the last digit of its state.
     """
@@ -96,7 +96,7 @@ class Ring(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """How many nodes are kept."""
+        """Number of nodes kept."""
         return self.table.shape[0] // self.lanes
 
     @property
@@ -118,7 +118,7 @@ class Ring(NamedTuple):
         return _get(flat, at), _get(flat, at + self.width)
 
 
-def written(table: Array, node: Array, rows: Array) -> Array:
+def write_rows(table: Array, node: Array, rows: Array) -> Array:
     """The table with the rows (lanes, 2 U) of a new node in place of the oldest one's."""
     lanes = rows.shape[0]
     at = jnp.bitwise_and(node, table.shape[0] // lanes - 1) * lanes
@@ -126,7 +126,7 @@ def written(table: Array, node: Array, rows: Array) -> Array:
 
 
 class Saved(NamedTuple):
-    """What a run on a uniform mesh leaves: values at the saved times, and how it ended."""
+    """Result of a run on a uniform mesh: values at the saved times, and how it ended."""
 
     y: Array
     slope: Array
@@ -137,12 +137,12 @@ class Saved(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """Where one trajectory stands."""
+    """State of one trajectory at the latest node."""
 
     y: Parts  # state at the latest node, in parts
-    lost: Parts  # what rounding has put too much into it; () in double precision
+    lost: Parts  # its rounding error (Kahan); () in double precision
     k: Parts  # step times its slope
-    before: tuple[Array, Array] | None  # both at the node before, where the ring lacks them
+    before: tuple[Array, Array] | None  # both at the node before, if the ring lacks them
     mode: Array
     guards: Array  # at the latest node
     status: Array
@@ -156,7 +156,7 @@ def _cubic(weight: Sequence[Array], *ends: Array) -> Array:
 
 
 def _range(lags: Array, shortest: Any, longest: Any) -> tuple[Array, Array]:
-    """The shortest and the longest of some lags, and of those before."""
+    """The range of lags, extended from `shortest` and `longest` of those before."""
     return (
         jnp.minimum(shortest, jnp.min(lags, initial=jnp.inf)),
         jnp.maximum(longest, jnp.max(lags, initial=-jnp.inf)),
@@ -198,7 +198,7 @@ class Stepper:
     def stepwise(
         self, value: Array, back: Array, older: Array, newer: Array, column: Array
     ) -> Array:
-        """`value`, but in held columns that of the latest node, `back` steps after the time."""
+        """`value`, but zero-order hold in held columns: `older`, or `newer` at the node itself."""
         if self.held is None:
             return value
         step = jnp.where(back < 1e-9, newer, older)
@@ -232,13 +232,13 @@ class Stepper:
         return jnp.where(self._each(early), before, z), lag_steps
 
     def _each(self, values: Array) -> Array:
-        """Of each lag (M,), for each number that is read (P,)."""
+        """Values of lags (M,) repeated for each number that they read (P,)."""
         return values[self.lag_of]
 
     def _rows_by_numbers(
         self, ring: Ring, n: Array, back: Array, early: Array, before: Array
     ) -> Array:
-        """Records (P,) at each lag `back` (M,); what the field leaves aside is not computed."""
+        """Records (P,) at each lag `back` (M,); values that the field ignores are not computed."""
         u, z = self.width, []
         for i, steps in enumerate(back):
             whole = steps.astype(jnp.int32)
@@ -280,8 +280,8 @@ class Stepper:
         return scaled(self.step, slope.astype(self.dtype))
 
     def rises(self, ring: Ring, n: Array, at: Lane) -> tuple[list[Array], Array, Array]:
-        """What the classical Runge-Kutta step adds to the state, in parts; its shortest and longest
-        lag in steps. Nothing where it arrives at the first node.
+        """Increment of the classical Runge-Kutta step, in parts, and its shortest and longest lag
+        in steps. Zero when it arrives at the first node.
 
         The stages are a loop, which compiles several times faster than copies of the field.
         """
@@ -298,9 +298,9 @@ class Stepper:
 
         infinite = jnp.asarray(jnp.inf, self.dtype)
         start = (at.k, at.k, infinite, -infinite)
-        found, _ = lax.scan(stage, start, jnp.array(_STAGES, self.dtype))
+        end, _ = lax.scan(stage, start, jnp.array(_STAGES, self.dtype))
         _, total, shortest, longest = jax.tree.map(
-            lambda nothing, some: jnp.where(n < 0, nothing, some), start, found
+            lambda nothing, some: jnp.where(n < 0, nothing, some), start, end
         )
         return [part * (1.0 / 6.0) for part in total], shortest, longest
 
@@ -349,11 +349,11 @@ class Stepper:
     def advance(self, ring: Ring, n: Array, at: Lane) -> tuple[Lane, Array]:
         """One Runge-Kutta step, and its row; a trajectory that fails stays where it was.
 
-        From before the first node, number -1, it comes to t0 as it is.
+        From node -1, before the first one, it arrives at t0 unchanged.
         """
         mode, one = at.mode, jnp.ones((), self.dtype)
         rises, *reach = self.rises(ring, n, at)
-        new, lost = added(at.y, rises, at.lost)
+        new, lost = add_compensated(at.y, rises, at.lost)
         new = self.limited(join(new), mode)
         new, new_mode = self.switched(ring, n, at, new)
         z, lags = self.delayed(ring, n, one, new)
@@ -427,7 +427,7 @@ class Stepper:
         return y, slope * self.per_step, hermite.interpolate(theta, *record)
 
     def cause(self, ring: Ring, n: Array, at: Lane) -> Array:
-        """Final status: tells values that are not finite from a history that ends too early."""
+        """Final status: for values that are not finite, whether the history ends too early."""
         lost = jnp.zeros((), bool)
         if self.system.columns:
             look = lambda s, j, _: self.look(ring, n, s, j)  # noqa: E731

@@ -1,4 +1,4 @@
-"""What an integrator needs to know about a delay equation: some functions on flat arrays."""
+"""A delay equation for an integrator: functions on flat arrays."""
 
 import dataclasses
 import functools
@@ -36,9 +36,9 @@ class Events(NamedTuple):
 class System:
     """A delay equation y'(t) = slope(t, y, z), z[p] = u(t - lag)[column], with y of shape (n,).
 
-    What is looked up later is the record u, of shape (U,): the state itself unless `record` says
-    otherwise. A system is compared by the identity of its functions: build it once and hand
-    changing numbers through `args`, so that nothing is compiled twice.
+    The record u, of shape (U,), is what delayed terms read: the state itself, or the value of
+    `record`. A system is compared by the identity of its functions: build it once and pass changing
+    numbers through `args`, so that nothing is compiled twice.
 
     slope(t, y, z, args, mode) -> (n,) dy/dt, with z of shape (P,).
     lags(t, y, args, look) -> (M,) in the unit of t; look(time, column, lag) is the record where
@@ -48,10 +48,10 @@ class System:
     record(t, y, z, args, mode) -> (U,) or None.
     limit(y, mode, args) -> (n,) projection of stages and steps on uniform meshes, or None.
     events: changes of mode, or None.
-    kinks(t, y, z, args, mode) -> (k,) whose changes of sign are kinks or jumps of the record, or
-        None.
-    held: columns of the record that change by jumps alone, which no mesh may smooth.
-    leading: lags on whose reading other lags depend, each with those.
+    kinks(t, y, z, args, mode) -> (k,) switching functions: their changes of sign are kinks or jumps
+        of the record; or None.
+    held: columns of the record with zero-order hold, which change by jumps alone: not interpolated.
+    leading: lags whose values other lags depend on, each with those others.
     """
 
     slope: Callable[..., Array]
@@ -76,7 +76,7 @@ class System:
         return tuple(column for read in self.columns for column in read)
 
     def record_size(self, y0: Array, t0: Array, args: Args) -> int:
-        """Number U of columns of the record: those of the state (n,) unless it is another."""
+        """Number U of columns of the record: n, or the size of `record`."""
         return y0.size if self.record is None else _recorded(self, shapes_of((y0, t0, args)))
 
     def kept_size(self, y0: Array, t0: Array, args: Args) -> int:
@@ -90,7 +90,7 @@ class System:
 
 @functools.lru_cache(maxsize=256)
 def _recorded(system: System, shapes: Shapes) -> int:
-    """Size of a record, by a trace that is slow."""
+    """Size of a record, by a slow trace, hence cached."""
 
     def probe(y0: Array, t0: Array, args: Args) -> Array:
         z, mode = jnp.zeros((len(system.lag_of),), y0.dtype), jnp.zeros((0,), jnp.int32)
@@ -103,7 +103,7 @@ def _recorded(system: System, shapes: Shapes) -> int:
 
 
 def history_look(system: System, t0: Array, args: Args) -> Callable[[Array, Any, Any], Array]:
-    """A `look` that knows the history alone: for lags at t0."""
+    """A `look` that reads the history alone: for lags at t0."""
 
     def look(time: Array, column: Any, lag: Any) -> Array:
         del lag
@@ -114,7 +114,7 @@ def history_look(system: System, t0: Array, args: Args) -> Callable[[Array, Any,
 
 
 def no_look(time: Any, column: Any, lag: Any) -> Array:
-    """A `look` for lags that follow from time and state alone; ValueError for others."""
+    """A `look` for lags that depend on time and state alone; raises ValueError for others."""
     raise ValueError(
         "lags: expected lags by time and state alone, got some that depend on the past; "
         "the meshes Uniform and Located have those"
@@ -153,5 +153,5 @@ def unraveler(shapes: Shapes) -> Callable[[Array], Any]:
 
 
 def size_of(shape: tuple[int, ...]) -> int:
-    """How many numbers an array of this shape has."""
+    """Number of entries of an array of this shape."""
     return math.prod(shape)

@@ -1,8 +1,7 @@
 """Steps of one length with the history in a ring: compiled once, fast in batches.
 
-Trajectories of a batch are stepped side by side. What happens within a step is written for one of
-them and mapped over all, with the ring as it stands; its one write comes after all reads, so that
-it stays in place.
+Trajectories of a batch are stepped together. A step is written for one of them and mapped over all
+with the ring read-only; its one write comes after all reads, so that XLA updates it in place.
 """
 
 import functools
@@ -18,7 +17,7 @@ from jax.sharding import Mesh
 
 from fluidcc import memory
 from fluidcc.dde import hermite
-from fluidcc.dde.batches import dealt_out, each_its_own, in_one_memory, over_blocks
+from fluidcc.dde.batches import divide_batch, in_one_memory, on_each_device, over_blocks
 from fluidcc.dde.fused import launch
 from fluidcc.dde.integrate import (
     AbstractMesh,
@@ -32,19 +31,19 @@ from fluidcc.dde.integrate import (
     power_of_two,
 )
 from fluidcc.dde.status import Status
-from fluidcc.dde.steps import Lane, Ring, Saved, Stepper, written
+from fluidcc.dde.steps import Lane, Ring, Saved, Stepper, write_rows
 from fluidcc.dde.system import Args, System
 
-_SLOTS = 1 << 10  # of a ring, where nothing tells how many it needs, and of a short one
-_MOST_LANES = 64  # trajectories that a processor steps side by side at most
-_CACHED = 1 << 19  # bytes of the cache that their histories should about fit in
+_SLOTS = 1 << 10  # of a ring if the lags are unknown, and the most of a short one
+_MOST_LANES = 64  # most trajectories that a processor steps together
+_CACHED = 1 << 19  # bytes of cache for their histories
 _LONGEST = (1 << 31) - 1  # indices of the ring are counted in 32 bits
 _ADVICE = (
     "a larger step, a smaller buffer (it bounds the longest round trip), fewer saved times, or "
     "fewer trajectories at once"
 )
-_COPIES = 2  # of the history: that of the run, and the empty one that it began with
-_SHARE = 0.5  # of an accelerator's free memory, for histories: what a step needs comes on top
+_COPIES = 2  # of the history: that of the run, and the empty one at its start
+_SHARE = 0.5  # of an accelerator's free memory, for histories; the rest is for the step
 
 
 class Uniform(AbstractMesh):
@@ -56,14 +55,13 @@ class Uniform(AbstractMesh):
     Parameters
     ----------
     step
-        Length of a step, in the unit of t. Networks have one of their own where it is left out: a
-        32nd of the least round trip, but at most 0.9 of the shortest delay, and no longer than
-        the averages of queue laws remember; where laws tick, the longest below that which divides
-        the times between ticks.
+        Length of a step, in the unit of t. By default, for networks only: a 32nd of the least
+        round trip, but at most 0.9 of the shortest delay and the memory of the averages of queue
+        laws; if laws tick, the longest step below that which divides the times between ticks.
     slots
         Nodes kept in the ring, rounded up to a power of two: at least longest lag / step + 3; more
-        than 1024 only as far as the run fills them. By default twice what the lags at t0 need, and
-        four times as many until it suffices where the lags are known numbers; 1024 in traced code.
+        than 1024 only if the run fills them. By default twice what the lags at t0 need, and
+        four times as many until that suffices, if values are concrete; 1024 in traced code.
         A run that would not fit in memory is refused before anything is allocated.
     single
         Compute in single precision with compensated sums: some 1e-6 on smooth equations, with half
@@ -71,7 +69,7 @@ class Uniform(AbstractMesh):
         single precision. Not for inputs, modes and networks.
     fused
         Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``): on the
-        card where JAX computes on one, each trajectory a thread, else on the processor, where no
+        card if JAX computes on one, each trajectory a thread, else on the processor, where no
         compiler is needed, eight of a batch in SIMD lanes. The same steps as without it, to
         rounding. Not in traced code.
 
@@ -97,7 +95,7 @@ class Uniform(AbstractMesh):
         check_positive("Uniform(slots)", 1 if self.slots is None else self.slots)
 
     def solve(self, problem: Problem) -> FlatSolution:
-        """Step on; the ring grows until it suffices, where that can be seen."""
+        """Integrate; the ring grows until it suffices, if values are concrete."""
         system, y0, t0, t1, args, ts, _, batched, devices = problem
         if self.step is None:
             raise ValueError(
@@ -131,7 +129,7 @@ class Uniform(AbstractMesh):
             else:
                 given = {"t0": t0, "t1": t1, "step": step, "ts": ts}
                 run = functools.partial(_uniform, system, **given, **options)
-                saved = dealt_out(run, devices, y0, args)
+                saved = divide_batch(run, devices, y0, args)
             if self.slots is not None or not known(saved.status):
                 break
             if not np.any(np.asarray(saved.status) == Status.lag_exceeds_ring):
@@ -151,12 +149,12 @@ class Uniform(AbstractMesh):
         )
 
     def _first_slots(self, problem: Problem) -> int:
-        """Length of the ring to begin with: a long one is no longer than what the run fills."""
+        """Initial length of the ring: a long one is at most what the run fills."""
         step, slots = number(self.step), power_of_two(self.slots or _SLOTS)
         if self.slots is None:
             lags = problem.first_lags()
             if known(lags, step):
-                usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # a status tells of the others
+                usable = jnp.where(jnp.isfinite(lags), lags, 0.0)  # others lead to a status
                 longest = float(jnp.max(usable, initial=0.0) / step)
                 slots = power_of_two(max(2.0 * longest, 1.0) + 3.0)
         if slots > _SLOTS and known(step, problem.t0, problem.t1):  # shorter ones suit any run
@@ -165,24 +163,24 @@ class Uniform(AbstractMesh):
         return slots
 
     def _side_by_side(self, problem: Problem, slots: int, width: int, times: int) -> int:
-        """How many trajectories to step side by side on each device.
+        """Number of trajectories to step together on each device.
 
-        Raises ValueError where their histories and all that is saved do not fit in memory.
+        Raises ValueError if their histories and all saved values do not fit in memory.
         """
         y0, devices = problem.y0, problem.devices
         trajectories, columns = y0.shape[0] if problem.batched else 1, 2 * y0.shape[-1] + width
-        history, kept = 2 * width * slots, 8.0 * trajectories * times * columns
+        history, saved = 2 * width * slots, 8.0 * trajectories * times * columns
         ring, most = (4 if self.single else 8) * history, _LONGEST // history
         if self.fused:
             lanes = launch.together(history, times * columns, trajectories)
-            beside, copies = lanes, 1
+            in_memory, copies = lanes, 1
         else:
             share = -(-trajectories // max(len(devices), 1))
-            lanes = max(min(_lanes(ring, kept, share), share, most), 1)
-            beside, copies = min(lanes * in_one_memory(devices), trajectories), _COPIES
+            lanes = max(min(_lanes(ring, saved, share), share, most), 1)
+            in_memory, copies = min(lanes * in_one_memory(devices), trajectories), _COPIES
         memory.require(
-            kept + copies * ring * beside,
-            f"uniform steps: a history of {slots} nodes x {width} numbers for {beside} "
+            saved + copies * ring * in_memory,
+            f"uniform steps: a history of {slots} nodes x {width} numbers for {in_memory} "
             f"trajectories side by side, and {times} saved times for {trajectories},",
             f"take {_ADVICE}",
         )
@@ -194,13 +192,13 @@ class Uniform(AbstractMesh):
         return lanes
 
 
-def _lanes(ring: int, kept: float, share: int) -> int:
-    """How many trajectories whose history takes so many bytes to step side by side.
+def _lanes(ring: int, saved: float, share: int) -> int:
+    """Number of trajectories to step together, if the history of each takes `ring` bytes.
 
-    An accelerator has its whole share of the batch, or what fits beside the `kept` bytes.
+    An accelerator takes its whole share of the batch, or what fits next to the `saved` bytes.
     """
     if memory.place().platform != "cpu":
-        fit = _SHARE * (memory.available() - kept) / (_COPIES * ring)
+        fit = _SHARE * (memory.available() - saved) / (_COPIES * ring)
         return int(max(min(fit, share), 1))
     fit = _CACHED // ring
     if fit >= _MOST_LANES:
@@ -232,7 +230,7 @@ def _uniform(
     if single:
         y0, args = in_single_precision((y0, args))
     blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
-    saved = each_its_own(blocks, shared, y0, args)
+    saved = on_each_device(blocks, shared, y0, args)
     double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
     return saved._replace(**double)
 
@@ -270,22 +268,22 @@ def _integrate(
     def each(function: Callable[..., Any], table: Array, *values: Any) -> Any:
         """`function(stepper, ring, *values)` for every trajectory."""
 
-        def own(lane: Any, first: Any, *values: Any) -> Any:
-            here = stepper(type(args)(first, *args[1:]))
-            return function(here, Ring(table, lane, lanes), *values)
+        def call_one(lane: Any, first: Any, *values: Any) -> Any:
+            one_stepper = stepper(type(args)(first, *args[1:]))
+            return function(one_stepper, Ring(table, lane, lanes), *values)
 
         if not batched:
-            return own(0, args[0], *values)
-        return jax.vmap(own)(jnp.arange(lanes, dtype=jnp.int32), args[0], *values)
+            return call_one(0, args[0], *values)
+        return jax.vmap(call_one)(jnp.arange(lanes, dtype=jnp.int32), args[0], *values)
 
-    def entered(table: Array, n: Array, row: Array) -> Array:
-        return written(table, n, row if batched else row[None])
+    def append(table: Array, n: Array, row: Array) -> Array:
+        return write_rows(table, n, row if batched else row[None])
 
     def advance(carry: _Carry) -> _Carry:
         n = carry.n
         move = lambda stepper, ring, at: stepper.advance(ring, n, at)  # noqa: E731
         lane, row = each(move, carry.table, carry.lane)
-        return _Carry(n + 1, lane, entered(carry.table, n + 1, row))
+        return _Carry(n + 1, lane, append(carry.table, n + 1, row))
 
     def run(carry: _Carry, until: Array) -> _Carry:
         target = stepper(args).node_at(until)
@@ -300,7 +298,7 @@ def _integrate(
     table = jnp.zeros((slots * lanes, 2 * width), y0.dtype)
     lane = each(lambda stepper, ring, y0: stepper.start(ring, y0), table, y0)
     start = _Carry(jnp.full((), -1, jnp.int32), lane, table)
-    # the end is saved too, and left out, so that there is one loop of steps to compile
+    # the end t1 is saved too and dropped, so that only one loop of steps is compiled
     carry, saved = lax.scan(save, start, jnp.append(ts, t1))
     saved = jax.tree.map(lambda v: v[:-1], saved)
     if batched:

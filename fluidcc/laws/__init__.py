@@ -1,7 +1,7 @@
 """Laws of congestion control as rules for single packet events, each written once.
 
-What a law of one's own is written with is here: the abstract classes, the records of events, and
-the descriptions of parameters; and the laws of the package by the names of their classes.
+To write a law, import from here: the abstract classes, the records of events and the descriptions
+of parameters; also the laws of the package by the names of their classes.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""What a law is: rules for single packet events, and records of what an event tells.
+"""Abstract laws: rules for single packet events, and the records that describe an event.
 
-A rule returns the *change* of a state. Regular events carry `count` and `elapsed`: the rule says
-what `count` packets in `elapsed` seconds do. The packet engine calls it with one packet and the
+A rule returns the *change* of a state. Regular events carry `count` and `elapsed`: the rule is for
+`count` packets in `elapsed` seconds. The packet engine calls it with one packet and the
 time since the last event, the fluid model takes its slope at zero in both.
 """
 
@@ -20,11 +20,11 @@ from fluidcc.module import Module
 from fluidcc.ops import Num
 
 State = Any
-"""A number or a flat NamedTuple of numbers; `()` where nothing is remembered."""
+"""A number or a flat NamedTuple of numbers; `()` for a law without memory."""
 
 
 class Signal(NamedTuple):
-    """What a link says to a packet; `SIGNALS` describes each field."""
+    """The signal of a link to a packet; `SIGNALS` describes each field."""
 
     mark: Num = 0.0
     drop: Num = 0.0
@@ -40,9 +40,9 @@ class Signal(NamedTuple):
 class SignalField(NamedTuple):
     """One field of `Signal`: its name and unit, and how the links of a path combine.
 
-    `combine` takes what the links before say and what the next one says, from 0.0 on. `usual` is a
-    moderate number. With `measure`, of the queue [packet] and the capacity [packet/s], no law says
-    it: it is what the acknowledged packet met as it entered each queue, whatever the feedback.
+    `combine` takes the value of the links before, first 0.0, and that of the next one. `usual` is
+    a moderate number. A field with `measure`, of queue [packet] and capacity [packet/s], comes from
+    no law: the acknowledged packet measured it as it entered each queue, whatever the feedback.
     """
 
     name: str
@@ -54,15 +54,15 @@ class SignalField(NamedTuple):
     measure: Callable[[Num, Num], Num] | None = None
 
 
-def _some(before: Num, here: Num) -> Num:
-    """Probability of at least one of two; 1 - (1 - p)(1 - q) leaves few digits of small ones."""
-    return before + here * (1 - before)
+def _either(before: Num, link: Num) -> Num:
+    """Probability of at least one of two events; 1 - (1 - p)(1 - q) would cancel small ones."""
+    return before + link * (1 - before)
 
 
 SIGNALS: Mapping[str, SignalField] = MappingProxyType(
     {
-        "mark": SignalField("mark probability", "p", "1", Interval("[0, 1]"), _some, 0.3),
-        "drop": SignalField("drop probability", "l", "1", Interval("[0, 1]"), _some, 0.3),
+        "mark": SignalField("mark probability", "p", "1", Interval("[0, 1]"), _either, 0.3),
+        "drop": SignalField("drop probability", "l", "1", Interval("[0, 1]"), _either, 0.3),
         "load": SignalField("load factor", "f", "1", Interval("[0, inf)"), ops.maximum, 0.9),
         "delay": SignalField(
             "queueing delay",
@@ -79,7 +79,7 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
 
 
 def combine(signals: tuple[Signal, ...]) -> Signal:
-    """What several links on a path say together; 0 for fields that are None on all of them."""
+    """Combined signal of the links on a path; 0 for fields that are None on all of them."""
     columns = zip(*signals, strict=True) if signals else ((),) * len(SIGNALS)
     return Signal(
         *(
@@ -90,7 +90,7 @@ def combine(signals: tuple[Signal, ...]) -> Signal:
 
 
 class Arrival(NamedTuple):
-    """What `count` packets tell a queue, `elapsed` seconds after the ones before."""
+    """Arrival of `count` packets at a queue, `elapsed` seconds after the ones before."""
 
     count: Num  # packets
     elapsed: Num  # s
@@ -100,9 +100,9 @@ class Arrival(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """What acknowledgements of `count` packets tell a sender, `elapsed` s after the ones before.
+    """Acknowledgements of `count` packets to a sender, `elapsed` s after the ones before.
 
-    Fields that `Signal` has too are what the sender knows of the links on its path.
+    Fields that `Signal` has too are the sender's information about the links on its path.
     """
 
     count: Num  # packets
@@ -114,12 +114,12 @@ class Ack(NamedTuple):
 
 
 class Since(NamedTuple):
-    """What happened since the sender's last reaction."""
+    """Time and packets since the sender's last reaction."""
 
     time: Num  # s
     round_trip: Num  # s
     window: Num  # 1 if this acknowledgement is for a packet sent after it, else 0
-    dropped: Num = 0.0  # 1 if a quench told then that a packet was dropped, else 0
+    dropped: Num = 0.0  # 1 if that reaction was to a quench for a dropped packet, else 0
 
 
 class Shares(NamedTuple):
@@ -130,7 +130,7 @@ class Shares(NamedTuple):
 
 
 class PathTimes(NamedTuple):
-    """The way of one flow over one link [s]."""
+    """Delays of one flow over one link [s]."""
 
     round_trip: Num
     forward: Num  # source to queue entry, with upstream queues
@@ -191,7 +191,7 @@ class AbstractRemembering(Law):
         return unchanged(s)._replace(**changes)
 
     def _start(self, field: StateField, average: Num) -> Num:
-        """What a declared number starts from."""
+        """Initial value of a declared number."""
         if not isinstance(field.start, str):
             return field.start
         return average if field.start == "average" else getattr(self, field.start)
@@ -202,13 +202,13 @@ RECOVERIES = ("reno", "newreno", "sack")
 
 
 class AbstractWindowLaw(AbstractRemembering):
-    """What acknowledgements and congestion signals do to a sender.
+    """Reaction of a sender's window to acknowledgements and congestion signals.
 
     The state is the window, or a record of `window` and of what `state` declares.
     """
 
-    reaction: ClassVar[str]  # unless a scenario says otherwise
-    recovery: ClassVar[str]  # what the packet sender does about losses
+    reaction: ClassVar[str]  # default of scenarios
+    recovery: ClassVar[str]  # how the packet sender recovers from losses
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
     min_window: Num = param(
         1.0,
@@ -268,11 +268,11 @@ class AbstractWindowLaw(AbstractRemembering):
         """Change on one congestion signal that counts (the reaction decides which do)."""
 
     def on_loss(self, s: State, ack: Ack) -> State:
-        """Change on one loss indication that counts; as a mark unless the law says more."""
+        """Change on one loss indication that counts; by default as on a mark."""
         return self.on_mark(s, ack)
 
     def observe(self, s: State, ack: Ack) -> State:
-        """Change on all acknowledgements, whether the window may grow or not: what is learnt."""
+        """Change on all acknowledgements, whether the window may grow or not, to estimate."""
         return unchanged(s)
 
     def slow_start(self, s: State) -> Num:
@@ -289,12 +289,12 @@ class AbstractWindowLaw(AbstractRemembering):
         return None
 
     def on_tick(self, s: State, ack: Ack) -> State:
-        """Change at a tick; `ack` tells the round trip and the load known then."""
+        """Change at a tick; `ack` has the round trip and the load known then."""
         return unchanged(s)
 
 
 class AbstractQueueLaw(AbstractRemembering):
-    """What arrivals and time do to a queue's memory, and what the queue says.
+    """Change of a queue's memory by arrivals and time, and the signal of the queue.
 
     The memory is what `state` declares: `()`, a number, or a record of several.
     """
@@ -334,11 +334,11 @@ class AbstractQueueLaw(AbstractRemembering):
         return self.state_of(*(self._start(field, average) for field in self.states.values()))
 
     def initial_states(self, average: Num) -> tuple[State, ...]:
-        """Memories from which the law may come to rest differently, `start` first."""
+        """Memories from which the law may reach different equilibria, `start` first."""
         return (self.start(average),)
 
     def average(self, x: State, queue: Num) -> Num:
-        """The average queue that the law acts on [packet]; the queue itself where none is kept."""
+        """The average queue that the law acts on [packet]; the queue itself if it keeps none."""
         return queue
 
     def sampling_rate(self, offered: Num, capacity: Num) -> Num:
@@ -350,7 +350,7 @@ class AbstractQueueLaw(AbstractRemembering):
         return unchanged(x)
 
     def on_tick(self, x: State, seen: Arrival) -> State:
-        """Change at a tick; `seen` tells the queue and the link rate."""
+        """Change at a tick; `seen` has the queue and the link rate."""
         return unchanged(x)
 
     def tick_interval(self) -> tuple[Num, Num]:
@@ -360,7 +360,7 @@ class AbstractQueueLaw(AbstractRemembering):
 
     @abc.abstractmethod
     def signal(self, x: State, seen: Arrival) -> Signal:
-        """What the queue says to a packet that finds `seen`, in the long run."""
+        """Long-run signal to a packet that finds `seen`."""
 
     def gap_probability(self, x: State, seen: Arrival, gap: Num) -> Num:
         """Probability to signal to packet number `gap` after the last signal; its long-run rate
@@ -369,28 +369,28 @@ class AbstractQueueLaw(AbstractRemembering):
         return self.signal(x, seen).mark
 
     def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
-        """Numbers whose sign changes where the signal has a kink or a jump."""
+        """Switching functions: their signs change where the signal has a kink or a jump."""
         return ()
 
     def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
-        """Numbers whose sign changes where the change at a tick jumps."""
+        """Switching functions: their signs change where the change at a tick jumps."""
         return ()
 
     def is_discontinuous(self) -> bool:
-        """Whether the signal jumps where a queue that it controls may come to rest."""
+        """Whether the signal jumps where a queue that it controls may be in equilibrium."""
         return False
 
     def in_packets(self, buffer: float) -> "AbstractQueueLaw":
-        """The law that packets meet at a link with this buffer [packet].
+        """The law of the packet engine at a link with this buffer [packet].
 
-        Another one where the signal to a packet depends on a memory that has no part in the mean.
-        Raises ValueError where no packet could ever get a signal.
+        It differs if the signal to a packet depends on a memory that the mean does not depend on.
+        Raises ValueError if no packet could ever get a signal.
         """
         return self
 
 
 class MarkingPoint(enum.Enum):
-    """When the fate of a signal is decided."""
+    """When a packet is marked."""
 
     ENTRY = "as the data packet enters the queue"
     DEPARTURE = "as the data packet leaves the queue"
@@ -399,20 +399,20 @@ class MarkingPoint(enum.Enum):
 
 
 class AbstractFeedback(Law):
-    """How a signal reaches the source: when it is decided, what carries it, what it means."""
+    """How a signal reaches the source: marking point, carrier and interpretation."""
 
     marking_point: ClassVar[MarkingPoint]
-    quench: ClassVar[bool] = False  # the router itself tells the source
-    carries: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that senders hear
+    quench: ClassVar[bool] = False  # the router itself notifies the source
+    carries: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that senders receive
 
     @property
     def marks(self) -> bool:
-        """Whether the window law hears marks."""
+        """Whether the window law receives marks."""
         return "mark" in self.carries
 
     @property
     def loads(self) -> bool:
-        """Whether the window law hears the load factor."""
+        """Whether the window law receives the load factor."""
         return "load" in self.carries
 
     @property
@@ -421,7 +421,7 @@ class AbstractFeedback(Law):
         return not self.quench and self.marking_point is not MarkingPoint.REVERSE
 
     def age(self, trip: PathTimes) -> Num:
-        """Age of a signal when the source hears it [s]."""
+        """Age of a signal when the source receives it [s]."""
         if not self.on_data:
             return trip.reverse
         leaving = self.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
@@ -433,7 +433,7 @@ class AbstractFeedback(Law):
         return trip.reverse + trip.forward if self.quench else trip.round_trip
 
     def interpret(self, signal: Signal) -> Signal:
-        """What the link's signal means to these flows."""
+        """The link's signal as these flows interpret it."""
         return signal
 
     def advertised_window(self, w: Num, marked: Num) -> Num:
@@ -462,15 +462,15 @@ class AbstractReaction(Law):
 
 
 class AbstractMarking(Law):
-    """Map from the link's probability to the one that these flows are marked with."""
+    """Map from the link's probability to the marking probability of these flows."""
 
     @abc.abstractmethod
     def probability(self, p: Num, window: AbstractWindowLaw) -> Num:
-        """Probability to mark a packet of flows with law `window` where the link says `p`."""
+        """Probability to mark a packet of flows with law `window` at link probability `p`."""
 
 
 class Lost(NamedTuple):
-    """What losses do to a sender in the mean."""
+    """Mean effect of losses on a sender."""
 
     recovering: Num  # loss indications per second that end in fast recovery
     timing_out: Num  # those that end in a timeout
@@ -478,7 +478,7 @@ class Lost(NamedTuple):
 
 
 class AbstractLossClosure(Law):
-    """What losses of probability `drop` mean to a sender in the fluid model."""
+    """Effect of losses of probability `drop` on a sender in the fluid model."""
 
     @abc.abstractmethod
     def lost(self, drop: Num, w: Num, rtt: Num, acks: Num, recovery: str) -> Lost:
@@ -488,7 +488,7 @@ class AbstractLossClosure(Law):
         """
 
     def window(self, drop: Num, rtt: Num) -> Num | None:
-        """Window [packet] kept at rest, for closures that know nothing else; None for others."""
+        """Window [packet] at equilibrium, for closures that give only that; None for others."""
         return None
 
 
@@ -510,7 +510,7 @@ class AbstractEstimator(Law):
         return load
 
     def known_load(self, estimate: Num, load: Num) -> Num:
-        """What is known as a packet comes that tells of `load`; where that says all, just this."""
+        """Known load factor when a packet brings `load`; that alone if it is exact."""
         return estimate
 
 
@@ -527,15 +527,15 @@ class AbstractMarkSpacing(Law):
 
 
 class AbstractSource(Law):
-    """What a flow has to send: when it is active, and what an activity begins with.
+    """Traffic of a flow: when it is active, and the window that an activity begins with.
 
     In packets a source brings sessions of pages of objects, by rules that turn a number `u`,
-    uniform on [0, 1), into a count, a size or a time. An object is one transfer on a connection of
-    its own. A source that is not open is a flow with one session.
+    uniform on [0, 1), into a count, a size or a time. An object is one transfer on a new
+    connection. A source that is not open is a flow with one session.
     """
 
     starts: ClassVar[bool] = False  # activities begin and end
-    open: ClassVar[bool] = False  # sessions come by themselves, however many are under way
+    open: ClassVar[bool] = False  # sessions arrive independently of those under way
 
     @abc.abstractmethod
     def ending(self, rate: Num) -> Num:
@@ -550,7 +550,7 @@ class AbstractSource(Law):
         """Window that an activity begins with [packet]."""
 
     def load(self) -> Num | None:
-        """Packets per second that come whatever the network does; None where that slows them."""
+        """Load [packet/s] that does not depend on the network; None if the network slows it."""
         return None
 
     def request(self) -> Num:

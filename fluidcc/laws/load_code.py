@@ -9,10 +9,10 @@ from fluidcc.ops import Num
 
 
 class AbstractLoadCode(Law):
-    """Load factors that can be told: a part of the laws that code, decode or obey them.
+    """Range of coded load factors: shared by the laws that code, decode or obey them.
 
     Source: Qazi, Znati and Andrew, section 3.2. One below `lowest` counts as `lowest`, one above
-    `highest` as `highest`, which a (11) mark tells.
+    `highest` as `highest`, coded as a (11) mark.
     """
 
     lowest: Num = param(0.15, r"\eta_0", unit="1", doc="least load factor", within="(0, 1)")
@@ -45,10 +45,10 @@ class Exact(AbstractEstimator):
 class ADPM(AbstractLoadCode, AbstractEstimator):
     """The receiver's estimate of a load factor that is compared with a hash of each packet.
 
-    Source: Qazi, Znati and Andrew, section 3.2. A packet says on which side of its hash the load
-    factor lies; the estimate moves to the hash where that tells more. The hash falls below `mild`,
+    Source: Qazi, Znati and Andrew, section 3.2. A packet shows on which side of its hash the load
+    factor lies; the estimate moves to the hash if that narrows it. The hash falls below `mild`,
     between `mild` and 1, or above 1 with given shares, and is uniform within each part. A load
-    factor of `highest` or more is told by a (11) mark at once, one below `lowest` as `lowest`.
+    factor of `highest` or more is coded by a (11) mark at once, one below `lowest` as `lowest`.
     """
 
     name: ClassVar[str] = "adpm"
@@ -97,18 +97,18 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
         return below
 
     def coded(self, load: Num) -> Num:
-        """The load factor that can be told."""
+        """The load factor clipped to the coded range."""
         return ops.clip(load, self.lowest, self.highest)
 
     def known_load(self, estimate: Num, load: Num) -> Num:
-        """A (11) mark tells the largest load at once."""
+        """The estimate; a (11) mark gives the largest load at once."""
         return ops.where(load < self.highest, estimate, self.highest)
 
     def decode(self, estimate: Num, hashed: Num, load: Num) -> Num:
-        """Move to the hash where it lies between the estimate and the load factor."""
-        told, value = self.coded(load), self.hash_value(hashed)
-        up = ops.where(value < told, ops.maximum(value - estimate, 0.0), 0.0)
-        down = ops.where(value < told, 0.0, ops.minimum(value - estimate, 0.0))
+        """Move to the hash if it lies between the estimate and the load factor."""
+        coded, value = self.coded(load), self.hash_value(hashed)
+        up = ops.where(value < coded, ops.maximum(value - estimate, 0.0), 0.0)
+        down = ops.where(value < coded, 0.0, ops.minimum(value - estimate, 0.0))
         return ops.where(load < self.highest, up + down, self.highest - estimate)
 
     def mean(self, estimate: Num, load: Num) -> Num:
@@ -117,9 +117,9 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
         A fluid model that moves one number by this mean forgets half as fast as the mean of many
         receivers: its error tends to 2/(n F') after n packets, theirs to 1/(n F').
         """
-        told, change = self.coded(load), 0.0
+        coded, change = self.coded(load), 0.0
         for low, high, share in self.parts():
-            start, end = ops.clip(estimate, low, high), ops.clip(told, low, high)
+            start, end = ops.clip(estimate, low, high), ops.clip(coded, low, high)
             width = ops.maximum(start, end) - ops.minimum(start, end)
             change = change + share / (high - low) * width * ((start + end) / 2 - estimate)
         return ops.where(load < self.highest, change, self.highest - estimate)

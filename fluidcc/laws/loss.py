@@ -1,4 +1,4 @@
-"""What losses mean to a sender in the fluid model: indications, recovery, timeouts."""
+"""Effect of losses on a sender in the fluid model: indications, recovery, timeouts."""
 
 from typing import ClassVar
 
@@ -8,12 +8,12 @@ from fluidcc.laws.parameters import param
 from fluidcc.laws.reaction import any_of
 from fluidcc.ops import Num
 
-_ALMOST_ONE = 1 - 1e-12  # where nothing arrives, a timeout never ends
+_ALMOST_ONE = 1 - 1e-12  # at probability 1 a timeout never ends
 _SOME_LOSS = 1e-12  # windows are unbounded without
 
 
 def indications(drop: Num, w: Num, acks: Num) -> Num:
-    """Windows with a loss per second: at most one loss indication per round trip."""
+    """Loss indications per second: windows with a loss, at most one per round trip."""
     return acks * any_of(w, drop) / w
 
 
@@ -45,7 +45,7 @@ class Recovery(AbstractTimer):
 
     An indication is a timeout with probability min(1, 3/w), Misra, Gong and Towsley (2000), IV.
     Recovery takes one round trip, under NewReno one for each lost packet. A sender in recovery
-    does nothing else: its other changes run for the rest of the time.
+    does nothing else: its other changes apply only in the remaining share of time.
     """
 
     name: ClassVar[str] = "recovery"
@@ -73,7 +73,7 @@ class HalveOnly(AbstractLossClosure):
 
 
 class PFTK(AbstractTimer):
-    """The throughput of TCP Reno in the long run: an equilibrium, and nothing on the way there.
+    """The long-run throughput of TCP Reno: for equilibria only, not for transients.
 
     Padhye et al. (2000), the approximate model, with one ACK per packet.
     """

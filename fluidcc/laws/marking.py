@@ -1,4 +1,4 @@
-"""With which probability a group of flows is marked where the link says p."""
+"""Marking probability of a group of flows, given the probability p of the link."""
 
 from typing import ClassVar
 

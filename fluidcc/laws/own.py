@@ -1,4 +1,4 @@
-"""Laws of one's own from files: loaded when asked for by name of the file, never by a scenario."""
+"""User laws from Python files: loaded by the name of the file, never by a scenario."""
 
 import ast
 import contextlib
@@ -41,10 +41,10 @@ _files: dict[str, LawFile] = {}  # by module
 
 
 def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
-    """Add every law that a Python file defines; those of the same file read before give way.
+    """Add every law that a Python file defines; they replace those of an earlier reading.
 
     Classes whose names begin with Abstract are left out. The file stands alone: it may import
-    installed packages, but no file beside it.
+    installed packages, but no other file in its folder.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def _executed(file: LawFile) -> ModuleType:
 
 
 def _stopped(file: LawFile, error: BaseException) -> ScenarioError:
-    """What ended the reading of a file, with the line of it."""
+    """The error that ended the reading of a file, with its line."""
     if isinstance(error, SyntaxError) and error.filename == file.path:
         return _faulty(f"{file.path}, line {error.lineno}", "Python", f"{error.msg}")
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file.path]
@@ -123,25 +123,25 @@ def _stopped(file: LawFile, error: BaseException) -> ScenarioError:
     if isinstance(error, ImportError):
         expected = "imports of installed packages alone (a law file stands by itself)"
         return _faulty(where, expected, f"{error}")
-    told = f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
     function, given, missing = str(error).partition("() missing ")
     if isinstance(error, TypeError) and given and function in SHAPES:
         return _faulty(where, SHAPES[function], f"it without {missing.partition(': ')[2]}")
-    return _faulty(where, "a file that can be run", told)
+    return _faulty(where, "a file that can be run", message)
 
 
 def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
-    """Classes of laws that the file defines; raises ScenarioError with every fault of theirs."""
-    own = [
+    """Classes of laws that the file defines; raises ScenarioError with all their faults."""
+    classes = [
         thing for thing in vars(module).values()
         if inspect.isclass(thing) and thing.__module__ == file.module
     ]  # fmt: skip
     known = (*BASES.values(), *CLOSED)
-    laws = [c for c in own if issubclass(c, known) and not c.__name__.startswith("Abstract")]
+    laws = [c for c in classes if issubclass(c, known) and not c.__name__.startswith("Abstract")]
     laws = list(dict.fromkeys(laws))
     if not laws:
         bases = ", ".join(base.__name__ for base in BASES.values())
-        names = ", ".join(c.__name__ for c in own) or "no class"
+        names = ", ".join(c.__name__ for c in classes) or "no class"
         raise _faulty(file.path, f"a class below one of {bases}", names)
     unfit = [fault for law in laws for fault in faults_of(law)]
     if unfit:
@@ -150,7 +150,7 @@ def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
 
 
 def _at(file: LawFile, fault: Fault) -> Fault:
-    """A fault of a class with the line of the file where that part of it stands."""
+    """A fault of a class with the line of the faulty part in the file."""
     name, _, part = fault.key.partition(".")
     line = line_of(file.text, name, part)
     return dataclasses.replace(fault, where=f"{file.path}, line {line}" if line else file.path)
@@ -189,8 +189,8 @@ def files() -> tuple[LawFile, ...]:
 
 
 class Carried(NamedTuple):
-    """Files with laws that a pickle brings along: where it is read, these laws are added, in
-    place of those of all other files.
+    """Files with laws that a pickle carries: on reading they are added, in place of those of all
+    other files.
     """
 
     files: tuple[LawFile, ...]
@@ -212,7 +212,7 @@ def _adopted(wanted: tuple[LawFile, ...]) -> Carried:
 
 
 class Origin(NamedTuple):
-    """Where laws of one's own are from: a file, or a law that was typed, and the text's hash."""
+    """Origin of user laws: a file, or an interactive definition, and the hash of the text."""
 
     name: str
     digest: str
@@ -223,26 +223,26 @@ class Origin(NamedTuple):
 
 def origins(net: Any = None) -> list[Origin]:
     """Files whose laws are added, and laws of a network, or that it can name, from elsewhere."""
-    found = {Origin(file.path, file.digest) for file in _files.values()}
+    known = {Origin(file.path, file.digest) for file in _files.values()}
     for law in (*laws_in(net), *own_laws()):
         if not law.__module__.startswith(("fluidcc.", _PREFIX)):
             name = f"{law.name} ({law.__module__}.{law.__qualname__})"
-            found.add(Origin(name, hashlib.sha256(source_of(law).encode()).hexdigest()))
-    return sorted(found)
+            known.add(Origin(name, hashlib.sha256(source_of(law).encode()).hexdigest()))
+    return sorted(known)
 
 
 def laws_in(thing: Any) -> tuple[type[Law], ...]:
     """Classes of the laws in a network, each once, those within laws after those around them."""
-    own = [type(thing)] if isinstance(thing, Law) else []
+    outer = [type(thing)] if isinstance(thing, Law) else []
     inside = thing if isinstance(thing, tuple | list) else ()
     if isinstance(thing, Module):
         inside = tuple(getattr(thing, field.name) for field in dataclasses.fields(thing))  # type: ignore[arg-type]
-    return tuple(dict.fromkeys(own + [law for v in inside for law in laws_in(v)]))
+    return tuple(dict.fromkeys(outer + [law for v in inside for law in laws_in(v)]))
 
 
 def source_of(thing: Any) -> str:
-    """Text of the module that a class or function is defined in, or of what was typed: a cell of
-    a notebook; empty where nothing is known of it.
+    """Text of the module that defines a class or function, or of its notebook cell; empty if
+    unknown.
     """
     try:
         file = Path(inspect.getsourcefile(thing) or "")
@@ -250,5 +250,5 @@ def source_of(thing: Any) -> str:
             return file.read_text("utf-8", "replace")
         return inspect.getsource(thing)
     except (OSError, TypeError):
-        code = getattr(thing, "__code__", None)  # typed where nothing is remembered
+        code = getattr(thing, "__code__", None)  # typed at a prompt that keeps no source
         return f"{code.co_code!r}{code.co_consts!r}" if code else ""

@@ -49,7 +49,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Info:
-    """What a parameter is: LaTeX symbol, unit, meaning and range (None: a choice, not a number)."""
+    """Description of a parameter: LaTeX symbol, unit, meaning, range (None: a choice)."""
 
     symbol: str
     unit: str
@@ -59,7 +59,7 @@ class Info:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What a choice may be, as it is typed; nothing for a number."""
+        """Values of a choice, as they are typed; empty for a number."""
         return () if self.within is not None else self.choices or ("true", "false")
 
 
@@ -72,7 +72,7 @@ def param(
 
 
 def choice(default: str | bool, *options: str, doc: str) -> Any:
-    """Field with one of a few words, or a yes/no where no options are given; part of the model's
+    """Field with one of a few words, or a yes/no if no options are given; part of the model's
     structure, so that changing it compiles anew.
     """
     return static(default, info=Info("", "", doc, None, options))
@@ -113,7 +113,7 @@ def state(
     symbol, unit, doc, within
         LaTeX symbol, unit, meaning, and the range that the rules keep it in.
     stops
-        Arrivals move it up to the ends of its range and no further, whatever `on_arrival` says.
+        Arrivals move it up to the ends of its range and no further, whatever `on_arrival` returns.
     when
         Name of a yes/no parameter; the law remembers the number only if that is true.
     """
@@ -154,7 +154,7 @@ def _plain(value: Num) -> bool:
 
 
 def check_order(law: Any, low: str, high: str) -> None:
-    """Raise ValueError unless one field of a law is below another, where both are plain."""
+    """Raise ValueError unless one field of a law is below another, if both are plain numbers."""
     below, above = getattr(law, low), getattr(law, high)
     if _plain(below) and _plain(above) and below >= above:
         raise ValueError(f"{law.name} needs {low} < {high}, got {below!r} and {above!r}")

@@ -1,4 +1,4 @@
-"""Which of the signals count: a property of the sender, as a rule and its mean."""
+"""Reactions: which congestion signals count for a sender, as a rule per packet and its mean."""
 
 from typing import ClassVar
 
@@ -74,7 +74,7 @@ class OncePerRTT(AbstractReaction):
 
 
 class Refractory(AbstractReaction):
-    """Deaf for one round trip after a reaction: a renewal process with dead time."""
+    """Ignore signals for one round trip after a reaction: a renewal process with dead time."""
 
     name: ClassVar[str] = "refractory"
     source: ClassVar[str] = "akujobi2002, section IV.B"
@@ -94,16 +94,16 @@ class Refractory(AbstractReaction):
 
 
 class Pause(AbstractReaction):
-    """Deaf for one round trip after a reaction, and without growth if a mark caused it.
+    """Ignore signals for one round trip after a reaction, without growth if a mark caused it.
 
-    Enhanced BECN: a quench tells by one bit whether its packet was marked or dropped.
+    Enhanced BECN: one bit of a quench gives whether its packet was marked or dropped.
     """
 
     name: ClassVar[str] = "pause"
     source: ClassVar[str] = "akujobi2002, section IV.B"
 
     def shares(self, p: Num, w: Num) -> Shares:
-        """Both by the share of time that is no pause."""
+        """Both by the share of time outside pauses."""
         return Shares(1 / (1 + w * p), p / (1 + w * p))
 
     def ready(self, since: Since) -> Num:

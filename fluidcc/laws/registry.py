@@ -17,7 +17,7 @@ AnyLaw = TypeVar("AnyLaw", bound=type[Law])
 
 
 def kind_of(law: type[Law]) -> str:
-    """The kind of a law by its abstract base; raises StopIteration for one that has none."""
+    """The kind of a law by its abstract base; raises StopIteration if it has none."""
     return next(kind for kind, base in KINDS.items() if issubclass(law, base))
 
 
@@ -56,7 +56,7 @@ def own_laws() -> list[type[Law]]:
 
 
 def register(law: AnyLaw) -> AnyLaw:
-    """Add a law of one's own, so that scenarios can name it; also as a decorator of its class.
+    """Add a user law, so that scenarios can name it; also as a decorator of its class.
 
     The kind follows from its abstract base. A class that is defined again, as when a cell of a
     notebook runs again, takes the place of the former; networks made before keep theirs.

@@ -1,7 +1,7 @@
 """Rules of laws as SymPy expressions: for formulas, LaTeX, and compiled packet events.
 
-A rule is called with symbols for its parameters, its state and what the event tells; what comes
-back is the expression that the packet engine compiles and the documentation prints.
+A rule is called with symbols for its parameters, its state and the event; the packet engine
+compiles the resulting expression, and the documentation prints it.
 """
 
 import dataclasses
@@ -95,7 +95,7 @@ def _record(cls: Any, **names: str) -> Any:
 
 
 def _flat(value: Any) -> tuple:
-    """Numbers of a state, in order; none where there is no value."""
+    """Numbers of a state, in order; none if there is no value."""
     if value is None or value == ():
         return ()
     return tuple(value) if isinstance(value, tuple) else (value,)
@@ -109,15 +109,15 @@ def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
 
 
 def _event(law: Law, method: str) -> tuple:
-    """What an event tells, as symbols: the arguments of a rule after the state."""
+    """Symbols of an event: the arguments of a rule after the state."""
     window, gap = _symbol(_WINDOW, positive=True), _symbol("j", positive=True)
     p, lost, marked, rate, load, estimate, hashed, rtt = (
         _symbol(name, nonnegative=True) for name in ("p", "l", "m", "x", "f", r"\hat f", "h", "R")
     )
     since = _record(Since, time="t", round_trip="R", window="y", dropped="d")
     known = {k: v.symbol for k, v in SIGNALS.items()}
-    heard = {k: v for k, v in known.items() if k in Ack._fields}
-    ack = _record(Ack, count="n", elapsed="e", rtt="R", marked="m", **heard)
+    received = {k: v for k, v in known.items() if k in Ack._fields}
+    ack = _record(Ack, count="n", elapsed="e", rtt="R", marked="m", **received)
     arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
     if isinstance(law, AbstractWindowLaw):
         return (ack,)
@@ -142,7 +142,7 @@ def _event(law: Law, method: str) -> tuple:
 def asked(law: Law, method: str) -> Rule:
     """The symbols of the rule `method` of a law, without results: the rule is not called.
 
-    Raises TypeError where the law has no such rule.
+    Raises TypeError if the law has no such rule.
     """
     names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
     if method not in names:
@@ -160,7 +160,7 @@ def asked(law: Law, method: str) -> Rule:
 def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
     """The rule `method` of a law as SymPy expressions.
 
-    `recovery` is that of the sender, for the rule `lost`. Raises TypeError where the law has no
+    `recovery` is that of the sender, for the rule `lost`. Raises TypeError if the law has no
     such rule.
     """
     known, bare = asked(law, method), with_symbols(law)
@@ -172,7 +172,7 @@ def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
 
 
 def _answer(law: AbstractWindowLaw, answer: Callable[[Any, Any, Ack], Num | None]) -> Rule:
-    """What a window law answers to (law, state, ack) as a rule; no results for None."""
+    """A function of (law, state, ack) for a window law as a rule; no results for None."""
     bare, (ack,) = with_symbols(law), _event(law, "on_tick")
     state = state_symbols(bare)
     result = answer(bare, state, ack)
@@ -210,7 +210,7 @@ def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
 def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
     """Windows at which growth and reactions to marks of probability p balance, as formulas.
 
-    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, and where
+    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, and if
     SymPy finds no closed form. Roots that are no windows, negative at the law's parameters, are
     left out.
     """
@@ -235,7 +235,7 @@ def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) 
 
 
 def in_powers(expression: sp.Expr) -> sp.Expr:
-    """The expression as it is read: (1 - p)^w - 1 for expm1(w log1p(-p))."""
+    """The expression in readable form: (1 - p)^w - 1 for expm1(w log1p(-p))."""
     bare: Any = sp.sympify(expression).replace(log1p, lambda a: sp.log(1 + a))
     return bare.replace(expm1, lambda a: sp.exp(a).rewrite(sp.Pow) - 1)
 
@@ -246,8 +246,8 @@ def _latex(expression: sp.Expr) -> str:
 
 def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[str]:
     """Changes by one rule as LaTeX equations, one for each number of the state that changes."""
-    told = rule(law, method)
-    pairs = zip(told.state, told.results, strict=True)
+    event_rule = rule(law, method)
+    pairs = zip(event_rule.state, event_rule.results, strict=True)
     return [f"\\Delta {s.name} = {_latex(r)}" for s, r in pairs if not r.is_zero]
 
 
@@ -259,7 +259,7 @@ def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
 
 
 def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
-    """What single events change, as LaTeX equations by the name of the rule, ticks the last."""
+    """Changes by single events, as LaTeX equations by the name of the rule, ticks last."""
     of_window = ("on_ack", "on_mark", "on_loss", "observe")
     methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
     lines = {method: latex_rule(law, method) for method in methods}
@@ -270,9 +270,9 @@ def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
 
 
 def says(law: AbstractQueueLaw) -> list[str]:
-    """What a queue law signals, as LaTeX equations, but for what it merely remembers."""
-    said = zip(SIGNALS.items(), rule(law, "signal").results, strict=True)
-    lines = [f"{field.symbol} = {_latex(r)}" for (k, field), r in said if k in law.emits]
+    """Signals of a queue law as LaTeX equations, except those that just repeat its memory."""
+    signals = zip(SIGNALS.items(), rule(law, "signal").results, strict=True)
+    lines = [f"{field.symbol} = {_latex(r)}" for (k, field), r in signals if k in law.emits]
     return [line for line in lines if line not in _TRIVIAL]
 
 

@@ -1,4 +1,4 @@
-"""What flows have to send: everything at all times, or files with pauses in between.
+"""Traffic of flows: always something to send, or files with pauses in between.
 
 Distributions of sizes and times: Crovella and Bestavros (1997) for heavy tails; the second Pareto
 form is that of ns-2's Web traffic.
@@ -26,7 +26,7 @@ def quantile(name: str, u: Num, shape: Num, cut: Num) -> Num:
     """The number of mean 1 that a share `u` of all draws lies below.
 
     `pareto` starts at its smallest value, `pareto2` at 0 (Lomax), both fall as x^-shape;
-    `cut_pareto` has shape 1 and what exceeds `cut` times the smallest value becomes that.
+    `cut_pareto` has shape 1, and is capped at `cut` times the smallest value.
     """
     if name == "exponential":
         return -ops.log(1 - u)
@@ -54,7 +54,7 @@ class Bulk(AbstractSource):
         return 0.0
 
     def first_window(self) -> Num:
-        """Of no meaning."""
+        """Not used."""
         return 1.0
 
 
@@ -107,7 +107,7 @@ class AbstractFiles(AbstractSource):
 
 
 class AbstractOpen(AbstractFiles):
-    """Files of sessions that come by themselves, at exponential times."""
+    """Files of sessions that arrive as a Poisson process."""
 
     open: ClassVar[bool] = True
     arrivals: Num = param(1.0, r"\lambda_S", unit="1/s", doc="files per second", within="(0, inf)")
@@ -145,9 +145,9 @@ class Web(AbstractFiles):
 
 
 class Files(AbstractOpen):
-    """Files that come by themselves, at exponential times, each on a connection of its own.
+    """Files that arrive as a Poisson process, each on a new connection.
 
-    In the fluid model they are traffic at its mean rate that no signal slows.
+    In the fluid model they are unresponsive traffic at its mean rate.
     """
 
     name: ClassVar[str] = "files"
@@ -155,11 +155,11 @@ class Files(AbstractOpen):
     file: Num = param(30.0, "S", doc="mean size of a file", **_SIZE)
 
     def beginning(self) -> Num:
-        """Files come at their own pace."""
+        """Files arrive independently of the network."""
         return self.arrivals
 
     def first_window(self) -> Num:
-        """Of no meaning: no signal slows these files in the fluid model."""
+        """Not used: no signal slows these files in the fluid model."""
         return 1.0
 
     def load(self) -> Num:
@@ -175,8 +175,8 @@ class Sessions(AbstractOpen):
     """Web sessions of pages of objects: the Web traffic of ns-2, by default with Table I.
 
     Sessions come at exponential times. The next page of a session begins `page_gap` after the end
-    of the last object of a page. Each object is a request on a connection of its own, which goes
-    the way of the acknowledgements, then the object on another. The fluid model has on/off sources
+    of the last object of a page. Each object is a request on a new connection, along the route of
+    the acknowledgements, then the object on another. The fluid model has on/off sources
     of the same mean rate: `sources` of them, one for each object of a page of each session.
     Packets round numbers of sessions, pages and objects up.
     """
@@ -205,7 +205,7 @@ class Sessions(AbstractOpen):
     first: Num = param(2.0, "W_1", **_FIRST)
 
     def beginning(self) -> Num:
-        """Objects of all sessions begin at their own pace."""
+        """Objects of all sessions begin independently of the network."""
         return self.arrivals * self.page_count * self.object_count
 
     def first_window(self) -> Num:

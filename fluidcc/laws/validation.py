@@ -1,4 +1,4 @@
-"""Whether a class can be added to the laws, judged before any of its rules is called."""
+"""Checks of a class that is to be added to the laws, before any of its rules is called."""
 
 import dataclasses
 import inspect
@@ -32,7 +32,7 @@ CLOSED: Mapping[type[Law], str] = MappingProxyType(
             "sender, which is no law, so that nothing would compare the two"
         ),
         AbstractSource: (
-            "a kind of traffic, which cannot be added: its rates are formulas beside its draws, "
+            "a kind of traffic, which cannot be added: its rates are formulas next to its draws, "
             "and nothing would compare the two"
         ),
     }
@@ -42,7 +42,13 @@ CLOSED: Mapping[type[Law], str] = MappingProxyType(
 _TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
 _RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
-_WORDS = ("name", "source", "reaction", "recovery", "marking_point")  # that are no parameters
+_WORDS = (
+    "name",
+    "source",
+    "reaction",
+    "recovery",
+    "marking_point",
+)  # no parameters
 _NEEDED = {"window": _WORDS[:4], "feedback": (*_WORDS[:2], "marking_point")}
 
 SHAPES: Mapping[str, str] = MappingProxyType(
@@ -61,7 +67,7 @@ def fault(law: Any, part: str, expected: str, got: str, close: tuple[str, ...] =
 
 
 def faults_of(law: Any) -> list[Fault]:
-    """Everything that keeps `law` from being added; empty where nothing does."""
+    """All reasons why `law` cannot be added; empty if it can."""
     bases = ", ".join(base.__name__ for base in BASES.values())
     if not inspect.isclass(law):
         return [Fault("", "", f"a class below one of {bases}", repr(law))]
@@ -83,8 +89,8 @@ def _missing(law: Any) -> Iterator[Fault]:
     kind = kind_of(law)
     for name in sorted(law.__abstractmethods__):
         arguments = ", ".join(inspect.signature(getattr(BASES[kind], name)).parameters)
-        told = f"a method {name}({arguments}), which every {kind} law has"
-        yield fault(law, name, told, "none")
+        method = f"a method {name}({arguments}), which every {kind} law has"
+        yield fault(law, name, method, "none")
     for name in (n for n in _NEEDED.get(kind, _WORDS[:2]) if not hasattr(law, n)):
         yield fault(law, name, f'a line `{name} = "..."` in the class', "none")
 
@@ -156,11 +162,11 @@ def _states(law: Any) -> Iterator[Fault]:
 
 
 def _described(law: Any, field: dataclasses.Field, info: Any) -> Iterator[Fault]:
-    told = {"its meaning in doc=": info.doc}
+    needed = {"its meaning in doc=": info.doc}
     if info.within is not None:
-        told |= {'its unit in unit=, "1" for a pure number': info.unit}
-        told |= {"its symbol for formulas, in LaTeX": info.symbol}
-    for expected, text in told.items():
+        needed |= {'its unit in unit=, "1" for a pure number': info.unit}
+        needed |= {"its symbol for formulas, in LaTeX": info.symbol}
+    for expected, text in needed.items():
         if not text:
             yield fault(law, field.name, expected, "none")
     default = field.default

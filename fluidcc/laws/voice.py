@@ -1,4 +1,4 @@
-"""Voice calls that share a link with the flows: their load, and what they leave of the link."""
+"""Voice calls that share a link with the flows: their load, and the capacity that they leave."""
 
 import functools
 import heapq
@@ -33,7 +33,7 @@ def erlang_blocking(offered: Num, most: Num) -> Num:
 
 @functools.cache
 def _blocking() -> Any:
-    """Erlang's formula of arrays."""
+    """Erlang's formula for arrays."""
     from fluidcc.arrays import jax, jnp
 
     @jax.custom_jvp
@@ -143,7 +143,7 @@ class Voice(Module):
                 raise ValueError(f"voice needs arrivals, not calls, with most, got {self.most!r}")
 
     def offered(self) -> Num:
-        """Load that is offered, in calls."""
+        """Offered load [erlang]."""
         return self.calls if self.arrivals is None else self.arrivals * self.holding
 
     def carried(self) -> Num:
@@ -169,13 +169,13 @@ class Voice(Module):
         return self.carried() * self.active * self.talker(packet_size)
 
     def left(self, capacity: Num, rate: Num) -> Num:
-        """Capacity of the queue of the flows where the calls send `rate` [packet/s]."""
+        """Capacity [packet/s] of the queue of the flows while the calls send `rate` [packet/s]."""
         if self.discipline == "fifo":
             return capacity
         return ops.maximum((1 - self.share) * capacity, capacity - rate)
 
     def mixed(self, rate: Num) -> Num:
-        """Traffic of the calls in the queue of the flows, where they send `rate` [packet/s]."""
+        """Traffic of the calls in the queue of the flows, if they send `rate` [packet/s]."""
         return rate if self.discipline == "fifo" else 0.0 * rate
 
     def path(self, until: float, packet_size: float) -> Held:
@@ -204,8 +204,8 @@ class Voice(Module):
         coming = np.sort(rng.uniform(0.0, until, rng.poisson(offered / holding * until)))
         begin = np.concatenate([np.zeros(present), coming])
         end = begin + rng.exponential(holding, len(begin))
-        kept = _admitted(begin, end, most)
-        return begin[kept], end[kept]
+        admitted = _admitted(begin, end, most)
+        return begin[admitted], end[admitted]
 
     def _talkers(
         self, rng: np.random.Generator, begin: np.ndarray, end: np.ndarray
@@ -220,8 +220,8 @@ class Voice(Module):
         now = begin
         while len(now):
             leaves = (np.arange(_BLOCK) % 2 == 0) == on[:, None]
-            ways = rng.exponential(np.where(leaves, spurt, pause))
-            switch = now[:, None] + np.cumsum(ways, axis=1)
+            durations = rng.exponential(np.where(leaves, spurt, pause))
+            switch = now[:, None] + np.cumsum(durations, axis=1)
             inside = switch < end[:, None]
             hung_up = ~inside[:, -1] & (on ^ (np.count_nonzero(inside, axis=1) % 2 == 1))
             times += [switch[inside], end[hung_up]]
@@ -243,15 +243,15 @@ def present_calls(u: float, mean: float, most: float) -> int:
 
 
 def _admitted(begin: np.ndarray, end: np.ndarray, most: float) -> np.ndarray:
-    """Which calls find a place, in the order in which they begin."""
-    kept = np.ones(len(begin), bool)
+    """Mask of the calls that are admitted, in the order in which they begin."""
+    admitted = np.ones(len(begin), bool)
     if math.isinf(most):
-        return kept
+        return admitted
     ends: list[float] = []
     for k, (first, last) in enumerate(zip(begin, end, strict=True)):
         while ends and ends[0] <= first:
             heapq.heappop(ends)
-        kept[k] = len(ends) < most
-        if kept[k]:
+        admitted[k] = len(ends) < most
+        if admitted[k]:
             heapq.heappush(ends, last)
-    return kept
+    return admitted

@@ -1,4 +1,4 @@
-"""What is odd about a network without being wrong."""
+"""Warnings about networks that are valid but probably not intended."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds
 
 
 def advice(net: Network) -> tuple[str, ...]:
-    """One sentence for each thing that may not be meant: laws and rates that work badly together.
+    """One sentence for each setting that may be unintended: laws or rates that do not fit together.
 
     Results carry these sentences in their messages.
 
@@ -37,7 +37,7 @@ def advice(net: Network) -> tuple[str, ...]:
 
 
 def _of_link(link: Link, fixed: float) -> Iterator[str]:
-    """Traffic that no signal slows, against the rate of the link; `fixed` packet/s beside calls."""
+    """Unresponsive traffic versus the rate of the link; `fixed` [packet/s] leaves out the calls."""
     capacity = float(link.capacity)
     if link.voice is not None:
         voice, calls = link.voice, float(link.voice.mean(link.packet_size))
@@ -56,8 +56,8 @@ def _of_link(link: Link, fixed: float) -> Iterator[str]:
 
 
 def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
-    """Laws of a group against each other, and against the queue laws of its route."""
-    window, longest = flows.window, float(np.max(flows.rtt))
+    """Laws of a group that disagree with each other or with the queue laws of its route."""
+    window, longest = flows.window, float(np.max(flows.rtt))  # [s]
     if longest > _LONG:
         yield f"its round trip takes {longest:g} s; in a scenario plain numbers are seconds"
     load, sources = open_load(flows), float(flows.traffic.sources())
@@ -84,11 +84,11 @@ def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
     yield from _unlike(window, flows.estimator, tuple(infos(window)), flows.estimator.name)
 
 
-def _unlike(own: Law, other: Law, names: tuple[str, ...], called: str) -> Iterator[str]:
+def _unlike(law: Law, other: Law, names: tuple[str, ...], label: str) -> Iterator[str]:
     """Parameters of one name that two laws must agree on."""
     for name in names:
-        mine, theirs = getattr(own, name, None), getattr(other, name, None)
-        if mine is not None and theirs is not None and float(mine) != float(theirs):
-            unit = infos(own)[name].unit
-            a, b = (f"{float(v):g}" + ("" if unit == "1" else f" {unit}") for v in (mine, theirs))
-            yield f"{name} of {own.name} is {a}, that of {called} is {b}"
+        a, b = getattr(law, name, None), getattr(other, name, None)
+        if a is not None and b is not None and float(a) != float(b):
+            unit = infos(law)[name].unit
+            a, b = (f"{float(v):g}" + ("" if unit == "1" else f" {unit}") for v in (a, b))
+            yield f"{name} of {law.name} is {a}, that of {label} is {b}"

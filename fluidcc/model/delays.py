@@ -1,4 +1,4 @@
-"""What travels, what is seen late, and how late: the delays of a network.
+"""Signals that travel through a network, and the delays at which laws see them.
 
 Delays are those of the present queues, or of first-in first-out queues, solved on the record of the
 queues: a packet that entered a queue at s leaves it at s + q(s)/C, so the packets acknowledged now
@@ -21,7 +21,7 @@ from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.path_delays import first_hop, link_delays, reverse_delays
 
 QueueAt = Callable[[int, Num, int], Num]
-"""Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it; the
+"""Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it. The
 passages of a group are numbered as `PathDelays.passages` lists them."""
 
 _ITERATIONS = 60
@@ -29,11 +29,11 @@ _LEAST_SLOPE = 1e-6  # s + q(s)/C is flat while nothing arrives
 
 
 class State(NamedTuple):
-    """Everything that has memory: senders per group (m,), queues and queue laws per link.
+    """State of the network: senders per group (m,), queues and queue laws per link.
 
-    Simulations also keep what moves by jumps alone: the times of the next ticks [s], per link, per
-    group (m,), and per link with calls that vary; and the rate of these calls [packet/s]. `()` is
-    where there is none.
+    Simulations also keep the piecewise constant parts: the times of the next ticks [s], per link,
+    per group (m,), and per link with calls that vary; and the rate of these calls [packet/s]. `()`
+    stands for none.
     """
 
     senders: tuple
@@ -44,7 +44,7 @@ class State(NamedTuple):
 
 
 def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
-    """Links and distances to the kinks and jumps of their signals, 0 there, in a fixed order."""
+    """Links with switching functions of their signals: 0 at a kink or jump, in a fixed order."""
     return [
         (k, distance)
         for k, (link, x, q) in enumerate(zip(net.links, y.laws, y.queues, strict=True))
@@ -53,16 +53,16 @@ def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
 
 
 def breakpoint_distances(net: Network, y: State) -> Num:
-    """The distances of `kinks`, (c,)."""
-    found = [jnp.asarray(distance, float) for _, distance in kinks(net, y)]
-    return jnp.stack(found) if found else jnp.zeros(0)
+    """Values of the switching functions of `kinks`, (c,)."""
+    distances = [jnp.asarray(distance, float) for _, distance in kinks(net, y)]
+    return jnp.stack(distances) if distances else jnp.zeros(0)
 
 
 class Outputs(NamedTuple):
-    """Everything that travels, hence everything that is ever seen late."""
+    """Quantities that travel: only these are ever seen with a delay."""
 
     rates: tuple  # of one flow, per group (m,) [packet/s]
-    signals: tuple  # Signal per link; None for fields that it does not have
+    signals: tuple  # Signal per link; None for fields that it lacks
     paces: tuple  # per link: C/(C + q'), packets acknowledged or missed per packet entered
 
 
@@ -70,7 +70,7 @@ _ALWAYS = ("mark", "drop")  # fields of signals that every link has: a full buff
 
 
 def signal_fields(net: Network, k: int) -> tuple[str, ...]:
-    """Fields of link k's signal: what its law says, and what is measured and heard by flows."""
+    """Fields of link k's signal: those its law emits, and measured ones that flows use."""
     received = {name for flows in net.flows if k in flows.route for name in flows.window.reads}
     emitted = {*_ALWAYS, *net.links[k].queue.emits}
     return tuple(
@@ -79,12 +79,12 @@ def signal_fields(net: Network, k: int) -> tuple[str, ...]:
 
 
 def fields_heard(net: Network, flows: Flows, k: int) -> tuple[str, ...]:
-    """Those of them that a group of flows looks up."""
-    told, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.reads
+    """Fields of link k's signal that a group of flows receives."""
+    carried, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.reads
     return tuple(
         name
         for name in signal_fields(net, k)
-        if name in (measured if SIGNALS[name].measure else told)
+        if name in (measured if SIGNALS[name].measure else carried)
     )
 
 
@@ -94,35 +94,35 @@ def only(signal: Signal, fields: tuple[str, ...]) -> Signal:
 
 
 def make_outputs(net: Network, rates: tuple, signals: tuple[Signal, ...], paces: tuple) -> Outputs:
-    """The wire of rates, whole signals and paces."""
-    kept = (only(signal, signal_fields(net, k)) for k, signal in enumerate(signals))
-    return Outputs(rates, tuple(kept), paces)
+    """The outputs from rates, signals with all fields, and paces."""
+    used = (only(signal, signal_fields(net, k)) for k, signal in enumerate(signals))
+    return Outputs(rates, tuple(used), paces)
 
 
 class Passed(NamedTuple):
-    """What packets met at a link on their way."""
+    """Signal and pace that packets met at a link on their way."""
 
     signal: Signal
     pace: Num
 
 
 class DelayedInputs(NamedTuple):
-    """What is looked up on the wire: per group (m,), and per group and link of its route.
+    """Delayed outputs that laws see: per group (m,), and per group and link of its route.
 
-    None stands for what no law can see: arrivals from a source at its link, paces unless they clock
-    the senders, and carriers that are the acknowledged packets.
+    None stands for values that no law can see: arrivals from a source at its link, paces if they do
+    not clock the senders, and carriers that are the acknowledged packets.
     """
 
     acked: tuple  # rate, as the packets acknowledged now were sent
     carried: tuple  # rate, as the packets that bring the signal were sent
-    received: tuple  # Signal, as it was decided
+    received: tuple  # Signal, at the time of marking
     arriving: tuple  # rate, as the packets entering the queue now were sent
     passed: tuple  # Passed of each link before, as the packets entering the queue now entered it
     paces: tuple  # of the link, as the packets acknowledged now entered it
 
 
 def _seen(net: Network, past: DelayedInputs) -> DelayedInputs:
-    """The past with None in place of what no law can see."""
+    """The delayed inputs with None in place of those that no law can see."""
     none = [(None,) * len(flows.route) for flows in net.flows]
     groups = list(zip(net.flows, none, strict=True))
     carried = zip(groups, past.carried, strict=True)
@@ -137,7 +137,7 @@ def _seen(net: Network, past: DelayedInputs) -> DelayedInputs:
 class PathDelays(NamedTuple):
     """How long ago a group's packets passed each link of its route [s], shape (m,) each."""
 
-    trips: tuple[PathTimes, ...]  # of the packets acknowledged now, or quenched where quenches tell
+    trips: tuple[PathTimes, ...]  # of packets acknowledged now; quenched now with quenches
     entering: tuple[Num, ...]  # since packets that enter each queue now were sent
     entered: tuple[Num, ...]  # since packets acknowledged now entered each queue
     before: tuple[tuple[Num, ...], ...]  # since packets entering each now entered those before it
@@ -150,7 +150,7 @@ def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
 
 
 def explicit_delays(net: Network, flows: Flows, queues: tuple[Num, ...]) -> PathDelays:
-    """The passage as if every packet had met the present queues."""
+    """Delays as if every packet had met the present queues."""
     total = round_trip(net, flows, queues)
     forward, trips = first_hop(flows), []
     for k, reverse in zip(flows.route, reverse_delays(flows, link_delays(net)), strict=True):
@@ -165,8 +165,8 @@ def explicit_delays(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Path
 def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     """Time s at which packets that leave a queue at `leaving` entered it: s + wait(s) = leaving.
 
-    Newton's method for times of shape (m,), kept between the latest that was too early and the
-    earliest that was too late, as the wait may have kinks anywhere; differentiable twice.
+    Newton's method for times of shape (m,), safeguarded by a bracket, as the wait may have kinks:
+    the latest time that was too early and the earliest that was too late. Differentiable twice.
     """
 
     def newton(s: Num) -> tuple[Num, Num]:
@@ -183,14 +183,15 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
         moved = jnp.abs(ahead - s) > 1e-15 * (jnp.abs(s) + jnp.abs(leaving - s))
         return ahead, low, high, moved & (excess != 0), count + 1
 
-    def on(state: tuple[Num, ...]) -> Num:
+    def is_unfinished(state: tuple[Num, ...]) -> Num:
         return jnp.any(state[3]) & (state[4] < _ITERATIONS)
 
     far = jnp.full_like(leaving, jnp.inf)
     start = (lax.stop_gradient(leaving), -far, far, jnp.ones_like(leaving, bool), jnp.int32(0))
-    found = lax.while_loop(on, narrow, start)[0]
-    # first and second derivatives, one step each: slopes of what is read at s are derivatives of s
-    return newton(newton(found)[1])[1]
+    root = lax.while_loop(is_unfinished, narrow, start)[0]
+    # the loop has no derivatives: by the implicit function theorem one Newton step from the root
+    # has the first derivative of s, and a second step from there the second one
+    return newton(newton(root)[1])[1]
 
 
 def fifo_delays(
@@ -200,36 +201,36 @@ def fifo_delays(
     queue_at: QueueAt,
     entry: Callable[[Num, Callable[[Num], Num]], Num] = entry_time,
 ) -> PathDelays:
-    """The passage of packets through queues that serve in order of arrival.
+    """Delays of packets through queues that serve in order of arrival.
 
     `entry` finds the time at which packets that leave a queue entered it.
     """
     passages: list[tuple[int, Num]] = []
     now = jnp.broadcast_to(jnp.asarray(t, float), jnp.shape(flows.rtt))
 
-    def entered(k: int, leaving: Num) -> Num:
+    def find_entry(k: int, leaving: Num) -> Num:
         """When packets entered queue k that leave it at `leaving`."""
         number = len(passages)
-        found = entry(leaving, lambda s: queue_at(k, s, number) / net.links[k].capacity)
-        passages.append((k, now - found))
-        return found
+        entered = entry(leaving, lambda s: queue_at(k, s, number) / net.links[k].capacity)
+        passages.append((k, now - entered))
+        return entered
 
     def back_from(last: int, time: Num) -> list[Num]:
         """Entry times up to link number `last` of the route, which is entered at `time`."""
         times = [time]
         for j in reversed(range(last)):
             k = flows.route[j]
-            times.insert(0, entered(k, times[0] - net.links[k].delay))
+            times.insert(0, find_entry(k, times[0] - net.links[k].delay))
         return times
 
     last = len(flows.route) - 1
     before_last = first_hop(flows) + sum(net.links[k].delay for k in flows.route[:last])
     left = now - (flows.rtt - before_last)
-    times = back_from(last, entered(flows.route[last], left))
+    times = back_from(last, find_entry(flows.route[last], left))
     sent = times[0] - first_hop(flows)
     arriving = [back_from(j, now) for j in range(last + 1)]
-    entering = tuple(now - (found[0] - first_hop(flows)) for found in arriving)
-    before = tuple(tuple(now - s for s in found[:-1]) for found in arriving)
+    entering = tuple(now - (times[0] - first_hop(flows)) for times in arriving)
+    before = tuple(tuple(now - s for s in times[:-1]) for times in arriving)
     upstream = zip(times[1:], flows.route[:-1], strict=True)
     leaving = [*(s - net.links[k].delay for s, k in upstream), left]
     trips = []
@@ -242,17 +243,17 @@ def fifo_delays(
     return PathDelays(tuple(trips), entering, ages, before, tuple(passages))
 
 
-def ages_along(net: Network, ways: list[PathDelays]) -> DelayedInputs:
-    """Age of every delayed input [s], for the passage of each group."""
+def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
+    """Age of every delayed input [s], from the path delays of each group."""
 
     def each(pick: Callable[[Flows, PathDelays], Any]) -> tuple:
-        def full(flows: Flows, way: PathDelays) -> Any:
+        def full(flows: Flows, path: PathDelays) -> Any:
             shape = jnp.shape(flows.rtt)
             return jax.tree.map(
-                lambda v: jnp.broadcast_to(jnp.asarray(v, float), shape), pick(flows, way)
+                lambda v: jnp.broadcast_to(jnp.asarray(v, float), shape), pick(flows, path)
             )
 
-        return tuple(full(f, w) for f, w in zip(net.flows, ways, strict=True))
+        return tuple(full(f, w) for f, w in zip(net.flows, delays, strict=True))
 
     def signal_ages(age: Num, fields: tuple[str, ...] = _ALWAYS, entered: Num = 0.0) -> Signal:
         ages = (entered if field.measure else age for field in SIGNALS.values())
@@ -279,7 +280,7 @@ def ages_along(net: Network, ways: list[PathDelays]) -> DelayedInputs:
 
 
 def ages(net: Network, y: State) -> DelayedInputs:
-    """Age of every looked-up number [s], in the shape of DelayedInputs, from the present queues."""
+    """Age of every delayed number [s], in the shape of DelayedInputs, from the present queues."""
     return ages_along(net, [explicit_delays(net, flows, y.queues) for flows in net.flows])
 
 
@@ -296,27 +297,29 @@ def output_index(net: Network) -> Outputs:
 
 
 def output_indices(net: Network) -> DelayedInputs:
-    """Index of every looked-up number in the flattened Outputs, in the shape of DelayedInputs."""
+    """Index of every delayed number in the flattened Outputs, in the shape of DelayedInputs."""
     rates, signals, paces = output_index(net)
 
-    def same(flows: Flows, index: Any) -> Any:
+    def for_each_trip(flows: Flows, index: Any) -> Any:
         return jax.tree.map(lambda i: np.full(np.shape(flows.rtt), i), index)
 
     def received(flows: Flows) -> tuple[Signal, ...]:
         known = ((k, fields_heard(net, flows, k)) for k in flows.route)
-        return tuple(same(flows, only(signals[k], fields)) for k, fields in known)
+        return tuple(for_each_trip(flows, only(signals[k], fields)) for k, fields in known)
 
     def before(flows: Flows) -> tuple[tuple[Passed, ...], ...]:
-        met = [same(flows, Passed(only(signals[k], _ALWAYS), paces[k])) for k in flows.route]
+        met = [
+            for_each_trip(flows, Passed(only(signals[k], _ALWAYS), paces[k])) for k in flows.route
+        ]
         return tuple(tuple(met[:j]) for j in range(len(met)))
 
-    by_link = tuple((own,) * len(f.route) for own, f in zip(rates, net.flows, strict=True))
+    by_link = tuple((rate,) * len(f.route) for rate, f in zip(rates, net.flows, strict=True))
     past = DelayedInputs(
         acked=rates,
         carried=by_link,
         received=tuple(received(f) for f in net.flows),
         arriving=by_link,
         passed=tuple(before(f) for f in net.flows),
-        paces=tuple(tuple(same(f, paces[k]) for k in f.route) for f in net.flows),
+        paces=tuple(tuple(for_each_trip(f, paces[k]) for k in f.route) for f in net.flows),
     )
     return _seen(net, past)

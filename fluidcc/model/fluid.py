@@ -1,9 +1,9 @@
-"""What the fluid model has of a network: sources and calls at their mean rates.
+"""The fluid model's version of a network: sources and calls at their mean rates.
 
-Files that come by themselves are traffic that no signal slows, on each link of their route.
-Sessions are the on/off flows that ask for the same. Links that only they or acknowledgements pass
-are left out: the fluid model has nothing that waits there. Voice calls take a part of their link's
-rate, at their mean or, in simulations, as they vary.
+Files of open sources are unresponsive traffic on each link of their route. Sessions become on/off
+flows of the same mean rate. Links that only they or acknowledgements pass are left out, as nothing
+in the fluid model waits there. Voice calls take a part of their link's rate, at their mean or, in
+simulations, as they vary.
 """
 
 import dataclasses
@@ -16,11 +16,11 @@ from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Link, Network, numeric, require_network
 
 NEVER = 1e30
-"""A time [s] that no run reaches, and that arithmetic survives."""
+"""A time [s] beyond every run, finite so that arithmetic gives no NaN."""
 
 
 def open_load(flows: Flows) -> Num | None:
-    """Packets per second that a group offers whatever the network does; None for other groups."""
+    """Load of an open source [packet/s], whatever the network does; None for other groups."""
     load = flows.traffic.load()
     return None if load is None else sum(flows.n) * load
 
@@ -35,18 +35,18 @@ def _closed(flows: Flows, place: dict[int, int]) -> Flows:
 
 
 def as_fluid(net: Network) -> Network:
-    """The network that the fluid model has; the same one where no source is open.
+    """The network of the fluid model; the same one if no source is open.
 
-    Raises ValueError where no flows are left.
+    Raises ValueError if no flows are left.
     """
     require_network(net)
     if not any(flows.traffic.open or flows.reverse_route for flows in net.flows):
         return net
     groups = list(zip(net.flow_names, net.flows, strict=True))
-    kept = [(name, flows) for name, flows in groups if open_load(flows) is None]
-    if not kept:
+    closed = [(name, flows) for name, flows in groups if open_load(flows) is None]
+    if not closed:
         raise ValueError("the fluid model has no flows: all files come by themselves")
-    passed = {k for _, flows in kept for k in flows.route}
+    passed = {k for _, flows in closed for k in flows.route}
     others = {k for _, flows in groups for k in (*flows.route, *flows.reverse_route)} - passed
     place = {k: j for j, k in enumerate(k for k in range(len(net.links)) if k not in others)}
     cross = {k: net.links[k].cross for k in place}
@@ -59,8 +59,8 @@ def as_fluid(net: Network) -> Network:
         net,
         links=tuple(dataclasses.replace(net.links[k], cross=cross[k]) for k in place),
         link_names=tuple(net.link_names[k] for k in place),
-        flows=tuple(_closed(flows, place) for _, flows in kept),
-        flow_names=tuple(name for name, _ in kept),
+        flows=tuple(_closed(flows, place) for _, flows in closed),
+        flow_names=tuple(name for name, _ in closed),
     )
 
 
@@ -69,7 +69,7 @@ def varies(link: Link) -> bool:
     return link.voice is not None and link.voice.process == "modulated"
 
 
-def _beside(link: Link, calls: Num) -> Link:
+def _without_calls(link: Link, calls: Num) -> Link:
     """The link as its flows see it while the calls send `calls` packets per second."""
     assert link.voice is not None
     left, mixed = link.voice.left(link.capacity, calls), link.voice.mixed(calls)
@@ -77,13 +77,13 @@ def _beside(link: Link, calls: Num) -> Link:
 
 
 def with_mean_calls(net: Network, *, varying: bool = True) -> Network:
-    """The network with calls at their mean rate: what flows see of its links.
+    """The network with calls at their mean rate: its links as flows see them.
 
     Without `varying`, links whose calls change at random stay as they are.
     """
     links = tuple(
         link if link.voice is None or (varies(link) and not varying)
-        else _beside(link, link.voice.mean(link.packet_size))
+        else _without_calls(link, link.voice.mean(link.packet_size))
         for link in net.links
     )  # fmt: skip
     return dataclasses.replace(net, links=links)
@@ -98,7 +98,7 @@ def with_service(net: Network, services: tuple) -> Network:
     if not services:
         return net
     links = tuple(
-        link if isinstance(calls, tuple) else _beside(link, calls)
+        link if isinstance(calls, tuple) else _without_calls(link, calls)
         for link, calls in zip(net.links, services, strict=True)
     )
     return dataclasses.replace(net, links=links)
@@ -106,22 +106,22 @@ def with_service(net: Network, services: tuple) -> Network:
 
 def course(link: Link, until: float) -> Any:
     """Times (E,) [s] at which the rate of the calls changes and rates (E + 1,) [packet/s]; `()`
-    where it does not vary. Padded, so that courses of about one length share compiled code.
+    if it does not vary. Padded, so that courses of similar length share compiled code.
     """
     if not varies(link):
         return ()
     assert link.voice is not None
-    held = link.voice.path(until, float(link.packet_size))
-    more = (1 << len(held.times).bit_length()) - len(held.times)
-    times = np.concatenate([held.times, np.full(more, NEVER)])
-    rates = np.concatenate([held.rates, np.full(more, held.rates[-1])])
+    path = link.voice.path(until, float(link.packet_size))
+    more = (1 << len(path.times).bit_length()) - len(path.times)
+    times = np.concatenate([path.times, np.full(more, NEVER)])
+    rates = np.concatenate([path.rates, np.full(more, path.rates[-1])])
     return jnp.asarray(times), jnp.asarray(rates)
 
 
 def steady(net: Network) -> Network:
-    """What equilibria and linearisations are of: the fluid model's network, with calls at their
+    """The network for equilibria and linearisations: that of the fluid model, with calls at their
     mean, and every number an array, so that a change compiles nothing.
 
-    Raises ValueError where no flows are left.
+    Raises ValueError if no flows are left.
     """
     return with_mean_calls(numeric(as_fluid(net)))

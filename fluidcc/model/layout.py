@@ -1,4 +1,4 @@
-"""Where each number of a network's state, wire and past stands on flat vectors."""
+"""Positions of a network's state, outputs and delayed inputs on flat vectors."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ from fluidcc.model.senders import acknowledgement, sending_rate, start_sender
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
-_SETTLING = 4  # passes; the wire of a constant history depends on itself through few links
+_SETTLING = 4  # passes; outputs of a constant history depend on each other through few links
 
 
 def initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
-    """Times of the first ticks [s], per link and per group (m,); `()` where the law has none."""
+    """Times of the first ticks [s], per link and per group (m,); `()` if the law has none."""
     clocks: list[Any] = []
     for link in net.links:
         name = link.queue.period
@@ -46,7 +46,7 @@ def initial_state(net: Network, courses: tuple = ()) -> State:
     """The state before the start: the scenario's constant history.
 
     `courses` has per link the times at which the rate of its calls changes and the rates; they
-    are at their mean where it is left out.
+    are at their mean if it is left out.
     """
     shapes = (jnp.shape(f.rtt) for f in net.flows)
     senders = tuple(
@@ -63,15 +63,15 @@ def initial_state(net: Network, courses: tuple = ()) -> State:
 
 
 def _initial_calls(net: Network, courses: tuple) -> tuple[tuple, tuple]:
-    """When the calls change first [s] and what they send before [packet/s], per link with calls
-    that vary; both empty where there is none.
+    """First change of the calls [s] and their rate before it [packet/s], per link with calls that
+    vary; both empty if no calls vary.
     """
     if not any(varies(link) for link in net.links):
         return (), ()
     nothing = (jnp.zeros(1), jnp.zeros(1))
     known = [course or nothing for course in courses] or [nothing] * len(net.links)
-    found = [c if varies(link) else () for c, link in zip(known, net.links, strict=True)]
-    first = [(c[0][0], c[1][0]) if c else ((), ()) for c in found]
+    used = [c if varies(link) else () for c, link in zip(known, net.links, strict=True)]
+    first = [(c[0][0], c[1][0]) if c else ((), ()) for c in used]
     edges, calls = zip(*first, strict=True)
     return edges, calls
 
@@ -82,8 +82,8 @@ def starts_late(flows: Flows) -> Num:
 
 
 def initial_outputs(net: Network, y: State) -> Outputs:
-    """What travels before the start, when state `y` has lasted for ever: flights over round trips,
-    and the signals that follow. Self-clocked flows of queues that stay send at the pace of ACKs.
+    """Outputs before the start, with state `y` at all earlier times: flights over round trips, and
+    the signals that follow. Self-clocked flows of constant queues send at the pace of ACKs.
     """
     nothing, one = jnp.asarray(0.0), jnp.asarray(1.0)
     signals = tuple(Signal(*(nothing for _ in SIGNALS)) for _ in net.links)
@@ -112,7 +112,7 @@ def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
 
 
 def blank(net: Network) -> tuple[State, Outputs]:
-    """A state and a wire of a network with zeros for numbers: nothing is computed."""
+    """State and outputs of a network with zeros for numbers: only their shapes matter."""
 
     def both(net: Network) -> tuple[State, Outputs]:
         y = initial_state(net)
@@ -122,7 +122,7 @@ def blank(net: Network) -> tuple[State, Outputs]:
 
 
 def held_columns(net: Network) -> tuple[int, ...]:
-    """Columns of the wire that change at ticks alone."""
+    """Columns of the outputs that change at ticks alone (zero-order hold)."""
     return tuple(
         index
         for link, signal in zip(net.links, output_index(net).signals, strict=True)
@@ -148,17 +148,17 @@ class Layout:
             first = len(columns)
             links, self.passages = _passages(net, first)
             columns += [self.queue_columns[k] for k in links]
-            led = self._led(net, len(links))
+            led = self._dependence_on_passages(net, len(links))
             self.leading = tuple(
-                (first + i, tuple(np.flatnonzero(own).tolist())) for i, own in enumerate(led.T)
+                (first + i, tuple(np.flatnonzero(lags).tolist())) for i, lags in enumerate(led.T)
             )
         self.columns = tuple((c,) for c in columns)
 
-    def _led(self, net: Network, number: int) -> np.ndarray:
+    def _dependence_on_passages(self, net: Network, number: int) -> np.ndarray:
         """Which ages (M,) depend on each of so many passages, (M, number)."""
 
         def ages(waits: Array) -> Array:
-            at, ways = 0, []
+            at, delays = 0, []
             for flows in net.flows:
                 size = int(np.size(flows.rtt))
 
@@ -168,13 +168,13 @@ class Layout:
                     at += size
                     return leaving - waits[at - size : at]
 
-                ways.append(fifo_delays(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
-            return ravel_pytree(ages_along(net, ways))[0]
+                delays.append(fifo_delays(net, flows, 0.0, lambda k, s, _: 0.0 * s, entry))
+            return ravel_pytree(ages_along(net, delays))[0]
 
         return np.asarray(jax.jit(jax.jacfwd(ages))(jnp.zeros(number))) != 0.0
 
     def past(self, z: Array) -> DelayedInputs:
-        """The past from its looked-up numbers, which `z` begins with."""
+        """The delayed inputs from their flat vector, which `z` begins with."""
         ends = np.cumsum([np.prod(shape, dtype=int) for shape in self.shapes])
         parts = zip(jnp.split(z[: ends[-1]], ends[:-1]), self.shapes, strict=True)
         past: DelayedInputs = jax.tree.unflatten(
@@ -182,35 +182,35 @@ class Layout:
         )
         ends_of = {k: field.within.ends for k, field in SIGNALS.items() if field.within.bounded}
 
-        def sound(signal: Signal) -> Signal:
-            """Probabilities: a cubic through a jump overshoots."""
+        def clip(signal: Signal) -> Signal:
+            """Clip probabilities to their range: a cubic through a jump overshoots."""
             inside = {k: jnp.clip(getattr(signal, k), *ends) for k, ends in ends_of.items()}
             return signal._replace(**inside)
 
         return past._replace(
-            received=tuple(tuple(sound(v) for v in own) for own in past.received),
+            received=tuple(tuple(clip(v) for v in links) for links in past.received),
             passed=tuple(
-                tuple(tuple(m._replace(signal=sound(m.signal)) for m in before) for before in own)
-                for own in past.passed
+                tuple(tuple(m._replace(signal=clip(m.signal)) for m in before) for before in links)
+                for links in past.passed
             ),
         )
 
 
 def _passages(net: Network, first: int) -> tuple[list[int], tuple[tuple[int, ...], ...]]:
-    """The queue of each passage of each flow, and per group the number of each passage's lag, where
-    passages are counted from `first`.
+    """The queue of each passage of each flow, and per group the number of each passage's lag; lags
+    of passages are numbered from `first`.
     """
     links: list[int] = []
     numbers: list[tuple[int, ...]] = []
 
-    def pass_by() -> None:
+    def trace() -> None:
         for flows in net.flows:
-            found, size = (
+            passages, size = (
                 fifo_delays(net, flows, 0.0, lambda k, s, _: 0.0 * s).passages,
                 flows.rtt.size,
             )
-            numbers.append(tuple(first + len(links) + size * i for i in range(len(found))))
-            links.extend(k for k, _ in found for _ in range(size))
+            numbers.append(tuple(first + len(links) + size * i for i in range(len(passages))))
+            links.extend(k for k, _ in passages for _ in range(size))
 
-    jax.eval_shape(pass_by)
+    jax.eval_shape(trace)  # traced once, nothing is computed
     return links, tuple(numbers)

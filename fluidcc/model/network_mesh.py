@@ -1,4 +1,4 @@
-"""Steps of one length that suit a network."""
+"""Uniform steps for a network, from its delays and the memory of its queue laws."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ from fluidcc.scenario.network import Link, Network
 
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
 _STEPS_PER_MEMORY = 256  # at most, in the place of one step that suits the delays
-_MOVED = 1e-3  # of a queue law's memory, to see what a packet makes of it
+_MOVED = 1e-3  # added to a queue law's memory, to see how fast a packet makes it forget
 _PER_OCTAVE = 4  # lengths of steps that networks side by side share
 
 
@@ -38,10 +38,10 @@ class Reach(NamedTuple):
 
 
 def reach(net: Network) -> Reach:
-    """How far a network that the fluid model has looks back."""
+    """How far a network of the fluid model looks back."""
     empty = tuple(0.0 for _ in net.links)
-    ways = [explicit_delays(net, flows, empty) for flows in net.flows]
-    ages = ravel_pytree(ages_along(net, ways)._replace(paces=()))[0]
+    delays = [explicit_delays(net, flows, empty) for flows in net.flows]
+    ages = ravel_pytree(ages_along(net, delays)._replace(paces=()))[0]
     waits = [
         sum(net.links[k].buffer / least_rate(net.links[k]) for k in flows.route)
         for flows in net.flows
@@ -79,12 +79,12 @@ def least_rate(link: Link) -> Num:
 
 def periods(net: Network) -> list[float]:
     """Times between the ticks of a network's laws [s] that do not depend on its state."""
-    found = [float(getattr(k.queue, k.queue.period)) for k in net.links if k.queue.period]
+    times = [float(getattr(k.queue, k.queue.period)) for k in net.links if k.queue.period]
     for flows in net.flows:
         long, short = (flows.window.period(Ack(1.0, 0.0, rtt)) for rtt in (2.0, 1.0))
         if long is not None and short is not None and float(long) == float(short):
-            found.append(float(long))
-    return sorted(set(found))
+            times.append(float(long))
+    return sorted(set(times))
 
 
 def _aligned(step: float, ticks: list[float]) -> float:
@@ -99,53 +99,53 @@ def _aligned(step: float, ticks: list[float]) -> float:
     return ticks[0] / least
 
 
-def _longest(found: Reach) -> float:
-    """The longest step: a share of the delays, and no longer than the shortest memory, 2.78 times
-    which the method is stable for. Steps for memories far shorter would never end.
+def _longest(limits: Reach) -> float:
+    """The longest step: a share of the delays, and at most the shortest memory, as the Runge-Kutta
+    method is stable up to 2.78 times that. Far shorter memories are ignored: the run would not end.
     """
-    delays = min(float(found.trip) / _STEPS_PER_DELAY, 0.9 * float(found.shortest))
-    memory = float(found.memory)
+    delays = min(float(limits.trip) / _STEPS_PER_DELAY, 0.9 * float(limits.shortest))
+    memory = float(limits.memory)
     return min(delays, memory) if memory * _STEPS_PER_MEMORY > delays else delays
 
 
-def _slots(found: Reach, step: float) -> int | None:
-    """Nodes that reach as far back as the network looks; None where no buffer limits that."""
-    full = float(found.full)
+def _slots(limits: Reach, step: float) -> int | None:
+    """Nodes that reach as far back as the network looks; None if no buffer limits that."""
+    full = float(limits.full)
     return None if math.isinf(full) else math.ceil(full / step) + 4
 
 
 def uniform_mesh(net: Network, mesh: Uniform | None = None) -> Uniform:
-    """Uniform steps for a network, of `mesh` if it has a step: a small share of its round trips,
-    below its shortest delay.
+    """Uniform steps for a network: `mesh` if it has a step, else a small share of the round trips,
+    below the shortest delay.
 
-    Ticks of the laws fall on its nodes where one step can divide all their periods.
+    Ticks of the laws fall on its nodes if one step can divide all their periods.
     """
     mesh = Uniform() if mesh is None else mesh
     if mesh.step is not None:
         return mesh
     net = as_fluid(net)
-    found = reach(net)
-    step = _aligned(_longest(found), periods(net))
-    return dataclasses.replace(mesh, step=step, slots=mesh.slots or _slots(found, step))
+    limits = reach(net)
+    step = _aligned(_longest(limits), periods(net))
+    return dataclasses.replace(mesh, step=step, slots=mesh.slots or _slots(limits, step))
 
 
 def shared_meshes(nets: Sequence[Network], stacked: Network, mesh: Uniform) -> list[Uniform]:
-    """A mesh for each of many networks, of one structure and `stacked`: many have the same one.
+    """A mesh for each of many networks, of one structure and `stacked`: many share one.
 
-    Steps are their own ones, shortened to one of four in an octave, so that a network's step does
-    not depend on the others. Where ticks fall on nodes, or jumps come back with the clock of the
-    flows' own packets, they stay as they are.
+    Each step is that of the network alone, rounded down to one of four in an octave, and does not
+    depend on the other networks. It is not rounded if ticks fall on nodes, or if the flows are
+    self-clocked, so that jumps come back after a round trip.
     """
-    found = jax.tree.map(np.asarray, _reaches(stacked))
+    limits = jax.tree.map(np.asarray, _reaches(stacked))
     out = []
     for k, net in enumerate(nets):
-        own, step = Reach(*(value[k] for value in found)), mesh.step
+        network_limits, step = Reach(*(value[k] for value in limits)), mesh.step
         if step is None:
             ticks = periods(net)
-            step = _aligned(_longest(own), ticks)
+            step = _aligned(_longest(network_limits), ticks)
             if not ticks and net.rates != "self_clocked":
                 step = 2.0 ** (math.floor(_PER_OCTAVE * math.log2(step)) / _PER_OCTAVE)
-        slots = mesh.slots or _slots(own, float(step))
+        slots = mesh.slots or _slots(network_limits, float(step))
         slots = None if slots is None else power_of_two(slots)
         out.append(dataclasses.replace(mesh, step=float(step), slots=slots))
     return out

@@ -1,4 +1,4 @@
-"""A network as a delay equation: its state on a flat vector, its wire as the record."""
+"""A network as a delay equation: its state on a flat vector, its outputs as the record."""
 
 import functools
 from collections.abc import Callable
@@ -35,9 +35,9 @@ from fluidcc.model.senders import acknowledgement
 from fluidcc.scenario.network import Network, numeric
 
 
-class Own(NamedTuple):
+class NetworkNumbers(NamedTuple):
     """A network's numbers, the record (U,) of its constant history, per link the course of its
-    calls (`()` where they do not vary), and the network with calls at their mean if it has any.
+    calls (`()` if they do not vary), and the network with calls at their mean if it has any.
     """
 
     net: Network
@@ -47,15 +47,15 @@ class Own(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What the functions of a network's system are given; of many networks in a batch, stacked."""
+    """Arguments of the functions of a network's system; stacked over the networks of a batch."""
 
-    own: Own
+    own: NetworkNumbers
 
     @classmethod
     def of(cls, net: Network, before: Array, courses: tuple) -> "Numbers":
-        """Those of a network with calls at their mean where they do not vary."""
+        """The numbers of a network with calls at their mean if they do not vary."""
         varied = any(link.voice is not None for link in net.links)
-        return cls(Own(net, before, courses, with_mean_calls(net) if varied else None))
+        return cls(NetworkNumbers(net, before, courses, with_mean_calls(net) if varied else None))
 
     @property
     def net(self) -> Network:
@@ -70,14 +70,14 @@ class Numbers(NamedTuple):
         return self.own.net if self.own.mean is None else self.own.mean
 
     def along(self, direction: Network) -> "Numbers":
-        """A tangent: that of the network, zero for all else."""
+        """Tangent in the direction of a network; zero for all other numbers."""
         zero = jax.tree.map(jnp.zeros_like, self.own)
         mean = None if self.own.mean is None else direction
         return Numbers(zero._replace(net=direction, mean=mean))
 
 
 def record_of(net: Network, y: State, outputs: Outputs) -> Array:
-    """What is remembered (U,): the wire, and under `fifo` the queues that its delays are of."""
+    """The record (U,): the outputs, and under `fifo` the queues, from which delays follow."""
     flat = ravel_pytree(outputs)[0]
     return jnp.concatenate([flat, jnp.stack(y.queues)]) if net.delay == "fifo" else flat
 
@@ -89,7 +89,7 @@ def _bounds(net: Network) -> list[tuple[Any, Any]]:
 
 
 def _bounded(net: Network, y: State) -> list[Array]:
-    """The queues and each group's windows: what has bounds."""
+    """The quantities with bounds: queues, and each group's windows."""
     windows = [f.window.window(s.law) for f, s in zip(net.flows, y.senders, strict=True)]
     return [*y.queues, *windows]
 
@@ -107,15 +107,15 @@ _BEYOND = -1e-30  # a bound that is touched and pushed against has been reached
 
 
 def _distances(mode: Array, raw: Array, low: Any, high: Any, value: Array) -> list[Array]:
-    """Two numbers that are positive while the mode of a bounded quantity lasts: for a free one the
-    distances to its bounds, for a held one the pull towards its bound, twice.
+    """Two guards, positive while the mode of a bounded quantity lasts: for a free one the distances
+    to its bounds, for one at a bound its rate of change towards that bound, twice.
     """
-    pull = jnp.where(mode == LOW, -raw, raw)
+    towards_bound = jnp.where(mode == LOW, -raw, raw)
     free = mode == FREE
-    # beside the distance, whose derivative moves the event also where it was met to the last digit
+    # added to the distance, which keeps its derivative: that moves the event also if it is 0
     down = value - low + jnp.where((value == low) & (raw < 0), _BEYOND, 0.0)
     up = high - value + jnp.where((value == high) & (raw > 0), _BEYOND, 0.0)
-    return [jnp.where(free, down, pull), jnp.where(free, up, pull)]
+    return [jnp.where(free, down, towards_bound), jnp.where(free, up, towards_bound)]
 
 
 def _time_to_ticks(y: State, t: Any) -> list[Array]:
@@ -124,7 +124,7 @@ def _time_to_ticks(y: State, t: Any) -> list[Array]:
 
 
 def _by_clock(y: State, hit: Array) -> list[Any]:
-    """What was hit, in the shape of each clock; None for links and flows without."""
+    """The marked ticks in the shape of each clock; None for links and flows without ticks."""
     parts, at = [], 0
     for due in y.clocks:
         if isinstance(due, tuple):
@@ -136,7 +136,7 @@ def _by_clock(y: State, hit: Array) -> list[Any]:
     return parts
 
 
-def _added(state: Any, change: Any, hit: Array) -> Any:
+def _add_if(state: Any, change: Any, hit: Array) -> Any:
     return jax.tree.map(lambda a, b: a + jnp.where(hit, b, 0.0), state, change)
 
 
@@ -156,7 +156,7 @@ def _tick(
     for k, (link, on) in enumerate(zip(now.links, parts[:links], strict=True)):
         if on is not None:
             seen = Arrival(0.0, 0.0, y.queues[k], link.capacity)
-            laws[k] = _added(laws[k], link.queue.on_tick(laws[k], seen), on)
+            laws[k] = _add_if(laws[k], link.queue.on_tick(laws[k], seen), on)
             between = getattr(link.queue, str(link.queue.period))
             clocks[k] = clocks[k] + jnp.where(on, between, 0.0)
     for i, (flows, on) in enumerate(zip(net.flows, parts[links : links + groups], strict=True)):
@@ -165,7 +165,7 @@ def _tick(
             ack = acknowledgement(flows, s, signal, round_trip(now, flows, y.queues))
             change = flows.window.on_tick(s.law, ack)
             moved = on & (modes.windows[i] != WAITING)
-            senders[i] = s._replace(law=_added(s.law, change, moved))
+            senders[i] = s._replace(law=_add_if(s.law, change, moved))
             windows[i] = jnp.where(moved & (windows[i] == HIGH), FREE, windows[i])
             due, between = clocks[links + i], flows.window.period(ack)
             assert between is not None
@@ -206,16 +206,16 @@ class NetworkEquation:
         return ravel_pytree(self._present(y, z, args.net, mode).drift)[0]
 
     def record(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
-        """What is looked up later, shape (U,)."""
+        """The record, which is read later, shape (U,)."""
         return record_of(args.net, self._state(y), self._present(y, z, args.net, mode).outputs)
 
     def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
-        """Age of each number looked up [s], and since the passages through queues, (M,)."""
+        """Age of each delayed number [s], and time since each passage through a queue [s], (M,)."""
         net = args.net
         if net.delay != "fifo":
             queues = self._state(y).queues
-            ways = [explicit_delays(args.mean, flows, queues) for flows in net.flows]
-            return ravel_pytree(ages_along(net, ways))[0]
+            delays = [explicit_delays(args.mean, flows, queues) for flows in net.flows]
+            return ravel_pytree(ages_along(net, delays))[0]
 
         def queues_of(first: tuple[int, ...]) -> Callable[[int, Array, int], Array]:
             def queue_at(k: int, times: Array, number: int) -> Array:
@@ -224,12 +224,12 @@ class NetworkEquation:
 
             return queue_at
 
-        ways = [
+        delays = [
             fifo_delays(net, flows, t, queues_of(first))
             for flows, first in zip(net.flows, self.layout.passages, strict=True)
         ]
-        ages = [age for way in ways for _, age in way.passages]
-        return jnp.concatenate([ravel_pytree(ages_along(net, ways))[0], *ages])
+        ages = [age for path in delays for _, age in path.passages]
+        return jnp.concatenate([ravel_pytree(ages_along(net, delays))[0], *ages])
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
         """The record before the start, which is constant."""
@@ -307,7 +307,7 @@ class NetworkEquation:
         return jnp.concatenate([jnp.ravel(m) for m in out])
 
     def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
-        """Distances of the queues to where their signals have kinks or jumps."""
+        """Switching functions: distances of the queues to kinks or jumps of their signals."""
         return breakpoint_distances(args.net, self._state(y))
 
 
@@ -352,16 +352,15 @@ def system_of(net: Network) -> System:
 
 
 def prepared(net: Network, until: float) -> tuple[Network, tuple]:
-    """A network of arrays as its equation has it, and per link the course of its calls to `until`
-    [s].
+    """A network of arrays in the form of its equation, and per link the course of its calls up to
+    `until` [s].
     """
     courses = tuple(course(link, until) for link in net.links)
     return with_mean_calls(net, varying=False), courses
 
 
 def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, Numbers]:
-    """The delay equation of a network as the fluid model has it, its state at the start and its
-    numbers.
+    """The delay equation of a network in the fluid model, its state at the start and its numbers.
 
     Networks of one structure share one System, so a change of numbers compiles nothing. Calls that
     vary at random do so up to `until` [s].

@@ -1,8 +1,8 @@
 """Rates of events times changes: the right-hand side, once for all laws.
 
 Misra and Ott (2003), eq. 1, for every event: the mean change of a state per second is the sum over
-events of the rate of the event times its mean change. What travels between senders and links is
-the Outputs; only what is looked up on it (DelayedInputs) is ever late.
+events of the rate of the event times its mean change. The Outputs travel between senders and
+links; only values read from them (DelayedInputs) have delays.
 """
 
 import math
@@ -29,18 +29,18 @@ FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
 """Modes of a bounded quantity: between its bounds, held at the lower, held at the upper one; and of
 windows whose flows have not started."""
 
-_SOME_RATE = 1e-9  # packet/s; keeps C/Y finite where nothing arrives
-SOME_ACTIVE = 1e-30  # share of sources; those of single files have all ended at rest
+_SOME_RATE = 1e-9  # packet/s; keeps C/Y finite if nothing arrives
+SOME_ACTIVE = 1e-30  # share of sources; at equilibrium all single files have ended
 
 _MOST_PACE = 10.0
-"""Of packets that a link passes on: where next to none came in, the pace has no digits left."""
+"""Largest pace of a link: if next to nothing came in, C/(C + q') is rounding error."""
 
 
 class Modes(NamedTuple):
     """Which bounds hold: per link an integer, per group of flows integers (m,).
 
-    `said` has, per link, what its queue says where the state does not decide that: on a jump of
-    its law; None for the links whose state does.
+    `emitted` has, per link, the signal of its queue if the state does not determine it, on a
+    discontinuity of the law (a Filippov combination of both sides); None for other links.
     """
 
     queues: tuple
@@ -49,19 +49,19 @@ class Modes(NamedTuple):
 
 
 def link_signal(flows: Flows, signal: Signal) -> Signal:
-    """What the signal of one link means to the flows."""
+    """The signal of one link as the flows interpret it."""
     marked = flows.marking.probability(signal.mark, flows.window)
     return flows.feedback.interpret(signal._replace(mark=marked))
 
 
 def measured(link: Link, queue: Num, signal: Signal) -> Signal:
     """The signal of a link with those fields that packets measure at a queue [packet]."""
-    found = {k: f.measure(queue, link.capacity) for k, f in SIGNALS.items() if f.measure}
-    return signal._replace(**found)
+    values = {k: f.measure(queue, link.capacity) for k, f in SIGNALS.items() if f.measure}
+    return signal._replace(**values)
 
 
 def link_says(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
-    """What a link says to packets that come at `offered` [packet/s], but for a full buffer."""
+    """Signal of a link to packets that arrive at `offered` [packet/s], without overflow losses."""
     between = 1.0 / ops.maximum(offered, _SOME_RATE)
     signal = link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
     return measured(link, queue, Signal(*(v + 0.0 * queue for v in signal)))
@@ -74,10 +74,10 @@ def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
 
 
 def received(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
-    """What the flows hear of the signals of the links on their way.
+    """The combined signal of the links on the route, as the flows receive it.
 
-    `mark` is the probability, per packet sent, that a mark comes back: those on data packets do
-    not where the packet is lost, here or at another link.
+    `mark` is the probability, per packet sent, that a mark comes back: a mark on a data packet is
+    lost with it, here or at another link.
     """
     emitted = combine(tuple(link_signal(flows, each) for each in signals))
     comes_back = 1 - emitted.drop if flows.feedback.on_data else 1.0
@@ -85,7 +85,7 @@ def received(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
 
 
 def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> Num:
-    """Rate of the packets that quenches tell of [packet/s], links weighed by their signals."""
+    """Rate of the packets that cause quenches [packet/s], links weighted by their signals."""
     if len(carried) == 1:
         return carried[0]
     marks = [link_signal(flows, signal).mark for signal in signals]
@@ -96,17 +96,17 @@ def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> N
 
 
 def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
-    """Mean change of a queue law's memory by arrivals per second, before its limits act.
+    """Mean change of a queue law's memory per second by arrivals, before its limits act.
 
     Arrivals come at `offered` packets per second.
     """
     law, capacity = link.queue, link.capacity
 
-    def counted(count: Num, elapsed: Num) -> Any:
+    def change(count: Num, elapsed: Num) -> Any:
         return law.on_arrival(x, Arrival(count, elapsed, q, capacity))
 
-    per_packet = ops.slope(lambda k: counted(k, 0.0), x, q, capacity)
-    per_second = ops.slope(lambda k: counted(0.0, k), x, q, capacity)
+    per_packet = ops.slope(lambda k: change(k, 0.0), x, q, capacity)
+    per_second = ops.slope(lambda k: change(0.0, k), x, q, capacity)
     return summed(scaled(law.sampling_rate(offered, capacity), per_packet), per_second)
 
 
@@ -127,7 +127,7 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
 
 class Flux(NamedTuple):
     """The present of a network: change of its state per second, its Outputs, and the raw changes
-    of queues and windows before their bounds act.
+    of queues and windows before their bounds act, all per second.
     """
 
     drift: State
@@ -137,7 +137,7 @@ class Flux(NamedTuple):
 
 
 def _hold(raw: Num, value: Num, low: Num, high: Num, mode: Num | None) -> Num:
-    """Zero where a bound stops `raw`; `mode` decides where it is given, else `value` does."""
+    """`raw`, or zero at a bound that stops it; decided by `mode` if given, else by `value`."""
     if mode is not None:
         return ops.where(mode == FREE, raw, 0.0)
     up = ops.where(value > low, raw, ops.maximum(raw, 0.0))
@@ -190,7 +190,7 @@ def _offered(net: Network, past: DelayedInputs, rates: tuple) -> list[list[tuple
         for j, k in enumerate(flows.route):
             at_source = j == 0 and flows.access_delay is None
             flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
-            for met in past.passed[i][j]:  # links before let through what they can carry
+            for met in past.passed[i][j]:  # links before pass on at most their capacity
                 flow = flow * (1 - received(flows, (met.signal,)).drop)
                 flow = flow * ops.minimum(met.pace, _MOST_PACE)
             offered[k].append((i, flow))
@@ -205,7 +205,7 @@ def _link_flux(
     modes: Modes | None,
     ticks: bool,
 ) -> tuple[Num, Num, Any, Signal, Num]:
-    """Raw and bounded change of queue k per second, that of its law, what it says, its pace."""
+    """Raw and bounded change of queue k per second, that of its law, its signal, its pace."""
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
     offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
@@ -227,7 +227,7 @@ def _link_flux(
 def flux(
     net: Network, y: State, past: DelayedInputs, modes: Modes | None = None, *, ticks: bool = False
 ) -> Flux:
-    """The present of a network from its state and from what it sees of the past.
+    """The present of a network from its state and its delayed inputs.
 
     With `modes`, the bounds that hold are taken as given and the result is smooth within them;
     without, the state decides. With `ticks`, those of the laws count as change over period.

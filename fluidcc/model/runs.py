@@ -1,4 +1,4 @@
-"""What a fluid run of a network tells: its links and groups of flows over time."""
+"""Result of a fluid run of a network: its links and groups of flows over time."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_MOST_EXCESS = 0.1  # of the mean window; ends of a run and sparse points leave less open
+_MOST_EXCESS = 0.1  # of the mean window; ends of a run and sparse points cause smaller differences
 _ROUND_TRIPS = 20  # that a mean takes at least, so that its ends count little
 _POINTS = 100
 
@@ -45,7 +45,7 @@ class LinkRun:
     drop_fraction: Floats  # share that it drops: queue law and overflow
     load_factor: Floats  # 0 if it gives none
     offered: Floats  # packet/s that sources send now
-    source_quench_rate: Floats  # packet/s that it sends back to sources itself
+    source_quench_rate: Floats  # packet/s, source quenches that it sends
     utilization: Floats  # share of the link rate in use
 
 
@@ -99,12 +99,12 @@ class Trajectory(Result):
         cls, given: Network, net: Network, times: Floats, ended: tuple[Any, Any], reports: Reports,
         breaks: Any = (),
     ) -> "Trajectory":  # fmt: skip
-        """The run of `net`, what the fluid model has of the one `given`, from `report` at `times`.
+        """The run of `net`, the fluid model's version of `given`, from `report` at `times` [s].
 
         `ended` is the status and its time [s]; numbers after a failure are NaN.
         """
         status, end = Status(int(ended[0])), float(ended[1])
-        if status is not Status.ok:  # what was not reached has no numbers
+        if status is not Status.ok:  # times that were not reached have no numbers
             reached = times <= end * (1.0 + 1e-12)
             reports = jax.tree.map(
                 lambda v: np.where(reached.reshape(-1, *(1,) * (v.ndim - 1)), v, np.nan), reports
@@ -115,10 +115,10 @@ class Trajectory(Result):
 
     @property
     def message(self) -> str:
-        """How the run ended, and what may not be meant in the network."""
+        """How the run ended, and settings of the network that may be unintended."""
         notes = [self.status.advice, *advice(self.net)]
         if self.net.rates == "self_clocked":
-            notes += [_lost_count(self, name) for name in self.flows]
+            notes += [_flight_warning(self, name) for name in self.flows]
         return "; ".join(filter(None, notes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,16 +170,16 @@ def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str,
     )
 
 
-def _lost_count(run: Trajectory, name: str) -> str:
-    """What the message says where self-clocked flows have more or less in flight than they may."""
+def _flight_warning(run: Trajectory, name: str) -> str:
+    """Warning if self-clocked flows have more or less in flight than their windows."""
     flow = run.flows[name]
     excess = excess_in_flight(run.time, flow.window, flow.rate, flow.rtt)
     if excess is None:
         return ""
-    helps = "a smaller step" if run.net.delay == "fifo" else "model.delay = 'fifo'"
+    remedy = "a smaller step" if run.net.delay == "fifo" else "model.delay = 'fifo'"
     return (
         f"not to be trusted: flows.{name} have {abs(excess):.0%} {'more' if excess > 0 else 'less'}"
-        f" in flight than their windows; use {helps}, or model.rates = 'ack'"
+        f" in flight than their windows; use {remedy}, or model.rates = 'ack'"
     )
 
 
@@ -200,9 +200,9 @@ def excess_in_flight(time: Floats, window: Floats, rate: Floats, rtt: Floats) ->
     t = time[late]
     if t.size < _POINTS or t[-1] - t[0] < _ROUND_TRIPS * np.max(rtt[late]):
         return None
-    held = np.trapezoid(window[late], t, axis=0)
-    flying = np.trapezoid(rate[late] * rtt[late], t, axis=0)
-    excess = np.asarray(flying / held - 1)
+    window_integral = np.trapezoid(window[late], t, axis=0)
+    flight_integral = np.trapezoid(rate[late] * rtt[late], t, axis=0)
+    excess = np.asarray(flight_integral / window_integral - 1)
     worst = float(excess[np.argmax(np.abs(excess))])
     return worst if abs(worst) > _MOST_EXCESS else None
 
@@ -211,8 +211,8 @@ def _propagation(net: Network, name: str) -> Floats:
     return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
 
 
-def _link_seen(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
-    """What a run reports of link k, in the order of LinkRun."""
+def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
+    """Numbers of link k, in the order of LinkRun."""
     link, signal = net.links[k], combine((outputs.signals[k],))
     q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
     signal = signal._replace(
@@ -223,12 +223,12 @@ def _link_seen(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     dropped = link.cross * signal.drop
     for flows, rate in zip(net.flows, outputs.rates, strict=True):
         if k in flows.route:
-            own, sent = link_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
+            seen, sent = link_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
             offered = offered + jnp.sum(sent)
-            marked = marked + jnp.sum(sent * (own.either - own.drop))
-            dropped = dropped + jnp.sum(sent * own.drop)
+            marked = marked + jnp.sum(sent * (seen.either - seen.drop))
+            dropped = dropped + jnp.sum(sent * seen.drop)
             if flows.feedback.quench:
-                quenches = quenches + jnp.sum(sent * own.either)
+                quenches = quenches + jnp.sum(sent * seen.either)
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
     used = jnp.where(q > 0, 1.0, share)
@@ -237,8 +237,8 @@ def _link_seen(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     return q, average, signal.mark, *shares, signal.load, offered, quenches, used
 
 
-def _flows_seen(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
-    """What a run reports of group i, in the order of FlowsRun."""
+def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
+    """Numbers of group i, in the order of FlowsRun."""
     flows, rate, s = net.flows[i], jnp.maximum(outputs.rates[i], 0.0), y.senders[i]
     signal = received(flows, tuple(outputs.signals[k] for k in flows.route))
     each = jnp.ones_like(rate)
@@ -253,15 +253,15 @@ def _flows_seen(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
 
 @jax.jit
 def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
-    """What a run tells of each link and each group, from states (T, n) and records (T, U)."""
+    """Numbers of each link and each group over time, from states (T, n) and records (T, U)."""
     y, outputs = blank(net)
-    to_state, to_wire = ravel_pytree(y)[1], ravel_pytree(outputs)[1]
+    to_state, to_outputs = ravel_pytree(y)[1], ravel_pytree(outputs)[1]
     width = ravel_pytree(outputs)[0].size
 
-    def one(state: jax.Array, record: jax.Array) -> Reports:
-        y, outputs = to_state(state), to_wire(record[:width])
+    def at_one_time(state: jax.Array, record: jax.Array) -> Reports:
+        y, outputs = to_state(state), to_outputs(record[:width])
         now = with_service(net, y.services)
-        links = [_link_seen(now, k, y, outputs) for k in range(len(net.links))]
-        return links, [_flows_seen(now, i, y, outputs) for i in range(len(net.flows))]
+        links = [_report_link(now, k, y, outputs) for k in range(len(net.links))]
+        return links, [_report_flows(now, i, y, outputs) for i in range(len(net.flows))]
 
-    return jax.vmap(one)(states, records)
+    return jax.vmap(at_one_time)(states, records)

@@ -1,4 +1,4 @@
-"""What a group of flows does per second: rates of events times the changes its laws state."""
+"""Mean change of a group of flows per second: rates of events times the changes by its laws."""
 
 from typing import Any, NamedTuple
 
@@ -11,12 +11,14 @@ from fluidcc.laws.loss import HalveOnly
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows
 
-_FASTEST_ESTIMATE = 32.0  # per round trip, of the error: many packets would tell it within a step
-_FASTEST_END = 8.0  # per round trip: what is left after one is nothing, and steps can stay long
+_FASTEST_ESTIMATE = (
+    32.0  # per round trip, of the error: the limit for rates that a step cannot resolve
+)
+_FASTEST_END = 8.0  # per round trip: exp(-8) is left after one, and steps can stay long
 
 
 class Sender(NamedTuple):
-    """Memory of a group of flows, shapes (m,); `()` in place of what the group does not need."""
+    """Memory of a group of flows, shapes (m,); `()` for parts that the group does not need."""
 
     law: Any  # state of the window law
     slow: Any = ()  # share of the flows that are in slow start
@@ -25,7 +27,7 @@ class Sender(NamedTuple):
 
 
 def starts_slowly(flows: Flows) -> bool:
-    """Whether the model of these flows knows slow start."""
+    """Whether the model of these flows has slow start."""
     return flows.initial.slow_start or flows.traffic.starts
 
 
@@ -47,12 +49,12 @@ def scaled(rate: Num, change: Any) -> Any:
 
 
 def summed(*changes: Any) -> Any:
-    """Changes of one state taken together."""
+    """Sum of changes of one state."""
     return jax.tree.map(lambda *c: sum(c), *changes)
 
 
 def marks_seen(flows: Flows, signal: Signal) -> Num:
-    """Probability that a carrier brings a mark which the window law hears."""
+    """Probability that a carrier brings a mark to which the window law reacts."""
     return signal.mark if flows.feedback.marks else 0.0 * signal.mark
 
 
@@ -71,7 +73,7 @@ def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
 def acknowledgement(
     flows: Flows, s: Sender, signal: Signal, rtt: Num, count: Num = 1.0, elapsed: Num = 0.0
 ) -> Ack:
-    """What acknowledgements tell senders that hear `signal` at a round trip [s]."""
+    """The record of acknowledgements for senders that receive `signal`, with round trip [s]."""
     known = signal._replace(load=known_load(flows, s, signal))
     fields = {name: getattr(known, name) for name in SIGNALS if name in Ack._fields}
     return Ack(count, elapsed, rtt, marked=signal.mark, **fields)
@@ -92,15 +94,15 @@ def _flight(flows: Flows, s: Sender, signal: Signal) -> Num:
 def _running(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     """Share of the time in which a flow is not recovering from losses."""
     closure = _closure(flows)
-    if closure.window(signal.drop, rtt) is not None:  # which has all the cost of losses in it
+    if closure.window(signal.drop, rtt) is not None:  # it includes the whole cost of losses
         return 1.0
     w, rate = flows.window.window(s.law), _flight(flows, s, signal) / rtt
     return closure.lost(signal.drop, w, rtt, rate, flows.window.recovery).running
 
 
 def _closure(flows: Flows) -> AbstractLossClosure:
-    """What losses do: routers that quench tell of a drop at once, which halves the window and
-    waits for nothing. Akujobi et al. (2002), IV.B.
+    """The loss closure: a router with quenches reports a drop at once, which halves the window
+    without a recovery. Akujobi et al. (2002), IV.B.
     """
     return HalveOnly() if flows.feedback.quench else flows.loss
 
@@ -126,20 +128,20 @@ def _law_change(
         return one._replace(count=count, elapsed=elapsed)
 
     in_time = ops.slope(lambda k: law.on_ack(s.law, ack(0.0, k)), *like)
-    own = summed(
+    growing = summed(
         scaled(growth, ops.slope(lambda k: law.on_ack(s.law, ack(k, 0.0)), *like)),
         scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
         slowly = law.change(s.law, window=s.slow * acks * (1 - mark))
-        own = summed(scaled(1 - s.slow, own), slowly)
+        growing = summed(scaled(1 - s.slow, growing), slowly)
     lost = _closure(flows).lost(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
     to_one_packet = law.change(s.law, window=ops.minimum(1.0 - w, 0.0))
     reacting = flows.reaction.shares(mark, w).reacting
     changes = [
-        own,
+        growing,
         scaled(acks, ops.slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
         scaled(carried * reacting, law.on_mark(s.law, one)),
         scaled(lost.recovering, law.on_loss(s.law, one)),

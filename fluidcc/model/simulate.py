@@ -22,7 +22,7 @@ _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land 
 
 
 def checked_times(until: float, points: ArrayLike | None) -> Floats:
-    """The times to report, (T,); raises ValueError as `simulate` says."""
+    """The times to report, (T,); raises ValueError as described for `simulate`."""
     number = isinstance(until, Real | np.ndarray | jax.Array) and np.ndim(until) == 0
     if not number or not 0 < until <= LONGEST:
         raise ValueError(f"until: expected a time in (0, {LONGEST:g}] s, got {until!r}")
@@ -37,7 +37,7 @@ def checked_times(until: float, points: ArrayLike | None) -> Floats:
 
 
 def check_network(net: Network) -> None:
-    """Raise ValueError where the fluid model cannot follow a network over time."""
+    """Raise ValueError if the fluid model cannot simulate a network."""
     for name, link in zip(net.link_names, net.links, strict=True):
         if net.delay == "fifo" and varies(link) and least_rate(link) < float(link.capacity):
             raise ValueError(
@@ -79,14 +79,14 @@ def simulate(
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
         How the delay equation is stepped; see `solve_dde`. By default `Located(rtol=1e-6)` for up
-        to four distinct round trips where no signal jumps, and nothing changes by ticks, by calls
+        to four distinct round trips if no signal jumps, and nothing changes by ticks, by calls
         that vary or at limits of a queue law's memory; else `Uniform()`, whose error is of first
-        order in the step where a signal jumps: a peak may be off by a thousandth.
+        order in the step if a signal jumps: a peak may be off by a thousandth.
 
     Returns
     -------
     Trajectory
-        Its `status` says how the run ended; numbers after a failure are NaN.
+        Its `status` gives how the run ended; numbers after a failure are NaN.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Fluid runs of many networks: those of one structure are stepped side by side."""
+"""Fluid runs of many networks: those of one structure are stepped together, in batches."""
 
 import concurrent.futures
 import threading
@@ -21,8 +21,8 @@ from fluidcc.model.simulate import check_network
 from fluidcc.scenario.network import Network
 
 _ON_PROCESSOR, _ON_CARD = 8, 1 << 16
-"""Networks in one launch at most, on a processor, where more are no faster, and on a card."""
-_SHARE = 0.1  # of the memory of an accelerator, for what a launch leaves
+"""Most networks in one launch: on a processor, where more are no faster, and on a card."""
+_SHARE = 0.1  # of the memory of an accelerator, for the results of a launch
 
 T = TypeVar("T")
 _compiled: set[Hashable] = set()  # names of programs
@@ -30,8 +30,8 @@ _reports = jax.jit(jax.vmap(report))
 
 
 class Member(NamedTuple):
-    """A network: as given, what the fluid model has of it, and the leaves of what its equation is
-    given, with their structure.
+    """A network: as given, in the fluid model, and the leaves and structure of the arguments of its
+    equation.
     """
 
     given: Network
@@ -41,9 +41,9 @@ class Member(NamedTuple):
 
     @classmethod
     def of(cls, given: Network, until: float) -> "Member":
-        """A network that is followed up to `until` [s].
+        """A network to simulate up to `until` [s].
 
-        Raises ValueError where the fluid model cannot.
+        Raises ValueError if the fluid model cannot.
         """
         net = as_fluid(given)
         check_network(net)
@@ -53,18 +53,18 @@ class Member(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """What members that are stepped side by side have in common."""
+        """Key shared by members that can be stepped in one batch."""
         return self.structure, tuple(np.shape(leaf) for leaf in self.leaves)
 
     @property
     def columns(self) -> int:
-        """How many numbers are reported at each time."""
+        """Number of values reported at each time."""
         classes = sum(np.size(flows.rtt) for flows in self.net.flows)
         return len(LINK_KEYS) * len(self.net.links) + len(FLOW_KEYS) * classes
 
 
 class _Launch(NamedTuple):
-    """Some networks of one kind and one mesh: their numbers, and the stack that has them."""
+    """Some networks of one kind and one mesh: their numbers, and the stack that contains them."""
 
     kind: Hashable
     part: list[int]
@@ -75,7 +75,7 @@ class _Launch(NamedTuple):
 
     @property
     def program(self) -> Hashable:
-        """What launches that are compiled as one have in common, the times to report apart."""
+        """Key shared by launches that use one compiled program, apart from the times to report."""
         return self.kind, self.size, self.mesh.slots, self.mesh.fused
 
 
@@ -84,7 +84,7 @@ def simulate_batch(
 ) -> Iterator[tuple[int, Trajectory | str]]:
     """The number of each member and its run at `times` up to `until` [s], or why there is none.
 
-    They come as runs end. Raises ValueError where they do not fit in memory together.
+    They are yielded as runs end. Raises ValueError if they do not fit in memory together.
     """
     memory.require(
         8.0 * times.size * sum(member.columns for member in members),
@@ -96,24 +96,24 @@ def simulate_batch(
 
     def run(launch: _Launch, threads: int = count) -> list[Trajectory]:
         with memory.shared_by(threads):
-            found = _launched(launch, until, times)
+            runs = _run_launch(launch, until, times)
         return [
             Trajectory.of(members[k].given, members[k].net, times, (status, end), reports)
-            for k, (reports, status, end) in zip(launch.numbers, found, strict=True)
+            for k, (reports, status, end) in zip(launch.numbers, runs, strict=True)
         ]
 
-    crowded: list[_Launch] = []
+    too_large: list[_Launch] = []
     launches = list(_launches(members, times, mesh))
     programs = [(launch.program, times.size) for launch in launches]
-    for number, found in compiling_once(programs, lambda k: run(launches[k]), count):
+    for number, outcome in compiling_once(programs, lambda k: run(launches[k]), count):
         launch = launches[number]
-        if isinstance(found, memory.TooLittleMemory):
-            crowded.append(launch)
-        elif isinstance(found, ValueError):
-            yield from ((k, str(found)) for k in launch.numbers)
+        if isinstance(outcome, memory.TooLittleMemory):
+            too_large.append(launch)
+        elif isinstance(outcome, ValueError):
+            yield from ((k, str(outcome)) for k in launch.numbers)
         else:
-            yield from zip(launch.numbers, found, strict=True)
-    for launch in crowded:  # each network alone has the most memory
+            yield from zip(launch.numbers, outcome, strict=True)
+    for launch in too_large:  # each network alone has the most memory
         for place, k in zip(launch.part, launch.numbers, strict=True):
             alone = launch._replace(part=[place], numbers=[k], size=1)
             try:
@@ -125,10 +125,10 @@ def simulate_batch(
 def compiling_once(
     programs: Sequence[Hashable], call: Callable[[int], T], threads: int
 ) -> Iterator[tuple[int, T | ValueError]]:
-    """Each number k and `call(k)`, in threads, as calls end: `programs[k]` names the program that
-    the call compiles, and those that need the same one wait until one call has compiled it.
+    """Yield each number k and `call(k)` as calls in threads end: `programs[k]` names the program
+    that the call compiles; calls that need the same one wait until the first has compiled it.
 
-    A ValueError stands for a result; calls that need the same program have that of the first.
+    A ValueError is yielded as a result; calls that need the same program share that of the first.
     """
     firsts = {program: k for k, program in reversed(list(enumerate(programs)))}
     locks = {program: threading.Lock() for program in firsts}
@@ -141,9 +141,9 @@ def compiling_once(
                 if program in failed:
                     return failed[program]
                 if program not in _compiled:
-                    found = call(k)
+                    result = call(k)
                     _compiled.add(program)
-                    return found
+                    return result
             return call(k)
         except ValueError as error:
             if program not in _compiled:
@@ -153,8 +153,8 @@ def compiling_once(
     pool = concurrent.futures.ThreadPoolExecutor(threads)
     try:
         order = sorted(range(len(programs)), key=lambda k: firsts[programs[k]] != k)
-        here = memory.in_place(run)
-        futures = {pool.submit(here, k): k for k in order}
+        run_in_place = memory.in_place(run)
+        futures = {pool.submit(run_in_place, k): k for k in order}
         for future in concurrent.futures.as_completed(futures):
             yield futures.pop(future), future.result()
     finally:
@@ -163,34 +163,34 @@ def compiling_once(
 
 def _launches(members: Sequence[Member], times: Floats, mesh: Uniform) -> Iterator[_Launch]:
     """All networks in launches."""
-    for kind in _alike([member.kind for member in members]):
-        own = [members[k] for k in kind]
-        stacked = _stacked(own)
-        meshes = shared_meshes([member.net for member in own], stacked[0], mesh)
-        for some in _alike(meshes):
-            size = _at_once(len(some), own[0].columns * times.size)
+    for kind in _group_equal([member.kind for member in members]):
+        alike = [members[k] for k in kind]
+        stacked = _stack(alike)
+        meshes = shared_meshes([member.net for member in alike], stacked[0], mesh)
+        for some in _group_equal(meshes):
+            size = _at_once(len(some), alike[0].columns * times.size)
             for first in range(0, len(some), size):
                 part = some[first : first + size]
                 numbers = [kind[k] for k in part]
-                yield _Launch(own[0].kind, part, numbers, size, stacked, meshes[part[0]])
+                yield _Launch(alike[0].kind, part, numbers, size, stacked, meshes[part[0]])
 
 
-def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
-    """Places of equal keys."""
-    found: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(keys):
-        found.setdefault(key, []).append(place)
-    return list(found.values())
+def _group_equal(keys: Sequence[Hashable]) -> list[list[int]]:
+    """Indices of the keys, in groups of equal ones."""
+    groups: dict[Hashable, list[int]] = {}
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
+    return list(groups.values())
 
 
-def _stacked(members: Sequence[Member]) -> tuple[Network, tuple]:
+def _stack(members: Sequence[Member]) -> tuple[Network, tuple]:
     """Networks of one kind and the courses of their calls, with a first axis for them."""
     leaves = zip(*(member.leaves for member in members), strict=True)
     return jax.tree.unflatten(members[0].structure, [np.stack(each) for each in leaves])
 
 
 def _at_once(count: int, numbers: int) -> int:
-    """How many of so many networks are in a launch, each leaving so many numbers."""
+    """Networks per launch, of `count` with `numbers` reported values each."""
     if memory.place().platform == "cpu":
         most = _ON_PROCESSOR * max(len(devices_for(())), 1)
     else:
@@ -200,18 +200,18 @@ def _at_once(count: int, numbers: int) -> int:
 
 
 def _threads() -> int:
-    """How many launches go on at a time: one where all devices have their part of it."""
+    """Number of launches at a time: one if each is spread over all devices."""
     alone = devices_for(()) or memory.place().platform != "cpu"
     return 1 if alone else threads()
 
 
-def _launched(launch: _Launch, until: float, times: Floats) -> list[tuple[Reports, Any, Any]]:
+def _run_launch(launch: _Launch, until: float, times: Floats) -> list[tuple[Reports, Any, Any]]:
     """Reports of the networks of a launch, their statuses and the times of these [s]."""
-    filled = np.resize(launch.part, launch.size)  # by members of it, so that shapes are few
+    filled = np.resize(launch.part, launch.size)  # repeats members, so that few shapes are compiled
     nets, courses = jax.tree.map(lambda leaf: leaf[filled], launch.stacked)
     system = system_of(jax.tree.map(lambda leaf: leaf[0], nets))
     y0, numbers = starts(nets, courses)
     run = integrate(system, y0, 0.0, until, numbers, mesh=launch.mesh, ts=times, batched=True)
-    found = (_reports(numbers.net, run.y, run.record), run.status, run.status_time)
-    found = jax.tree.map(np.asarray, found)
-    return [jax.tree.map(lambda v, k=k: v[k], found) for k in range(len(launch.part))]
+    results = (_reports(numbers.net, run.y, run.record), run.status, run.status_time)
+    results = jax.tree.map(np.asarray, results)
+    return [jax.tree.map(lambda v, k=k: v[k], results) for k in range(len(launch.part))]

@@ -26,7 +26,7 @@ def keys(source: str) -> list[str]:
 
 
 def citations(net: "Network") -> dict[str, str]:
-    """What a study of this network should cite: the scenario's source and those of its laws.
+    """Works that a study of this network should cite: sources of the scenario and of its laws.
 
     Examples
     --------
@@ -41,8 +41,8 @@ def citations(net: "Network") -> dict[str, str]:
     laws += [law for law in spreadings if law is not None]
     model = ["misra2000"] if net.rates == "mgt" else []
     sources = [net.source, *model, *(law.source for law in laws)]
-    found = [key for source in sources for key in keys(source)]
-    return {key: _entry(bibliography()[key]) for key in dict.fromkeys(found)}
+    cited = [key for source in sources for key in keys(source)]
+    return {key: _entry(bibliography()[key]) for key in dict.fromkeys(cited)}
 
 
 def _entry(work: dict[str, Any]) -> str:

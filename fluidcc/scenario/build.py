@@ -1,4 +1,4 @@
-"""Tables of a scenario to a network: everything that must fit together is checked here."""
+"""Build a network from the tables of a scenario, and check that its parts fit together."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     raw
         Tables as TOML gives them.
     where
-        File, or what else stands in for it in messages.
+        Name of the file, or of another origin, for messages.
     laws
         Laws by kind and name.
 
@@ -95,7 +95,7 @@ def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _size(link: Mapping[str, Any]) -> float:
-    """The packet size of a link [B], by default where it is faulty."""
+    """The packet size of a link [B]; the default if it is faulty."""
     return sound(link).get("packet_size", Link.packet_size)
 
 
@@ -142,7 +142,7 @@ def _read_flows(reader: Reader, key: str, raw: Any, sizes: Mapping[str, float]) 
         values["reverse_route"] = _links_passed(reader, table["reverse_route"], at, links)
     if "reverse_delay" in table:
         at = f"{key}.reverse_delay"
-        values["reverse_delay"] = _ways_back(reader, table["reverse_delay"], at, route)
+        values["reverse_delay"] = _reverse_delay(reader, table["reverse_delay"], at, route)
     values |= read_sender_laws(reader, table, key, size)
     for kind in _LAWS:
         if kind in table:
@@ -244,9 +244,9 @@ def _links_passed(reader: Reader, route: Any, key: str, links: list[str]) -> Any
 
 
 def _route(reader: Reader, raw: Mapping[str, Any], key: str, links: list[str]) -> Any:
-    """Indices of the links of the route; the only link where there is one and none is named."""
+    """Indices of the links of the route; the only link if none is named."""
     if not links:
-        return FAULTY  # which is told already
+        return FAULTY  # already reported
     if "route" in raw:
         return _links_passed(reader, raw["route"], f"{key}.route", links)
     if len(links) == 1:
@@ -254,7 +254,7 @@ def _route(reader: Reader, raw: Mapping[str, Any], key: str, links: list[str]) -
     return reader.fault(f"{key}.route", f"a list of links out of {', '.join(links)}", "nothing")
 
 
-def _ways_back(reader: Reader, raw: Any, key: str, route: Any) -> Any:
+def _reverse_delay(reader: Reader, raw: Any, key: str, route: Any) -> Any:
     """The delay from the first router to the source, or one for each link of the route."""
     info = infos(Flows)["reverse_delay"]
     if not isinstance(raw, list):
@@ -262,5 +262,5 @@ def _ways_back(reader: Reader, raw: Any, key: str, route: Any) -> Any:
     if route is not FAULTY and len(raw) != len(route):
         expected = f"a number, or a list of {len(route)}, one for each link of the route"
         return reader.fault(key, expected, got(raw))
-    ways = _vector(reader, raw, key, info)
-    return float(ways[0]) if ways is not FAULTY and len(ways) == 1 else ways
+    delays = _vector(reader, raw, key, info)
+    return float(delays[0]) if delays is not FAULTY and len(delays) == 1 else delays

@@ -1,4 +1,4 @@
-"""How receivers echo marks: each packet's own, or one until the sender confirms it."""
+"""How receivers echo marks: that of each packet, or one until the sender confirms it."""
 
 import itertools
 
@@ -9,17 +9,19 @@ from fluidcc.scenario.network import Flows
 def repeated(flows: Flows, echo: str = "law") -> bool:
     """Whether receivers echo a mark until the sender confirms it. RFC 3168, 6.1.3.
 
-    By `echo`, the senders' option: `sticky`, `packet`, or `law`. A law leaves it to a sender that
-    waits for what it sent after its last reaction, unless the receiver tells of each packet: where
-    the law learns from each mark, and under load factors.
+    By `echo`, the senders' option: `sticky`, `packet`, or `law`. Under `law`, marks are
+    echoed until confirmed if the reaction waits for data sent after the last one, except if
+    receivers report each packet: if the law learns from each mark, and under load factors.
     """
     if echo != "law":
         return echo == "sticky"
-    return _waits(flows.reaction) and not (flows.feedback.loads or _counts(flows.window))
+    return _waits_for_new_data(flows.reaction) and not (
+        flows.feedback.loads or _learns_from_marks(flows.window)
+    )
 
 
-def _waits(law: AbstractReaction) -> bool:
-    """Whether a reaction asks for an acknowledgement of what was sent after the last one."""
+def _waits_for_new_data(law: AbstractReaction) -> bool:
+    """Whether a reaction needs an acknowledgement of data sent after the last reaction."""
     cases = itertools.product((0.0, 1e9), (0.0, 1.0))  # at once and late; after a quench for a drop
     return any(
         law.ready(Since(time, 1.0, 0.0, dropped)) != law.ready(Since(time, 1.0, 1.0, dropped))
@@ -27,7 +29,7 @@ def _waits(law: AbstractReaction) -> bool:
     )
 
 
-def _counts(law: AbstractWindowLaw) -> bool:
+def _learns_from_marks(law: AbstractWindowLaw) -> bool:
     """Whether a window law learns from the mark of each packet."""
     unmarked, marked = (Ack(1.0, 1.0, 1.0, marked=share) for share in (0.0, 1.0))
     state = law.start(10.0)

@@ -76,7 +76,7 @@ def _no_scenario(name: str, known: dict[str, Any]) -> Fault:
 
 
 def _with_stem(name: str, known: list[str]) -> tuple[str, ...]:
-    """Bundled scenarios one of whose two parts is alike."""
+    """Bundled scenarios whose folder or file name is similar."""
     parts = {part: full for full in known for part in full.split("/")}
     return tuple(parts[part] for part in nearest(name.split("/")[-1], list(parts), 1))
 

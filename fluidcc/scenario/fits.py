@@ -1,4 +1,4 @@
-"""What must fit together in a scenario, beyond the range of each value."""
+"""Checks that the values of a scenario fit together, beyond the range of each value."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from fluidcc.scenario.path_delays import forward_delays, reverse_delays
 from fluidcc.scenario.reader import FAULTY, Reader, got
 
 _Need = tuple[bool, str, str, str]
-"""Whether two values fit, the key of one, what is expected there, and what was got."""
+"""Whether two values fit, the key of one, the expected value and the given one."""
 
 _ROUNDING = 1e-12  # of delays that are added up
 _LEVELS = ("max_th", "at", "threshold", "q_ref")  # queues that a law must be able to see
@@ -27,7 +27,7 @@ def check_link(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
         expected = f"at most {key}.buffer, {buffer!r} packet"
         reader.fault(f"{key}.initial.queue", expected, f"{queue!r} packet")
     law = values.get("queue")
-    by_loss = getattr(law, "trigger", "queue") == "loss"  # what is reached then is the buffer
+    by_loss = getattr(law, "trigger", "queue") == "loss"  # the level reached then is the buffer
     for name in _LEVELS:
         level = getattr(law, name, None)
         if level is None or (level == buffer if by_loss else level < buffer):
@@ -50,7 +50,7 @@ def check_group(reader: Reader, key: str, values: Mapping[str, Any]) -> None:
 
 
 def _needs_of_window(table: str, values: Mapping[str, Any]) -> Iterator[_Need]:
-    """What a window law needs of the other laws, and of windows at a start."""
+    """Requirements of a window law on the other laws and on initial windows."""
     window, reaction = values["window"], values.get("reaction")
     traffic: Any = values.get("traffic")
     least = f"at least {table}.min_window, {window.min_window!r} packet"
@@ -77,7 +77,7 @@ def _needs_of_window(table: str, values: Mapping[str, Any]) -> Iterator[_Need]:
 
 
 def _needs_of_feedback(values: Mapping[str, Any]) -> Iterator[_Need]:
-    """What a feedback law needs of the other laws."""
+    """Requirements of a feedback law on the other laws."""
     feedback, window = values["feedback"], values.get("window")
     estimator = values.get("estimator", Flows.estimator)
     growth, name = getattr(values.get("reaction"), "growth", "all"), got(feedback.name)
@@ -93,7 +93,7 @@ def _needs_of_feedback(values: Mapping[str, Any]) -> Iterator[_Need]:
 
 
 def check_reverse_delay(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
-    """The way there must be shorter than the round trip, and links on the way need a delay."""
+    """Forward delays must be below the round trip, and links before the last need a delay."""
     names = list(delays)
     if any(delays[names[k]] is FAULTY for k in flows.route):
         return
@@ -113,12 +113,14 @@ def check_reverse_delay(reader: Reader, name: str, flows: Flows, delays: Mapping
             f"{shortest!r} s",
         )
     elif flows.reverse_delay is not None or flows.feedback.marking_point is MarkingPoint.REVERSE:
-        _check_ways_back(reader, name, flows, delays)
+        _check_reverse_delays(reader, name, flows, delays)
 
 
-def _check_ways_back(reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]) -> None:
-    """A packet and the quench for it take a round trip at most; rewritten ACKs pass all routers on
-    their own way, from the last to the first.
+def _check_reverse_delays(
+    reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]
+) -> None:
+    """A packet and the quench for it take a round trip at most; rewritten ACKs pass all routers
+    from the last to the first.
     """
     names, known, given = list(delays), list(delays.values()), flows.reverse_delay
     listed = isinstance(given, np.ndarray)

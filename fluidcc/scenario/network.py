@@ -99,9 +99,9 @@ class Flows(Module):
 
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s].
     `route` holds indices of links. `access_delay` None means that sources sit at their first
-    link. `reverse_delay` is that of the first router; those further on add the delays of the links
-    in between. An array has one for each link of the route, None stands for the propagation of the
-    way there. `sender` holds rules of the packet sender as (name, value) pairs.
+    link. `reverse_delay` is that of the first router; later routers add the delays of the links in
+    between. An array has one for each link of the route, None stands for the forward delay.
+    `sender` holds rules of the packet sender as (name, value) pairs.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class Network(Module):
 
 
 def require_network(value: object) -> None:
-    """TypeError where a network is needed and something else is given, a name above all."""
+    """Raise TypeError if `value` is no network, but for instance a name."""
     if not isinstance(value, Network):
         hint = f"fluidcc.load({value!r:.60})" if isinstance(value, str) else "fluidcc.load"
         raise TypeError(f"expected a network, such as {hint} gives, got {with_type(value)}")

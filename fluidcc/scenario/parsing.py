@@ -1,4 +1,4 @@
-"""Values as people type them, on a command line or in an address; their faults are collected."""
+"""Values as users type them, on a command line or in a URL; their faults are collected."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ _COUNTED = 1_000_000  # seeds, trials, starts and the like
 
 
 class Faults:
-    """Collects the faults of what was typed, to tell all of them at once."""
+    """Collects the faults of typed values, to report all of them in one error."""
 
     def __init__(self) -> None:
         self.found: list[Fault] = []
@@ -19,7 +19,7 @@ class Faults:
         self.found.append(Fault(option, key, expected, got))
 
     def catch(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """What the call returns; None, and its faults kept, where it raises ScenarioError."""
+        """Result of the call; if it raises ScenarioError, None, and its faults are kept."""
         try:
             return call(*args, **options)
         except ScenarioError as error:
@@ -49,7 +49,7 @@ def value_of(text: str) -> Any:
 
 
 def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)") -> float:
-    """A time such as ``60`` or ``500 ms`` [s]; 0 where it is faulty."""
+    """A time such as ``60`` or ``500 ms`` [s]; 0 if it is faulty."""
     from fluidcc.laws.parameters import Interval
     from fluidcc.scenario.units import UnitError, read
 
@@ -65,7 +65,7 @@ def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)")
 
 
 def count(option: str, text: str, faults: Faults, *, least: int = 1, most: int = _COUNTED) -> int:
-    """A whole number from `least` to `most`; `least` where it is faulty."""
+    """A whole number from `least` to `most`; `least` if it is faulty."""
     typed = text.strip()
     digits = typed.lstrip("0") or typed[:1]
     if digits.isdecimal() and len(digits) <= len(str(most)) and least <= int(digits) <= most:
@@ -75,7 +75,7 @@ def count(option: str, text: str, faults: Faults, *, least: int = 1, most: int =
 
 
 def share(option: str, text: str, faults: Faults) -> float:
-    """A number between 0 and 1; 0.5 where it is faulty."""
+    """A number between 0 and 1; 0.5 if it is faulty."""
     try:
         if 0 < float(text) < 1:
             return float(text)

@@ -25,8 +25,8 @@ def forward_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
 def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     """Delay from each router of the route back to the source [s], without queues.
 
-    One number is the way back from the first router, and routers further on add the delays of the
-    links in between; without any, the way back is the way there. `delays` are those of all links.
+    One number is the delay from the first router, and later routers add the delays of the links in
+    between; by default reverse delays are the forward delays. `delays` are those of all links [s].
     """
     given = first_hop(flows) if flows.reverse_delay is None else flows.reverse_delay
     if np.ndim(given) == 1:

@@ -22,7 +22,7 @@ from fluidcc.scenario.window import KINDS, NAMED, default_reaction
 _OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
 
 _INSTEAD = {"calls": ("arrivals", "most"), "arrivals": ("calls",)}
-"""Values of voice calls that each of two takes the place of."""
+"""Values of voice calls that each of the two keys replaces."""
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _paths(values: Tables) -> tuple[str, ...]:
 
 
 def leaf(values: Tables, path: str) -> Any:
-    """What stands at a full path in the tables of a scenario; None where nothing does."""
+    """The value at a full path in the tables of a scenario; None if there is none."""
     here: Any = values
     for part in path.split("."):
         here = here.get(part) if isinstance(here, Mapping) else None
@@ -110,7 +110,7 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     """The network with some parameters changed.
 
     Numbers stand for SI with packets, text for quantities with units; the whole scenario is
-    checked again. A rate given in bit/s at loading is kept in packet/s. Where a value is traced by
+    checked again. A rate given in bit/s at loading is kept in packet/s. If a value is traced by
     JAX the network is changed in place of the number and nothing is checked; `n` then scales the
     flows of a group in proportion. The structure of the network stays, so nothing is compiled
     anew, unless the change is one of structure: a law, a choice, a number of round trips.
@@ -146,8 +146,8 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
         return _replace_traced(net, full)
     values, laws = tables(net), laws_of(net)
     if wrong := _wrong(net, values, changes):
-        told_later = _of_other_laws(values, full, laws)
-        _refuse(net, [p for p in wrong if full_path(net, p) not in told_later], where)
+        checked_later = _of_other_laws(values, full, laws)
+        _refuse(net, [p for p in wrong if full_path(net, p) not in checked_later], where)
     _reset_dependants(net, values, list(full), laws)
     for path in sorted(full, key=lambda p: not p.endswith(".law")):
         _put(values, path.split("."), _as_plain(full[path]))
@@ -155,7 +155,7 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
 
 
 def _of_other_laws(values: Tables, changed: Iterable[str], laws: Laws) -> tuple[str, ...]:
-    """Paths of parameters of laws that the network has not, or not yet: `build` judges them."""
+    """Paths of parameters of laws that the network does not have (yet): `build` checks them."""
     anew = {path.removesuffix(".law") for path in changed if path.endswith(".law")}
     names = {name for kind in laws.values() for law in kind.values() for name in infos(law)}
 
@@ -173,15 +173,15 @@ def _drop(table: Tables, names: Iterable[str]) -> None:
 
 
 def _reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws: Laws) -> None:
-    """Take out of a network's tables what follows from the values that are about to change.
+    """Remove from a network's tables the values that depend on those about to change.
 
     A new law starts from its own defaults. A reaction that is the default of window law and
     feedback law stays so when these change. Calls replace arrivals, and arrivals calls.
     """
     for flows, table in zip(net.flows, values["flows"].values(), strict=True):
-        own = reaction_table(flows.reaction)
-        if own == reaction_table(default_reaction(flows.window, flows.feedback, laws)):
-            _drop(table["window"], own)
+        present = reaction_table(flows.reaction)
+        if present == reaction_table(default_reaction(flows.window, flows.feedback, laws)):
+            _drop(table["window"], present)
     for path in changed:
         kind, name, *inner = path.split(".")
         if inner[:1] == ["voice"] and len(inner) == 2 and kind == "links":
@@ -243,7 +243,7 @@ def _put(values: Tables, parts: list[str], value: Any) -> None:
 
 
 def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str] | None:
-    """Steps from the network to what has the value at a full path, and the name of its field."""
+    """Steps from the network to the owner of the value at a full path, and the field's name."""
     kind, *inner = path.split(".")
     names = _names(net).get(kind, ())
     if len(inner) < 2 or inner[0] not in names:
@@ -254,7 +254,7 @@ def _owner(net: Network, path: str) -> tuple[tuple[str | int, ...], str] | None:
 
 
 def home(part: Any, steps: list[str], field: str) -> list[str]:
-    """Steps from a link or group to what has a field; several laws have theirs in `window`."""
+    """Steps from a link or group to the owner of a field; several laws share `window`."""
     if isinstance(part, Flows) and steps == ["window"]:
         return [next((k for k in KINDS if field in infos(getattr(part, k))), "window")]
     return steps
@@ -308,7 +308,7 @@ def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
 def number_at(net: Network, path: str) -> float:
     """The number at a path; the total for the `n` of a group.
 
-    Raises ScenarioError where there is no number.
+    Raises ScenarioError if there is no number.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def number_at(net: Network, path: str) -> float:
 
 
 def info_at(net: Network, path: str) -> Info | None:
-    """Symbol, unit, meaning and range of the parameter at a path; None where it is no parameter."""
+    """Symbol, unit, meaning and range of the parameter at a path; None if it is no parameter."""
     found = _owner(net, re.sub(r"\.rtt\.(min|max)$", ".rtt", full_path(net, path)))
     owner = None if found is None else _walk(net, found[0])
     return infos(owner).get(found[1]) if found and dataclasses.is_dataclass(owner) else None
@@ -368,20 +368,20 @@ def axes_of(
         raise ScenarioError([Fault("over", "", form, f"{over!r}")])
     check_paths(net, over)
     _require_once(net, over, "over")
-    listed = {path: _listed(own) for path, own in over.items()}
+    listed = {path: _listed(values) for path, values in over.items()}
     faults = [
         Fault("over", path, "a list of at least one value", f"{over[path]!r}")
-        for path, own in listed.items()
-        if not own
+        for path, values in listed.items()
+        if not values
     ]
     if faults:
         raise ScenarioError(faults)
-    axes = {path: tuple(value_at(net, path, v) for v in own) for path, own in listed.items()}
+    axes = {path: tuple(value_at(net, path, v) for v in row) for path, row in listed.items()}
     described = {path: info_at(net, path) for path in axes}
     return axes, {path: info.unit if info else "1" for path, info in described.items()}
 
 
 def _listed(values: Any) -> tuple:
-    """The values of an axis; () for what is no list of any."""
+    """The values of an axis; () if it is no list."""
     listed = isinstance(values, Iterable) and not isinstance(values, str)
     return tuple(values) if listed else ()

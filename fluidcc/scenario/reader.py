@@ -15,11 +15,11 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.validation import BASES as ADDABLE
 from fluidcc.scenario import units
 
-_NEEDS = re.compile(r"^\w+ needs ")  # how a law opens its complaint
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: they steer what shows a text
-_FAULTS = 200  # that are told of one scenario
+_NEEDS = re.compile(r"^\w+ needs ")  # how the message of a law begins
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control characters
+_FAULTS = 200  # most that are reported for one scenario
 _LETTERS = 2000  # of a title
-_ITEMS = 8  # of a list that are shown
+_ITEMS = 8  # most of a list in a message
 _LARGEST = 1e100  # magnitude of a number, whose powers and inverses are to be numbers too
 _BITS = 64  # of a whole number that is shown in full
 
@@ -42,7 +42,7 @@ LABELS: Mapping[str, str] = {
     "estimator": "an estimator",
     "traffic": "a kind of traffic",
 }
-"""What messages call the kinds of laws whose parameters stand in tables."""
+"""Names, in messages, of the kinds of laws whose parameters stand in tables."""
 
 NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
@@ -50,7 +50,7 @@ NOT_YET: Final = "a model that this version has (planned, not available yet)"
 class Faulty:
     """Stands for a value that could not be read; its fault is in the reader.
 
-    Laws let it pass, as they let symbols pass, and judge the values beside it.
+    Laws accept it, as they accept symbols, and check the other values.
     """
 
 
@@ -88,7 +88,7 @@ class Reader:
     Parameters
     ----------
     where
-        File, or what else stands in for it in messages.
+        Name of the file, or of another origin, for messages.
     laws
         The laws that the scenario may name.
     """
@@ -98,7 +98,7 @@ class Reader:
         self.faults: list[Fault] = []
 
     def fault(self, key: str, expected: str, got: str, close: Iterable[str] = ()) -> Any:
-        """Note a fault; ScenarioError where there are more than anybody reads."""
+        """Note a fault; raises ScenarioError at the limit of faults."""
         self.faults.append(Fault(self.where, key, expected, got, tuple(close)))
         if len(self.faults) == _FAULTS:
             self.faults.append(Fault(self.where, "", f"fewer than {_FAULTS} faults", "more"))
@@ -150,7 +150,7 @@ class Reader:
         return value
 
     def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:
-        """One of a few words; `more` tells what else there could be."""
+        """One of a few words; `more` describes further possibilities."""
         names = list(options)
         if isinstance(raw, str) and raw in names:
             return raw
@@ -181,9 +181,9 @@ class Reader:
         self, raw: Mapping[str, Any], key: str, described: Mapping[str, Info],
         packet_size: float | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """The values of a table that are described, faulty ones as FAULTY; other keys may be there.
+        """The values of a table that are described, faulty ones as FAULTY; other keys are ignored.
 
-        What is no number and named like a kind of laws is one, such as RED's spreading.
+        A field that is no number and named like a kind of laws is a law, such as RED's spreading.
         """
         values: dict[str, Any] = {}
         for name, info in described.items():
@@ -210,15 +210,15 @@ class Reader:
         return self.made(cls, key, self.values(raw, key, infos(cls), packet_size))
 
     def made(self, cls: Any, key: str, values: Mapping[str, Any]) -> Any:
-        """`cls` with these values, or FAULTY; what it refuses becomes a fault at `key`."""
+        """`cls` with these values, or FAULTY; its ValueError becomes a fault at `key`."""
         faulty = len(sound(values)) < len(values)
-        try:  # those that could be read must fit together too
+        try:  # readable values must fit together even if others are faulty
             found = cls(**values)
         except ValueError as error:
             expected, _, seen = _NEEDS.sub("", str(error)).partition(", got ")
             return self.fault(key, expected, seen or "values that do not fit together")
         except TypeError:
-            if not faulty:  # of a law that compares even what is no number
+            if not faulty:  # raised by a law itself, not by FAULTY
                 raise
             return FAULTY
         return FAULTY if faulty else found
@@ -239,7 +239,7 @@ class Reader:
     def check_keys(
         self, raw: Mapping[str, Any], key: str, chosen: Mapping[str, Any], *named: str
     ) -> None:
-        """Note keys of a table that no chosen law has, and whose they are if others have them.
+        """Note keys of a table that no chosen law has, and name the laws that have them.
 
         `chosen` are the laws by kind, the table's own first; `named` keys name some of them.
         """
@@ -251,7 +251,7 @@ class Reader:
             if name in known:
                 continue
             for kind, law in chosen.items():
-                owners = [own for own, cls in self.laws[kind].items() if name in infos(cls)]
+                owners = [owner for owner, cls in self.laws[kind].items() if name in infos(cls)]
                 if owners:
                     having = f"{LABELS[kind]} that has it ({', '.join(owners)}), not {law.name}"
                     self.fault(f"{key}.{name}", having, got(value))
@@ -262,7 +262,7 @@ class Reader:
     def law(self, raw: Any, key: str, kind: str, packet_size: float | None) -> Any:
         """The law of a table ``{ law = NAME, parameter = value, ... }``, or FAULTY.
 
-        `packet_size` [B] is for parameters given as sizes; None where it is not known.
+        `packet_size` [B] is for parameters given as sizes; None if it is not known.
         """
         cls = self.law_of(raw, key, kind)
         if cls is FAULTY:

@@ -12,7 +12,7 @@ from fluidcc.scenario.reader import Reader, got, sound
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SenderOptions:
-    """What a packet sender does beside its window law; defaults are those of ns-2.35.
+    """Rules of a packet sender apart from its window law; defaults are those of ns-2.35.
 
     The receiver's window is `max_window` of the window law.
     """
@@ -95,7 +95,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         ),
     }
 )
-"""What each profile changes of the defaults above."""
+"""Changes of each profile to the defaults above."""
 
 
 def read_sender(reader: Reader, raw: Any, key: str) -> tuple[tuple[str, Any], ...]:

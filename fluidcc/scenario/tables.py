@@ -18,7 +18,7 @@ Tables = dict[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    """A number, or a list of numbers, as TOML would give it back."""
+    """A number, or a list of numbers, as TOML would return it."""
     if isinstance(value, str | bool):
         return value
     if np.ndim(value) == 1:
@@ -58,7 +58,7 @@ def _round_trips(flows: Flows) -> Tables:
 
 
 def _name_or_table(law: Law) -> Any:
-    """A law by its name alone where it has no parameters."""
+    """A law as a table, or its name alone if it has no parameters."""
     inside = _fields(law)
     return {"law": law.name, **inside} if inside else law.name
 
@@ -99,7 +99,7 @@ def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
 def tables(net: Network) -> Tables:
     """The scenario of a network, every value explicit: SI with packets, laws by name.
 
-    Raises TypeError for what is no network.
+    Raises TypeError if `net` is no network.
     """
     require_network(net)
     groups = zip(net.flow_names, net.flows, strict=True)

@@ -1,4 +1,4 @@
-"""Scenario text to tables: kept within bounds, and parsed as TOML."""
+"""Scenario text to tables: limited in size, and parsed as TOML."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ _DEEP = re.compile(  # the parser takes the square of their number, or more
     r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){31}"""
 )
 _SHOWN = 60  # characters of a faulty line
-_HINTS = (  # what a line that is no TOML looks like, and what is missing
+_HINTS = (  # pattern of a line that is no TOML, and the remedy
     (re.compile(r"^\s*[{]"), "TOML, such as `capacity = 1250`, not JSON"),
     (re.compile(r"^\s*[\w.-]+\s*:"), "TOML, such as `capacity = 1250`, not YAML"),
     (re.compile(r"=\s*[-+]?\d+,\d"), "TOML, with a point in numbers, such as `0.08`"),
@@ -28,14 +28,14 @@ _HINTS = (  # what a line that is no TOML looks like, and what is missing
 def parsed(text: str, where: str) -> dict[str, Any]:
     """The tables of scenario text.
 
-    Raises ScenarioError with the place and the line where it is no TOML.
+    Raises ScenarioError with the place and the line that is no TOML.
     """
     if len(text) > LARGEST:
         expected = f"at most {LARGEST} characters"
         raise ScenarioError([Fault(where, "", expected, f"{len(text)}")])
     if _DEEP.search(text):
         raise ScenarioError([Fault(where, "", "TOML", "names with more than 30 dots")])
-    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")  # what some editors begin files with
+    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")  # a byte-order mark
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -50,7 +50,7 @@ def parsed(text: str, where: str) -> dict[str, Any]:
 
 
 def _fault(text: str, where: str, what: str, place: str) -> Fault:
-    """A fault with the line that it is in, and what such lines most often lack."""
+    """A fault with its line, and the usual remedy for such lines."""
     number = _LINE.match(place)
     lines = re.split(r"\r?\n", text)
     line = lines[int(number[1]) - 1].strip() if number and int(number[1]) <= len(lines) else ""

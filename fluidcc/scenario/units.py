@@ -14,7 +14,7 @@ NUMBER = re.compile(rf"{_DIGITS}(?:[eE][-+]?\d+)?", re.ASCII)
 """A number without a unit, as people write it."""
 
 _LONGEST = 100  # characters of a quantity
-_COMMA = re.compile(r"(\d),(\d)")  # as written in half of the world
+_COMMA = re.compile(r"(\d),(\d)")  # decimal comma
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -50,7 +50,7 @@ _EXAMPLES = {
 
 
 class UnitError(ValueError):
-    """Text that is no quantity of the unit asked for; the message is what was expected."""
+    """Text that is no quantity of the unit asked for; the message describes the expected form."""
 
     def __init__(self, expected: str, close: tuple[str, ...] = ()) -> None:
         super().__init__(expected)
@@ -71,7 +71,7 @@ def _float(value: float | Fraction, unit: str) -> float:
 
 
 def _close(text: str, unit: str) -> tuple[str, ...]:
-    """What is meant by a number with a comma, or by a bare one in quotes."""
+    """Suggested correction of a number with a comma, or of a bare one in quotes."""
     if len(text) > _LONGEST:
         return ()
     pointed = _COMMA.sub(r"\1.\2", text.strip())

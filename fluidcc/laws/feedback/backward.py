@@ -6,7 +6,7 @@ from fluidcc.laws.law import AbstractFeedback, MarkingPoint
 
 
 class Backward(AbstractFeedback):
-    """Backward ECN: the router tells the source itself, by source quench."""
+    """Backward ECN: the router notifies the source itself, by source quench."""
 
     name: ClassVar[str] = "backward"
     source: ClassVar[str] = "akujobi2002, section III"

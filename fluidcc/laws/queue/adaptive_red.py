@@ -46,7 +46,7 @@ class AbstractAdaptiveRED(AbstractRED):
         return x.p
 
     def aim(self) -> tuple[Num, Num]:
-        """Least and greatest average that p_max rests at [packet]."""
+        """Least and greatest average at which p_max is constant [packet]."""
         half = 0.1 if self.target == "band" else 0.0
         spread = self.max_th - self.min_th
         return self.min_th + (0.5 - half) * spread, self.min_th + (0.5 + half) * spread
@@ -62,7 +62,7 @@ class AbstractAdaptiveRED(AbstractRED):
         return (first, *(first._replace(p=end) for end in ends))
 
     def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
-        """The ends of what the average may rest at."""
+        """Range of averages at which p_max may be in equilibrium."""
         v = self.average(x, queue)
         low, high = self.aim()
         return (v - low, v - high)

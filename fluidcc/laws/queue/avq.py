@@ -16,7 +16,7 @@ class AVQ(AbstractQueueLaw):
 
     The memory is the rate of the virtual link as a share of the link's. What arrives above that
     rate is marked: in the mean the virtual queue is full and overflows by that much, which is the
-    mark of the paper's own analysis. It is exact at rest and for small motions about it, as the
+    mark of the paper's analysis. It is exact at equilibrium and for small motions about it, as the
     virtual link is then overloaded at all times. Only packets see the virtual queue drain
     (`follows_queue`): one that has no room in it is marked and does not enter it, which in the long
     run is the same share of packets.
@@ -41,7 +41,7 @@ class AVQ(AbstractQueueLaw):
     follows_queue: bool = static(False)
 
     def adapted(self, seen: Arrival) -> Num:
-        """Rise with time, fall with each packet: at rest the link is used to its target."""
+        """Rise with time, fall with each packet: at equilibrium the link is used to its target."""
         return self.alpha * (self.gamma * seen.elapsed - seen.count * seen.size / seen.capacity)
 
     def on_arrival(self, x: State, seen: Arrival) -> State:

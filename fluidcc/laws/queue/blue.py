@@ -11,7 +11,7 @@ _FULL = 1 - 1e-9  # a buffer filled up to round-off is full
 
 
 class BLUE(AbstractQueueLaw):
-    """Steps p up when the queue is long or full, down when it is empty; else p rests.
+    """Steps p up when the queue is long or full, down when it is empty; else p is constant.
 
     Source: Feng et al. (2002), section III; Govindaswamy et al. (2012), section 2.4, whose text
     has the threshold and whose Fig. 4 has losses. A step is taken at most once per freeze time; the

@@ -1,4 +1,4 @@
-"""Routers that tell their load factor."""
+"""Routers that send their load factor."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Load factors beside marks by adaptive RED."""
+"""Load factors together with marks by adaptive RED."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""The window law of senders that hear source quenches."""
+"""The window law of senders with source quenches (BECN)."""
 
 from typing import ClassVar
 
@@ -21,5 +21,5 @@ class BECN(AbstractTCP):
 
     @property
     def reaction(self) -> str:
-        """Which quenches count, unless a scenario says otherwise."""
+        """Default reaction: which quenches count."""
         return "pause" if self.pause else "per_mark"

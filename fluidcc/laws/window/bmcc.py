@@ -20,7 +20,7 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
     is the measured round trip. The decrease comes once per t_p, for which rates become equal;
     `md = "per_rtt"` is eq. 5 by the letter. With `needs_mark` (section 5.2) only (11) marks make
     the sender decrease, by the load factor that it knows of. With `fallback` (section 5.3) a mark
-    or a loss below full load makes it a TCP sender, without a decrease, until it hears of full
+    or a loss below full load makes it a TCP sender, without a decrease, until it learns of full
     load.
     """
 
@@ -62,15 +62,15 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
         """Change of the window by eq. 5; none below full load."""
         return ops.where(load < 1, 0.0, (self.kept(load) - 1) * w)
 
-    def _mixed(self, s: State, own: Num, tcp: Num) -> State:
-        """Change of the window that is `own`, and `tcp` in the fallback."""
-        return self.change(s, window=(1 - s.sack) * own + s.sack * tcp) if self.fallback else own
+    def _mix(self, s: State, bmcc: Num, tcp: Num) -> State:
+        """Change of the window: `bmcc` by its rules, `tcp` in the fallback."""
+        return self.change(s, window=(1 - s.sack) * bmcc + s.sack * tcp) if self.fallback else bmcc
 
-    def _signalled(self, s: State, load: Num, own: Num, tcp: Num) -> State:
+    def _on_signal(self, s: State, load: Num, bmcc: Num, tcp: Num) -> State:
         """Change on a mark or a loss; below full load it is the sign of another router."""
         if not self.fallback:
-            return own
-        known = ops.where(load < 1, 0.0, (1 - s.sack) * own)
+            return bmcc
+        known = ops.where(load < 1, 0.0, (1 - s.sack) * bmcc)
         fallen = ops.where(load < 1, 1 - s.sack, 0.0)
         return self.change(s, window=known + s.sack * tcp, sack=fallen)
 
@@ -84,27 +84,27 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
         factor = 1 + self.kappa_2 * (1 - f) / f
         rising = w * (factor ** ops.minimum(time / self.t_p, _MOST_PERIODS) - 1)
         probing = time * ack.rtt / self.t_p**2
-        own = ops.where(ack.load < self.mild, rising, ops.where(ack.load < 1, probing, 0.0))
-        return self._mixed(s, own, _TCP.on_ack(w, ack))
+        bmcc = ops.where(ack.load < self.mild, rising, ops.where(ack.load < 1, probing, 0.0))
+        return self._mix(s, bmcc, _TCP.on_ack(w, ack))
 
     def on_mark(self, s: State, ack: Ack) -> State:
-        """Decrease: a (11) mark says the largest load, or only "now" under `needs_mark`.
+        """Decrease: a (11) mark codes the largest load, or only "now" under `needs_mark`.
 
-        Where the load is known to be that large, the marks are its code and the ticks decrease.
+        If the load is known to be that large, the marks are its code and the ticks decrease.
         """
         w = self.window(s)
-        own = ops.where(ack.load < self.highest, (self.beta_min - 1) * w, 0.0 * w)
+        bmcc = ops.where(ack.load < self.highest, (self.beta_min - 1) * w, 0.0 * w)
         if self.needs_mark:
-            own = self._decrease(w, ack.load)
-        return self._signalled(s, ack.load, own, _TCP.on_mark(w, ack))
+            bmcc = self._decrease(w, ack.load)
+        return self._on_signal(s, ack.load, bmcc, _TCP.on_mark(w, ack))
 
     def on_loss(self, s: State, ack: Ack) -> State:
         """Halve the window."""
         w = self.window(s)
-        return self._signalled(s, ack.load, -w / 2, _TCP.on_loss(w, ack))
+        return self._on_signal(s, ack.load, -w / 2, _TCP.on_loss(w, ack))
 
     def observe(self, s: State, ack: Ack) -> State:
-        """Leave the fallback on hearing of full load."""
+        """Leave the fallback at full load."""
         if not self.fallback:
             return 0.0 * s
         return self.change(s, sack=ops.where(ack.load < 1, 0.0, -ack.count * s.sack))
@@ -127,4 +127,4 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
     def on_tick(self, s: State, ack: Ack) -> State:
         """Decrease by eq. 5 at overload."""
         w = self.window(s)
-        return self._mixed(s, self._decrease(w, ack.load), 0.0 * w)
+        return self._mix(s, self._decrease(w, ack.load), 0.0 * w)
