@@ -1,9 +1,8 @@
 """The located mesh: steps that land on breaking points and on changes of mode, of order 4.
 
-Without a step it is refined until the estimated error meets a tolerance: its step is halved. If the
-error falls more slowly than that of a smooth equation, there are jumps or kinks that nothing
-declares: then each step also has an error of its own to meet, so that those around them become as
-short as they must be.
+If no step is given, the step is halved until the estimated error meets a tolerance. If the error
+falls more slowly than for a smooth equation, there are undeclared jumps or kinks: then each single
+step must meet a tolerance too, so that only the steps around them become short.
 """
 
 import dataclasses
@@ -20,7 +19,7 @@ from jax.sharding import Mesh
 
 from fluidcc import memory
 from fluidcc.dde import track as tr
-from fluidcc.dde.batches import dealt_out, each_its_own, in_one_memory, one_by_one, sequential
+from fluidcc.dde.batches import divide_batch, in_one_memory, on_each_device, one_by_one, sequential
 from fluidcc.dde.integrate import (
     AbstractMesh,
     FlatSolution,
@@ -37,9 +36,9 @@ from fluidcc.dde.track import Track
 
 MOST_STEPS = 1 << 22
 _TRACED_STEPS = 1 << 14
-_EASY_SIZE = 1 << 21  # numbers; memory that costs nothing to have
+_EASY_SIZE = 1 << 21  # numbers; memory too small to matter
 _FEW = 16.0**-3.5
-"""Of the tolerance: the error has fallen with a step's three times if it does so at all."""
+"""Share of the tolerance below which shorter steps are given up: three reductions have failed."""
 
 
 class Located(AbstractMesh):
@@ -49,8 +48,8 @@ class Located(AbstractMesh):
     ----------
     step
         Longest step, in the unit of t; or None, and the step is halved until the error estimated
-        from two runs meets `atol + rtol |y|`. If it falls slowly, as at jumps and kinks that
-        nothing declares, steps around them are shortened one by one.
+        from two runs meets `atol + rtol |y|`. If it falls slowly, as at undeclared jumps
+        and kinks, steps around them are shortened one by one.
     rtol, atol
         Relative and absolute tolerance when no step is given; `atol` is `rtol` by default.
     max_steps
@@ -82,7 +81,7 @@ class Located(AbstractMesh):
         check_positive("Located(max_steps)", 1 if self.max_steps is None else self.max_steps)
 
     def solve(self, problem: Problem) -> FlatSolution:
-        """Step on; the memory for steps grows until it suffices, where that can be seen."""
+        """Integrate; the memory for steps grows until it suffices, if values are concrete."""
         system, y0, t0, t1, args, ts, jump, batched, devices = problem
         if batched and ts is None:
             raise ValueError("a batch on a located mesh needs ts: its trajectories differ in nodes")
@@ -113,7 +112,7 @@ class Located(AbstractMesh):
                 "take a larger step or tolerance, a shorter run, or a lower max_steps",
             )
             run_all = functools.partial(_located, system, **given, capacity=capacity, **options)
-            run, times, values, records = dealt_out(run_all, devices, y0, args)
+            run, times, values, records = divide_batch(run_all, devices, y0, args)
             if not now or self.max_steps is not None or capacity >= MOST_STEPS:
                 break
             short = (Status.step_limit, Status.tolerance_not_met)
@@ -124,7 +123,7 @@ class Located(AbstractMesh):
                 break
             capacity *= 8
         events = run.events
-        if now:  # cut to length what traced code fills up
+        if now:  # cut off the padding that traced code needs
             events = events[..., : int(np.max(np.sum(np.isfinite(np.asarray(events)), axis=-1)))]
             if ts is None:
                 times, values, records = (v[: int(run.nodes) + 1] for v in (times, values, records))
@@ -144,12 +143,12 @@ class Located(AbstractMesh):
 def _first_step(lags: Array, span: Array) -> Array:
     """A quarter of the shortest lag, between a fortieth and a two thousandth of the run."""
     lags = jnp.append(jnp.ravel(lags), span / 10.0)
-    shortest = jnp.min(jnp.where(lags > 0.0, lags, jnp.inf))  # a lag that is no number has none
+    shortest = jnp.min(jnp.where(lags > 0.0, lags, jnp.inf))  # a NaN lag is ignored
     return jnp.maximum(lax.stop_gradient(shortest) / 4.0, span / 2000.0)
 
 
 class Run(NamedTuple):
-    """What a run on a located mesh leaves."""
+    """Result of a run on a located mesh."""
 
     track: Track
     nodes: Array
@@ -175,8 +174,8 @@ def integrate(
 ) -> Run:
     """Integrate from t0 to t1 in steps of at most `step`.
 
-    `capacity`, a power of two, bounds the number of steps; `jump` tells that y0 differs from the
-    end of the history; `tolerance` that of each step, as for a `Machine`.
+    `capacity`, a power of two, bounds the number of steps; `jump` is true if y0 differs from the
+    end of the history; `tolerance` is that of each step, as for a `Machine`.
     """
     machine = Machine(system, t0, t1, step, args, tolerance)
     start = machine.start(y0, capacity, 0 if jump else 1)
@@ -184,8 +183,8 @@ def integrate(
     half = carry.node // 2
     pace = carry.t - tr.at(carry.track.steps, half, jnp.int32(0))
     pace = pace / (carry.node - half).astype(pace.dtype)
-    kept = (carry.track, carry.node, carry.t, carry.events, carry.status, carry.status_time)
-    return Run(*kept, lax.stop_gradient(pace), carry.excess)
+    results = (carry.track, carry.node, carry.t, carry.events, carry.status, carry.status_time)
+    return Run(*results, lax.stop_gradient(pace), carry.excess)
 
 
 def nodes(run: Run) -> Array:
@@ -194,7 +193,7 @@ def nodes(run: Run) -> Array:
 
 
 def remembered(run: Run, t: Array) -> Array:
-    """All that is remembered, record and state, at times t (S,): (S, V).
+    """Record and state at times t (S,): (S, V).
 
     At a jump this is the value after it; past the end of the run it is the last value.
     """
@@ -228,7 +227,7 @@ def _located(
     dense: bool,
     shared: Mesh | None,
 ) -> tuple[Run, Array, Array, Array]:
-    """The run, with its track only if `dense`, and times, states and records saved."""
+    """The run, with its track only if `dense`, and the saved times, states and records."""
 
     def single(y0: Array, args: Args, t0: Array, t1: Array, settings: Any, ts: Any):
         step, rtol, atol = settings
@@ -252,7 +251,7 @@ def _located(
 
     run = lambda y0, args: sequential(single, y0, args, t0, t1, settings, ts)  # noqa: E731
     each = lambda y0, args: one_by_one(run, batched, y0, args)  # noqa: E731
-    return each_its_own(each, shared, y0, args)
+    return on_each_device(each, shared, y0, args)
 
 
 class Refined(NamedTuple):
@@ -281,16 +280,16 @@ def _refine(
     which states of this `size` are compared.
     """
 
-    def again(state: Refined) -> Refined:
+    def rerun(state: Refined) -> Refined:
         run = integrate(state.step, state.share)
         values = states(run, probes, size)
         change = lax.stop_gradient(jnp.abs(values - state.values))
         change = change / (atol + rtol * jnp.abs(lax.stop_gradient(values)))
         errors = jnp.max(change, axis=1) / (state.factor**4 - 1.0)  # the method is of order 4
         error, local, ok = jnp.max(errors), jnp.isfinite(state.share), run.status == Status.ok
-        # what a step may err is of order 3, but of order 2 at kinks and 1 at jumps
+        # the error estimate of a step is of order 3, but of order 2 at kinks and 1 at jumps
         smooth = run.excess <= jnp.maximum(1.0, state.run.excess / state.factor**2.5)
-        # and what the run before was estimated to err is about what it has erred
+        # and the estimated error of the run before must agree with its actual error
         smooth &= error * (state.factor**4 - 1.0) <= 2.0 * state.error
         early = ~jnp.isfinite(state.error) & (error > 1.0)  # the first steps are long
         slow = ~local & ~(ok & (smooth | early))
@@ -309,13 +308,13 @@ def _refine(
     values, two, no = jnp.full((probes.size, size), jnp.inf), 2.0 + 0.0 * step, jnp.zeros((), bool)
     state = Refined(blank, values, step, two, infinite, infinite, infinite, no, no)
 
-    def unfinished(state: Refined) -> Array:
+    def is_unfinished(state: Refined) -> Array:
         status = state.run.status
         long = (status == Status.nonfinite) | (status == Status.lag_below_step)
         long &= state.share == 1.0  # the run had steps of one length
         return ~state.met & ~state.stuck & ((status == Status.ok) | long)
 
-    state = lax.while_loop(unfinished, again, state)
+    state = lax.while_loop(is_unfinished, rerun, state)
     run = state.run
     short = ~state.met & ((run.status == Status.step_limit) | (run.status == Status.ok))
     status = jnp.where(short, jnp.int32(Status.tolerance_not_met), run.status)
