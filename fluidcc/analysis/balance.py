@@ -1,7 +1,7 @@
-"""Whether an equilibrium balances: it is put into the moving model, which did not find it.
+"""Check an equilibrium against the equations of motion, which were not used to find it.
 
-On a jump senders hear both sides of it in turn, each for its share of the time, and the mean change
-vanishes: zero lies in the span of the two sides (Filippov, 1988, section 4).
+On a discontinuity senders receive the signals of both sides in turn, each for its share of the
+time. The mean change vanishes: zero is a convex combination of both sides (Filippov, 1988, sec. 4).
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ _BALANCED = 1e-8  # of the scale of a row
 _ROUNDING = 1e-12  # of a number itself
 _LEAST = 1e-14  # of probabilities, load factors and paces
 _AGREE = 1e-5  # of the derivative along a direction
-_STEPS = (1e-5, 1e-8)  # of each number, along a direction: to both sides, and so little to either
-# that a kink which no law tells of is crossed on one side at most
+_STEPS = (1e-5, 1e-8)  # of each number, along a direction: central, and one-sided ones so short
+# that an undeclared breakpoint of a law is crossed on one side at most
 _SHORTEST = 1e-8
-_WITHIN = 0.1  # of the distance to the next kink that a step may take
-_MIDDLE = np.zeros(())  # of a kink, neither side of it
-_SIGNS = 4  # directions
-_SOME_USE = 1e-8  # of a link; below it the arrivals have few digits
+_WITHIN = 0.1  # of the distance to the next breakpoint: longest step
+_MIDDLE = np.zeros(())  # on a breakpoint itself, on neither side of it
+_SIGNS = 4  # random directions
+_SOME_USE = 1e-8  # utilization of a link; below it arrivals have few significant digits
 
 
 class _Rows(NamedTuple):
-    """What vanishes at rest, (n + m): change of the state per second, wire less what is sent and
-    said; its derivatives (3, K, n + m) by differences to both sides, ahead and back, the directions
-    (K, n + m), the longest step that fits beside kinks; the point itself, what each row may be off
-    by (n + m), and per link how its arrivals balance [share of capacity] (L,).
+    """Residual of an equilibrium (n + m): change of the state per second, computed outputs less the
+    assumed ones; its derivatives (3, K, n + m) by central, forward and backward differences along
+    the directions (K, n + m); the longest step that crosses no breakpoint; the point itself, the
+    tolerance of each row (n + m), and per link the excess of arrivals [share of capacity] (L,).
     """
 
     value: Any
@@ -111,7 +111,9 @@ def _rows(
     longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
     fits = _WITHIN * jnp.min(near) / longest
     steps = jnp.stack([jnp.minimum(step, fits) for step in _STEPS])
-    steps = jnp.where(fits < _SHORTEST, jnp.asarray(_STEPS), steps)  # at a kink slopes are scales
+    steps = jnp.where(
+        fits < _SHORTEST, jnp.asarray(_STEPS), steps
+    )  # on a breakpoint slopes only give scales
     away = steps[:, None, None] * directions[None]
     moved = jnp.concatenate([away, -away]).reshape(-1, len(point))
     values, raws = jax.vmap(rows)(point[None] + jnp.concatenate([0.0 * point[None], moved]))
@@ -131,7 +133,7 @@ def _rows(
 
 
 def _free(net: Network, y: State) -> State:
-    """Ones, and zeros for memories at a limit of their law, beyond which they do not move."""
+    """Ones; zeros for memories at a bound of their law, beyond which they do not move."""
     laws = []
     for link, x in zip(net.links, y.laws, strict=True):
         limits = link.queue.limits
@@ -141,7 +143,7 @@ def _free(net: Network, y: State) -> State:
 
 
 def _certain(net: Network) -> Outputs:
-    """A wire whose links mark and drop everything, beyond which they do not; no number else."""
+    """Outputs with mark and drop probabilities at their upper bound 1; -1 for all that has none."""
     never = tuple(jnp.full(jnp.shape(flows.rtt), -1.0) for flows in net.flows)
     tops = (1.0 if field.within.bounded else -1.0 for field in SIGNALS.values())
     sure, pace = Signal(*map(jnp.asarray, tops)), jnp.asarray(-1.0)
@@ -149,9 +151,9 @@ def _certain(net: Network) -> Outputs:
 
 
 def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[int, ...]) -> str:
-    """What an equilibrium of a network of arrays fails in, and by how much; empty if it balances.
+    """Message that names the worst residual of an equilibrium; empty if the equilibrium balances.
 
-    Windows that a formula for losses gives have no moving model to balance in.
+    Groups whose window is a formula of the loss rate have no equations of motion to check.
     """
     if any(flows.loss.window(0.0, 1.0) is not None for flows in net.flows):
         return ""
@@ -177,7 +179,7 @@ def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[int, ...]) -> st
 
 
 def differ(net: Network, op: OperatingPoint, side: int, matrices: tuple[Array, ...]) -> str:
-    """Where the derivatives A, B, C, D of a network's motion disagree with its differences."""
+    """Message on derivatives A, B, C, D that disagree with finite differences; empty if none do."""
     rows: _Rows = _rows(net, op, np.asarray(float(side)), np.zeros(len(net.links), int))
     off = np.asarray(_off(net, rows, matrices))
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
@@ -191,8 +193,8 @@ def differ(net: Network, op: OperatingPoint, side: int, matrices: tuple[Array, .
 
 @jax.jit
 def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
-    """How far derivatives are from differences (n + m), as a share of their terms; 0 at a kink,
-    where differences would have no digits.
+    """Misfit of derivatives and differences (n + m), as a share of their terms; 0 at a breakpoint,
+    where steps are too short for differences with significant digits.
     """
     A, B, C, D = matrices
     n = len(A)
@@ -200,7 +202,7 @@ def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
     by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
     late = by_wire[:, index]
     drift, outputs = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
-    moves = jnp.any(rows.slopes[0, :, :n] != 0, axis=0)  # what a bound holds does not
+    moves = jnp.any(rows.slopes[0, :, :n] != 0, axis=0)  # states held at a bound do not
     linear = jnp.hstack([jnp.where(moves[None], drift, 0.0), outputs])
     state, past = jnp.abs(by_state), jnp.abs(late)
     terms = jnp.hstack(
@@ -215,14 +217,14 @@ def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
 
 
 def holds(net: Network, op: OperatingPoint, matrices: tuple[Num, ...]) -> Num:
-    """Whether a smooth rest balances and its derivatives A, B, C, D agree with differences."""
+    """Whether a smooth equilibrium balances and its A, B, C, D agree with finite differences."""
     rows = _rows(net, op, jnp.zeros(()), jnp.zeros(len(net.links), int))
     balanced = jnp.all(jnp.abs(rows.value) <= rows.allowed) & jnp.all(rows.excess <= _BALANCED)
     return balanced & jnp.all(_off(net, rows, matrices) <= _AGREE)
 
 
 def _least(net: Network, op: OperatingPoint) -> Num:
-    """What each row is at least allowed to be off by: rounding of arrivals, for a queue."""
+    """Least tolerance of each row; for a queue, the rounding error of its arrivals."""
     senders, memories = (len(ravel_pytree(part)[0]) for part in (op.senders, op.laws))
     capacities = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
     return jnp.concatenate(
@@ -234,11 +236,11 @@ def _least(net: Network, op: OperatingPoint) -> Num:
 
 
 def _unmoved(net: Network, op: OperatingPoint, regimes: Num) -> Num:
-    """Mask of the rows that need not rest.
+    """Mask of the rows that need not balance.
 
-    Senders of whom none is active; memories that ticks move one way on one side of the place and
-    the other way, or not at all, on the other; and those at links to which next to nothing comes,
-    which count rounding.
+    Senders of which none is active; memories that ticks move up on one side of the equilibrium and
+    down, or not at all, on the other; and memories of links with next to no arrivals, which only
+    sum up rounding errors.
     """
     senders = [
         jax.tree.map(lambda v, f=f, s=s: s.active < SOME_ACTIVE if f.traffic.starts else v != v, s)
@@ -260,12 +262,12 @@ def _unmoved(net: Network, op: OperatingPoint, regimes: Num) -> Num:
 
 
 def _wires(net: Network) -> int:
-    """Numbers on the wire."""
+    """Number of outputs."""
     return sum(map(np.size, jax.tree.leaves(output_index(net))))
 
 
 def _names(net: Network, op: OperatingPoint) -> list[str]:
-    """What each row belongs to."""
+    """A name for each row, for messages."""
     links = [f"links.{name}" for name in net.link_names]
     groups = list(zip(net.flow_names, net.flows, op.senders, strict=True))
     out = [f"the sender of flows.{n}" for n, _, s in groups for _ in range(len(ravel_pytree(s)[0]))]

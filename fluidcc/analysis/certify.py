@@ -3,10 +3,10 @@
 The matrices and lags of the linear system are taken as the numbers they are in double precision;
 every operation on them has a proven enclosure. All roots with nonnegative real part lie in a
 rectangle. Its border is cut into pieces, on each of which the enclosure of the characteristic
-function leaves out zero: it then turns by less than half a turn there, so that the values at the
-ends of a piece tell how far. Values on the real axis are real, so the upper half of the border is
-enough. Source: Johansson (2017), Arb: efficient arbitrary-precision midpoint-radius interval
-arithmetic.
+function excludes zero: its argument then changes by less than half a turn, so that the values at
+the ends of a piece determine the change. Values on the real axis are real, so the upper half of the
+border is enough. Source: Johansson (2017), Arb: efficient arbitrary-precision midpoint-radius
+interval arithmetic.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _MOST = 60_000  # pieces
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """Proven number of roots with positive real part; None where `reason` says what stood against.
+    """Proven number of roots with positive real part; None if the proof fails, see `reason`.
 
-    `pieces` is into how many the border was cut, `bound` [rad/s] the proven bound of the modulus of
-    roots with nonnegative real part.
+    `pieces` is the number of pieces of the border, `bound` [rad/s] the proven bound of the modulus
+    of roots with nonnegative real part.
     """
 
     unstable: int | None
@@ -41,13 +41,13 @@ class Certificate:
 
 
 class _Refused(ArithmeticError):
-    """The proof does not go through."""
+    """The proof failed; the message has the reason."""
 
 
 class _Balls:
     """A system's characteristic function in balls, each row of a state divided by s + shift.
 
-    Classes of flows touch each other through links only, and are eliminated one by one.
+    Classes of flows are coupled through links only, and are eliminated one by one.
     """
 
     def __init__(self, system: Linear, flint: Any, shift: Any) -> None:
@@ -88,7 +88,7 @@ class _Balls:
     def value(self, s: Any) -> Any:
         """The function det M(s)/(s + shift)^n of a ball s; right of the axis its zeros are roots.
 
-        Not finite where a class cannot be eliminated on the whole of the ball.
+        Not finite if a class cannot be eliminated on the whole ball.
         """
         late = [(-s * self.flint.arb(lag)).exp() for lag in self._lags]
         weight, links = 1 / (s + self.shift), self._links
@@ -107,7 +107,7 @@ class _Balls:
 def _upper(flint: Any, system: Linear) -> Any:
     """A ball matrix that bounds |s| Y of roots s y = (A + B E (I - D E)^-1 C) y, Re s >= 0.
 
-    Raises _Refused where what is looked up feeds back on itself.
+    Raises _Refused if outputs depend on themselves without a state between.
     """
     arb_mat = flint.arb_mat
     _, m = system.size
@@ -151,9 +151,9 @@ def _bound(flint: Any, system: Linear) -> Any:
 
 
 def _pieces(balls: _Balls, start: Any, end: Any, spent: list[int]) -> Iterator[tuple[Any, Any]]:
-    """Neighbouring points of a side between which zero is left out, from start to end.
+    """Neighbouring points of a side from start to end, with zero excluded between them.
 
-    Raises _Refused where it cannot be.
+    Raises _Refused if zero cannot be excluded.
     """
     acb, arb = balls.flint.acb, balls.flint.arb
     waiting = [(start, end, _DEEPEST)]
@@ -172,7 +172,7 @@ def _pieces(balls: _Balls, start: Any, end: Any, spent: list[int]) -> Iterator[t
         waiting += [(middle, b, depth - 1), (a, middle, depth - 1)]
 
 
-def _turns(balls: _Balls, corners: list[Any], spent: list[int]) -> Any:
+def _half_turns(balls: _Balls, corners: list[Any], spent: list[int]) -> Any:
     """Change of the argument along the sides between corners, as a ball in half turns."""
     arb = balls.flint.arb
     total = arb(0)
@@ -198,7 +198,7 @@ def certify(system: Linear) -> Certificate:
     Raises
     ------
     MissingExtra
-        Without python-flint.
+        If python-flint is not installed.
     """
     flint = extra("flint", "certify", what="a certificate in ball arithmetic")
     if system.conserved:
@@ -214,7 +214,7 @@ def certify(system: Linear) -> Certificate:
         side = side.mid()
         balls, acb = _Balls(system, flint, side), flint.acb
         corners = [acb(side, 0), acb(side, side), acb(0, side), acb(0, 0)]
-        number = _turns(balls, corners, spent).unique_fmpz()
+        number = _half_turns(balls, corners, spent).unique_fmpz()
     except _Refused as fault:
         return Certificate(None, str(fault), spent[0])
     finally:

@@ -1,7 +1,7 @@
 """The characteristic matrices of linear delay systems, evaluated through their arrow structure.
 
-What travels is put in where it is looked up, as far as no class of flows comes to touch another.
-Classes then touch each other through links only, so that with the classes' components first the
+Outputs are substituted into the equations that use them, unless this would couple two classes of
+flows directly. Classes then couple through links only, so that with their components first the
 matrix is [[P, Q], [R, S]] with P block diagonal: det = det P det T, T = S - R P^-1 Q, at a cost
 linear in the number of classes.
 """
@@ -18,10 +18,10 @@ import scipy.sparse as sp
 from fluidcc.analysis.linear import LINK, Array, Linear
 
 _FEW = 4
-"""Up to so many classes elimination does not pay."""
+"""Largest number of classes for which elimination does not pay."""
 
 _MOST_FILL = 4
-"""Products that putting a component in may make, for each term that goes."""
+"""Products that a substitution may create for each term that it removes."""
 
 
 class Blocks(NamedTuple):
@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """An arrow matrix taken apart: P^-1, P^-1 Q, R P^-1, T^-1, and the logarithms of the factors of
+    """Factors of an arrow matrix: P^-1, P^-1 Q, R P^-1, T^-1, and the logarithms of the factors of
     the determinant, one for each class and last det T: shape (k, c + 1), modulo 2 pi i.
     """
 
@@ -49,7 +49,7 @@ class Factors(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where each component sits: class (LINK for links) and place within it."""
+    """Position of each component: class (LINK for links) and place within it."""
 
     classes: int
     width: int
@@ -93,7 +93,7 @@ class Layout:
         )
 
     def padding(self) -> Array:
-        """Places of the unit diagonal in what classes have less than the widest."""
+        """Places of a unit diagonal that pads each class to the width of the widest."""
         c, b = self.classes, self.width
         full = np.zeros((c, b), bool)
         mine = self.owner != LINK
@@ -123,8 +123,8 @@ def _add(total: Sum, lag: Array, value: Array) -> None:
     total[key] = (lag, total[key][1] + value if key in total else value)
 
 
-def _felt(system: Linear) -> dict[int, dict[int, Sum]]:
-    """What each component of (y, u) feels of others, beside s y and u themselves."""
+def _couplings(system: Linear) -> dict[int, dict[int, Sum]]:
+    """Terms of each row of (y, u) by the component they multiply, without s y and u themselves."""
     n, m = system.size
     rows: dict[int, dict[int, Sum]] = {i: {} for i in range(n + m)}
     here = np.concatenate([system.A, system.C], axis=-2).reshape(-1, n + m, n)
@@ -138,9 +138,9 @@ def _felt(system: Linear) -> dict[int, dict[int, Sum]]:
     return rows
 
 
-def _put_in(rows: dict[int, dict[int, Sum]], wires: Sequence[int], owner: Array) -> None:
-    """Take these components out, each put in where it is felt, but for those that feel themselves,
-    would make classes touch each other, or many products.
+def _substitute(rows: dict[int, dict[int, Sum]], wires: Sequence[int], owner: Array) -> None:
+    """Eliminate these components by substitution, except those that depend on themselves, would
+    couple classes of flows, or create many products.
     """
     users: dict[int, list[int]] = {w: [] for w in wires}
     for i, row in rows.items():
@@ -173,8 +173,8 @@ class Characteristic:
     """M(s) = [[s I - A, -B E(s)], [-C, I - D E(s)]], E = e^(-s lag) on the wire looked up.
 
     Its determinant is the characteristic function; its zeros are the roots of the system. The
-    components of the wire that `keep` has the numbers of stay in it. Of several systems `which`
-    (k,) tells the one to look at for each of k points.
+    outputs numbered in `keep` are not eliminated. With several systems, `which` (k,) is the number
+    of the system for each of k points.
     """
 
     def __init__(self, system: Linear, keep: Sequence[int] = ()):
@@ -184,8 +184,8 @@ class Characteristic:
         owner = np.concatenate([system.state_owner, system.output_owner])
         if len(np.unique(owner[owner != LINK])) <= _FEW:
             owner = np.full_like(owner, LINK)
-        rows = _felt(system)
-        _put_in(rows, [w for w in range(n, n + m) if w - n not in keep], owner)
+        rows = _couplings(system)
+        _substitute(rows, [w for w in range(n, n + m) if w - n not in keep], owner)
         self._number = number = {component: i for i, component in enumerate(rows)}
         self.layout = _layout(owner[list(rows)])
         terms = [
@@ -240,10 +240,10 @@ class Characteristic:
         return self.layout.split(self._slope - self._terms(weight))
 
     def felt(self, s: Array, which: Any = 0) -> Array:
-        """What each component feels of each (k, N, N), states first, at the points s (k,).
+        """Coupling matrices (k, N, N) of the components, states first, at the points s (k,).
 
-        M is s I - this for states, I - this for what is kept of the wire; at real points the
-        moduli, which bound those right of there.
+        M is s I minus this for states, I minus this for outputs that are not eliminated. At real
+        points it has the moduli, which bound all entries to the right of there.
         """
         late = self._late(s, which)
         late = late if np.iscomplexobj(s) else np.abs(late)
@@ -253,7 +253,7 @@ class Characteristic:
         return out.T.reshape(len(s), size, size)
 
     def factor(self, blocks: Blocks) -> Factors:
-        """Take M apart; singular points give infinities or NaN in their own row only."""
+        """Factor M by its Schur complement T; singular points give inf or NaN in their row only."""
         P, Q, R, S = blocks
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             inverse, inside = _inverse(P)
@@ -268,7 +268,7 @@ class Characteristic:
     def log_slope(self, s: Array, which: Any = 0, whole: Any = True) -> Array:
         """Derivative of the logarithm of the characteristic function at s (k,).
 
-        Where `whole` is false that of det T: the loop through the links without the classes' poles.
+        If `whole` is false, that of det T: the loop through links without the classes' poles.
         Far from the classes' own roots det T has the same zeros as the characteristic function, and
         many classes do not drag Newton's method towards their roots.
         """
@@ -287,7 +287,7 @@ class Characteristic:
 
 
 def _inverse(matrices: Array) -> tuple[Array, Array]:
-    """Inverse of each matrix of a stack, infinite where one is singular, and its log det."""
+    """Inverse of each matrix of a stack, infinite if singular, and its log det."""
     sign, size = np.linalg.slogdet(matrices)
     singular = (sign == 0)[..., None, None]
     safe = np.where(singular, np.eye(matrices.shape[-1]), matrices)

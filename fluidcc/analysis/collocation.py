@@ -1,7 +1,7 @@
-"""First approximations to characteristic roots: Chebyshev collocation of the wire's history.
+"""First approximations to characteristic roots: Chebyshev collocation of the outputs' history.
 
 Breda, Maset and Vermiglio (2005): the generator of the solution operator, discretised; here the
-history is that of the wire, which the present state and the history determine at lag 0.
+history is that of the outputs, which at lag 0 follow from the present state and the history.
 """
 
 from __future__ import annotations

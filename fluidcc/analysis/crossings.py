@@ -26,7 +26,7 @@ from fluidcc.result import Result, plain
 if TYPE_CHECKING:
     import xarray
 
-_DEEPEST = 9  # halvings of a cell whose roots are not followed beyond doubt
+_DEEPEST = 9  # halvings of a cell while its roots cannot be matched
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
 _GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
 
@@ -38,7 +38,7 @@ class Crossing:
 
     `lyapunov` is the first Lyapunov coefficient (negative where a stable cycle grows out of it) and
     `criticality` what follows: `supercritical`, `subcritical` or `degenerate`; None where there is
-    no Hopf point with derivatives. `jump` says that roots jump across the axis at a change of
+    no Hopf point with derivatives. `jump`: roots jump across the axis at a change of
     regime (a kink of the marking function, a cap) instead of crossing it; the frequency is then
     that of the rightmost root on the unstable side, None where that root was not located.
     """
@@ -55,7 +55,7 @@ class Crossing:
 
 @dataclasses.dataclass(frozen=True)
 class Gap:
-    """A part of the range without a smooth equilibrium, so without a verdict, and its status."""
+    """A part of the range without a smooth equilibrium, hence undetermined, and its status."""
 
     low: float
     high: float
@@ -67,8 +67,8 @@ class Crossings(Result):
     """Changes of stability along one parameter, in order.
 
     `secondary` are crossings of more roots while others are unstable; `without_equilibrium` the
-    ranges without a smooth equilibrium; `stable_at_low` is None where the range begins with one.
-    `certified` says that every count was proven and that the crossings account for all of them.
+    ranges without a smooth equilibrium; `stable_at_low` is None if the range begins with one.
+    `certified`: every count was proven, and the crossings account for all of them.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Crossings(Result):
     certified: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for what is not known."""
+        """Plain numbers and lists, None for unknown values."""
         names = ("value", "frequency", "becomes", "jump", "lyapunov", "criticality")
         found = [{name: getattr(c, name) for name in names} for c in self.crossings]
         gaps = [dataclasses.asdict(gap) for gap in self.without_equilibrium]
@@ -137,7 +137,7 @@ def crossings(
     Parameters
     ----------
     net
-        The model; its own value of the parameter does not matter.
+        The model; its value of the parameter does not matter.
     path
         Path of the parameter, such as ``link.queue.w_q``.
     low, high
@@ -146,7 +146,7 @@ def crossings(
     points
         Values at which the number of unstable roots is certified before anything is refined.
     criticality
-        Whether to tell sub- from supercritical Hopf points.
+        Whether to distinguish subcritical from supercritical Hopf points.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def crossings(
     changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
     further = tuple(c for c in found if c not in changes)
     if criticality:
-        changes = tuple(_judged(c, plane.family) for c in changes)
+        changes = tuple(_with_criticality(c, plane.family) for c in changes)
     return Crossings(
         path, unit_of(net, path), *ends, changes,
         further, _gaps(scale, pieces),
@@ -189,7 +189,7 @@ def crossings(
     )  # fmt: skip
 
 
-def _judged(crossing: Crossing, family: Callable[[float], Model]) -> Crossing:
+def _with_criticality(crossing: Crossing, family: Callable[[float], Model]) -> Crossing:
     """The crossing with its first Lyapunov coefficient, where it is a Hopf point."""
     if crossing.jump or not crossing.frequency:
         return crossing
@@ -209,7 +209,7 @@ def _pieces(scan: Scan, places: list[Place]) -> list[list[Place]]:
 
 
 def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
-    """Roots at the places of a piece; none where it is not smooth or has no extent."""
+    """Roots at the places of a piece; none if it is not smooth or has no extent."""
     middle = (piece[0].t + piece[-1].t) / 2
     distinct = [p for p, q in itertools.pairwise(piece) if q.t > p.t] + [piece[-1]]
     if not piece[0].spot.smooth or len(distinct) < 2:
@@ -253,7 +253,7 @@ def cell(scan: Scan, a: Sample, b: Sample, depth: int = _DEEPEST) -> tuple[list[
 
     Cells are split until every root near the axis is followed from one end to the other.
     """
-    pairs = _matched(a, b)
+    pairs = _match_roots(a, b)
     turning = None if pairs is None else _turning_point(a, b, pairs)
     brackets = [] if pairs is None else [(i, j) for i, j in pairs if _changes_side(a, b, i, j)]
     change = sum(_weight(a, i) * (1 if b.roots[j].real > 0 else -1) for i, j in brackets)
@@ -261,7 +261,7 @@ def cell(scan: Scan, a: Sample, b: Sample, depth: int = _DEEPEST) -> tuple[list[
     divisible = depth > 0 and b.t - a.t > 1e-12
     if not divisible or (followed and turning is None):
         try:
-            found = sorted(_solved(scan, a, b, i, j) for i, j in brackets)
+            found = sorted(_solve_crossing(scan, a, b, i, j) for i, j in brackets)
         except ArithmeticError:  # two real roots meet on the way
             found, followed = [], False
     if divisible and (not followed or turning is not None):
@@ -291,8 +291,8 @@ def _near_axis(sample: Sample, width: float) -> Array:
     return np.flatnonzero(np.abs(np.real(sample.roots)) <= 1.5 * speed * width)
 
 
-def _matched(a: Sample, b: Sample) -> list[tuple[int, int]] | None:
-    """Pairs of indices of the roots near the axis in both samples; None where in doubt."""
+def _match_roots(a: Sample, b: Sample) -> list[tuple[int, int]] | None:
+    """Pairs of indices of the roots near the axis in both samples; None if in doubt."""
     width = b.t - a.t
     pairs = {}
     for i in _near_axis(a, width):
@@ -307,7 +307,7 @@ def _matched(a: Sample, b: Sample) -> list[tuple[int, int]] | None:
 
 
 def _partner(root: complex, way: complex, other: Sample, back: float) -> int | None:
-    """Index of the root of the other sample that a root becomes; None where in doubt."""
+    """Index of the root of the other sample that a root becomes; None if in doubt."""
     if not len(other.roots) or not np.isfinite(way):
         return None
     ways = -other.velocity * back
@@ -319,7 +319,7 @@ def _partner(root: complex, way: complex, other: Sample, back: float) -> int | N
 
 
 def _turning_point(a: Sample, b: Sample, pairs: list[tuple[int, int]]) -> float | None:
-    """Where between the samples a root's real part turns near the axis or beyond it."""
+    """Parameter between the samples at which a real part has an extremum near or past the axis."""
     width = b.t - a.t
     for i, j in pairs:
         y0, y1 = a.roots[i].real, b.roots[j].real
@@ -335,8 +335,8 @@ def _turning_point(a: Sample, b: Sample, pairs: list[tuple[int, int]]) -> float 
     return None
 
 
-def _solved(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, float, int]:
-    """Where a followed root is on the axis: t, frequency, and the change in the count."""
+def _solve_crossing(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[float, float, int]:
+    """Crossing of the axis by a followed root: t, frequency [rad/s], and change in the count."""
     width = b.t - a.t
     way = _cubic(a.roots[i], b.roots[j], a.velocity[i] * width, b.velocity[j] * width)
     last = [a.roots[i]]

@@ -1,4 +1,4 @@
-"""Any delay equation as a model for the analysis: where it rests, and its linearisation there."""
+"""Any delay equation as a model for the analysis: its equilibrium and linearisation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ITERATIONS = 60
 _HALVINGS = 12
 _SMALL = 1e-10  # of the state: a Newton step that ends the search
-_SOLVED = 1e-6  # of the field: what a step may leave where the derivative is singular
+_SOLVED = 1e-6  # of the field: largest residual of a step if the derivative is singular
 
 Field = Callable[..., Any]
 
@@ -34,7 +34,7 @@ Field = Callable[..., Any]
 class DelayEquation:
     """y'(t) = field(t, y, z, params), z[i] = y(t - lags[i](t, y, params)), without explicit time.
 
-    `stability`, `crossings` and `boundary` take it where they take a network; paths are the keys
+    `stability`, `crossings` and `boundary` accept it like a network; paths are the keys
     of `params`, joined by dots where these are nested.
 
     Parameters
@@ -46,8 +46,8 @@ class DelayEquation:
     params
         Numbers by name, nested or not.
     guess
-        State near which the equilibrium is looked for, or a function of `params` that gives one.
-        Where there are several equilibria it chooses.
+        State near which the equilibrium is sought, or a function of `params` that returns one. It
+        selects one of several equilibria.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class DelayEquation:
         object.__setattr__(self, "params", copy.deepcopy(dict(self.params)))
 
     def number_at(self, path: str) -> float:
-        """The parameter at a path; raises ScenarioError, with the nearest ones, if it is none."""
+        """The parameter at a path; raises ScenarioError, with the nearest names, if none."""
         here: Any = self.params
         for part in path.split("."):
             here = here.get(part) if isinstance(here, Mapping) else None
@@ -94,7 +94,7 @@ class DelayEquation:
         return dataclasses.replace(self, params=params)
 
     def equilibrium(self) -> EquationEquilibrium:
-        """Where it comes to rest, with a status."""
+        """The equilibrium, with a status."""
         return equation_equilibrium(self)
 
 
@@ -111,7 +111,7 @@ class EquationEquilibrium(Result):
     """An equilibrium of a delay equation: `y` as the equation has it, `flat` (n,), lags there.
 
     `jacobians` are the derivatives of the field by the present and by each delayed state. `status`
-    is `regular`, or `none` where none was found near the guess; `message` says why.
+    is `regular`, or `none` if none was found near the guess; `message` has the reason.
 
     Examples
     --------
@@ -144,12 +144,12 @@ class EquationEquilibrium(Result):
 
     @property
     def regime(self) -> Hashable:
-        """What stays the same along a family as long as the linearisation is smooth."""
+        """Label that is constant along a family while the linearisation is smooth."""
         return (self.status,)
 
     def linear(self, *, side: int = 0) -> Linear:
-        """The linear system, the same on any `side`; lags are frozen, which is exact to first order
-        at rest.
+        """The linear system, the same on any `side`; lags are frozen, which is exact to first
+        order at an equilibrium.
         """
         return Linear.retarded(*self.jacobians, [float(lag) for lag in self.lags])
 
@@ -159,7 +159,7 @@ class EquationEquilibrium(Result):
         return {name: plain(getattr(self, name)) for name in names}
 
     def to_dataset(self) -> xarray.Dataset:
-        """The state at rest, flat, and the lags there [s]."""
+        """The equilibrium state, flat, and the lags there [s]."""
         import xarray as xr
 
         variables = {"y": ("state", self.flat), "lag": ("delay", self.lags, {"units": "s"})}
@@ -206,7 +206,7 @@ def _solver(
     guess: Callable[..., Any] | None,
     shapes: Any,
 ) -> Callable[..., _Solved]:
-    """Compiled function of the parameters and of a flat guess; `guess` stands before that one."""
+    """Compiled function of the parameters and of a flat guess; `guess` replaces the latter."""
     y = jax.tree.unflatten(shapes[0], [np.zeros(shape) for shape, _ in shapes[1]])
     equation = DelayEquation(field, lags, {}, y)
     now, late = flat_field(equation, y), flat_lags(equation, y)
@@ -228,7 +228,7 @@ def _solver(
 
 
 def _newton(function: Callable[..., Any], start: Any) -> tuple[Any, Any]:
-    """A zero that Newton's method reaches, and whether it does; steps are halved while needed."""
+    """Zero by Newton's method with step halving, and whether it converged."""
     parts = 0.5 ** np.arange(_HALVINGS)
 
     def step(carry: Any) -> Any:
@@ -254,7 +254,7 @@ def _newton(function: Callable[..., Any], start: Any) -> tuple[Any, Any]:
 
 
 def equation_equilibrium(equation: DelayEquation) -> EquationEquilibrium:
-    """The equilibrium that Newton's method, with shortened steps, reaches from the guess."""
+    """The equilibrium by damped Newton's method from the guess."""
     params = jax.tree.map(np.float64, dict(equation.params))
     moves = callable(equation.guess)
     start = equation.guess(params) if moves else equation.guess

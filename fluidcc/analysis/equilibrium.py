@@ -51,10 +51,10 @@ _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 
 @dataclasses.dataclass(frozen=True)
 class LinkEquilibrium:
-    """One link at rest: queue and average [packet], mark or drop probability, utilization.
+    """One link at equilibrium: queue and average [packet], mark or drop probability, utilization.
 
-    `load_factor` is the one it gives, and `quench_ratio` the share of quenches in the packets on
-    the way back from it; None where there is none.
+    `load_factor` is that of the link, and `quench_ratio` the share of quenches in the packets on
+    the way back from it; None if there is none.
     """
 
     queue: float
@@ -67,7 +67,7 @@ class LinkEquilibrium:
 
 @dataclasses.dataclass(frozen=True)
 class FlowsEquilibrium:
-    """One group of flows at rest, per distinct round trip, shapes (m,).
+    """One group of flows at equilibrium, per distinct round trip, shapes (m,).
 
     Window of one flow [packet], round trip with queueing [s], rate of one source [packet/s],
     mark or drop probability seen by the sender, and the share of the sources that are active.
@@ -82,16 +82,16 @@ class FlowsEquilibrium:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Equilibrium(Result):
-    """Where a network comes to rest.
+    """The equilibrium of a network.
 
     `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
     not full), `discontinuity` (the signal needed lies within a jump, or a full buffer drops),
-    `continuum` (not unique; the numbers are those reached from the laws' start), or `none`
-    (a link stays overloaded, or windows grow or fall without end), or `undetermined` (what was
-    found does not rest in the moving model, or a law remembers an extreme of all its past);
-    `message` says why and what helps.
-    `sliding` names the links that are held at a jump from both sides: the equilibrium of the
-    undelayed model, without a linearisation. Numbers are NaN where there is no equilibrium.
+    `continuum` (not unique; the numbers are those reached from the laws' start), `none`
+    (a link stays overloaded, or windows grow or fall without end), or `undetermined` (the candidate
+    fails the check against the equations of motion, or a law remembers an extreme of all its past);
+    `message` has the reason and a remedy.
+    `sliding` names the links that are held on a discontinuity from both sides: the equilibrium of
+    the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class Equilibrium(Result):
 
     @property
     def regime(self) -> Hashable:
-        """What stays the same along a family as long as the linearisation is smooth."""
+        """Label that is constant along a family while the linearisation is smooth."""
         from fluidcc.analysis.linearize import regime
 
         return regime(self)
@@ -138,7 +138,7 @@ class Equilibrium(Result):
         return linearize(self.net, self, side=side)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for what is not known."""
+        """Plain numbers and lists, None for unknown values."""
         return {
             "status": self.status,
             "message": self.message,
@@ -165,7 +165,7 @@ class Equilibrium(Result):
 
 
 def without(eq: Equilibrium) -> str:
-    """Why an equilibrium has no linearisation."""
+    """Message on why an equilibrium has no linearisation."""
     reasons = []
     if eq.status not in ("regular", "empty"):
         reasons.append(f"the status is {eq.status}")
@@ -175,13 +175,13 @@ def without(eq: Equilibrium) -> str:
 
 
 def equilibrium(net: Network) -> Equilibrium:
-    """Where a network comes to rest, to about 12 digits.
+    """The equilibrium of a network, to about 12 digits.
 
-    One link has at most one equilibrium if windows do not grow with the signal nor with the round
-    trip faster than it, nor the signal falls with the queue. Where that fails, the shortest queue
-    is found and the message says so; of memories that rest anywhere it tells the range. For several
-    links uniqueness is not known: the search starts from empty and from long queues, and the
-    message says if they differ.
+    One link has at most one equilibrium if windows do not grow with the signal, nor faster than the
+    round trip, and the signal does not fall with the queue. If that fails, the shortest queue is
+    found, with a message; if many values of a memory are equilibria, the message has their range.
+    For several links uniqueness is not known: the search starts from empty and from long queues,
+    and the message has the difference, if any.
 
     Examples
     --------
@@ -203,18 +203,18 @@ def equilibrium(net: Network) -> Equilibrium:
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
         other = find_operating_point(arrays, np.asarray(longest))
-        if _apart(op, other):
+        if _differ(op, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
     starts = max(len(link.queue.initial_states(0.0)) for link in net.links)
     others = [find_operating_point(arrays, nothing, start) for start in range(1, starts)]
-    others = [other for other in others if _apart(op, other)]
-    notes += [_between(net, k, [op, *others]) for k in range(len(net.links)) if others]
-    return _described(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
+    others = [other for other in others if _differ(op, other)]
+    notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
+    return _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
 
 
-def _between(net: Network, k: int, rests: list[OperatingPoint]) -> str:
-    """The range over which link k may rest."""
+def _range_message(net: Network, k: int, rests: list[OperatingPoint]) -> str:
+    """Message with the range of equilibria of link k."""
     queues = [float(op.queues[k]) for op in rests]
     signals = [float(op.signals[k].either) for op in rests]
     if max(queues) - min(queues) <= AGREE and max(signals) - min(signals) <= AGREE:
@@ -227,7 +227,7 @@ def _between(net: Network, k: int, rests: list[OperatingPoint]) -> str:
     )
 
 
-def _described(
+def _describe(
     net: Network, arrays: Network, op: OperatingPoint, notes: list[str], many: bool
 ) -> Equilibrium:
     op, regimes = resolved(arrays, op)
@@ -238,7 +238,7 @@ def _described(
     unknown = status == "none" or NEUTRAL in regimes
     if not unknown:
         fault = unbalanced(arrays, op, regimes)
-    elif moved > AGREE:  # all that can be checked without windows to put into the moving model
+    elif moved > AGREE:  # the only check without windows for the equations of motion
         fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
     if faults:
@@ -262,7 +262,7 @@ def _described(
 
 
 def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]:
-    """Links and flows of which nothing is known."""
+    """Links and flows with all values unknown."""
     sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
     links = {name: LinkEquilibrium(*4 * (math.nan,)) for name in net.link_names}
     return links, {
@@ -295,7 +295,7 @@ def _flows(net: Network, op: OperatingPoint, i: int) -> FlowsEquilibrium:
 
 
 def _unbounded(net: Network, op: OperatingPoint, i: int) -> bool:
-    """Whether nothing that a group of flows hears ends the growth of its windows."""
+    """Whether no signal to a group of flows ends the growth of its windows."""
     cap = float(net.flows[i].window.max_window)
     return math.isinf(cap) and float(np.max(op.windows[i])) >= LARGEST_WINDOW
 
@@ -306,7 +306,7 @@ def _starved(op: OperatingPoint, i: int) -> bool:
 
 
 def _status_of(net: Network, op: OperatingPoint, regimes: tuple[int, ...], *, many: bool) -> str:
-    """The status of a network with links in these regimes; `many` starts end at many places."""
+    """The status of a network with links in these regimes; `many`: the result depends on the start."""
     endless = any(_unbounded(net, op, i) or _starved(op, i) for i in range(len(net.flows)))
     if NONE in regimes or (endless and NEUTRAL not in regimes):
         return "none"
@@ -323,7 +323,7 @@ def _sliding(net: Network, regimes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(n for n, r in zip(net.link_names, regimes, strict=True) if r in held_there)
 
 
-def _apart(first: OperatingPoint, second: OperatingPoint) -> bool:
+def _differ(first: OperatingPoint, second: OperatingPoint) -> bool:
     """Whether two searches ended at different places or signals."""
 
     def numbers(op: OperatingPoint) -> np.ndarray:
@@ -354,7 +354,7 @@ _ADVICE = {
 
 
 def _link_advice(net: Network, op: OperatingPoint, k: int, regime: int) -> str:
-    """What is to be said about link k."""
+    """Message on link k, empty if there is nothing to note."""
     alone, law, signal, cycle = len(net.links) == 1, net.links[k].queue, op.emitted[k].signal, ""
     if regime not in _ADVICE or (regime == EMPTY and not alone):
         return ""
@@ -380,7 +380,7 @@ class Sawtooth(NamedTuple):
 
 
 @jax.jit
-def _turns(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
+def _load_changes(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
     """Total rate of the flows, its change by one decrease, and its growth per second."""
     total, fall, growth = jnp.zeros(()), jnp.zeros(()), jnp.zeros(())
     for flows, s, rate in zip(net.flows, op.senders, op.rates, strict=True):
@@ -398,18 +398,18 @@ def _turns(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
 
 
 def sawtooth(net: Network, op: OperatingPoint) -> Sawtooth | None:
-    """The sawtooth at full load of one link; None where nothing decreases at once.
+    """The sawtooth at full load of one link; None if no window decreases at once.
 
     For BMCC (Qazi et al., 2010, eqs 4 and 5) the time is gamma C (1 - beta) t_p^2/n.
     """
-    total, fall, growth = (float(v) for v in _turns(net, op))
+    total, fall, growth = (float(v) for v in _load_changes(net, op))
     if fall >= 0 or growth <= 0:
         return None
     return Sawtooth(1 + fall / total, -fall / growth)
 
 
 def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
-    """Whether link k is overloaded at longer queues than the one found."""
+    """Message if link k is overloaded at longer queues than the one found."""
     place = float(op.escapes[k])
     if not math.isfinite(place):
         return ""
@@ -420,12 +420,12 @@ def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
 
 
 def _sampled_advice(net: Network, k: int, regime: int) -> str:
-    """What the linearisation makes of a law with ticks."""
+    """Message on the linearisation of a law with ticks."""
     law, name = net.links[k].queue, net.link_names[k]
     if law.period is None:
         return ""
     if regime != STEADY and not law.loads:
-        return f"links.{name}.queue has adapted as far as it can: what its ticks move is at a limit"
+        return f"links.{name}.queue has adapted as far as it can: its state is at a limit"
     return (
         f"links.{name}.queue is sampled every {float(getattr(law, law.period)):.3g} s: the roots "
         "take its change per period"
@@ -433,13 +433,13 @@ def _sampled_advice(net: Network, k: int, regime: int) -> str:
 
 
 def _growth_advice(net: Network, op: OperatingPoint, i: int) -> str:
-    """Why the windows of a group are nowhere at rest."""
+    """Message on why the windows of a group have no equilibrium."""
     flows = net.flows[i]
-    told = float(touched(flows, tuple(op.signals[k] for k in flows.route)))
+    share = float(touched(flows, tuple(op.signals[k] for k in flows.route)))
     if _starved(op, i):
         return (
             f"no equilibrium: the window of flows.{net.flow_names[i]} falls without end, with "
-            f"{told:.3g} of its packets marked or lost; trajectories hold it at min_window = "
+            f"{share:.3g} of its packets marked or lost; trajectories hold it at min_window = "
             f"{float(flows.window.min_window):g}"
         )
     if not _unbounded(net, op, i):
@@ -449,13 +449,13 @@ def _growth_advice(net: Network, op: OperatingPoint, i: int) -> str:
     )
     return (
         f"no equilibrium: the window of flows.{net.flow_names[i]} still grows at "
-        f"{LARGEST_WINDOW:.3g} packets, with {told:.3g} of its packets marked or lost and a queue "
+        f"{LARGEST_WINDOW:.3g} packets, with {share:.3g} of its packets marked or lost and a queue "
         f"of {queues}; give max_window, a buffer that ends, or a law or feedback that backs off"
     )
 
 
 def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
-    """What is to be said about the windows (m,) at which a group rests."""
+    """Messages on the equilibrium windows (m,) of a group."""
     flows, name = net.flows[i], net.flow_names[i]
     out = []
     low, floor = float(np.min(window)), float(flows.window.min_window)

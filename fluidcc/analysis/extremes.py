@@ -1,7 +1,7 @@
-"""Memories that only fall or only rise: they hold an extreme of the past, not a state at rest.
+"""Memories that only fall or only rise: they hold an extreme of the past and have no equilibrium.
 
-A least round trip, say, follows from everything that ever happened, so the present does not give
-it. Rules are asked in plain numbers, over a grid of memories and events.
+The least round trip ever seen, for example, depends on the whole past and not on the present. Rules
+are evaluated in plain numbers, over a grid of memories and events.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ARRIVALS = [
 
 
 def extremes(net: Network) -> list[str]:
-    """What is wrong with the memories of a network that hold extremes, one line each."""
+    """Messages on memories of a network that hold extremes, one line each."""
     senders = [
         (f"flows.{n}.window", f.window) for n, f in zip(net.flow_names, net.flows, strict=True)
     ]
@@ -44,25 +44,25 @@ def extremes(net: Network) -> list[str]:
     ]
     return [
         f"{where} remembers the {kind} that it ever saw ({symbol}), which the present does not "
-        "give: no equilibrium is known; trajectories and packets have it"
+        "determine: the equilibrium is unknown; use trajectories or packet runs"
         for where, law in [*senders, *routers]
-        for symbol, kind in _known(law)
+        for symbol, kind in _default_extremes(law)
     ]
 
 
-def _known(law: Any) -> list[tuple[str, str]]:
-    """What `_held` finds for the usual numbers of a law; its own where it has no others."""
+def _default_extremes(law: Any) -> list[tuple[str, str]]:
+    """Result of `_find_extremes` for the default parameters of a law, its own if it has none."""
     usual = {
         f.name: f.default
         for f in dataclasses.fields(law)
         if f.default is not dataclasses.MISSING and not f.metadata.get("static")
     }
     numbers, rules = jax.tree.flatten(dataclasses.replace(law, **usual))
-    return _held(rules, tuple(map(float, numbers)))
+    return _find_extremes(rules, tuple(map(float, numbers)))
 
 
 @functools.lru_cache(256)
-def _held(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, str]]:
+def _find_extremes(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, str]]:
     """Symbols of the memories of a law that hold an extreme, and whether the least or largest."""
     law: Any = jax.tree.unflatten(rules, numbers)
     if isinstance(law, AbstractWindowLaw):

@@ -1,4 +1,4 @@
-"""Linear delay systems as they come out of a network, and smaller ones made from them."""
+"""Linear delay systems of networks, and smaller approximations of them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 LINK = -1
-"""Owner of what belongs to links: queues, memories of queue laws, signals, paces."""
+"""Owner of components of links: queues, memories of queue laws, signals, paces."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Linear:
     """y' = A y + B z, u = C y + D z, z_k(t) = u_pick[k](t - lag[k]).
 
-    y (n,) is what has memory, u (m,) what travels, z (k,) what is looked up; lags are in seconds.
+    y (n,) are the states, u (m,) the outputs, z (k,) the delayed inputs; lags are in seconds.
     A, B, C, D and lag may have a first axis (P,): several systems, of which `system[i]` is one.
     `state_owner` (n,) and `output_owner` (m,) give the class of flows that a component belongs to,
-    LINK for links; classes touch each other through links only. `signals` holds, per link, the
-    indices in u of what it says. `conserved` roots at s = 0 belong to conserved quantities.
+    LINK for links; classes couple through links only. `signals` holds, per link, the indices in u
+    of its signals. `conserved` roots at s = 0 belong to conserved quantities.
     """
 
     A: Array
@@ -39,7 +39,7 @@ class Linear:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Number of states and of wire components."""
+        """Number of states and of outputs."""
         return self.A.shape[-1], self.C.shape[-2]
 
     def __getitem__(self, index: Any) -> Linear:
@@ -51,7 +51,7 @@ class Linear:
 
     @classmethod
     def stack(cls, systems: Sequence[Linear]) -> Linear:
-        """Several systems as one; raises ValueError where their structures differ."""
+        """Several systems as one; raises ValueError if their structures differ."""
         first = systems[0]
         for i, other in enumerate(systems):
             if _structure(other) != _structure(first):
@@ -92,15 +92,15 @@ class Linear:
         return np.block([[np.eye(n), self.B @ late], [np.zeros((m, n)), self.D @ late]])
 
     def used(self) -> Array:
-        """Mask (m,) of the wire components that anything depends on."""
+        """Mask (m,) of the outputs that anything depends on."""
         late = np.concatenate([self.B, self.D], axis=-2)
-        felt = np.any(late != 0, axis=tuple(range(late.ndim - 1)))
+        is_read = np.any(late != 0, axis=tuple(range(late.ndim - 1)))
         used = np.zeros(self.size[1], bool)
-        used[self.pick[felt]] = True
+        used[self.pick[is_read]] = True
         return used
 
     def pruned(self) -> Linear:
-        """The same system without the wire components that nothing depends on."""
+        """The same system without the outputs that nothing depends on."""
         used = self.used()
         index = np.cumsum(used) - 1
         look = used[self.pick]
@@ -134,8 +134,8 @@ def full_matrix(
 def cluster(system: Linear, count: int) -> Linear:
     """An approximation with at most `count` classes: neighbours in lag share one representative.
 
-    What links feel of a class is felt of its representative; everything else of the class is left
-    out. Classes whose equations have another shape (groups with other laws) are kept apart.
+    The effect of a class on links is replaced by that of its representative; everything else of the
+    class is left out. Classes with equations of different shape (other laws) are not merged.
     """
     classes = np.unique(system.output_owner[system.output_owner != LINK])
     if len(classes) <= count:
@@ -152,11 +152,11 @@ def cluster(system: Linear, count: int) -> Linear:
             same = [d for d in part if shape[d][0] == shape[c][0]]
             stand_in[c] = same[len(same) // 2]
     stand_in[LINK] = LINK
-    return _merged(system, stand_in)
+    return _merge(system, stand_in)
 
 
-def _merged(system: Linear, stand_in: dict[int, int]) -> Linear:
-    """Replace every class by its stand-in in what links feel; drop the equations of the others."""
+def _merge(system: Linear, stand_in: dict[int, int]) -> Linear:
+    """Replace every class by its representative in the equations of links; drop the others."""
     n, m = system.size
     owner = np.concatenate([system.state_owner, system.output_owner])
     target = np.arange(n + m)

@@ -203,7 +203,7 @@ def test_a_cycle_over_a_jump_of_the_marking_agrees_with_small_steps():
     assert found.period == pytest.approx(JUMPING, rel=1e-5)
 
 
-# -- Floquet multipliers by moved states
+# -- Floquet multipliers by perturbed states
 @pytest.fixture
 def lost(monkeypatch):
     """Collocation finds nothing, so that the simulation tells."""

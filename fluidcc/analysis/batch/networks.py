@@ -38,11 +38,11 @@ _TOGETHER = 128  # networks that are solved together
 
 
 class OperatingPoints(NamedTuple):
-    """Networks at rest, first axis the networks (P,).
+    """Networks at equilibrium, first axis the networks (P,).
 
-    Queues (P, links) [packet], whether every link rests in a root or is empty, whether all are
-    empty, whether the rest is a smooth one and the only one found, and the matrices of `Linear`
-    with the lags [s] and the states that are held.
+    Queues (P, links) [packet], whether all queues are empty, whether the equilibrium is smooth and
+    the only one found, and the matrices of `Linear` with the lags [s] and the states held at a
+    bound.
     """
 
     queues: Any
@@ -56,7 +56,7 @@ class OperatingPoints(NamedTuple):
     frozen: Any
 
 
-def _alike(first: OperatingPoint, second: OperatingPoint) -> Num:
+def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
     """Whether two searches ended at the same places and signals."""
     pairs = [(first.places, second.places)]
     for a, b in zip(first.signals, second.signals, strict=True):
@@ -68,18 +68,18 @@ def _alike(first: OperatingPoint, second: OperatingPoint) -> Num:
 
 @jax.jit
 @jax.vmap
-def _found(net: Network) -> tuple[Network, OperatingPoint, Num]:
-    """The fluid network, where it rests, and whether its law starts nowhere else."""
+def _solve(net: Network) -> tuple[Network, OperatingPoint, Num]:
+    """The fluid network, its operating point, and whether all initial states of laws lead to it."""
     net = steady(net)
     op = find_operating_point(net, jnp.zeros(len(net.links)))
     alone = op.moved <= AGREE
     for start in range(1, max(len(link.queue.initial_states(0.0)) for link in net.links)):
-        alone = alone & _alike(op, find_operating_point(net, jnp.zeros(len(net.links)), start))
+        alone = alone & _agrees(op, find_operating_point(net, jnp.zeros(len(net.links)), start))
     return net, op, alone
 
 
-def _held(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
-    """The rest with the memories that hold links at jumps, and which links (links,) they hold."""
+def _hold_jumps(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
+    """The operating point with memories of links held on a discontinuity; their mask (links,)."""
     laws, steady = list(op.laws), []
     for k, link in enumerate(net.links):
         below, now = op.signals_below[k], op.emitted[k].signal
@@ -94,11 +94,11 @@ def _held(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
 
 
 @functools.partial(jax.jit, static_argnames="jumps")
-def _linearised(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> OperatingPoints:
-    """What becomes of networks at rest (P,); `jumps` tells that some links rest at jumps."""
+def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> OperatingPoints:
+    """Linearise networks at equilibrium (P,); `jumps`: some links are on a discontinuity."""
 
-    def one(net: Network, op: OperatingPoint, alone: Num) -> OperatingPoints:
-        op, steady = _held(net, op) if jumps else (op, False)
+    def linearise(net: Network, op: OperatingPoint, alone: Num) -> OperatingPoints:
+        op, steady = _hold_jumps(net, op) if jumps else (op, False)
         smooth = alone & jnp.all((op.codes == INTERIOR) | (op.codes == EMPTY) | steady)
         for flows, window in zip(net.flows, op.windows, strict=True):
             endless = jnp.isinf(jnp.asarray(flows.window.max_window, float))
@@ -110,7 +110,7 @@ def _linearised(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> Op
         empty = jnp.all(op.codes == EMPTY)
         return OperatingPoints(op.queues, empty, smooth, A, B, C, D, lag, frozen)
 
-    return jax.vmap(one)(net, op, alone)
+    return jax.vmap(linearise)(net, op, alone)
 
 
 def at_rest(stacked: Network) -> OperatingPoints:
@@ -119,9 +119,9 @@ def at_rest(stacked: Network) -> OperatingPoints:
 
     def block(part: slice) -> OperatingPoints:
         some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
-        net, op, alone = _found(some)
+        net, op, alone = _solve(some)
         jumps = bool(np.any(np.asarray(op.codes) == JUMP))
-        found = _linearised(net, op, alone, jumps)
+        found = _linearise(net, op, alone, jumps)
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
     parts = in_threads(block, count, _TOGETHER)
@@ -129,9 +129,9 @@ def at_rest(stacked: Network) -> OperatingPoints:
 
 
 def batchable(net: Network) -> bool:
-    """Whether windows follow drifts, not a formula for losses, and one link alone makes the rest.
+    """Whether windows follow drifts, not a formula of the loss rate, and there is one link.
 
-    Several links may have several rests, which `equilibrium` looks for from further starts.
+    Several links may have several equilibria, which `equilibrium` looks for from further starts.
     """
     drifts = all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
     return drifts and len(net.links) == 1
@@ -140,8 +140,8 @@ def batchable(net: Network) -> bool:
 def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:
     """The networks over a grid, stacked, the last axis fastest.
 
-    None unless every parameter is a number that does nothing else than replace the number at its
-    path, which the grid's corners and the values along its edges show.
+    None unless every parameter is a number and only replaces the number at its path, which is
+    checked at the grid's corners and along its edges.
     """
     numbers = all(
         isinstance(v, int | float) and not isinstance(v, bool)
@@ -178,9 +178,9 @@ def _edges(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return corners + [{**first, p: v} for p, values in axes.items() for v in values[1:-1]]
 
 
-def _same(one: Network, other: Network) -> bool:
+def _same(first: Network, second: Network) -> bool:
     """Whether two networks agree in every number and choice."""
-    a, b = jax.tree.flatten(one), jax.tree.flatten(other)
+    a, b = jax.tree.flatten(first), jax.tree.flatten(second)
     if a[1] != b[1]:
         return False
     return all(np.array_equal(x, y) for x, y in zip(a[0], b[0], strict=True))
@@ -189,7 +189,7 @@ def _same(one: Network, other: Network) -> bool:
 def families(
     rests: OperatingPoints, chosen: Array, at: Callable[[int], Network]
 ) -> list[tuple[Array, Linear]]:
-    """Linear systems of the rests `chosen` (indices), in groups of one structure each.
+    """Linear systems of the equilibria `chosen` (indices), in groups of one structure each.
 
     `at` gives the network of an index.
     """

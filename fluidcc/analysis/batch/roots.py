@@ -27,11 +27,11 @@ from fluidcc.analysis.winding import counts
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one
 _TILES = 64  # that share them at first
-_LANES = 1024  # systems of a few classes that are worked on together
-_MATRICES = 8  # decomposed together
+_LANES = 1024  # systems of a few classes in one batch
+_MATRICES = 8  # in one call of the eigenvalue solver
 _ORDERS = (12, 24)
 _PASSES = 4  # from neighbours
-_WORTHWHILE = 0.2  # of the systems left: so many settled ones make another pass worthwhile
+_WORTHWHILE = 0.2  # of the systems left: settled ones that make another pass worthwhile
 _FOLLOWED = 6.0  # decay over the longest lag up to which roots of neighbours are followed
 _WIDE = 0.05  # relative width of a gap between roots that is wide enough for a line
 
@@ -40,10 +40,10 @@ _WIDE = 0.05  # relative width of a gap between roots that is wide enough for a 
 class ManyRoots:
     """Rightmost roots of systems (P,).
 
-    `rightmost` [1/s] is NaN where it is not known, `unstable` the number of roots with positive
-    real part, -1 where it is not known. `certified` tells that the argument principle shows that
-    number, to rounding, `proven` that it shows the rightmost root to be so. `source` says how the
-    roots were found: `neighbour`, `eigenvalues`, or `single` for what a batch does not settle.
+    `rightmost` [1/s] is NaN if unknown; `unstable` is the number of roots with positive real part,
+    -1 if unknown. `certified`: the argument principle confirms that number, to rounding; `proven`:
+    it confirms that no root is further right. `source` is how the roots were found: `neighbour`,
+    `eigenvalues`, or `single` for systems that no batch settles.
     """
 
     rightmost: Array
@@ -71,8 +71,8 @@ def many_roots(systems: Linear, *, places: Array | None = None) -> ManyRoots:
     systems
         The systems.
     places
-        Whole numbers (P, d), the places of the systems on a grid of parameters; they follow each
-        other in one parameter unless given.
+        Integers (P, d), the places of the systems on a grid of parameters (default: the systems
+        are a sequence along one parameter).
     """
     count = len(systems.A)
     every = np.arange(count)
@@ -84,22 +84,22 @@ def many_roots(systems: Linear, *, places: Array | None = None) -> ManyRoots:
     if not count:
         return out
     if systems.conserved:
-        return _singly(systems, every, out)
-    left = _continued(systems, every[:, None] if places is None else places, out)
+        return _solve_singly(systems, every, out)
+    left = _continue_roots(systems, every[:, None] if places is None else places, out)
     for order in _ORDERS:
         if len(left):
             found = by_eigenvalues(systems[left], order)
             _record(out, left, found, found.agree, "eigenvalues")
             left = left[~found.agree]
-    return _singly(systems, left, out)
+    return _solve_singly(systems, left, out)
 
 
-def _continued(systems: Linear, places: Array, out: ManyRoots) -> Array:
+def _continue_roots(systems: Linear, places: Array, out: ManyRoots) -> Array:
     """Find roots from those of neighbours; returns the systems that are left (indices).
 
     The first neighbours are the centres of tiles, later ones the nearest systems that are settled.
     """
-    seeds = _first(systems, places)
+    seeds = _first_seeds(systems, places)
     left, roots = np.arange(len(places)), np.empty_like(seeds)
     for _ in range(_PASSES):
         found = judged(systems[left], seeds, near=False)
@@ -115,7 +115,7 @@ def _continued(systems: Linear, places: Array, out: ManyRoots) -> Array:
     return left
 
 
-def _first(systems: Linear, places: Array) -> Array:
+def _first_seeds(systems: Linear, places: Array) -> Array:
     """Roots (j, P) of the centre of each system's tile, found from those of much larger tiles."""
     far, wide = tiles(places, _TILE * _TILES)
     first = by_eigenvalues(systems[far], _ORDERS[0])
@@ -144,8 +144,8 @@ class Judged(NamedTuple):
     """Roots of systems (k,) from seeds, with proof.
 
     `roots` (j, k) from the right, NaN where there are no more; `unstable` is the number of those
-    with positive real part; `agree` tells that the argument principle finds as many roots right of
-    `line` as were found there, and that none of them is on the imaginary axis.
+    with positive real part; `agree`: the argument principle counts as many roots right of `line` as
+    `roots` has there, and none of them is on the imaginary axis.
     """
 
     roots: Array
@@ -155,7 +155,7 @@ class Judged(NamedTuple):
 
 
 def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
-    """What becomes of seeds (j, k); `near` tells that they are not just roots of a neighbour."""
+    """Refine and count roots from seeds (j, k); `near`: seeds are approximations to own roots."""
 
     def block(part: slice) -> Judged:
         characteristic = Characteristic(systems[part])
@@ -213,7 +213,7 @@ def by_eigenvalues(systems: Linear, order: int) -> Judged:
 
 
 def _record(out: ManyRoots, index: Array, found: Judged, sound: Array, source: str) -> None:
-    """Keep what was found of the systems that are `sound`."""
+    """Store the results of the systems that are `sound`."""
     at = index[sound]
     out.rightmost[at] = found.roots[0, sound]
     out.unstable[at] = found.unstable[sound]
@@ -222,8 +222,8 @@ def _record(out: ManyRoots, index: Array, found: Judged, sound: Array, source: s
     out.source[at] = source
 
 
-def _singly(systems: Linear, index: Array, out: ManyRoots) -> ManyRoots:
-    """The systems with these indices, one at a time."""
+def _solve_singly(systems: Linear, index: Array, out: ManyRoots) -> ManyRoots:
+    """Solve the systems with these indices one at a time."""
     for i in index:
         found = rightmost_roots(systems[i])
         first = found.rightmost

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class MapPoint:
-    """One point of a map: what was set, the verdict, and why there is none.
+    """One point of a map: its parameters, its verdict, and the reason if there is none.
 
     `status` is that of the equilibrium, or `failed`; `unstable` and `rightmost` [1/s] are None
-    where they are not known; `proven` tells that no root lies further right.
+    if unknown; `proven`: no root is further right.
     """
 
     set: Mapping[str, Any]
@@ -48,7 +48,7 @@ class MapPoint:
         return failed_at(self.set, self.message)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None for what is not known."""
+        """Plain numbers, None for unknown values."""
         out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         s = self.rightmost
         out["rightmost"] = None if s is None else [s.real, s.imag]
@@ -59,7 +59,7 @@ class MapPoint:
 class StabilityMap(Result):
     """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
 
-    `batched` is how many points were settled together; the others took their own turn.
+    `batched` is the number of points computed in batches; the others were computed one by one.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class StabilityMap(Result):
         return tuple(len(values) for values in self.axes.values())
 
     def grid(self, name: str) -> Array:
-        """A field of all points, laid out over the axes; NaN or -1 where it is not known."""
+        """A field of all points over the axes; NaN or -1 where it is unknown."""
         values = [getattr(p, name) for p in self.points]
         blank = {"stable": -1, "unstable": -1, "rightmost": complex(np.nan, np.nan)}.get(name)
         return np.array([blank if v is None else v for v in values]).reshape(self.shape)
@@ -141,23 +141,23 @@ def stability_map(
 ) -> StabilityMap:
     """Stability at every point of a grid: verdict, certified count and rightmost root.
 
-    What `sweep` with `stability` finds, without margins, further roots and advice, and many times
-    as fast: points of a network of one link that rest smoothly are solved together, all others one
-    by one.
+    The same verdicts as `sweep` with `stability`, many times as fast, but without margins, further
+    roots and advice. Points of a network of one link with a smooth equilibrium are solved in
+    batches, all others one by one.
 
     Parameters
     ----------
     net
         The network to start from.
     over
-        Values by path; the grid is their product. Text stands for quantities with units.
+        Values by path; the grid is their product. Text is read as a quantity with its unit.
     progress
-        Called with the finished share.
+        Called with the finished share in [0, 1].
 
     Raises
     ------
     ScenarioError
-        If a path, a value's unit or a list of values is wrong. What fails at single points is in
+        If a path, a value's unit or a list of values is wrong. Failures at single points are in
         `failed`.
 
     Examples
@@ -170,19 +170,19 @@ def stability_map(
     """
     axes, units = axes_of(net, over)
     grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
-    found = _together(net, axes, grid)
+    found = _solve_batch(net, axes, grid)
     points = []
     for i, changes in enumerate(grid):
-        points.append(found[i] if i in found else _alone(net, changes))
+        points.append(found[i] if i in found else _solve_point(net, changes))
         if progress is not None:
             progress((i + 1) / len(grid))
     return StabilityMap(axes, units, tuple(points), len(found))
 
 
-def _together(
+def _solve_batch(
     net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
 ) -> dict[int, MapPoint]:
-    """The points that rest smoothly, by their number."""
+    """The points with a smooth equilibrium, by their number in the grid."""
     stacked = members(net, axes) if grid and batchable(net) else None
     if stacked is None:
         return {}
@@ -207,8 +207,8 @@ def _together(
     return out
 
 
-def _alone(net: Network, changes: dict[str, Any]) -> MapPoint:
-    """One point as `stability` sees it, without the cycles where laws switch."""
+def _solve_point(net: Network, changes: dict[str, Any]) -> MapPoint:
+    """One point by `stability`; without cycles if the equilibrium is on a discontinuity."""
     try:
         here = replace(net, changes)
         rest = equilibrium(here)

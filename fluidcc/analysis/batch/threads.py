@@ -1,4 +1,4 @@
-"""Work on blocks of one length, each in a thread of its own."""
+"""Process blocks of equal length in parallel threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fluidcc.memory import in_place
 
 
 def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:
-    """What a function makes of each block of up to `size` of `count` things, in order."""
+    """Results of a function for each block of up to `size` of `count` items, in order."""
     parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
     with concurrent.futures.ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(in_place(function), parts))

@@ -17,7 +17,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.scan import Plane, Spot
 
 _STEP = 1e-6  # of the range: differences along the parameters
-_FREQUENCY = 0.25  # weight of an angle of frequency times lag beside parameters in [0, 1]
+_FREQUENCY = 0.25  # weight of the angle frequency times lag against parameters in [0, 1]
 _ITERATIONS = 12
 _DONE = 1e-11
 _NEARLY = 1e-8  # good enough where rounding stops the iteration
@@ -40,7 +40,7 @@ class Critical:
     """A root i w on the axis, or a point near one.
 
     `x` are its coordinates: weighted frequency (unless it is a zero root) and place in the plane;
-    `residual` is what vanishes at a root, `rate` and `slopes` (2,) the derivatives of the bordered
+    `residual` vanishes at a root, `rate` and `slopes` (2,) the derivatives of the bordered
     determinant by s and in the plane, `right` and `left` the null vectors.
     """
 
@@ -92,7 +92,7 @@ class Equation:
         return np.asarray([*t] if self.zero else [self.unit * frequency, *t], float)
 
     def _borrow(self, right: Array, left: Array) -> None:
-        """Border the matrix with these null vectors from now on."""
+        """Use these null vectors as borders of the matrix from now on."""
         self._right = right.conj() / np.linalg.norm(right)
         self._left = left.conj() / np.linalg.norm(left)
 
@@ -129,11 +129,11 @@ class Equation:
         s, slopes = 1j * point.frequency, np.empty(2, complex)
         here = point.spot.linear.matrix(s)
         for k in range(2):
-            moved, step = self._beside(point.spot.t, k)
+            moved, step = self._neighbour(point.spot.t, k)
             slopes[k] = -point.left @ ((moved.linear.matrix(s) - here) / step) @ point.right
         return dataclasses.replace(point, slopes=slopes)
 
-    def _beside(self, t: Array, k: int) -> tuple[Spot, float]:
+    def _neighbour(self, t: Array, k: int) -> tuple[Spot, float]:
         """A spot a little further along parameter k, or a little before, within the regime."""
         for step in (-_STEP, _STEP) if t[k] > 0.5 else (_STEP, -_STEP):
             there = t.copy()
@@ -147,7 +147,7 @@ class Equation:
     def solve(self, x: Array, jacobian: Array, row: Array, target: float) -> Critical:
         """The critical root with row . x = target near x, by Broyden's method.
 
-        `jacobian` is that of a point nearby. Raises Lost where there is none.
+        `jacobian` is that of a point nearby. Raises Lost if there is none.
         """
         slope = np.vstack([jacobian, row])
         value = self._value(x)
@@ -161,7 +161,7 @@ class Equation:
             last, size = size, float(np.linalg.norm(step))
             if not size < 0.5 or (size > 2 * last and size > _NEARLY):
                 raise Lost("search")
-            x = _kept_inside(x + step)
+            x = _snap_to_edge(x + step)
             if not self.zero and x[0] <= 0:
                 raise Lost(_ZERO)
             value = self._value(x)
@@ -184,15 +184,15 @@ class Equation:
         return self.solve(x, near.jacobian, row, float(row @ x))
 
 
-def _kept_inside(x: Array) -> Array:
-    """Coordinates with what rounding took off the edge of the range put back onto it."""
+def _snap_to_edge(x: Array) -> Array:
+    """Coordinates, moved back onto the edge of the range where rounding took them off it."""
     t = x[-2:]
     edge = np.where(t < 0.5, 0.0, 1.0)
     return np.concatenate([x[:-2], np.where(np.abs(t - edge) < 1e-13, edge, t)])
 
 
 def _null_vectors(matrix: Array) -> tuple[Array, Array]:
-    """Right and left vectors that a nearly singular matrix takes to almost nothing."""
+    """Approximate right and left null vectors of a nearly singular matrix."""
     u, _, v = np.linalg.svd(matrix)
     return v[-1].conj(), u[:, -1].conj()
 
@@ -202,7 +202,7 @@ class Curve:
     """A curve of critical roots, in order, and why it ends at either side.
 
     Ends are `edge` of the range, `regime` (a kink of a marking function, a cap, an equilibrium of
-    another status), `zero frequency`, `lost`; both are `closed` where the curve is.
+    another status), `zero frequency`, `lost`; both are `closed` if the curve is.
     """
 
     points: tuple[Critical, ...]
@@ -253,7 +253,7 @@ def trace(equation: Equation, start: Critical) -> Curve:
 
 
 def _one_way(equation: Equation, start: Critical, tangent: Array) -> tuple[list[Critical], str]:
-    """The points after a start in one sense, and why they end."""
+    """The points after a start in one direction, and why they end."""
     found: list[Critical] = []
     if _leaves(start.t, tangent[-2:]):
         return found, "edge"
@@ -287,7 +287,7 @@ def _one_way(equation: Equation, start: Critical, tangent: Array) -> tuple[list[
 
 
 def _leaves(t: Array, way: Array) -> bool:
-    """Whether a point on the edge of the range is left outwards."""
+    """Whether a direction points out of the range from a point on its edge."""
     return bool(np.any(((t == 0) & (way < 0)) | ((t == 1) & (way > 0))))
 
 

@@ -33,7 +33,7 @@ def pieces(plane: Plane, curve: Curve, others: list[Curve]) -> list[BoundaryCurv
     """A curve cut where other roots become critical, each piece with its counts."""
     places = sorted(_meetings(curve, others))
     if not places:
-        return [_judged(plane, curve, curve.points, curve.ends)]
+        return [_count_sides(plane, curve, curve.points, curve.ends)]
     last = float(len(curve.points) - 1)
     cuts = [0.0, *places, last]
     out = []
@@ -48,7 +48,7 @@ def pieces(plane: Plane, curve: Curve, others: list[Curve]) -> list[BoundaryCurv
     if curve.closed and len(out) > 1:  # no cut where the curve was begun
         points, ends = out.pop()
         out[0] = ((*points[:-1], *out[0][0]), ("meets", out[0][1][1]))
-    return [_judged(plane, curve, points, ends) for points, ends in out if len(points) > 1]
+    return [_count_sides(plane, curve, points, ends) for points, ends in out if len(points) > 1]
 
 
 def between(
@@ -67,19 +67,19 @@ def _meetings(curve: Curve, others: list[Curve]) -> list[float]:
     """Places at which another root becomes critical."""
     found = []
     for other in others:
-        for place, frequency in _crossed(curve, other):
-            found.append(_settled(curve, place, _real_part(frequency)))
-    if curve.equation.zero:  # a second root at zero makes the first turn round
+        for place, frequency in _find_meets(curve, other):
+            found.append(_refine(curve, place, _real_part(frequency)))
+    if curve.equation.zero:  # where a second root reaches zero, the first one changes direction
         slope = [1 / p.growth[int(np.argmax(np.abs(p.growth)))] for p in curve.points]
         for i in range(len(slope) - 1):
             a, b = curve.points[i], curve.points[i + 1]
             if a.growth @ b.growth < 0:
                 axis = int(np.argmax(np.abs(a.growth)))
-                found.append(_settled(curve, i + 0.5, lambda p, k=axis: 1 / float(p.growth[k])))
+                found.append(_refine(curve, i + 0.5, lambda p, k=axis: 1 / float(p.growth[k])))
     return found
 
 
-def _crossed(curve: Curve, other: Curve) -> list[tuple[float, float]]:
+def _find_meets(curve: Curve, other: Curve) -> list[tuple[float, float]]:
     """Where a curve crosses another in the plane, and the other's frequency there."""
     out = []
     p, q = curve.places, other.places
@@ -114,8 +114,8 @@ def _real_part(frequency: float) -> Callable[[Critical], float]:
     return function
 
 
-def _settled(curve: Curve, place: float, function: Callable[[Critical], float]) -> float:
-    """The zero of a function along a curve near a place; the place where it has none nearby."""
+def _refine(curve: Curve, place: float, function: Callable[[Critical], float]) -> float:
+    """The zero of a function along a curve near a place; the place itself if none is nearby."""
 
     def value(at: float) -> float:
         point = between(curve, at)
@@ -135,7 +135,7 @@ def _settled(curve: Curve, place: float, function: Callable[[Critical], float]) 
     return place
 
 
-def _judged(
+def _count_sides(
     plane: Plane, curve: Curve, points: tuple[Critical, ...], ends: tuple[str, str]
 ) -> BoundaryCurve:
     """Count both sides of a piece."""
@@ -159,7 +159,7 @@ def _judged(
 def _sides(
     plane: Plane, point: Critical, curve: Curve, expected: tuple[int, int] | None
 ) -> tuple[Spot, Spot] | None:
-    """Spots on the less and the more unstable side of a curve, as near as they must be."""
+    """Spots on the less and the more unstable side of a curve, near enough to differ by it only."""
     way = point.growth / np.linalg.norm(point.growth)
     for distance in _ASIDE:
         ts = point.t - distance * way, point.t + distance * way
@@ -215,7 +215,7 @@ def _near(p: Array, place: Array) -> bool:
 def _one_way(
     plane: Plane, start: tuple[Spot, Spot], way: Array
 ) -> tuple[list[tuple[Spot, Spot]], str]:
-    """Points after a start in one sense while stability changes there, and why they end."""
+    """Points after a start in one direction while stability changes there, and why they end."""
     found: list[tuple[Spot, Spot]] = []
     here, step, end = _middle(start), _STEP / 4, "lost"
     while len(found) < _MOST and step >= _SHORTEST:
@@ -242,7 +242,7 @@ def _middle(pair: tuple[Spot, Spot]) -> Array:
 
 
 def _on_edge(here: Array, way: Array) -> Array:
-    """Where a way from here leaves the range."""
+    """The point at which the ray from here leaves the range."""
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.where(way > 0, (1 - here) / way, np.where(way < 0, -here / way, np.inf))
     return np.clip(here + np.min(reach) * way, 0.0, 1.0)
@@ -251,7 +251,7 @@ def _on_edge(here: Array, way: Array) -> Array:
 def _pair(
     plane: Plane, at: Array, way: Array, like: tuple[Spot, Spot], reach: float
 ) -> tuple[Spot, Spot] | None:
-    """Both sides of the change of regime on the line through a point across the way."""
+    """Both sides of the change of regime on the line through a point normal to `way`."""
     across = np.array([-way[1], way[0]])
     if np.any(at == 0) or np.any(at == 1):  # along the edge
         across = np.where((at == 0) | (at == 1), 0.0, np.sign(across) + (across == 0))

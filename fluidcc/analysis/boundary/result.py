@@ -21,7 +21,7 @@ class BoundaryCurve:
     `kind` is `hopf`, `fold` (a root at zero, frequency 0) or `jump` (roots jump across the axis at
     a change of regime; the frequency is that of the unstable side, NaN where not located).
     `below` and `above` are the numbers of unstable roots on the two sides, `certified` if proven on
-    both at the checked points. `ends` says why the curve ends: `closed`, `edge` of the range,
+    both at the checked points. `ends` is why the curve ends: `closed`, `edge` of the range,
     `regime`, `zero frequency`, `meets` another curve, `one verdict` (both sides of a kink are alike
     from there on), or `lost`.
     """
@@ -51,9 +51,9 @@ class Boundary(Result):
 
     `secondary` are curves on which more roots cross while others are unstable. `grid` (k,) of each
     parameter and `unstable` (k, k) are the counts that the curves were checked with, NaN where
-    there is no smooth equilibrium. `status` is `ok`, or `incomplete` where counts and curves do not
-    agree everywhere, or a curve was lost; `message` says where and what helps. `certified` says
-    that every count was proven and that the curves account for all of them.
+    there is no smooth equilibrium. `status` is `ok`, or `incomplete` if counts and curves do not
+    agree everywhere, or a curve was lost; `message` has the place and a remedy. `certified`:
+    every count was proven, and the curves account for all of them.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Boundary(Result):
     certified: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for what is not known."""
+        """Plain numbers and lists, None for unknown values."""
         return {
             "curves": [curve.to_dict() for curve in self.curves],
             "secondary": [curve.to_dict() for curve in self.secondary],

@@ -1,7 +1,7 @@
 """Every boundary of stability over two parameters.
 
-Counts of unstable roots on a grid say what curves must be crossed on its lines; a curve is traced
-from each crossing that those found do not explain, until all are. Islands smaller than a cell are
+Counts of unstable roots on a grid imply crossings on its lines; a curve is traced from each
+crossing that known curves do not explain, until all are explained. Islands smaller than a cell are
 looked for where the growth rate has an extremum among the nodes.
 """
 
@@ -22,7 +22,7 @@ from fluidcc.analysis.scan import Place, Plane, Scan, Spot
 _ASIDE = 0.05  # of a cell
 _CLEAR = 1e-5  # of a line between nodes: from a change of regime
 _CLOSE = 0.15  # of a part: how near its ends a crossing is solved for
-_SHORT = 1e-9  # in the plane: parts that are none
+_SHORT = 1e-9  # in the plane: shorter parts are dropped
 _SAME = 1e-6  # in the plane: critical roots of one curve
 _NEAR = 0.02  # in the plane: how far off a chord may be
 _MOST_CURVES = 200
@@ -99,7 +99,7 @@ def grid(plane: Plane, points: int) -> Grid:
 
 
 def _split(plane: Plane, a: Spot, b: Spot, axis: int) -> list[tuple[Spot, Spot]]:
-    """The way from a to b cut where the regime changes."""
+    """The line from a to b, cut where the regime changes."""
     if a.regime == b.regime:
         return [(a, b)]
     out, start = [], a
@@ -110,7 +110,7 @@ def _split(plane: Plane, a: Spot, b: Spot, axis: int) -> list[tuple[Spot, Spot]]
 
 
 def _clear(plane: Plane, a: Spot, b: Spot, place: Place, step: float) -> Spot:
-    """A place beside a change of regime, moved so far that derivatives are those of one side."""
+    """A place next to a change of regime, moved far enough for derivatives of one side only."""
     share = place.t + step
     moved = plane.spot(a.t + share * (b.t - a.t)) if 0 < share < 1 else place.spot
     return moved if moved.regime == place.spot.regime else place.spot
@@ -122,7 +122,7 @@ def explained(part: Part, curves: list[Curve]) -> int:
 
 
 def _changes(part: Part, curve: Curve) -> list[int]:
-    """What a curve changes at each of its crossings of a part."""
+    """Change of the count at each crossing of a curve with a part."""
     places, other = curve.places, 1 - part.axis
     if len(places) < 2 or curve.equation.regime != part.first.regime:
         return []
@@ -213,28 +213,30 @@ def _growth(spot: Spot) -> float:
 
 
 def _islands(plane: Plane, grid: Grid) -> Iterator[tuple[Spot, Spot]]:
-    """Pairs of spots with another verdict, found by climbing from extrema among the nodes."""
+    """Pairs of spots with different verdicts, found by climbing from extrema among the nodes."""
     k = len(grid.nodes)
     for i, j in itertools.product(range(k), range(k)):
         here = grid.nodes[i][j]
         if not here.smooth:
             continue
         steps = itertools.product((-1, 0, 1), repeat=2)
-        beside = [grid.nodes[i + a][j + b] for a, b in steps if 0 <= i + a < k and 0 <= j + b < k]
-        same = [s for s in beside if s is not here and s.smooth and s.regime == here.regime]
+        neighbours = [
+            grid.nodes[i + a][j + b] for a, b in steps if 0 <= i + a < k and 0 <= j + b < k
+        ]
+        same = [s for s in neighbours if s is not here and s.smooth and s.regime == here.regime]
         sign = -1.0 if here.unstable else 1.0
         if len(same) < 2 or any((s.unstable == 0) != (here.unstable == 0) for s in same):
             continue
         value, around = sign * _growth(here), [sign * _growth(s) for s in same]
         if value < max(around) or -value > _PROMISING * (value - min(around)):
             continue
-        top = _climbed(plane, here, sign, 1.0 / (k - 1))
+        top = _climb(plane, here, sign, 1.0 / (k - 1))
         if top is not None:
             yield here, top
 
 
-def _climbed(plane: Plane, here: Spot, sign: float, reach: float) -> Spot | None:
-    """A spot of another verdict within reach of a node, if there is one."""
+def _climb(plane: Plane, here: Spot, sign: float, reach: float) -> Spot | None:
+    """A spot with another verdict within reach of a node, or None."""
     best: list[Spot] = []
 
     def depth(t: Array) -> float:

@@ -28,13 +28,13 @@ def boundary(
     Parameters
     ----------
     net
-        A network or a delay equation; its own values of the parameters do not matter.
+        A network or a delay equation; its values of the two parameters do not matter.
     x, y
         Paths of the parameters, such as ``link.queue.w_q``.
     x_range, y_range
         Low and high end of each; text is read with its unit. Searched logarithmically over more
-        than one decade. Left out: from a tenth of the model's own value to ten times it, as far as
-        the parameter may go.
+        than one decade. Default: from a tenth of the model's value to ten times it, within the
+        bounds of the parameter.
     points
         Lines each way of the grid on which the number of unstable roots is certified.
 
@@ -67,7 +67,7 @@ def boundary(
     further = [c for c in cut if c.below]
     faults = _faults(len(unexplained), [*curves, *further])
     counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
-    message = "; ".join([*faults, *_gaps(cells)])
+    message = "; ".join([*faults, *_undetermined(cells)])
     certified = not faults and cells.certified and all(c.certified for c in (*curves, *further))
     return Boundary(
         (x, y), (unit_of(net, x), unit_of(net, y)), (ranges[0], ranges[1]),
@@ -100,7 +100,7 @@ def _around(net: Model, path: str) -> tuple[float, float]:
 
 
 def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:
-    """What the search did not settle, with advice."""
+    """Messages on unfinished parts of the search, with advice."""
     out = []
     if unexplained:
         out.append(
@@ -118,7 +118,7 @@ def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:
     return out
 
 
-def _gaps(cells: Grid) -> list[str]:
+def _undetermined(cells: Grid) -> list[str]:
     """The share of the grid without a verdict, by status."""
     nodes = cells.all_nodes()
     missing = collections.Counter(

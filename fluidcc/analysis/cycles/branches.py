@@ -45,7 +45,7 @@ _DIFFERENCE = 1e-6  # of the range: step for derivatives along the parameter
 _MOST = 80  # points of a branch
 _LARGEST, _NEAREST, _SMALLEST = 0.2, 2e-3, 1e-4  # of the states and the range: steps
 _EASY = 4  # iterations
-_PASSES = 8  # what travels at rest depends on itself through few links
+_PASSES = 8  # outputs at equilibrium depend on each other through few links
 _SHIFT = 1e-9
 _ITERATIONS = 6
 
@@ -55,8 +55,8 @@ class CycleBranch:
     """Cycles that are born at one Hopf point, in their order on the branch.
 
     `hopf` is the parameter there and `frequency` [rad/s] that of its roots; `values` are the
-    parameters of the `cycles`, `folds` those at which the branch turns; `message` says why it ends
-    inside the range, empty at its ends.
+    parameters of the `cycles`, `folds` those at which the branch turns; `message` is why it ends
+    inside the range, empty if it reaches an end.
     """
 
     hopf: float
@@ -104,7 +104,7 @@ class Cycles(Result):
 
     @property
     def failure(self) -> str:
-        """Which branches end inside the range, and why; empty where none does."""
+        """Which branches end inside the range, and why; empty if none does."""
         lost = [(branch.hopf, branch.message) for branch in self.branches if branch.message]
         return "; ".join(f"the branch from {hopf:.6g} ends: {why}" for hopf, why in lost)
 
@@ -161,12 +161,12 @@ def cycles(
     low, high
         The range; logarithmic if it spans more than one decade.
     points
-        Values over the whole range at which cycles are looked for where they are not smooth.
+        Values over the whole range at which non-smooth cycles are searched for.
 
     Returns
     -------
     Cycles
-        Its `message`, and those of its branches, tell what was not found.
+        Its `message`, and those of its branches, describe failures.
 
     Raises
     ------
@@ -188,14 +188,18 @@ def cycles(
     member = family(net, [path], "cycles")
     found = crossings(net, path, *ends, criticality=False)
     every = [c for c in (*found.crossings, *found.secondary) if not c.jump and c.frequency]
-    branches = [_followed(member, scale, c.value, float(c.frequency or 0), points) for c in every]
+    branches = [
+        _follow_branch(member, scale, c.value, float(c.frequency or 0), points) for c in every
+    ]
     notes = [] if every else ["no Hopf point in this range: no cycles are born here"]
     if found.without_equilibrium or not found.certified:
         notes.append("Hopf points may be missing, as not all of the range has a certain verdict")
     return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes))
 
 
-def _followed(member: Any, scale: Scale, hopf: float, frequency: float, points: int) -> CycleBranch:
+def _follow_branch(
+    member: Any, scale: Scale, hopf: float, frequency: float, points: int
+) -> CycleBranch:
     """The branch from one Hopf point."""
     found, message = [], ""
     try:
@@ -211,7 +215,7 @@ def _along(
     member: Any, scale: Scale, share: float, period: float, points: int
 ) -> Iterator[tuple[float, Cycle]]:
     """Values of the parameter and cycles on the branch from a Hopf point: smooth ones, and beyond
-    their last those at fixed values. Raises OrbitLostError where it ends inside the range.
+    their last those at fixed values. Raises OrbitLostError if it ends inside the range.
     """
 
     @functools.lru_cache(maxsize=8)
@@ -255,7 +259,7 @@ def _smooth_cycles(subject_at: SubjectAt, share: float, period: float) -> Iterat
     rest = _resting_orbit(subject.model, subject.equilibrium(), period)
     way = _hopf_direction(subject.model, rest)
     before, guess = _Place(share, rest), _Place(share, move(rest, _BORN * way))
-    now, _ = _corrected(subject_at, guess, guess.orbit, way / (way @ way), 0.0)
+    now, _ = _correct(subject_at, guess, guess.orbit, way / (way @ way), 0.0)
     yield now
     way = _unknowns(now.orbit) - _unknowns(before.orbit)
     length = min(_LARGEST, float(np.sqrt(np.sum(_weights(now.orbit) * way**2))))
@@ -284,10 +288,10 @@ def _next(subject_at: SubjectAt, before: _Place, now: _Place, length: float) -> 
     size = float(np.sqrt(np.sum(weights * way**2) + turn**2))
     way, turn = way * (length / size), turn * (length / size)
     guess = _Place(now.share + turn, move(here, way))
-    return _corrected(subject_at, guess, here, weights * way / length, turn / length)
+    return _correct(subject_at, guess, here, weights * way / length, turn / length)
 
 
-def _corrected(
+def _correct(
     subject_at: SubjectAt, guess: _Place, reference: Orbit, row: Array, by_share: float
 ) -> tuple[_Place, int]:
     """The cycle near a guess for which the step along a row stays as it is, by Newton's method with
@@ -373,5 +377,5 @@ def _hopf_direction(model: Model, rest: Orbit) -> Array:
 
 
 def _floor(rest: Orbit) -> float:
-    """What counts as the size of a state that rests at 0."""
+    """Scale of a state whose equilibrium value is 0."""
     return 1.0 if np.all(rest.start == 0) else 1e-3 * float(np.max(np.abs(rest.start)))

@@ -1,9 +1,9 @@
 """Collocation: the equations of a periodic orbit, Newton's iteration for them, and their meshes.
 
-A state that returns multiplied by a number mu after each period was 1/mu of it one period ago. So
-the derivatives by this period and by each earlier one are kept apart: their sum belongs to Newton's
-iteration, and their pencil has the Floquet multipliers as its eigenvalues. The ends of segments are
-unknowns like the states, so that what an event does to a perturbation follows by itself.
+A perturbation with Floquet multiplier mu was 1/mu times its present value one period ago. So the
+derivatives by this period and by each earlier one are stored separately: Newton's iteration uses
+their sum, and the eigenvalues of their pencil are the Floquet multipliers. The ends of segments are
+unknowns like the states, so that the effect of an event on a perturbation needs no jump formula.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from fluidcc.analysis.cycles.orbit import (
 
 _STEPS = 25
 _MET = 1e-10  # of the sizes of the unknowns: last step of an iteration
-_ROUNDED = 1e-6  # a step as small as this that gets no smaller is rounding
+_ROUNDED = 1e-6  # steps below this that stop shrinking are rounding errors
 _LONGEST = 0.3  # of the sizes of the unknowns, and of segments: longest step
-_EVEN = 0.1  # of the mean steepness that every part of the mesh is taken to have
+_EVEN = 0.1  # of the mean steepness: added everywhere, so that no interval gets too long
 
 
 class Equations(NamedTuple):
     """Residual (N,), and its derivatives by the unknowns of this and earlier periods.
 
     Unknowns, and equations likewise: per interval start (n), rise (M, n), wire (M, w); then the
-    ends of the segments (S,), which a smooth orbit has no equations for.
+    ends of the segments (S,), for which a smooth orbit has no equations.
     """
 
     residual: Array
@@ -50,7 +50,7 @@ class Equations(NamedTuple):
 
 
 class _Entries:
-    """Entries of the derivatives as they come."""
+    """Collected entries of the derivative matrices."""
 
     def __init__(self, orbit: Orbit) -> None:
         count, self.segments, self.n, self.w = orbit.shape
@@ -69,12 +69,12 @@ class _Entries:
         return (interval * self.block)[..., None, None] + inside
 
     def outputs(self, interval: Array) -> Array:
-        """Indices (..., M, w) of what travels."""
+        """Indices (..., M, w) of the outputs."""
         inside = self.n * (POINTS + 1) + np.arange(POINTS * self.w).reshape(POINTS, self.w)
         return (interval * self.block)[..., None, None] + inside
 
     def add(self, rows: Array, columns: Array, value: Any, wrap: Array | int = 0) -> None:
-        """Add entries, whose indices and values are spread over each other's shapes."""
+        """Add entries, with indices and values broadcast against each other."""
         full = np.broadcast_arrays(rows, columns, value, wrap)
         keep = full[2] != 0
         self.kept.append([v[keep] for v in full])
@@ -163,7 +163,7 @@ def equations(model: Model, orbit: Orbit) -> Equations:
 
 
 def _continuity(entries: _Entries, orbit: Orbit, residual: Array, still: Array) -> None:
-    """Each interval starts where the one before has ended; what nothing moves stays as it is."""
+    """Each interval starts at the end of the one before; constant states keep their value."""
     count = len(orbit.segment)
     every = np.arange(count)
     before, wrap = (every - 1) % count, (every == 0).astype(int)
@@ -181,7 +181,7 @@ def _continuity(entries: _Entries, orbit: Orbit, residual: Array, still: Array) 
 
 
 def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> None:
-    """What ends each segment happens at its end."""
+    """The condition of the event that ends each segment holds at its end."""
     points = points_at(model, orbit, orbit.last, np.ones(len(orbit.ends)))
     value, by_y, by_z = model.conditions(points.y, points.z, orbit.modes)
     for k, event in enumerate(orbit.events):
@@ -203,7 +203,7 @@ def _ends(entries: _Entries, model: Model, orbit: Orbit, residual: Array) -> Non
 
 
 class OrbitLostError(ValueError):
-    """There is no periodic orbit by collocation; the message says why."""
+    """Collocation found no periodic orbit; the message has the reason."""
 
 
 def _sizes(orbit: Orbit) -> tuple[Array, Array]:
@@ -230,7 +230,7 @@ def move(orbit: Orbit, step: Array) -> Orbit:
 
 
 def _relative(orbit: Orbit, step: Array) -> Array:
-    """A step in the sizes of its unknowns; that of ends in the length of the shortest segment."""
+    """A step relative to the sizes of its unknowns; for ends, to the shortest segment."""
     count, segments, _, _ = orbit.shape
     state, outputs = _sizes(orbit)
     block = np.concatenate([state, np.tile(state, POINTS), np.tile(outputs, POINTS)])
@@ -240,7 +240,7 @@ def _relative(orbit: Orbit, step: Array) -> Array:
 
 
 def _phase_condition(orbit: Orbit, reference: Orbit) -> tuple[Array, float]:
-    """The row (N,) of the phase condition of a smooth orbit beside another, and its residual."""
+    """Phase condition of a smooth orbit against a reference: row (N,) and residual."""
     count, segments, n, w = orbit.shape
     state, _ = _sizes(reference)
     weights = reference.rise.sum(1) / state**2  # (L, n)
@@ -273,7 +273,7 @@ def newton_system(
 
 
 def solve_linear(matrix: Any, residual: Array, what: str) -> Array:
-    """The Newton step (N,); raises OrbitLostError where the matrix is singular."""
+    """The Newton step (N,); raises OrbitLostError if the matrix is singular."""
     try:
         step = -scipy.sparse.linalg.splu(matrix).solve(residual)
     except RuntimeError:
@@ -284,7 +284,7 @@ def solve_linear(matrix: Any, residual: Array, what: str) -> Array:
 
 
 def solve(model: Model, orbit: Orbit) -> Orbit:
-    """The periodic orbit near another; raises OrbitLostError where none is found."""
+    """The periodic orbit near another; raises OrbitLostError if none is found."""
     reference, before = orbit, np.inf
     for _ in range(_STEPS):
         matrix, residual = newton_system(orbit, equations(model, orbit), reference)

@@ -21,11 +21,11 @@ _ASIDE = 1e-9  # of the states: distance at which a bound counts as touched
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A system with its numbers: what cycles need to know of it.
+    """A system with its parameters, as the computation of cycles needs it.
 
-    Of the record only the `columns` that are read matter; without a record the states themselves
-    are read (`direct`), and `columns` are all of them. `lag_of` and `place_of` (P,) are the lag and
-    the place among `columns` of each number read.
+    Only the `columns` of the record with delayed reads matter; without a record the states
+    themselves are read (`direct`), and `columns` are all of them. `lag_of` and `place_of` (P,) are
+    the lag and the place among `columns` of each number read.
     """
 
     system: System
@@ -34,7 +34,7 @@ class Model:
 
     @property
     def direct(self) -> bool:
-        """Whether states are read, not a record of their own."""
+        """Whether delayed values are states, not a separate record."""
         return self.system.record is None
 
     @functools.cached_property
@@ -54,7 +54,7 @@ class Model:
 
     @property
     def wires(self) -> int:
-        """How many columns of a record have to be known besides the states."""
+        """Number of columns of the record, which are unknowns besides the states."""
         return 0 if self.direct else len(self.columns)
 
     @property
@@ -73,14 +73,14 @@ class Model:
     def conditions(self, y: Array, z: Array, mode: Array) -> tuple[Array, Array, Array]:
         """Guards and then kinks (Q, g), and derivatives by y and z.
 
-        They are those just beside the states: on a bound itself they have no derivatives.
+        They are taken just next to the states: on a bound itself they have no derivatives.
         """
         aside = _aside(y)
         value, by_y, by_z = self._evaluated(_conditions, y + aside, z, mode)
         return value - np.einsum("qgn,qn->qg", by_y, aside), by_y, by_z
 
     def modes(self, y: Array, z: Array) -> Array:
-        """Modes (Q, k) that follow from the states themselves; 0 is that between the bounds."""
+        """Modes (Q, k) that follow from the states themselves; 0 is the mode between the bounds."""
         return in_chunks(functools.partial(_modes, self.system), self.args, y, z)[0]
 
     def sides(self, y: Array, z: Array, mode: Array) -> Array:
@@ -165,7 +165,7 @@ def _modes(system: System, args: Any, y: Any, z: Any) -> tuple[Any]:
         initial, limit = system.events.initial, system.limit
         if limit is None:
             return initial(now, y, z, args).astype(jnp.int32)
-        # what rests at a bound may be off it by rounding
+        # states at a bound may be off it by rounding
         low, high = (
             initial(now, limit(y + side * _aside(y), none, args), z, args).astype(jnp.int32)
             for side in (-1.0, 1.0)

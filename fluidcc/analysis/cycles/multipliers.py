@@ -1,11 +1,11 @@
-"""Floquet multipliers: of collocation, and of a located run from states moved a little.
+"""Floquet multipliers: by collocation, and by located runs from perturbed states.
 
-What a period makes of perturbations of an orbit and of its past is a linear map. In collocation it
-follows from the equations of the orbit. Of a run that repeats it follows from some more periods
-from its end and from states moved there, up and down: half the difference is what the moves become,
-period after period, and what lasts longest gives the leading multipliers. The moves end in breaking
-points of order 0, and events move with them, so that differences are as accurate as the run, across
-jumps of a signal, waits in queues on record and ticks.
+One period maps perturbations of an orbit and of its past linearly (the monodromy operator). In
+collocation the map follows from the equations of the orbit. For a run that repeats, runs go on for
+some periods from its end with the state perturbed up and down: half their difference is the image
+of the perturbation, period after period, and its slowest decaying parts give the leading
+multipliers. Perturbations start at breaking points of order 0, and events move with them, so that
+differences are as accurate as the run, across jumps of a signal, recorded queue waits and ticks.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.trial import Carry
 
-_DENSE = 800  # numbers that are remembered, up to which all multipliers are found
+_DENSE = 800  # largest number of history unknowns for which all multipliers are computed
 _WANTED = 12
 _KEPT = 1e-6  # smaller multipliers are rounding: the perturbation is forgotten
 PERIODS = 6
-"""How many periods moves are followed for."""
-_SAMPLES = 32  # over the longest lag: what is compared of a run and of its past
+"""Number of periods for which perturbations are followed."""
+_SAMPLES = 32  # over the longest lag: times at which runs are compared
 _MOVE = 1e-5  # of the range of a component
-_RESTING = 1e-3  # of its size: what a component that rests counts as its range
-_TINY = 1e-12  # components as small are not there
+_RESTING = 1e-3  # of its size: least range of a component, if it is constant
+_TINY = 1e-12  # smaller components are ignored
 _AGREE = 0.01  # relative: how near the periods of two simulations of one cycle are
 _NEAR = 1e-3  # how near to itself a run comes back, and the trivial multiplier to 1
-_NOISE = 10.0  # times how far a run is from itself: what is not seen of moves
-_ROUNDING = 1e-8  # of the range, of a run that comes back to itself
-_CORNER = 0.02  # of the moves: what differs more up and down has no derivative
+_NOISE = 10.0  # times the error of repetition: smaller parts of perturbations are noise
+_ROUNDING = 1e-8  # of the range: least error of repetition
+_CORNER = 0.02  # of the perturbations: largest even part; beyond it there is no derivative
 _MOST_STEPS = 4e5  # of all runs
 _BREAKS = 4.0  # steps per step of the mesh at most, about: events end steps
 _LEAST_ROOM = 8  # steps
-_FINE = 8001  # points of the period that is read for its extremes
-_PHASES = 512  # at which the length of a period is told
+_FINE = 8001  # points of a period at which extremes are sought
+_PHASES = 512  # times at which the period is fitted
 
 
 def multipliers(orbit: Orbit, found: Equations) -> Array:
-    """Floquet multipliers, largest first; those of nothing but rounding are left out.
+    """Floquet multipliers, largest first; those at rounding level are left out.
 
-    Perturbations of this period follow from those of the earlier ones that are still read: the
+    Perturbations of this period depend linearly on those of earlier ones that lags still read: the
     eigenvalues of that map. In an orbit with events the ends of its segments are perturbed too.
     """
     size = len(found.residual) - (0 if orbit.events else len(orbit.ends))
@@ -77,7 +77,7 @@ def multipliers(orbit: Orbit, found: Equations) -> Array:
 
 
 def _leading(lu: Any, earlier: list[Any], read: Array) -> Array:
-    """The largest multipliers by Arnoldi's method, where there are many unknowns."""
+    """The largest multipliers by Arnoldi's method, for many unknowns."""
     count, parts = len(read), [part[:, read] for part in earlier]
 
     def period(past: Array) -> Array:
@@ -98,9 +98,9 @@ def _leading(lu: Any, earlier: list[Any], read: Array) -> Array:
 
 def of_sequences(found: Array, noise: float) -> tuple[Array, Array]:
     """Leading eigenvalues (K,) of a linear map, largest first, and the residuals (K,) of their unit
-    vectors, from what the map makes of D vectors in J steps, (D, J, S).
+    vectors, from the images of D vectors under J steps of the map, (D, J, S).
 
-    The method of Rayleigh and Ritz on the Krylov space of all vectors but the last ones, in the
+    Rayleigh-Ritz method on the Krylov space of all vectors but the last ones, in the
     part of it whose singular values are above `noise` times the largest.
     """
     count = found.shape[-1]
@@ -115,12 +115,12 @@ def of_sequences(found: Array, noise: float) -> tuple[Array, Array]:
 
 
 class NoMultipliersError(ValueError):
-    """A cycle without multipliers; the message says why."""
+    """A cycle without multipliers; the message has the reason."""
 
 
 class Moves(NamedTuple):
-    """Which components (n,) of a state are times of ticks, and the directions (D, n), of numbers 0
-    and 1, in which it is moved.
+    """Perturbations of a state: mask (n,) of the components that are times of ticks, and the
+    directions (D, n), of zeros and ones.
     """
 
     clock: Array
@@ -129,7 +129,7 @@ class Moves(NamedTuple):
 
 class Multipliers(NamedTuple):
     """Leading multipliers, the trivial one first; those below a thousandth are left out. Whether
-    all others are inside the unit circle, None where some are not resolved. How they were found, or
+    all others are inside the unit circle, None if some are not resolved. The method, or the reason
     why there are none. `period` [s] and `states` (Q, n) of one period are those of the located run.
     """
 
@@ -145,20 +145,20 @@ def multipliers_of_run(
 ) -> Multipliers:
     """The leading multipliers of the cycle that a run from `y0` settles in until a time [s].
 
-    `period` is that which another simulation has found and `step` that of the located mesh [s].
-    Raises NoMultipliersError where the run fails or does not repeat exactly, as of a cycle that
-    ticks of a fixed period do not fit in. Of one that repeats there are no multipliers where moves
-    up and down differ, and where none is 1.
+    `period` is that of another simulation and `step` that of the located mesh [s]. Raises
+    NoMultipliersError if the run fails or does not repeat exactly, as a cycle that is no multiple
+    of the period of ticks. A run that repeats has no multipliers if perturbations up and down
+    differ in size, or if none of the eigenvalues is 1.
     """
     ahead = (PERIODS + 1) * period
     count = until + (2 * len(moves.along) + 1) * ahead
     if count / step > _MOST_STEPS:
         raise NoMultipliersError(f"they would take more than {_MOST_STEPS:.0e} steps")
     capacity = power_of_two(_BREAKS * (until + ahead) / step + 1000.0)
-    begun = _with_room(_begun(system, y0, jnp.zeros(()), step, args), capacity)
+    begun = _enlarge(_start_run(system, y0, jnp.zeros(()), step, args), capacity)
 
     def follow(carry: Carry, until: float, move: Array | None = None) -> tuple[Carry, Run, Array]:
-        """The carry at `until` of a state moved before it goes on, the run, and its last lags."""
+        """Integrate from a perturbed state: the carry at `until`, the run, and its last lags."""
         by = np.zeros(len(y0)) if move is None else move
         found, lags = _follow(system, carry, jnp.zeros(()), until, step, args, by)
         status = Status(int(found.status))
@@ -207,29 +207,29 @@ def multipliers_of_run(
                 odd.append((up - down) / (2 * _MOVE))
                 even.append((up + down - 2 * before) / (2 * _MOVE))
         if not odd:
-            raise NoMultipliersError("nothing is there that could be moved")
+            raise NoMultipliersError("no state can be perturbed")
         found = np.array(odd).reshape(len(odd), PERIODS, -1)
         if np.max(np.abs(even)) > _CORNER * np.max(np.abs(found)):
             raise NoMultipliersError(
-                "moves up and down come to different ends: there is no derivative"
+                "perturbations up and down differ in effect: there is no derivative"
             )
-        floquet, error, stable = _judged(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
+        floquet, error, stable = _judge(*of_sequences(found, _NOISE * max(apart, _ROUNDING)))
     except NoMultipliersError as why:
         return Multipliers((), None, f"no multipliers: {why}", exact, one)
-    note = f"multipliers from moved states, the trivial one is 1 to {error:.1g}"
+    note = f"multipliers from perturbed states, the trivial one is 1 to {error:.1g}"
     return Multipliers(floquet, stable, note, exact, one)
 
 
-def _judged(found: Array, residuals: Array) -> tuple[tuple[complex, ...], float, bool | None]:
-    """What is reported of eigenvalues; raises NoMultipliersError where none is 1."""
+def _judge(found: Array, residuals: Array) -> tuple[tuple[complex, ...], float, bool | None]:
+    """Multipliers, error of the trivial one, and stability; NoMultipliersError if none is 1."""
     known, rough = found[residuals < _NEAR], residuals >= _NEAR
     if not len(known):
-        raise NoMultipliersError("moves do not tell any eigenvalue")
+        raise NoMultipliersError("no eigenvalue is resolved")
     trivial = int(np.argmin(np.abs(known - 1.0)))
     error = float(np.abs(known[trivial] - 1.0))
     if error > _NEAR:
         nearest = known[trivial].real
-        raise NoMultipliersError(f"the trivial one does not come out: {nearest:.4g} in place of 1")
+        raise NoMultipliersError(f"the trivial multiplier is {nearest:.4g} instead of 1")
     others = np.delete(known, trivial)
     sizes, unsure = np.abs(others), 2 * error  # a double one at 1 is split to both sides of it
     stable: bool | None = bool(np.all(sizes < 1.0))
@@ -241,27 +241,25 @@ def _judged(found: Array, residuals: Array) -> tuple[tuple[complex, ...], float,
 
 
 def returned(seen: Array, clock: Array) -> float:
-    """How far from itself a run (PERIODS, S, n) comes back; raises NoMultipliersError if far."""
+    """Error of repetition of a run (PERIODS, S, n); raises NoMultipliersError if it is large."""
     apart = np.abs(np.diff(seen, axis=0)).max(axis=(0, 1))
     if np.any(apart[clock] > _NEAR):
         raise NoMultipliersError(
-            "ticks come at other phases from period to period: the cycle does not repeat exactly"
+            "ticks shift in phase from period to period: the cycle does not repeat exactly"
         )
     if np.any(apart > _NEAR):
-        raise NoMultipliersError(
-            f"a located run comes back only to {np.max(apart):.1g} of the range"
-        )
+        raise NoMultipliersError(f"a located run repeats only to {np.max(apart):.1g} of the range")
     return float(np.max(apart))
 
 
 @functools.partial(jax.jit, static_argnames=("system",))
-def _begun(system: System, y0: Any, t0: Any, step: Any, args: Args) -> Carry:
-    """The start of a run from the constant history, with room for nothing more."""
+def _start_run(system: System, y0: Any, t0: Any, step: Any, args: Args) -> Carry:
+    """The start of a run from the constant history, with memory for a few steps only."""
     return located.Machine(system, t0, t0 + step, step, args).start(y0, _LEAST_ROOM, 1)
 
 
-def _with_room(carry: Carry, capacity: int) -> Carry:
-    """The same with room for so many steps, which is not part of what is compiled as constants."""
+def _enlarge(carry: Carry, capacity: int) -> Carry:
+    """The same with memory for so many steps, so that the capacity is no compiled constant."""
 
     def longer(array: Any) -> Any:
         last = np.asarray(array)[-1:]  # a row that is not used yet
@@ -275,7 +273,7 @@ def _with_room(carry: Carry, capacity: int) -> Carry:
 def _follow(
     system: System, carry: Carry, t0: Any, until: Any, step: Any, args: Args, move: Any
 ) -> tuple[Carry, Any]:
-    """The carry at `until` of the run that goes on from one whose state is moved, and its lags."""
+    """The carry at `until` of a run continued from a perturbed state, and its lags."""
     machine = located.Machine(system, t0, until, step, args)
     start = moved(machine, carry, move)
     end = lax.while_loop(lambda c: ~c.done & (c.status == Status.ok), machine.advance, start)
@@ -283,9 +281,9 @@ def _follow(
 
 
 def _period(run: Run, scale: Array, start: float, period: float, step: float) -> float:
-    """The period [s] with which a run comes nearest to itself, by Newton's method from a near one.
+    """The period [s] with the least error of repetition, by Gauss-Newton from an approximation.
 
-    What jumps is left out where it does so.
+    Samples at jumps are left out.
     """
     size = np.where(scale > _TINY, scale, np.inf)
     times = start + step + (PERIODS - 1) * period * (np.arange(_PHASES) + 0.5) / _PHASES

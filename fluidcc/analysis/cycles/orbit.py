@@ -1,8 +1,8 @@
 """A periodic orbit: polynomials on intervals, cut into segments where something switches.
 
-A state is known by its value at the start of an interval and by its slopes at the Gauss points;
-what travels is known by its values there. The points are inside the interval, so that nothing is
-ever evaluated on a corner at one of its ends.
+A state is given by its value at the start of an interval and by its slopes at the Gauss points;
+outputs are given by their values there. The points are inside the interval, so that nothing is ever
+evaluated on a corner at one of its ends.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def fit(at_start: Array, at_nodes: Array) -> Array:
 
 
 def steepness(increments: Array) -> Array:
-    """Leading coefficients (L, n) of the states on each interval: what a finer mesh would see."""
+    """Leading coefficients (L, n) of the states on each interval, a measure of the local error."""
     return np.abs(np.einsum("k,lkn->ln", _VALUES[-1], increments)) / POINTS
 
 
 class Event(NamedTuple):
-    """What ends a segment: a condition that becomes zero, or a lag that reaches an earlier end.
+    """The end of a segment: a condition becomes zero, or a delayed time passes an earlier end.
 
     `index` is that of the condition (guards, then kinks) or of the lag; `target` is the number of
     the earlier segment end, `wrap` how many periods before.
@@ -76,9 +76,9 @@ class Orbit:
 
     segment (L,): the segment of each interval; left, width (L,): its share of the segment.
     start (L, n), rise (L, M, n): states at the start of each interval, and increments, which are
-    slope times length, at its nodes; wire (L, M, w): what travels, at its nodes.
-    modes (S, k): the mode of each segment. events: what ends each segment; none where the cycle is
-    smooth. reach (S, lags, 2): first and last segment that each lag reads, counted on from those
+    slope times length, at its nodes; outputs (L, M, w): their values at its nodes.
+    modes (S, k): the mode of each segment. events: those that end each segment; none if the cycle
+    is smooth. reach (S, lags, 2): first and last segment that each lag reads, counted on from those
     of the present period.
     """
 
@@ -100,7 +100,7 @@ class Orbit:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Numbers of intervals, segments, states and wires."""
+        """Numbers of intervals, segments, states and outputs."""
         return len(self.segment), len(self.ends), self.start.shape[1], self.outputs.shape[2]
 
     @functools.cached_property
@@ -158,7 +158,7 @@ class Orbit:
 
 
 class Points(NamedTuple):
-    """Points on an orbit, and what is read there.
+    """Points on an orbit, and the delayed values read there.
 
     interval, theta (Q,); y (Q, n); lags (Q, M) and their derivatives by y (Q, M, n). Each number
     read is in interval `of` (Q, P) of the period `wrap` (Q, P) ago, at the place `at` (Q, P) of it;
@@ -178,7 +178,7 @@ class Points(NamedTuple):
 
 
 def points_at(model: Model, orbit: Orbit, interval: Array, theta: Array) -> Points:
-    """What an orbit reads at some of its points."""
+    """Delayed values read by an orbit at some of its points."""
     y = orbit.states(interval, theta)
     lags, lag_slopes = model.lags(y)
     late = orbit.time(interval, theta)[:, None] - lags  # (Q, M)

@@ -19,7 +19,7 @@ Range = tuple[float, float]
 
 
 class Label(NamedTuple):
-    """One reported value: of `links`, `flows` or `states`, whose, which, and its number there."""
+    """One reported value: kind (`links`, `flows` or `states`), owner, key, and number."""
 
     kind: str
     owner: str
@@ -38,7 +38,7 @@ class Label(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name of its course."""
+        """The name of its time series."""
         if self.kind == "states":
             return f"state {self.owner}"
         return f"{self.owner}.{self.key}" + (f"[{self.number}]" if self.number else "")
@@ -71,18 +71,16 @@ class Course:
 class Cycle(Result):
     """A limit cycle: `period` [s], extremes of links and flows, Floquet multipliers.
 
-    `status` is `smooth` or `nonsmooth` (collocation; in the second something switches in the
-    cycle), `simulated` (the settled end of a simulation: period and extremes to a few digits, and
-    the leading multipliers from states moved a little, or a word on why there are none); with
-    `period` None `none`, as the model comes to rest, or `incomplete`, as the search came to no
-    answer.
-    `floquet` begins with the trivial multiplier 1, whose distance from 1 tells the accuracy; those
-    below 1e-6, of simulations below 1e-3, are left out. `stable` tells
-    whether all others are inside the unit circle, None where that is not known. `error` is by how
-    much period and extremes changed, relatively, from mesh to mesh; the last mesh is better than
-    that. `spread` is the range of the periods in a simulation, relative to their mean: how well it
-    repeats; None where it repeats but in part. A delay equation has `states`, the extremes of each
-    component, in place of links and flows.
+    `status` is `smooth` or `nonsmooth` (collocation, the second with switches in the
+    cycle) or `simulated` (the settled end of a simulation: period and extremes to a few digits, and
+    the leading multipliers from perturbed states, or the reason why there are none). With `period`
+    None it is `none` if the model settles at an equilibrium, `incomplete` if the search failed.
+    `floquet` begins with the trivial multiplier 1, whose distance from 1 shows the accuracy; those
+    below 1e-6, of simulations below 1e-3, are left out. `stable` is whether all others are inside
+    the unit circle, None if unknown. `error` is the largest relative change of period and extremes
+    from mesh to mesh; the last mesh is better than that. `spread` is the range of the periods in a
+    simulation, relative to their mean, so a measure of repetition; None if it repeats only in part.
+    A delay equation has `states`, the extremes of each component, in place of links and flows.
 
     Examples
     --------
@@ -118,7 +116,7 @@ class Cycle(Result):
         return found[label.number] if label.key == "window" else found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for what is not known."""
+        """Plain numbers and lists, None for unknown values."""
         found = {
             "period": self.period,
             "links": {name: dataclasses.asdict(link) for name, link in self.links.items()},
@@ -162,7 +160,7 @@ class Cycle(Result):
 
 
 def with_turns(found: Cycle, turns: int) -> Cycle:
-    """The cycle with a word on how many rises of its leading state it has, if more than one."""
+    """The cycle with a note on the number of rises of its leading state, if more than one."""
     if turns < 2:
         return found
     note = f"it closes after {turns} rises, as after a period doubling"
@@ -175,7 +173,7 @@ def none_found(message: str) -> Cycle:
 
 
 def not_known(message: str) -> Cycle:
-    """Neither a cycle nor rest, and why."""
+    """Neither a cycle nor an equilibrium, and why."""
     return Cycle(None, {}, {}, (), "incomplete", message)
 
 

@@ -17,30 +17,30 @@ from fluidcc.dde.integrate import integrate
 from fluidcc.dde.located import Located
 from fluidcc.dde.status import Status
 
-_ROOM = (1 << 16) - 4  # steps: one length, so that few shapes are compiled
-_MOST_STEPS = 5e4  # that events are not counted in
+_ROOM = (1 << 16) - 4  # steps in memory: one length, so that few shapes are compiled
+_MOST_STEPS = 5e4  # without those at events
 _STEPS_PER_LAG = 8
 _STEP_OF_RATE = 0.25  # of the shortest time in which an equation changes
 _SAMPLES = 3  # per step, of the search for periods
-_TURNS = 6  # most turns after which a cycle may repeat
+_TURNS = 6  # largest number of rises per period
 _AGREE = 0.02  # of the range: how near a state comes back once a run may have settled
-_STILL = 1e-6  # of the size: what moves less rests
+_STILL = 1e-6  # of the size: smaller ranges are an equilibrium
 _OF_NETWORKS = {
     Status.event_limit: "a law slides along a jump of its signal, with event after event, as RED "
-    "does at max_th where it is not gentle",
+    "does at max_th if it is not gentle",
     Status.lag_below_step: "a delay does not settle within a step",
     Status.nonmonotone_argument: "a queue grows so fast that delays by the present queue turn time "
     "back (those of model.delay = 'fifo' do not)",
 }
-_LAST = 3  # derivative of what travels whose jumps still matter
+_LAST = 3  # highest derivative of the outputs whose jumps still matter
 _MOST_ENDS = 90
-_SAME = 1e-6  # of the period: ends as near as this are one
-_NEAR = 1e-3  # of the period: how well a period's events come again
-_JUMP = 1e-5  # of the size of what travels
+_SAME = 1e-6  # of the period: nearer ends are merged
+_NEAR = 1e-3  # of the period: tolerance for repeated events
+_JUMP = 1e-5  # of the size of the outputs
 
 
 def describe(status: Status) -> str:
-    """Why a located run of a network ends."""
+    """Message on why a located run of a network ends."""
     return _OF_NETWORKS.get(status, status.advice)
 
 
@@ -55,7 +55,7 @@ class Run:
     breaks: Array
 
     def __call__(self, time: Array) -> tuple[Array, Array]:
-        """Record (Q, U), or what is read in its place, and states (Q, n)."""
+        """Record (Q, U), or the states if there is no record, and states (Q, n)."""
         time = np.asarray(time, float)
         index = np.clip(np.searchsorted(self.rows[:, 0], time, "right") - 1, 0, len(self.rows) - 1)
         row, v = self.rows[index], self.width
@@ -70,7 +70,7 @@ class Run:
         return self(time)[1]
 
     def record(self, time: Array) -> Array:
-        """Record (Q, U); the states where there is no other."""
+        """Record (Q, U); the states if there is no record."""
         return self(time)[0]
 
 
@@ -91,7 +91,7 @@ def step_for(model: Model, y0: Any) -> float:
 
 
 def simulate(model: Model, y0: Any, until: float) -> Run:
-    """A run from a constant history; raises OrbitLostError where it ends early."""
+    """A run from a constant history; raises OrbitLostError if it ends early."""
     mesh = Located(step_for(model, y0), max_steps=_ROOM)
     path = integrate(model.system, y0, 0.0, until, model.args, mesh=mesh)
     status = Status(int(path.status))
@@ -108,8 +108,8 @@ def simulate(model: Model, y0: Any, until: float) -> Run:
 
 
 class Return(NamedTuple):
-    """How a run ends: the last period [s] (None: it rests or does not repeat) up to `end`, how
-    far apart its ends are and how many turns it has; whether the run rests.
+    """End of a run: the last period [s] (None: the run settles or does not repeat) up to `end`,
+    the distance of its two ends and its number of rises; `rests`: the run reaches an equilibrium.
     """
 
     period: float | None
@@ -148,9 +148,9 @@ def last_return(run: Run, step: float) -> Return:
 def settling(
     model: Model, y0: Any, *, shortest: float, longest: float
 ) -> Iterator[tuple[Run, Return]]:
-    """Longer and longer runs, between the given lengths [s], that rest or seem to repeat.
+    """Longer and longer runs, between the given lengths [s], that settle or seem to repeat.
 
-    The last one is given in any case.
+    The last one is yielded in any case.
     """
     until, step = shortest, step_for(model, y0)
     longest = min(longest, _MOST_STEPS * step)
@@ -167,8 +167,8 @@ def settling(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _End:
-    """The end of a segment: when, from the start of the orbit on, whether what travels jumps there
-    (0), its slope (1) or a higher derivative, and what happens.
+    """The end of a segment: time from the start of the orbit, order of the derivative of the
+    outputs that jumps there (0: the outputs themselves), and the event.
     """
 
     time: float
@@ -177,8 +177,8 @@ class _End:
     parent: _End | None = None
 
 
-def _read(model: Model, run: Run, time: Array, y: Array) -> Array:
-    """Numbers (Q, P) that are read at times (Q,)."""
+def _delayed_values(model: Model, run: Run, time: Array, y: Array) -> Array:
+    """Delayed values (Q, P) at times (Q,)."""
     lags, _ = model.lags(y)
     late = time[:, None] - lags[:, model.lag_of]
     record = run.record(late.ravel()).reshape(*late.shape, -1)
@@ -189,7 +189,7 @@ def _read(model: Model, run: Run, time: Array, y: Array) -> Array:
 def _regimes(model: Model, run: Run, time: Array) -> tuple[Array, Array]:
     """Modes (Q, k) and sides of the kinks (Q, j) at times."""
     y = run.states(time)
-    z = _read(model, run, time, y)
+    z = _delayed_values(model, run, time, y)
     modes = model.modes(y, z)
     return modes, model.sides(y, z, modes)
 
@@ -211,7 +211,7 @@ def _switches(model: Model, run: Run, low: float, high: float) -> list[_End]:
         near = np.linspace(middle[k - 1], edges[k], 12)
         y = run.states(near)
         mode = np.repeat(modes[k - 1 : k], len(near), axis=0)
-        values = model.conditions(y, _read(model, run, near, y), mode)[0]
+        values = model.conditions(y, _delayed_values(model, run, near, y), mode)[0]
         first_kink = values.shape[1] - kinks.shape[1]
         size = np.max(np.abs(values), axis=0)
         known = np.isfinite(size) & (size > 0)
@@ -226,7 +226,7 @@ def _switches(model: Model, run: Run, low: float, high: float) -> list[_End]:
 
 
 def _order(model: Model, run: Run, time: float, span: float) -> int:
-    """0 where what travels jumps at a time, 1 where its slope does."""
+    """Order of the discontinuity at a time: 0 if outputs jump, 1 if their slope does."""
     if model.direct:
         return 1
     aside = 1e-7 * max(span, 1.0)
@@ -237,7 +237,7 @@ def _order(model: Model, run: Run, time: float, span: float) -> int:
 def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
     """A first orbit of about `count` intervals from the last period of a run.
 
-    Raises OrbitLostError where the events of the last two periods differ.
+    Raises OrbitLostError if the events of the last two periods differ.
     """
     assert end.period is not None
     period, low = end.period, max(end.end - 2.0 * end.period, 0.0)
@@ -261,9 +261,9 @@ def first_orbit(model: Model, run: Run, end: Return, count: int) -> Orbit:
 def _with_descendants(
     model: Model, run: Run, origin: float, period: float, ends: list[_End]
 ) -> list[_End]:
-    """The ends with those where a lag reaches an earlier end, in order.
+    """The ends, and those at which a delayed time passes an earlier end, sorted.
 
-    Of those at one time the one of the lowest order stays. Orders that would make too many of them
+    Of ends at the same time the one of the lowest order stays. Orders that would add too many ends
     are left out.
     """
     time = origin + np.linspace(0.0, period, 33)
@@ -272,7 +272,7 @@ def _with_descendants(
     _, distinct = np.unique(np.round(lags, 12), axis=1, return_index=True)
 
     def passing(time: float, lag: int) -> float:
-        """When a lag reaches a time."""
+        """When a delayed argument passes a time."""
 
         def distance(t: float) -> float:
             y = run.states(np.array([origin + (t % period)]))

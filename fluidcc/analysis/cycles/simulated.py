@@ -1,4 +1,4 @@
-"""Cycles that collocation does not give: the settled ends of simulations, with multipliers."""
+"""Cycles by simulation, for models without collocation: settled ends of runs, multipliers."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ from fluidcc.model.simulate import simulate
 from fluidcc.scenario.network import Flows, Network, numeric
 
 FEW_CLASSES = 4
-"""Distinct round trips of what is followed exactly, as for trajectories: every distinct delay
-multiplies the breaking points."""
+"""Most distinct round trips with located breaking points, as for trajectories: every distinct delay
+multiplies their number."""
 _EVEN = 0.01  # relative: how much the periods of a run that repeats may differ
 _FIRST, _SECOND, _LAST = 100.0, 400.0, 6400.0  # longest round trips of a run
 _MOST = 4e6  # steps times round trips of a run that is longer than the second: a minute
-_SETTLED = 0.5  # of a run: what comes after counts
+_SETTLED = 0.5  # of a run: the transient, which is left out
 _STEPS_PER_TRIP = 16  # of the shortest round trip, of located runs
-_CLOCKED = 2  # steps of self-clocked rates in one of others
+_CLOCKED = 2  # steps with self-clocked rates per step of other networks
 _FINER = 4  # steps of located runs for multipliers, which are to repeat to 1e-6 of the range
 _POINTS = 32001  # of a simulation; one number of them, so that it is compiled once
-_AGAIN = 4  # periods that a run has to repeat
+_AGAIN = 4  # least number of periods in a run
 _LAST_PERIODS = 12  # of a located run that count
-_FEW = 1.5  # at least: how much longer a run is made that has too few of them
-_TURNS = 6  # most rises after which a cycle may repeat
+_FEW = 1.5  # least factor by which a run with too few periods is lengthened
+_TURNS = 6  # largest number of rises per period
 _REPEATS = 3  # of each gap at least: two may be alike by chance
-_NEARER = 0.2  # of how far gaps are apart: what more rises leave of it at most
-_UNEVEN = 0.05  # relative: from where on they are no one period
-_REST = 0.01  # of the greatest value: ranges of what has come to rest
-_LASTING = 0.8  # of the range in the half before: what falls below this decays
-_PARTS = 4  # of what counts, over which an approach without swings slows down
+_NEARER = 0.2  # of the range of gaps: largest rest with more rises per period
+_UNEVEN = 0.05  # relative range of the periods beyond which there is no single period
+_REST = 0.01  # of the greatest value: smaller ranges are an equilibrium
+_LASTING = 0.8  # of the range in the half before: smaller ranges are a decay
+_PARTS = 4  # of the late half, over which a monotone approach slows down
 
 
 def from_network(net: Network, why: str) -> Cycle:
-    """Period and extremes of the settled end of a simulation, in which like groups move as one.
+    """Period and extremes of the settled end of a simulation, with equal groups merged.
 
-    A run that repeats or rests early is taken; the longest one in any case.
+    A run that repeats or settles early is taken; the longest one in any case.
     """
     one, place = alike_joined(net)
     trip = max(float(np.max(np.asarray(f.rtt))) for f in one.flows)
@@ -81,7 +81,7 @@ def from_network(net: Network, why: str) -> Cycle:
     if settled and found.period is not None:
         if paces > FEW_CLASSES:
             words = f"no multipliers: {paces} distinct round trips have too many breaking points"
-            found = _noted(found, words)
+            found = _add_note(found, words)
         else:
             step = min(float(np.min(np.asarray(f.rtt))) for f in one.flows) / _STEPS_PER_TRIP
             observe = functools.partial(observed, one)
@@ -94,7 +94,7 @@ def from_network(net: Network, why: str) -> Cycle:
         if found.flows
     }
     joined = len(place) - len(one.flows)
-    note = f"; {joined + 1} groups of flows that are alike move as one" if joined else ""
+    note = f"; {joined + 1} equal groups of flows are merged" if joined else ""
     note += ", in the multipliers too" if joined and found.floquet else ""
     if not settled and found.status != "incomplete":
         note += f"; the longest run, {end:.4g} s, had not settled"
@@ -104,7 +104,7 @@ def from_network(net: Network, why: str) -> Cycle:
 def from_run(
     model: Model, run: Run, end: Return, observe: Any, labels: Sequence[Label], why: str
 ) -> Cycle | None:
-    """The cycle at the end of a located run; None where that has not settled."""
+    """The cycle at the end of a located run; None if it has not settled."""
     assert end.period is not None
     begin = max(_SETTLED * run.end, run.end - _LAST_PERIODS * end.period)
     time = np.linspace(begin, run.end, _POINTS)
@@ -124,7 +124,7 @@ def _with_multipliers(
     observe: Callable[[Array], Array], labels: Sequence[Label],
 ) -> Cycle:  # fmt: skip
     """The cycle that a run settles in until a time [s], with the multipliers, period and extremes
-    of located runs of a step [s], or with a word on why it has no multipliers.
+    of located runs of a step [s], or with the reason why it has no multipliers.
     """
     assert found.period is not None
     try:
@@ -132,12 +132,12 @@ def _with_multipliers(
             system, y0, args, moves, period=found.period, until=until, step=step
         )
     except NoMultipliersError as why:
-        return _noted(found, f"no multipliers: {why}")
+        return _add_note(found, f"no multipliers: {why}")
     found = dataclasses.replace(
         found, floquet=leading.floquet, stable=leading.stable, period=leading.period,
         **by_name(labels, _extremes(observe(leading.states))),
     )  # fmt: skip
-    return _noted(found, leading.note)
+    return _add_note(found, leading.note)
 
 
 def settled_cycle(
@@ -145,7 +145,7 @@ def settled_cycle(
 ) -> tuple[Cycle, bool]:
     """Period and extremes of the late part of values (T, R), and whether that has settled.
 
-    `why` there is nothing better than a simulation.
+    `why` is the reason for using a simulation, for messages.
     """
     late = time >= _SETTLED * time[-1]
     time, values = time[late], values[late]
@@ -157,13 +157,13 @@ def settled_cycle(
         if all(own or _slows(v) for own, v in zip(still, series, strict=True)):
             return none_found(f"no cycle: the simulation settles ({why})"), all(still)
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
-    first, second = _moved(leading, 2)
+    first, second = _ranges(leading, 2)
     if second < _LASTING * first:
         return none_found(f"no cycle: the oscillation of the simulation dies away ({why})"), False
     starts = np.array(rises(time, leading, lead.lowest, lead.highest))
     gaps = np.diff(starts)
     if len(gaps) < 2:
-        return not_known(f"no cycle found: the simulation repeats but once ({why})"), False
+        return not_known(f"no cycle found: the simulation repeats only once ({why})"), False
     turns, period, spread = _rhythm(starts)
     if spread <= _UNEVEN:
         note = f"{len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
@@ -189,7 +189,7 @@ def _extremes(values: Array) -> list[tuple[float, float]]:
     return [(float(v.min()), float(v.max())) for v in values.T]
 
 
-def _noted(found: Cycle, note: str) -> Cycle:
+def _add_note(found: Cycle, note: str) -> Cycle:
     """The cycle with one more note."""
     return dataclasses.replace(found, message=f"{found.message}; {note}")
 
@@ -198,8 +198,8 @@ def _rhythm(starts: np.ndarray) -> tuple[int, float, float]:
     """Number of rises after which they come evenly, the mean period, and the range of the periods
     relative to it.
 
-    More rises than one are taken where the gaps come back one by one, far nearer than with fewer
-    rises: the sums of more gaps are more even for jitter alone, which nothing repeats.
+    More rises than one are taken only if every single gap repeats far better than with fewer rises:
+    sums of more gaps are more even for mere jitter too.
     """
     gaps = np.diff(starts)
     best, apart = 1, float(np.ptp(gaps))
@@ -225,14 +225,14 @@ def _even(values: np.ndarray) -> bool:
     return bool(np.max(np.abs(np.subtract(first, second))) <= _EVEN * np.ptp(values))
 
 
-def _moved(values: np.ndarray, parts: int) -> np.ndarray:
-    """The ranges of values in equal parts of the time."""
+def _ranges(values: np.ndarray, parts: int) -> np.ndarray:
+    """Ranges of the values in equal parts of the time."""
     return np.array([np.ptp(part) for part in np.array_split(values, parts)])
 
 
 def _slows(values: np.ndarray) -> bool:
-    """Whether values move less and less, from part to part, and clearly so over all of them."""
-    moved = _moved(values, _PARTS)
+    """Whether the range falls from part to part, and clearly over all of them."""
+    moved = _ranges(values, _PARTS)
     return bool(np.all(np.diff(moved) < 0) and moved[-1] < _LASTING**2 * moved[0])
 
 
@@ -244,7 +244,7 @@ def _swing(found: Oscillation) -> float:
 
 
 def labels_of(net: Network) -> tuple[Label, ...]:
-    """What is reported of a network: queues and average queues of links, windows of groups."""
+    """Reported values of a network: queues and average queues of links, windows of groups."""
     out = [Label("links", name, "queue") for name in net.link_names]
     out += [Label("links", name, "average") for name in net.link_names]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
@@ -259,8 +259,8 @@ def values_of(links: Mapping[str, LinkRun], flows: Mapping[str, FlowsRun]) -> Ar
 
 
 def alike_joined(net: Network) -> tuple[Network, tuple[int, ...]]:
-    """The network with groups that differ in their numbers of flows alone made one, and the group
-    that each group has become part of.
+    """The network with groups merged that differ only in their number of flows, and for each group
+    the index of its merged group.
     """
     kept: list[Flows] = []
     place = []
@@ -278,10 +278,10 @@ def alike_joined(net: Network) -> tuple[Network, tuple[int, ...]]:
 
 
 def network_moves(net: Network) -> Moves:
-    """How the state of a network is moved for its multipliers.
+    """Perturbations of the state of a network for its multipliers.
 
-    Ticks of fixed periods keep their distances for ever: they are moved as one, which moves time.
-    Other ticks and all else move by themselves.
+    Ticks of fixed periods keep their distances for ever: they are perturbed together, which shifts
+    time. All other components are perturbed one by one.
     """
     nothing = jax.tree.map(jnp.zeros_like, initial_state(numeric(net)))
     kept = [link.queue.period is not None for link in net.links]

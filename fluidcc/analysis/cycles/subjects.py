@@ -28,17 +28,17 @@ from fluidcc.model.network_system import network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
 from fluidcc.scenario.network import Network, Start, numeric
 
-_PUSHED = 0.1  # of the state and of 1: how far an equation's run starts from its equilibrium
+_PUSHED = 0.1  # of the state and of 1: distance of an equation's start from its equilibrium
 
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What the algorithms of cycles ask of a network or of a delay equation.
+    """Interface of networks and delay equations for the algorithms of cycles.
 
-    labels (R,): what is reported; observe: that of states, from (Q, n) to (Q, R).
+    labels (R,): reported values; observe: computes them from states, (Q, n) to (Q, R).
     equilibrium: the state (n,) there; raises OrbitLostError if there is no smooth one.
-    switches: what switches in an orbit, in words.
-    simulated: the cycle that another simulation ends in, given why there is no orbit.
+    switches: messages on the events of an orbit.
+    simulated: the cycle at the end of another simulation, given the reason for no orbit.
     build: the model, and the state (n,) that runs start from; raises OrbitLostError.
     """
 
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def model(self) -> Model:
-        """The system with its numbers; raises OrbitLostError if no orbit is looked for."""
+        """The system with its parameters; raises OrbitLostError if collocation does not apply."""
         return self._built[0]
 
     @property
@@ -90,15 +90,17 @@ def _of_network(given: Network) -> Subject:
 
 
 def _network_model(net: Network) -> tuple[Model, Array]:
-    """Refuses what repeats only in the mean, or is not followed exactly."""
+    """The model; OrbitLostError if it repeats only in the mean or has no located events."""
     if jax.tree.leaves(initial_state(numeric(net)).clocks):
-        raise OrbitLostError("laws that act at ticks of their own repeat only in the mean")
+        raise OrbitLostError("laws with ticks repeat only in the mean")
     if any(link.queue.limits for link in net.links):
-        raise OrbitLostError("the memory of a queue law has limits that no events are located at")
+        raise OrbitLostError("the memory of a queue law has limits, at which no events are located")
     if net.delay == "fifo":
-        raise OrbitLostError("the delay of model.delay = 'fifo' follows from the past itself")
+        raise OrbitLostError("delays of model.delay = 'fifo' depend on past queues")
     if net.rates == "self_clocked":
-        raise OrbitLostError("self-clocked flows keep what is in flight, so cycles are not alone")
+        raise OrbitLostError(
+            "self-clocked flows conserve packets in flight, so cycles are not isolated"
+        )
     if sum(np.size(f.rtt) for f in net.flows) > FEW_CLASSES:
         raise OrbitLostError(f"there are more than {FEW_CLASSES} distinct round trips")
     system, y0, args = network_system(net)
@@ -116,10 +118,10 @@ def _switches(net: Network, orbit: Orbit) -> list[str]:
         own = orbit.modes[:, at : at + np.size(flows.rtt)]
         at += np.size(flows.rtt)
         if np.any(own != FREE):
-            out.append(f"windows of flows.{name} rest at a bound")
+            out.append(f"windows of flows.{name} stay at a bound")
     guards = 2 * orbit.modes.shape[1]
     if any(e.kind == GUARD and e.index >= guards for e in orbit.events):
-        out.append("queues pass corners of their signal")
+        out.append("queues pass corners of the marking function")
     return out
 
 

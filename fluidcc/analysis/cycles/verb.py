@@ -19,23 +19,20 @@ from fluidcc.scenario.network import Network
 
 MESHES = (24, 36, 54)
 """Intervals of the meshes on which a cycle is solved one after the other."""
-_SHORTEST, _LONGEST = 150.0, 1e4  # of the longest lag: how long runs are that should settle
-_VANISHED = 1e-3  # of the amplitude that the run had
-_SMALL = 1e-6  # of the states: an amplitude that is none
+_SHORTEST, _LONGEST = 150.0, 1e4  # times the longest lag: lengths of runs
+_VANISHED = 1e-3  # of the amplitude of the run: smaller orbits are equilibria
+_SMALL = 1e-6  # of the states: smaller amplitudes count as 0
 _POINTS = 401
-_RESTS = (
-    "no cycle: a run from the initial history settles; cycles that other histories lead to "
-    "are not excluded"
-)
+_RESTS = "no cycle: a run from the initial history settles; other histories may lead to cycles"
 
 
 def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
-    """The limit cycle that the model settles in, with its Floquet multipliers.
+    """The limit cycle to which the model settles, with its Floquet multipliers.
 
     A simulation from the scenario's initial history finds it, and collocation makes it exact: on
-    an adapted mesh, with segments whose ends are unknowns where queues run empty, windows rest at
-    bounds or marking has corners. Where that does not apply the simulation's own numbers are given,
-    and the leading multipliers by located runs from states moved a little where these repeat.
+    an adapted mesh, with segments whose ends are unknowns where queues run empty, windows reach
+    bounds or marking has corners. If that does not apply, the simulation's period and extremes are
+    returned, and the leading multipliers by located runs from perturbed states if these repeat.
 
     Parameters
     ----------
@@ -47,8 +44,8 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
     Returns
     -------
     Cycle
-        With status `none` where the run comes to rest, `incomplete` where it does not repeat, and
-        a message.
+        With status `none` if the run settles at an equilibrium, `incomplete` if it does not
+        repeat, and a message.
 
     Examples
     --------
@@ -76,7 +73,7 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
 
 
 def follower() -> Callable[[Network | DelayEquation], Cycle]:
-    """A verb for one model after another: each cycle is looked for near the last one."""
+    """`cycle` for a sequence of models: each cycle is sought near the last one."""
     last: list[Cycle] = []
 
     def follow(net: Network | DelayEquation) -> Cycle:
@@ -90,7 +87,7 @@ def follower() -> Callable[[Network | DelayEquation], Cycle]:
 def _after_run(subject: Subject, model: Model) -> Cycle:
     """The cycle at the end of a located run.
 
-    A run that seems to repeat may still decay, or pass an unstable cycle: then a longer one tells.
+    A run that seems to repeat may still decay, or pass an unstable cycle: a longer one decides.
     """
     lag = float(np.max(model.lags(subject.start[None])[0]))
     found, why, repeating = None, "", None
@@ -119,7 +116,7 @@ def _after_run(subject: Subject, model: Model) -> Cycle:
 
 
 def collocate(subject: Subject, orbit: Orbit) -> Cycle:
-    """The cycle near an orbit, by collocation; raises OrbitLostError where there is none."""
+    """The cycle near an orbit, by collocation; raises OrbitLostError if there is none."""
     begin = _amplitude(orbit)
     before = error = None
     for count in MESHES:
@@ -145,11 +142,11 @@ def _amplitude(orbit: Orbit) -> Array:
 
 
 class CornerError(OrbitLostError):
-    """An orbit meets a corner or a bound at which it has no segment that ends."""
+    """An orbit meets a corner or a bound inside one of its segments."""
 
 
 def check(model: Model, orbit: Orbit) -> None:
-    """Raise CornerError where an orbit leaves the regimes that its segments are taken to have."""
+    """Raise CornerError if an orbit leaves the regimes assumed for its segments."""
     if not model.switches:
         return
     interval, theta = nodes_of(orbit)
@@ -160,11 +157,11 @@ def check(model: Model, orbit: Orbit) -> None:
     for k in range(len(orbit.ends)):
         own = orbit.segment[interval] == k
         if np.any(seen[own] != orbit.modes[k]) or np.any(sides[own] != sides[own][:1]):
-            raise CornerError("the cycle leaves the regimes that it was taken to have")
+            raise CornerError("the cycle leaves the regimes assumed for its segments")
 
 
 def result_of(subject: Subject, orbit: Orbit, error: float | None) -> Cycle:
-    """What is reported of an orbit."""
+    """The result for an orbit."""
     floquet = multipliers(orbit, equations(subject.model, orbit))
     trivial = int(np.argmin(np.abs(floquet - 1.0))) if len(floquet) else 0
     others = np.delete(floquet, trivial) if len(floquet) else floquet

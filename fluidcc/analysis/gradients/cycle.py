@@ -1,8 +1,8 @@
-"""How a limit cycle moves with parameters: the implicit function theorem for its collocation.
+"""Derivatives of a limit cycle by parameters: the implicit function theorem for its collocation.
 
 The equations of an orbit, with the ends of its segments and its period among the unknowns, have a
 Jacobian J; a parameter moves the unknowns by -J^-1 times the derivative of the equations by it, the
-orbit held. An event in the way moves with the ends.
+orbit held. Times of events are among the unknowns, as ends of segments.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _SMALL = 1e-6  # of the states: step of a difference of values that are linear i
 _STEP = 1e-5  # of a parameter: step of the difference of the equations
 
 _replaced = jax.jit(replace)
-"""A network with other numbers, which may leave their ranges a little."""
+"""A network with other parameter values, which may leave their ranges a little."""
 
 _Place = tuple[Label, bool] | None
-"""A reported value and whether its largest is meant; None for the period."""
+"""A reported value and whether its maximum is meant; None for the period."""
 
 
 def cycle_gradients(
@@ -88,7 +88,7 @@ def _place(net: Network | DelayEquation, subject: Subject, name: str) -> _Place:
 
 
 def _value(found: Cycle, place: _Place) -> float:
-    """The number itself; NaN where there is no cycle."""
+    """The value itself; NaN if there is no cycle."""
     if found.period is None:
         return math.nan
     return found.period if place is None else found.extremes(place[0])[place[1]]
@@ -104,19 +104,19 @@ def _moves(
     def move(path: str) -> Array:
         value = number_of(net, path)
 
-        def beside(way: float) -> Model:
-            there = {path: value + way}
-            near = net.replace(there) if isinstance(net, DelayEquation) else _replaced(net, there)
+        def model_at(way: float) -> Model:
+            change = {path: value + way}
+            near = net.replace(change) if isinstance(net, DelayEquation) else _replaced(net, change)
             return subject_of(near).model
 
         step = _STEP * (abs(value) or 1.0)
-        return solve_linear(matrix, parameter_slope(beside, orbit, step), "cycle")
+        return solve_linear(matrix, parameter_slope(model_at, orbit, step), "cycle")
 
     return np.array([move(path) for path in paths])
 
 
 def _slopes(orbit: Orbit, subject: Subject, place: _Place, moves: Array) -> Array:
-    """Derivatives (K,) of the period or of an extreme; that of time vanishes where it is taken."""
+    """Derivatives (K,) of the period or of an extreme; at an extreme that by time vanishes."""
     if place is None:
         return moves[:, -1]
     number, greatest = subject.labels.index(place[0]), place[1]

@@ -1,12 +1,12 @@
-"""How an equilibrium moves with parameters, by the implicit function theorem.
+"""Derivatives of an equilibrium by parameters, by the implicit function theorem.
 
-The balance of an equilibrium is drift = 0 for what moves, a bound for what rests on it, wire = what
-is sent and signalled, and for links on a jump the surface that they stay on. The unknowns are
-state, wire and the shares of the time on either side of the jumps.
+The equations are drift = 0 for free states, value = bound for states held at a bound, assumed =
+computed outputs, and for links on a discontinuity the equation of its surface. The unknowns are
+states, outputs and Filippov weights, the shares of the time on either side of the discontinuities.
 
-At the edge of a regime several such systems have the same solution: one with a queue at its end and
-one with a queue that moves, those on both sides of a kink of the marking, on a jump and beside it.
-What holds to either side is then seen from neighbours that are not on the edge.
+At the edge of a regime several such systems have the same solution: with a queue held at its end or
+free, on either side of a kink of the marking, on a discontinuity or next to it. One-sided
+derivatives are then taken at neighbours that are not on the edge.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ from fluidcc.model.senders import sending_rate
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
 
-_OFF_BALANCE = 1e-6  # relative Newton step up to which a rest balances
+_OFF_BALANCE = 1e-6  # relative Newton step up to which an equilibrium balances
 _UNMOVED = 1e-9  # of what is observed, in its unit per unit of a memory
-_EDGE = 1e-9  # up to this a queue is at its end, a loss or a share of the time none
-_JUMP = 1e-6  # of a probability: far more than a marking without jump differs by from side to side
+_EDGE = 1e-9  # up to this a queue is at its end, a loss or a share of the time is 0
+_JUMP = 1e-6  # of a probability: far above the change of a continuous marking from side to side
 
 Observed = tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]
-"""What is seen of an equilibrium: its links and groups of flows, or derivatives of these."""
+"""Reported part of an equilibrium: links and groups of flows, or derivatives of these."""
 
 for _seen in (LinkEquilibrium, FlowsEquilibrium):
     jax.tree_util.register_dataclass(_seen, [f.name for f in dataclasses.fields(_seen)], [])
 
 
 class Motion(NamedTuple):
-    """Derivatives of an equilibrium along K directions: state (K, n), wire (K, m); what is observed
-    of it and the derivatives of that (K, ...), the largest relative change (K,), and why there are
-    none, if so.
+    """Derivatives of an equilibrium along K directions: state (K, n), outputs (K, m); its
+    reported part and the derivatives of that (K, ...), the largest relative change (K,), and a
+    message if there are none.
     """
 
     state: Array
@@ -75,7 +75,7 @@ class Motion(NamedTuple):
 
 
 def pinned(net: Network, y: State, modes: Modes) -> Num:
-    """Where each component of the flat state rests if it is held: at a bound, or where it is."""
+    """Value of each component of the flat state if it is held: its bound, or the present value."""
     senders = []
     for flows, s, mode in zip(net.flows, y.senders, modes.windows, strict=True):
         law = flows.window
@@ -99,7 +99,7 @@ def pinned(net: Network, y: State, modes: Modes) -> Num:
 
 
 def _rates(net: Network, y: State, signals: tuple[Signal, ...]) -> Num:
-    """Rates of the flows at rest: flights over round trips."""
+    """Rates of the flows at equilibrium: flight sizes over round trips."""
     out = []
     for flows, s in zip(net.flows, y.senders, strict=True):
         rtt = round_trip(net, flows, y.queues)
@@ -130,8 +130,8 @@ def _observe(net: Network, y: State, u: Num, outputs: Outputs, modes: Modes) -> 
 
 
 class _Rows(NamedTuple):
-    """What vanishes: drift and distance from where a bound holds (n,), wire (m,), and surfaces that
-    hold the state (c,); and what is observed.
+    """Residuals: drift and distance from the bound (n,), outputs (m,), surfaces that hold the state
+    (c,); and the reported part.
     """
 
     drift: Any
@@ -143,7 +143,7 @@ class _Rows(NamedTuple):
 
 class _Expanded(NamedTuple):
     """Values, derivatives by the unknowns (..., n + m + s) and along K directions (K, ...); ones
-    where a bound holds, and for memories of queue laws at no limit; state and wire.
+    for states held at a bound, and for memories of queue laws at no limit; state and outputs.
     """
 
     values: _Rows
@@ -183,7 +183,7 @@ def _expanded(
         now = mixed(weighed(net, op, held, part, u[index], index), lambda z: function(net, v, z))
         bound = pinned(net, state_of(jax.lax.stop_gradient(v)), at.modes)
         sent = now[n:]
-        if net.rates == "self_clocked":  # whose numbers in flight stay what they are
+        if net.rates == "self_clocked":  # whose numbers in flight are conserved
             rates = _rates(net, y, outputs.signals)
             sent = sent.at[: len(rates)].set(rates)
         there = surfaces(net, held, y, tuple(s.load for s in outputs.signals))
@@ -198,9 +198,9 @@ def _expanded(
 
 
 def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = ()) -> Motion:
-    """How an equilibrium moves along K directions of its network's numbers (K, ...).
+    """Derivatives of an equilibrium along K directions of its network's numbers (K, ...).
 
-    `held` are the jumps that it rests on; memories that ticks step either way there adapt.
+    `held` are its discontinuities; memories that ticks step up and down there adapt.
     """
     net = steady(eq.net)
     net, along, op = exact(net, held), exact(along, held), with_exact_loads(eq.op, held)
@@ -211,7 +211,7 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
     bound = (parts.frozen > 0) | idle
 
     def balance(rows: _Rows, axis: int = 0) -> Array:
-        """What vanishes, n + m + s equations along an axis."""
+        """The n + m + s equations of the balance, along an axis."""
         drift, pins, *others = (np.moveaxis(part, axis, 0) for part in rows[:4])
         moves = np.where(bound.reshape(-1, *(1,) * (drift.ndim - 1)), pins, drift)
         return np.concatenate([moves[~stepping], *others])
@@ -227,11 +227,11 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
         message = "the equilibrium is singular: it has no derivative"
     elif np.max(np.abs(newton) / size) > _OFF_BALANCE:
         message = "the equilibrium found does not balance its own equations, so has no derivative"
-    elif lost.size:  # whether anything observed moves with where these states rest
+    elif lost.size:  # whether a reported value depends on these undetermined states
         shifts = motion_of(by_x, np.eye(len(by_x))[lost])
         seen = [carry(by, np.asarray(0.0), shifts) for by in jax.tree.leaves(parts.by_x.seen)]
         if any(np.any(np.abs(change) > _UNMOVED) for change in seen):
-            message = "the state of a queue law stays where it started: its derivative is unknown"
+            message = "the state of a queue law keeps its initial value: its derivative is unknown"
     slopes = jax.tree.map(
         lambda by, along: carry(by, along, moves), parts.by_x.seen, parts.along.seen
     )
@@ -240,9 +240,9 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
 
 
 def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
-    """The jumps that hold an equilibrium, and the edge of a regime that it is at, if any.
+    """The discontinuities that hold an equilibrium, and the edge of a regime it is at, if any.
 
-    Raises NoDerivativeError where it has no derivatives, or none that are known.
+    Raises NoDerivativeError if it has no derivatives, or none that are known.
     """
     if eq.status == "none":
         raise NoDerivativeError("there is no equilibrium")
@@ -258,8 +258,10 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
     jumping = {c.link for c in held if c.kind == SIGNAL}
     bends = kinks(eq.net, steady_state(eq.net, eq.op))
     near = {k for k, distance in bends if abs(float(distance)) < NEAR and k not in jumping}
-    if any(_jumps(eq, k) for k in near) or any(c.weighs and _none(eq, c.link) for c in held):
-        return held, "where the rest comes to a jump of the marking"
+    if any(_jumps(eq, k) for k in near) or any(
+        c.weighs and _has_no_share(eq, c.link) for c in held
+    ):
+        return held, "at the edge of a jump of the marking"
     if near:
         return held, "at a kink of the marking"
     if any(_at_end(eq, k) for k in range(len(eq.net.links))):
@@ -273,7 +275,7 @@ def _jumps(eq: Equilibrium, k: int) -> bool:
     return abs(float(high.either) - float(low.either)) > _JUMP
 
 
-def _none(eq: Equilibrium, k: int) -> bool:
+def _has_no_share(eq: Equilibrium, k: int) -> bool:
     """Whether link k is above its jump, or drops, for no share of the time."""
     return float(eq.op.emitted[k].share) <= _EDGE
 
@@ -282,5 +284,5 @@ def _at_end(eq: Equilibrium, k: int) -> bool:
     """Whether link k is between a queue at its end and one that moves."""
     place, full = float(eq.op.places[k]), float(eq.net.links[k].buffer)
     if int(eq.op.codes[k]) == FULL:
-        return abs(place) <= _EDGE or _none(eq, k)
+        return abs(place) <= _EDGE or _has_no_share(eq, k)
     return abs(place) <= _EDGE or place >= full * (1 - _EDGE)

@@ -1,4 +1,4 @@
-"""`gradient`: derivatives of what a network comes to, by the implicit function theorem."""
+"""`gradient`: derivatives of equilibria, roots and margins, by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fluidcc.scenario.paths import check_paths, number_at
 
 _SAME = 1e-9  # relative difference up to which two numbers are the same
 _ROUNDING = 1e-12  # of the largest relative change, in derivatives that are zero
-_NEAR = 1e-6  # of a root's size: how far right of it another one is looked for
+_NEAR = 1e-6  # of a root's size: distance of a line right of it, beyond which none may lie
 _ASIDE = (
     1e-6  # of a parameter: neighbours of an edge, farther from it than an equilibrium's rounding
 )
@@ -51,12 +51,13 @@ class _NoSlopes(Exception):
 
 
 def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequence[str]) -> Gradient:
-    """Derivatives of a quantity of a network at rest by some of its parameters.
+    """Derivatives of a quantity of a network at equilibrium by some of its parameters.
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
-    theorem, with the motion of the equilibrium in those of roots and margins. An equilibrium that
+    theorem; those of roots and margins include the motion of the equilibrium. An equilibrium that
     slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
-    linearisation, hence no roots and margins. At the edge of a regime both sides are told.
+    linearisation, hence no roots and margins. At the edge of a regime both one-sided derivatives
+    are returned.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     of
         The quantity: ``queue``, ``average``, ``signal``, ``utilization`` or ``load`` of a link
         (``links.NAME.queue``), ``window``, ``rtt``, ``rate`` or ``heard`` of a group (the mean over
-        its flows), without its owner where there is one; ``phase_margin``, ``gain_margin``,
+        its flows), without its owner if there is only one; ``phase_margin``, ``gain_margin``,
         ``delay_margin``, ``gain_crossover``, ``phase_crossover``, ``decay_rate``, ``rightmost``,
         ``frequency``; ``cycle.period`` and extremes such as ``cycle.link.queue.max``,
         ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.
@@ -75,7 +76,7 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     Returns
     -------
     Gradient
-        NaN stands for derivatives that do not exist; its `status` says why.
+        Derivatives that do not exist are NaN; `status` has the reason.
 
     Raises
     ------
@@ -113,7 +114,7 @@ def gradients(
 
 
 class _Point:
-    """A network at rest, and how it moves: everything is found when it is first needed."""
+    """A network at equilibrium and its derivatives, each computed when first needed."""
 
     def __init__(self, net: Network, paths: tuple[str, ...]) -> None:
         self.net, self.paths = net, paths
@@ -127,7 +128,7 @@ class _Point:
 
     @functools.cached_property
     def edge(self) -> tuple[tuple[SlidingSurface, ...], str]:
-        """The jumps that hold the equilibrium, and the edge that it is at.
+        """The discontinuities that hold the equilibrium, and the edge that it is at.
 
         Raises NoDerivativeError.
         """
@@ -135,7 +136,7 @@ class _Point:
 
     @functools.cached_property
     def motion(self) -> Motion:
-        """How the equilibrium moves along the jumps that hold it."""
+        """Derivatives of the equilibrium, which stays on its discontinuities."""
         return motion(self.eq, self.along, self.edge[0])
 
     @functools.cached_property
@@ -145,7 +146,7 @@ class _Point:
 
     @functools.cached_property
     def slopes(self) -> list[Linear]:
-        """How the linearisation moves."""
+        """Derivatives of the linearisation."""
         move = self.motion
         return slopes_of_linear(self.eq, self.system, self.along, move.state, move.outputs)
 
@@ -156,17 +157,21 @@ class _Point:
 
     @functools.cached_property
     def margins(self) -> list[tuple[int, Any]]:
-        """Margins per link whose signal is heard."""
+        """Margins per link whose signal reaches a sender."""
         return link_margins(self.system, scale=scale_of(self.system))
 
     @functools.cached_property
-    def beside(self) -> dict[tuple[str, int], list[_Point]]:
-        """Neighbours towards smaller and larger values (-1 and 1) of each path: two that are off
-        the edge, the point itself where the edge goes along, none out of the parameter's range.
+    def neighbours(self) -> dict[tuple[str, int], list[_Point]]:
+        """Neighbours towards smaller and larger values (-1 and 1) of each path: two off the
+        edge, the point itself if the neighbours are on the edge too, none beyond the range.
         """
-        return {(path, sign): self._beside(path, sign) for path in self.paths for sign in (-1, 1)}
+        return {
+            (path, sign): self._find_neighbours(path, sign)
+            for path in self.paths
+            for sign in (-1, 1)
+        }
 
-    def _beside(self, path: str, sign: int) -> list[_Point]:
+    def _find_neighbours(self, path: str, sign: int) -> list[_Point]:
         at = number_at(self.net, path)
         step = sign * _ASIDE * (abs(at) or 1.0)
         member: Any = family(self.net, [path], "gradient")
@@ -198,7 +203,7 @@ class _Point:
         return Gradient(name, value, derivatives, status, message, unit, units, sides)
 
     def _without(self, reason: str) -> tuple[str, str]:
-        """Status and message where the equilibrium, or its linearisation, has no derivatives."""
+        """Status and message if the equilibrium, or its linearisation, has no derivatives."""
         eq = self.eq
         status = eq.status if eq.status not in ("regular", "empty") else "sliding"
         return status, "; ".join(filter(None, [eq.message, f"no derivatives: {reason}"]))
@@ -220,12 +225,12 @@ class _Point:
         rounding = _ROUNDING * self.motion.pace * (1 + abs(value))
         sides = {}
         for k, path in enumerate(self.paths):
-            low, high = (self._limit(read, k, self.beside[path, sign]) for sign in (-1, 1))
+            low, high = (self._limit(read, k, self.neighbours[path, sign]) for sign in (-1, 1))
             sides[path] = (low, high)
         if np.isnan(list(sides.values())).all():
             self._require_motion(value)
         pairs = zip(sides.values(), rounding, strict=True)
-        both = [_agreed(low, high, up_to) for (low, high), up_to in pairs]
+        both = [_common_derivative(low, high, up_to) for (low, high), up_to in pairs]
         return value, np.array(both), sides
 
     def _limit(self, read: Callable[[Equilibrium], Any], k: int, points: list[_Point]) -> float:
@@ -258,7 +263,7 @@ class _Point:
         first = roots.rightmost
         line = first.real + _NEAR * abs(first)
         if not roots.proven and count_roots(Characteristic(self.system), line, nodes=_BRIEF).number:
-            message = "a root right of those located is counted: two that nearly meet"
+            message = "a root further right is counted but not located: two roots nearly meet"
             raise _NoSlopes(math.nan, "grazing", message)
         take = _ROOT[key]
         value = float(take(first))
@@ -307,7 +312,7 @@ class _Point:
 
 
 def _slopes(eq: Equilibrium, read: Callable[[Equilibrium], Any], motion: Motion) -> Array:
-    """Derivatives (K,) of what is read off the equilibrium."""
+    """Derivatives (K,) of a value read off the equilibrium."""
     seen, slopes = (jax.tree.map(jnp.asarray, each) for each in (motion.seen, motion.slopes))
 
     def value(seen: Observed) -> Any:
@@ -331,7 +336,7 @@ def _of_stability(found: Any, key: str) -> float:
     return float(value)
 
 
-def _agreed(below: float, above: float, rounding: float) -> float:
-    """One derivative where those of both sides are the same but for rounding; else NaN."""
+def _common_derivative(below: float, above: float, rounding: float) -> float:
+    """The common derivative if both sides agree to rounding; else NaN."""
     apart = _SAME * max(abs(below), abs(above)) + rounding
     return above if abs(below - above) <= apart else math.nan

@@ -1,4 +1,4 @@
-"""The implicit function theorem: how the solution of F(x, p) = 0 moves with p, -F_x^-1 F_p.
+"""The implicit function theorem: the solution of F(x, p) = 0 has derivative -F_x^-1 F_p by p.
 
 Equilibria, characteristic roots and crossovers are all differentiated in this way, at the solution
 and never through the iterations that found it.
@@ -23,9 +23,9 @@ from fluidcc.scenario.paths import number_at, replace
 def directions(net: Network, paths: Sequence[str], *, steady: bool = True) -> list[Network]:
     """Derivatives of all numbers of the fluid model by the value at each path.
 
-    With `steady` those of the network whose calls are all at their mean rate, as equilibria have
-    it; else calls that vary at random stay. The number of flows scales a group in proportion over
-    its round trips. Raises ScenarioError for paths that lead to no number.
+    If `steady`, those of the network with calls at their mean rate, as for equilibria; else calls
+    keep varying at random. The number of flows scales a group in proportion over its round trips.
+    Raises ScenarioError for paths that lead to no number.
     """
 
     def direction(path: str) -> Network:
@@ -61,5 +61,5 @@ def motion_of(by_x: Array, along: Array) -> Array:
 
 
 def carry(by_x: Array, along: Array, moves: Array) -> Array:
-    """Derivatives (K, ...) of what depends on x and p where x moves by (K, N)."""
+    """Derivatives (K, ...) of a function of x and p by the chain rule, with those (K, N) of x."""
     return along + np.tensordot(moves, np.moveaxis(by_x, -1, 0), (1, 0))

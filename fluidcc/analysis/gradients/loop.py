@@ -1,4 +1,4 @@
-"""How a linear system, its characteristic roots and its margins move with parameters."""
+"""Derivatives of a linear system, its characteristic roots and its margins by parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossove
 
 @jax.jit
 def _slopes(net: Network, op: OperatingPoint, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
-    """Derivatives of A, B, C, D and the lags (K, ...) as numbers, state and wire move."""
+    """Derivatives of A, B, C, D and the lags (K, ...) as parameters, state and outputs move."""
     at = operating_point(net, op, jnp.zeros(()))
     function, v, index = present(net, at.y, at.modes)
     unflatten = ravel_pytree(at.y)[1]
@@ -46,8 +46,8 @@ def _slopes(net: Network, op: OperatingPoint, along: Network, dv: Num, du: Num) 
 def slopes_of_linear(
     eq: Equilibrium, system: Linear, along: Network, dv: Array, du: Array
 ) -> list[Linear]:
-    """Derivatives along K directions of the linear system at an equilibrium, of which state and
-    wire move by dv and du (K, ...): systems with derivatives in place of matrices and lags.
+    """Derivatives along K directions of the linear system at an equilibrium, whose state and
+    outputs move by dv and du (K, ...): systems with derivatives in place of matrices and lags.
     """
     net = steady(eq.net)
     A, B, *_, frozen = map(np.asarray, jacobians(net, eq.op, jnp.zeros(())))
@@ -70,9 +70,10 @@ def _matrix_along(system: Linear, moved: Linear, s: complex) -> Array:
 
 
 def root_slopes(system: Linear, root: complex, along: list[Linear]) -> Array | None:
-    """Derivatives (K,) of a simple characteristic root [1/s]; None where it is not simple.
+    """Derivatives (K,) of a simple characteristic root [1/s]; None if it is not simple.
 
-    With null vectors w and v of M at the root, w* M(s) v vanishes with M's determinant.
+    With null vectors w and v of M at the root, w* M(s) v vanishes to first order with det M, so
+    ds/dp = -(w* M_p v)/(w* M_s v) (Lancaster, 1964).
     """
     matrix = system.matrix(root)
     scale = np.abs(matrix).max(axis=1, keepdims=True)
@@ -88,7 +89,7 @@ def crossover_slopes(
     system: Linear, link: int, frequency: float, along: list[Linear], *, gain: bool
 ) -> tuple[Array, Array] | None:
     """Derivatives (K,) of the frequency of a crossover [rad/s], and there of the phase [rad] (of a
-    `gain` crossover) or of log |L| (of a phase crossover); None where the loop only touches it.
+    `gain` crossover) or of log |L| (of a phase crossover); None if the loop only touches it.
     """
     s = 1j * frequency
     changes = [1j * system.matrix_slope(s), *(_matrix_along(system, d, s) for d in along)]
@@ -103,7 +104,7 @@ def crossover_slopes(
 def _log_loop_slopes(system: Linear, link: int, s: complex, changes: Array) -> Array:
     """Derivatives (K,) of log L, the loop cut at a link's signal, as M(s) changes (K, N, N).
 
-    1 + L is the determinant of I + R, R what returns at the cut rows (r, r) of what enters there.
+    1 + L is the determinant of I + R, with R (r, r) the return at the cut rows per unit input.
     """
     rows = len(system.A) + np.array(received_signals(system, link))
     matrix = system.matrix(s)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class Gradient(Result):
     """A quantity of a network and its derivatives by parameters, by path.
 
-    `status` is `ok`, or says why derivatives are NaN: `kink` (they differ on both sides of a kink
-    or of the edge of a regime: `sides` has those towards smaller and towards larger values, NaN
-    where one is not known), `tie` (two roots or crossovers are equally near), `grazing` (a
-    crossover or root that is double), `no_crossover` (an infinite margin), `singular`, or what the
-    equilibrium is where there is none, or no linearisation for a root or margin (`discontinuity`,
-    `sliding`, `continuum`, `none`); `message` says more. `units` are those of the parameters.
+    `status` is `ok`, or the reason for NaN derivatives: `kink` (they differ on both sides of a kink
+    or of the edge of a regime: `sides` has those towards smaller and towards larger values, NaN if
+    unknown), `tie` (two roots or crossovers are equally near), `grazing` (a double crossover or
+    root), `no_crossover` (an infinite margin), `singular`, or the status of an equilibrium without
+    derivatives, or without a linearisation for a root or margin (`discontinuity`, `sliding`,
+    `continuum`, `none`); `message` has details. `units` are those of the parameters.
 
     Examples
     --------
@@ -45,13 +45,13 @@ class Gradient(Result):
 
     @property
     def failure(self) -> str:
-        """Why derivatives are not known; empty where all are, or those of both sides."""
+        """Why derivatives are unknown; empty if all are known, or those of both sides."""
         each = [self.sides.get(path, (value,)) for path, value in self.derivatives.items()]
         known = all(math.isfinite(value) for values in each for value in values)
         return "" if known else f"{self.of}: {self.message or self.status}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None for what is not known."""
+        """Plain numbers, None for unknown values."""
         names = (
             "of", "value", "unit", "derivatives", "units", "status", "message", "sides"
         )  # fmt: skip

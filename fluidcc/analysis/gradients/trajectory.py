@@ -60,8 +60,8 @@ _GAUSS = 0.5 - 0.5 / math.sqrt(3.0)  # two points an interval, exact for cubics
 class Sensitivity(Result):
     """A trajectory, its derivatives by parameters, and means over time with theirs.
 
-    `slopes` has per path what `run` has: links and groups by name, with derivatives in place of
-    values. Means are from `after` on, exact for the cubics between nodes.
+    `slopes` has the same structure per path as `run`: links and groups by name, with derivatives in
+    place of values. Means are from `after` on, exact for the cubics between nodes.
 
     Examples
     --------
@@ -86,12 +86,12 @@ class Sensitivity(Result):
 
     @property
     def message(self) -> str:
-        """The same in words."""
+        """The status in words."""
         return self.run.message
 
     @property
     def quantities(self) -> list[str]:
-        """Full names of what has means and ends."""
+        """Full names of the quantities with means and final values."""
         links = [f"links.{name}.{key}" for name in self.run.links for key in LINK_KEYS]
         return links + [f"flows.{name}.{key}" for name in self.run.flows for key in FLOW_KEYS]
 
@@ -121,11 +121,11 @@ class Sensitivity(Result):
             path: dataclasses.replace(self.run, links=links, flows=flows).to_dict()
             for path, (links, flows) in self.slopes.items()
         }
-        kept = {path: {k: v[k] for k in ("links", "flows")} for path, v in by.items()}
+        slopes = {path: {k: v[k] for k in ("links", "flows")} for path, v in by.items()}
         means = {name: _brief(self.mean(name)) for name in self.quantities}
         ends = {name: _brief(self.end(name)) for name in self.quantities}
-        rest = {"after": self.after, "means": means, "ends": ends}
-        return {**self.run.to_dict(), "slopes": kept, **rest}
+        totals = {"after": self.after, "means": means, "ends": ends}
+        return {**self.run.to_dict(), "slopes": slopes, **totals}
 
     def to_dataset(self) -> xarray.Dataset:
         """The trajectory, and its derivatives along the dimension `parameter`, with units."""
@@ -176,8 +176,8 @@ def sensitivity(
     ScenarioError
         For paths that do not exist or lead to no number.
     ValueError
-        Without a path, for what `simulate` refuses, `after` outside the run, and a mesh without a
-        fixed step.
+        Without a path, if `simulate` refuses the arguments, for `after` outside the run, and a mesh
+        without a fixed step.
 
     Examples
     --------
@@ -211,7 +211,9 @@ def sensitivity(
     for direction in directions(net, paths, steady=False):
         run_in = functools.partial(_run, *arguments, direction, system=system)
         most = MOST_STEPS if mesh.max_steps is None else capacity
-        (values, slopes, (status, reached, breaks)), capacity = _with_room(run_in, capacity, most)
+        (values, slopes, (status, reached, breaks)), capacity = _run_with_memory(
+            run_in, capacity, most
+        )
         if int(status) != Status.ok:
             values, slopes = jax.tree.map(lambda v: np.full_like(v, np.nan), (values, slopes))
         every.append(slopes)
@@ -223,8 +225,8 @@ def sensitivity(
     )  # fmt: skip
 
 
-def _with_room(run: Callable[..., Any], capacity: int, most: int) -> tuple[Any, int]:
-    """What a run leaves that has room for its steps, up to `most`, and that room."""
+def _run_with_memory(run: Callable[..., Any], capacity: int, most: int) -> tuple[Any, int]:
+    """Results of a run with enough memory for its steps, up to `most`, and its capacity."""
     while True:
         found = jax.tree.map(np.asarray, run(capacity=capacity))
         if int(found[2][0]) != Status.step_limit or capacity >= most:
@@ -239,7 +241,7 @@ def _run(
 ) -> tuple:  # fmt: skip
     """Reports at the times and means over time, their derivatives in one direction, how it ended.
 
-    One direction at a time: runs cost little, and what is compiled serves any number of them.
+    One direction at a time: runs cost little, and one compiled program serves any number of them.
     """
 
     def reports(net: Network) -> tuple[tuple, tuple]:
@@ -266,7 +268,7 @@ def _run(
 
 
 def _on_bounds(net: Network, courses: tuple, mode: Num) -> Num:
-    """The state at the start; what a bound holds moves with the bound alone."""
+    """The state at the start; components held at a bound move with the bound."""
     ends = np.cumsum([len(net.links), *(np.size(flows.rtt) for flows in net.flows)])
     queues, *windows = jnp.split(mode, ends[:-1])
     return pinned(net, initial_state(net, courses), Modes(tuple(queues), tuple(windows)))
@@ -274,12 +276,12 @@ def _on_bounds(net: Network, courses: tuple, mode: Num) -> Num:
 
 def _brief(found: Gradient) -> dict[str, Any]:
     """A gradient's numbers and unit alone."""
-    told = found.to_dict()
-    return {name: told[name] for name in ("value", "derivatives", "unit")}
+    values = found.to_dict()
+    return {name: values[name] for name in ("value", "derivatives", "unit")}
 
 
 def _last(of: Measure, values: tuple[Any, Any]) -> float:
-    """The last value of a quantity of links and groups, of a group the mean over its flows."""
+    """Final value of a quantity of links or groups; for a group the mean over its flows."""
     own = values[of.kind == "flows"][of.owner]
     last: Array = getattr(own, of.key)[-1]
     return float(last if of.kind == "links" else mean_over_flows(own.n, last))
