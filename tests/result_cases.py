@@ -15,7 +15,7 @@ from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.bounds.check import Example, Reading
 from fluidcc.check.verb import Finding
 from fluidcc.model.runs import FlowsRun, LinkRun
-from fluidcc.optimize.result import Kept, Level, Start, Tradeoff
+from fluidcc.optimize.result import ConstraintValue, Level, Start, Tradeoff
 from fluidcc.results.compare import Row
 from fluidcc.results.fairness import GainAndLoss
 from fluidcc.sweep.result import Point
@@ -125,12 +125,12 @@ def tradeoff():
 
 def optimum(curve=None):
     """One parameter, held by nothing."""
-    kept = Kept("queue <= 200 packet", "queue", 150.0, True, {})
+    constraint = ConstraintValue("queue <= 200 packet", "queue", 150.0, True, {})
     start = Start({PATH: 1e-6}, {PATH: 2.5e-5}, 42.0, True, 7)
     known = {
         "status": "ok", "message": "", "goal": "phase_margin", "sense": "maximize",
         "objective": 42.0, "unit": "deg", "given": 40.0, "given_meets": True,
-        "values": {PATH: 2.5e-5}, "units": {PATH: "1"}, "constraints": (kept,), "active": (),
+        "values": {PATH: 2.5e-5}, "units": {PATH: "1"}, "constraints": (constraint,), "active": (),
         "worst": (), "residual": None, "starts": (start,), "points": 7, "net": NET,
         "verification": (), "problem": None, "effort": None, "curve": curve,
     }  # fmt: skip

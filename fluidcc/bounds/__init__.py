@@ -1,1 +1,1 @@
-"""Bounds of papers put to the test: derived from the laws, and attacked over their parameters."""
+"""Bounds of papers put to the test: derived from the laws, and searched for counterexamples."""

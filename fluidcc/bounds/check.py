@@ -1,4 +1,4 @@
-"""Bounds that papers state: judged by a search over parameters or on one network, and reported."""
+"""Bounds stated by papers: judged by a search over parameters or on one network, and reported."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 Progress = Callable[[float], None]
 
 HOLDS, VIOLATED, SILENT = "holds", "violated", "not applicable"
-UNKNOWN = "unknown"  # no case had a meaning
+UNKNOWN = "unknown"  # the bound was defined in no case
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One case: what was judged, as tables of a scenario or as numbers; the bound and the value.
+    """One case, as tables of a scenario or as numbers, with the bound and the value.
 
-    `text` is the scenario (TOML) that `fluidcc packets` runs, where the case is a network.
+    `text` is the scenario (TOML) that `fluidcc packets` runs, if the case is a network.
     """
 
     scenario: Mapping[str, Any]
@@ -51,10 +51,10 @@ class Example:
 class Reading:
     """The verdict on a bound under one set of definitions.
 
-    `worst` is the smallest counterexample, or the case nearest to the bound where there is none;
-    `largest` is the case with the largest excess; `tight` tells that the bound holds and is met;
-    `searched` counts the cases that were judged under these definitions; `why` tells why nothing
-    is known where the verdict is `unknown`.
+    `worst` is the smallest counterexample, or the case nearest to the bound if there is none;
+    `largest` is the case with the largest excess; `tight` is true if the bound holds and is met;
+    `searched` counts the cases that were judged under these definitions; `why` is the reason of
+    the verdict `unknown`.
     """
 
     definitions: Mapping[str, str]
@@ -86,7 +86,7 @@ class Judged(Result):
     reports: tuple["BoundReport", ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: an entry for each reading of a bound, and the bounds that say nothing."""
+        """Plain data: an entry for each reading of a bound, and the bounds that do not apply."""
         shared = ("id", "source", "claims", "statement", "hypotheses", "engine", "derivation")
         entries = [
             {**{key: plain(getattr(report, key)) for key in shared}, **reading.to_dict()}
@@ -101,7 +101,7 @@ class Judged(Result):
         import xarray as xr
 
         pairs = [(report, reading) for report in self.reports for reading in report.readings]
-        nothing = float("nan")
+        missing = float("nan")
         columns: dict[str, list] = {
             "bound_id": [report.id for report, _ in pairs],
             "definitions": [
@@ -110,9 +110,9 @@ class Judged(Result):
             **{
                 key: [getattr(r, key) for _, r in pairs] for key in ("verdict", "tight", "searched")
             },
-            "bound": [r.worst.bound if r.worst else nothing for _, r in pairs],
-            "value": [r.worst.value if r.worst else nothing for _, r in pairs],
-            "largest_excess": [r.largest.excess if r.largest else nothing for _, r in pairs],
+            "bound": [r.worst.bound if r.worst else missing for _, r in pairs],
+            "value": [r.worst.value if r.worst else missing for _, r in pairs],
+            "largest_excess": [r.largest.excess if r.largest else missing for _, r in pairs],
         }
         data: Any = {name: ("reading", values) for name, values in columns.items()}
         return xr.Dataset(data)
@@ -120,10 +120,10 @@ class Judged(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class BoundReport(Judged):
-    """What was found about one bound.
+    """The verdicts on one bound.
 
-    `readings` has one entry for each set of definitions, first the one of the words; `verdict`,
-    `tight` and `worst` are those of that one. `derivation` lists what follows by algebra.
+    `readings` has one entry for each set of definitions, first the literal one; `verdict`, `tight`
+    and `worst` are those of the first. `derivation` lists the steps that follow by algebra.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class BoundReport(Judged):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class BoundReports(Judged):
-    """What was found about several bounds.
+    """The verdicts on several bounds.
 
     Examples
     --------
@@ -205,14 +205,14 @@ def check_bound(
     Parameters
     ----------
     name
-        Name of the bound, ``mark_front.slow_start`` for one.
+        Name of the bound, for example ``mark_front.slow_start``.
     net
-        The network to judge; a search over random networks and steps towards the worst for None.
+        The network to judge; if None, search random networks, and step towards the worst case.
     definitions
         Values of some of the bound's axes; those of a network are settled by it. By default the
         readings in which the bound's verdicts differ.
     budget
-        Cases searched for each kind of network; the bound's own quick number for None.
+        Cases searched for each kind of network (default: a quick number that the bound sets).
     seed
         Seed of the search.
 

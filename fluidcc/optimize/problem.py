@@ -1,4 +1,4 @@
-"""What is to be optimised: parameters as coordinates of the unit cube, and the numbers there.
+"""The problem of an optimisation: parameters as coordinates of the unit cube, and values there.
 
 A constraint is a quantity by name with a bound, ``utilization >= 0.95`` or ``queue <= 90 kB``.
 """
@@ -28,25 +28,25 @@ from fluidcc.scenario.paths import check_paths, full_path, number_at, replace, v
 
 MET = 1e-8
 """Share of its scale by which a constraint may be missed and still counts as met: more than the
-rounding of searches that end on it, and less than what anybody reads off a result."""
+rounding of searches that end on it, and less than the digits of a result show."""
 
 _TEXT = re.compile(r"^\s*([^<>=\s]+)\s*(<=|>=)\s*([^<>=]+?)\s*$")
 
 
 ENOUGH = 1e3
-"""Scaled slack up to which it counts, on either side: solvers take no infinite margins, and what
-lies so far from its bound plays no part."""
+"""Limit of scaled slack on either side: solvers take no infinite margins, and a constraint so far
+from its bound plays no part."""
 
 _DECADE = 10.0  # high over low from which on a positive range is taken by its logarithm, as even
 # steps would hardly see its low end
 _WHOLE = 1e-9  # relative distance from a whole number that is rounding: of coordinates and logs
 _END = 1e-12  # distance from the end of a range that is rounding
-_ASIDE = 1e-6  # of a range: step of a one-sided difference, far above an equilibrium's rounding
+_STEP = 1e-6  # of a range: step of a one-sided difference, far above an equilibrium's rounding
 
 
 @dataclasses.dataclass(frozen=True)
 class Constraint:
-    """A quantity and its bound; `sign` is 1 where it has to be at least that, -1 at most."""
+    """A quantity and its bound; `sign` is 1 for a lower, -1 for an upper bound."""
 
     measure: Measure
     sign: int
@@ -54,7 +54,7 @@ class Constraint:
 
     @property
     def scale(self) -> float:
-        """What a violation is measured by: the bound, or one unit where that is 0."""
+        """The scale of violations: the size of the bound, or one unit if that is 0."""
         return abs(self.bound) or 1.0
 
     def slack(self, value: float) -> float:
@@ -62,7 +62,7 @@ class Constraint:
         return self.sign * (value - self.bound)
 
     def met(self, value: float) -> bool:
-        """Whether the value is on the right side, up to `MET`; not where there is no value."""
+        """Whether the value is on the right side, up to `MET`; False without a value."""
         return self.slack(value) >= -MET * self.scale
 
     @property
@@ -81,23 +81,23 @@ def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constra
         expected = "QUANTITY >= NUMBER or QUANTITY <= NUMBER"
         raise ScenarioError([Fault(where, "", expected, repr(text))])
     name, relation, number = match.groups()
-    found = measure(net, name, where=where)
+    quantity = measure(net, name, where=where)
     try:
-        bound = float(number.removesuffix("" if found.unit == "1" else found.unit))
+        bound = float(number.removesuffix("" if quantity.unit == "1" else quantity.unit))
     except ValueError:
-        bound = _bound(net, found, number, where)
-    return Constraint(found, 1 if relation == ">=" else -1, bound)
+        bound = _bound(net, quantity, number, where)
+    return Constraint(quantity, 1 if relation == ">=" else -1, bound)
 
 
-def _bound(net: Network, found: Measure, number: str, where: str) -> float:
-    """A bound with a unit of its own, such as ``20 ms``."""
-    link = net.link_names.index(found.owner) if found.kind == "links" else 0
-    if found.kind == "flows":
-        link = net.flows[net.flow_names.index(found.owner)].route[0]
+def _bound(net: Network, quantity: Measure, number: str, where: str) -> float:
+    """A bound that is given with a unit, such as ``20 ms``."""
+    link = net.link_names.index(quantity.owner) if quantity.kind == "links" else 0
+    if quantity.kind == "flows":
+        link = net.flows[net.flow_names.index(quantity.owner)].route[0]
     try:
-        return units.read(number, found.unit, float(net.links[link].packet_size))
+        return units.read(number, quantity.unit, float(net.links[link].packet_size))
     except units.UnitError as error:
-        fault = Fault(where, found.name, str(error), repr(number), error.nearest)
+        fault = Fault(where, quantity.name, str(error), repr(number), error.nearest)
         raise ScenarioError([fault]) from None
 
 
@@ -128,7 +128,7 @@ class Range:
         return Scale(self.low, self.high, self.log)
 
     def value(self, u: float) -> float:
-        """The value at a coordinate, 0 to 1; whole ones are not rounded but for rounding errors."""
+        """The value at a coordinate, 0 to 1; whole ones are corrected for rounding errors only."""
         value = self._scale.value(min(max(float(u), 0.0), 1.0))
         near = float(round(value))
         return near if self.whole and abs(value - near) <= _WHOLE * max(1.0, near) else value
@@ -149,9 +149,9 @@ def ranges(
 ) -> tuple[Range, ...]:
     """The ranges of ``{path: (low, high)}``; numbers of flows and paths of `whole` are whole.
 
-    Ends are numbers in the parameter's unit or text with one; `where` is what messages call their
-    place. Raises ScenarioError for paths that lead to no number or come twice, and ends that are no
-    range.
+    Ends are numbers in the parameter's unit or text with one; `where` is the option
+    that messages name. Raises ScenarioError for paths that lead to no number or come twice, and
+    ends that are no range.
     """
     check_paths(net, over, where=where)
     full = [full_path(net, path) for path in over]
@@ -189,10 +189,10 @@ def _ends(net: Network, path: str, ends: Iterable[Any], where: str) -> tuple[flo
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A network, what is varied, what is wanted, and the scenarios in which it has to hold.
+    """A network, ranges, goal and constraints, and the scenarios in which these have to hold.
 
-    `sign` is 1 where the goal is maximised, -1 where it is minimised. `constraints` has what was
-    asked for, and that the equilibrium is stable where anything is taken from it.
+    `sign` is 1 if the goal is maximised, -1 if it is minimised. `constraints` has those asked for,
+    and that the equilibrium is stable if any quantity is taken from it.
     """
 
     net: Network
@@ -205,13 +205,13 @@ class Problem:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The goal, then what each constraint is about."""
+        """The quantity of the goal, then those of the constraints."""
         return (self.goal, *(c.measure for c in self.constraints))
 
     @property
     def smooth(self) -> bool:
         """Whether everything has derivatives."""
-        return all(each.engine == EQUILIBRIUM for each in self.measures)
+        return all(quantity.engine == EQUILIBRIUM for quantity in self.measures)
 
     def met(self, values: Array) -> bool:
         """Whether values (S, M) of the measures meet every constraint in every scenario."""
@@ -226,19 +226,19 @@ class Problem:
         """The network at a point."""
         return replace(self.net, {**self.values(x), **(scenario or {})}, where="optimize")
 
-    def own(self) -> Array | None:
-        """The point (K,) of the network as it is; None where it lies outside the ranges."""
+    def initial_point(self) -> Array | None:
+        """The point (K,) of the network as it is; None if it lies outside the ranges."""
         values = [number_at(self.net, r.path) for r in self.ranges]
         pairs = list(zip(self.ranges, values, strict=True))
         inside = all(r.low <= value <= r.high for r, value in pairs)
         return np.array([r.coordinate(value) for r, value in pairs]) if inside else None
 
     def numbers(self, x: Array, scenario: Mapping[str, float]) -> tuple[Array, Array, str]:
-        """Values (M,), slopes (M, K) by the coordinates, and why something has no number."""
+        """Values (M,), slopes (M, K) by the coordinates, and why some have no number."""
         wanted = self.measures
         values, slopes = np.full(len(wanted), np.nan), np.full((len(wanted), len(x)), np.nan)
         try:
-            found, reasons = self._found(self.network(x, scenario))
+            found, reasons = self._compute(self.network(x, scenario))
         except Exception as error:  # whatever goes wrong at one point must not end the search
             return values, slopes, str(error) or type(error).__name__
         scale = np.array([r.slope(u) for r, u in zip(self.ranges, x, strict=True)])
@@ -251,12 +251,12 @@ class Problem:
             values[j] = got
         return values, slopes, "; ".join(dict.fromkeys(reasons))
 
-    def _found(self, net: Network) -> tuple[dict[str, Any], list[str]]:
-        """Everything wanted of a network by name, and why something is missing or infinite."""
+    def _compute(self, net: Network) -> tuple[dict[str, Any], list[str]]:
+        """All measures of a network by name, and why some are missing or infinite."""
         found: dict[str, Any] = {}
         reasons: list[str] = []
         for engine, take in (
-            (EQUILIBRIUM, self._at_rest),
+            (EQUILIBRIUM, self._at_equilibrium),
             (RUN, of_trajectory),
             (PACKETS, of_packets),
         ):
@@ -267,16 +267,18 @@ class Problem:
                 reasons += why
         return found, reasons
 
-    def _at_rest(self, net: Network, wanted: Sequence[Measure], _: Runs) -> tuple[dict, list[str]]:
+    def _at_equilibrium(
+        self, net: Network, wanted: Sequence[Measure], _: Runs
+    ) -> tuple[dict, list[str]]:
         each = gradients(net, [m.name for m in wanted], [r.path for r in self.ranges])
         why = [f"{g.of}: {g.message or g.status}" for g in each if math.isnan(g.value)]
         return {m.name: g for m, g in zip(wanted, each, strict=True)}, why
 
 
-def _slope(found: Gradient, path: str) -> float:
-    """A derivative; at a kink that towards larger values."""
-    slope = found.derivatives[path]
-    return found.sides[path][1] if math.isnan(slope) and path in found.sides else slope
+def _slope(gradient: Gradient, path: str) -> float:
+    """A derivative; at a kink the one towards larger values."""
+    slope = gradient.derivatives[path]
+    return gradient.sides[path][1] if math.isnan(slope) and path in gradient.sides else slope
 
 
 def worst_at(sign: int, values: Array) -> int:
@@ -291,8 +293,8 @@ def worst(sign: int, values: Array) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """What is known of a point in S scenarios: values (S, M) of the measures, their slopes (S, M,
-    K), and why one has no number, which is NaN, or is infinite.
+    """A point in S scenarios: values (S, M) of the measures, their slopes (S, M, K), and reasons
+    for values that are missing (NaN) or infinite.
     """
 
     x: Array
@@ -307,11 +309,11 @@ class Point:
 
 
 class Evaluator:
-    """Looks at points of the unit cube, remembers them, and scales their numbers to order one.
+    """Evaluates points of the unit cube, caches them, and scales their numbers to order one.
 
     Scaled numbers (S, M) are the cost, which is to be small: the goal, negative if maximised, over
     its spread in a sample of the cube; and the slack of each constraint, which is to be positive,
-    over the spread of its quantity, or over the constraint's scale where it does not vary.
+    over the spread of its quantity, or over the constraint's scale if it does not vary.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -344,22 +346,22 @@ class Evaluator:
         return out
 
     def scaled_slopes(self, x: Array) -> Array:
-        """Slopes (S, M, K) of those; differences to one side stand in at kinks and ties."""
+        """Slopes (S, M, K) of those; one-sided differences replace them at kinks and ties."""
         point = self(x)
         slopes = np.array(point.slopes)
         for k in np.flatnonzero(np.any(np.isnan(slopes), axis=(0, 1))):
             step = np.zeros(len(x))
-            step[k] = _ASIDE if point.x[k] < 0.5 else -_ASIDE
+            step[k] = _STEP if point.x[k] < 0.5 else -_STEP
             with np.errstate(invalid="ignore"):
-                aside = (self(point.x + step).values - point.values) / step[k]
-            aside = np.nan_to_num(aside, nan=0.0, posinf=0.0, neginf=0.0)
-            slopes[:, :, k] = np.where(np.isnan(slopes[:, :, k]), aside, slopes[:, :, k])
+                difference = (self(point.x + step).values - point.values) / step[k]
+            difference = np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)
+            slopes[:, :, k] = np.where(np.isnan(slopes[:, :, k]), difference, slopes[:, :, k])
         slopes *= (self._signs / self.scales)[:, None]
         slopes[:, 1:][np.abs(self.scaled(x)[:, 1:]) >= ENOUGH] = 0.0
         return slopes
 
     def merit(self, x: Array) -> tuple[int, float]:
-        """What a smaller pair of is better: met before missed before unknown, then by how much."""
+        """Sort key, smaller is better: constraints met, missed or unknown; cost or violation."""
         point, scaled = self(x), self.scaled(x)
         if not point.known:
             return 2, math.inf
@@ -368,12 +370,12 @@ class Evaluator:
         return 1, float(-scaled[:, 1:].min())
 
     def best(self) -> Array:
-        """The best point looked at."""
+        """The best point evaluated."""
         return min((point.x for point in self.points.values()), key=self.merit)
 
 
 def _spread(values: Array) -> float:
-    """Middle half of what is known of some values; 0 where they do not vary."""
+    """Interquartile range of the finite values; 0 if they do not vary."""
     known = values[np.isfinite(values)]
     if known.size < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""An optimum as a result, with its trade-off curve and what both engines say of it."""
+"""An optimum as a result, with its trade-off curve and its verification in both engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True)
 class Start:
     """A start of the search and where it ended: parameters by path, the goal there (NaN if it has
-    no number), whether all constraints are met, and how many points were looked at.
+    no number), whether all constraints are met, and how many points were evaluated.
     """
 
     begin: Mapping[str, float]
@@ -33,10 +33,10 @@ class Start:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class ConstraintValue:
     """A constraint at the optimum: the value of its quantity in the scenario worst for it.
 
-    `met` is so up to 1e-8 of the bound (of one unit where that is 0).
+    `met` allows 1e-8 of the bound (of one unit if that is 0).
     """
 
     text: str
@@ -46,7 +46,7 @@ class Kept:
     scenario: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; one that is infinite is None, and `infinite` says so."""
+        """Plain values; an infinite one is None, with `infinite` true."""
         own = {name: plain(value) for name, value in vars(self).items()}
         return {**own, "infinite": math.isinf(self.value)}
 
@@ -55,8 +55,8 @@ class Kept:
 class Settling:
     """How a link's queue settles along the trajectory from the scenario's own start.
 
-    `time` [s] is as `settling_time` defines it, infinite where it does not settle, NaN where it has
-    no rest to settle at.
+    `time` [s] is as `settling_time` defines it, infinite if it does not settle, NaN if it has
+    no equilibrium to settle at.
     """
 
     link: str
@@ -70,7 +70,7 @@ class Settling:
 
     @property
     def settles(self) -> bool | None:
-        """Whether the queue comes to its rest and stays there; None where it has none."""
+        """Whether the queue comes to its equilibrium and stays there; None if it has none."""
         return None if math.isnan(self.time) else math.isfinite(self.time)
 
 
@@ -78,8 +78,8 @@ class Settling:
 class Check:
     """A quantity in packets: mean over seeds, half width of its 95 % interval, and the bound.
 
-    `fluid` is what the fluid model says at rest, None where it has no number. `bound` is None where
-    there is none; `holds` is None there, and where the interval has the bound inside.
+    `fluid` is the value at the equilibrium of the fluid model, None if it has no number. `bound` is
+    None if there is none; `holds` is None then, and if the bound lies inside the interval.
     """
 
     text: str
@@ -93,10 +93,10 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """The network at the optimum in both engines; `message` says why something is missing.
+    """The network at the optimum in both engines; `message` has the reason of missing parts.
 
     `scenario` is the one of a box in which it was run, `worst_for` the goal and the constraints for
-    which that one is the worst; both are empty where there is no box.
+    which that one is the worst; both are empty without a box.
     """
 
     scenario: dict[str, float]
@@ -121,7 +121,7 @@ class Verification:
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """The best goal with a quantity at a level: `relation` says on which side it was kept."""
+    """The best goal with a quantity at a level: `relation` is the side on which it was kept."""
 
     level: float
     relation: str
@@ -169,21 +169,21 @@ class Tradeoff(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Optimum(Result):
-    """The best parameters found, what holds them, and whether both engines agree.
+    """The best parameters found, the constraints active there, and whether both engines agree.
 
     `status` is `ok`, `infeasible` (no point meets all constraints and has a finite goal: the one
     that misses least is given), `unbounded` (the goal is infinitely good at the point given) or
-    `unknown` (no point has all numbers); `message` says more. `values` are the parameters by path,
+    `unknown` (no point has all numbers); `message` has details. `values` are the parameters,
     `net` the network with them. `objective` is the goal in the worst scenario, `given` that of the
-    network as it was and `given_meets` whether that meets the constraints; both are None where it
+    network as it was and `given_meets` whether that meets the constraints; both are None if it
     has no number or lies outside the ranges, and an infinite `given` is None in JSON.
-    `constraints` are those asked for, and that the rest is stable, each with its value. `active`
-    are constraints and ends of ranges that hold the optimum, with their multipliers; `worst` the
-    scenarios that decide the objective. `residual` is what the multipliers leave of the slope, in
-    units of the goal's spread over a range: near 0 at a smooth optimum, None without derivatives.
-    `starts` and `points` (how many were looked at) are those of all rounds. `verification` has a
-    run for each scenario that decides the objective or holds the optimum, a single one without a
-    box of scenarios; it is empty where it was not asked for or there is no optimum.
+    `constraints` are those asked for, and that the equilibrium is stable, each with its value.
+    `active` are constraints and ends of ranges active there, with their multipliers; `worst` the
+    scenarios that decide the objective. `residual` is the slope left by the multipliers, in units
+    of the goal's spread over a range: near 0 at a smooth optimum, None without derivatives.
+    `starts` and `points` (how many were evaluated) are those of all rounds. `verification` has a
+    run for each scenario that decides the objective or an active constraint, a single one without a
+    box of scenarios; it is empty if it was not asked for or there is no optimum.
     """
 
     _view = "verdicts.OptimumView"
@@ -198,7 +198,7 @@ class Optimum(Result):
     given_meets: bool | None
     values: dict[str, float]
     units: dict[str, str]
-    constraints: tuple[Kept, ...]
+    constraints: tuple[ConstraintValue, ...]
     active: tuple[Active, ...]
     worst: tuple[dict[str, float], ...]
     residual: float | None
@@ -213,7 +213,7 @@ class Optimum(Result):
     def tradeoff(self, quantity: str, points: int = 9) -> Tradeoff:
         """The best objective over the range of another quantity, other constraints kept.
 
-        Where there is a box of scenarios, over those that were found to decide the optimum.
+        With a box of scenarios, over those that were found to decide the optimum.
 
         Parameters
         ----------
@@ -221,12 +221,12 @@ class Optimum(Result):
             A quantity by name, as in `optimize`.
         points
             How many levels of it, from the least to the greatest that the constraints allow; each
-            is an optimisation of its own.
+            is a separate optimisation.
 
         Raises
         ------
         ScenarioError
-            For a quantity that is none.
+            If there is no such quantity.
         ValueError
             If there is no optimum to trade from, the range of the quantity is not known, or there
             are less than two points.
@@ -236,9 +236,9 @@ class Optimum(Result):
         return tradeoff(self, quantity, points)
 
     def traded(self, quantity: str, points: int = 9) -> Optimum:
-        """The same result with the curve of `tradeoff`; where there is no optimum without it.
+        """The same result with the curve of `tradeoff`, or unchanged without an optimum.
 
-        Raises as `tradeoff` does for what is asked for.
+        Raises the errors of `tradeoff`.
         """
         if self.status != "ok":
             return self
@@ -263,15 +263,15 @@ class Optimum(Result):
         data: dict[str, Any] = {
             "objective": ((), self.objective, {"units": self.unit}),
             "value": ("parameter", [self.values[path] for path in paths]),
-            "constraint_value": ("constraint", [each.value for each in rules]),
-            "constraint_met": ("constraint", [each.met for each in rules]),
+            "constraint_value": ("constraint", [rule.value for rule in rules]),
+            "constraint_met": ("constraint", [rule.met for rule in rules]),
         }
         if ends:
             data["start_end"] = (("start", "parameter"), ends)
             data["start_objective"] = ("start", [s.objective for s in self.starts])
         coords = {
             "parameter": paths, "units": ("parameter", list(self.units.values())),
-            "constraint": [each.text for each in rules],
+            "constraint": [rule.text for rule in rules],
         }  # fmt: skip
         attrs = {
             "status": self.status, "message": self.message, "goal": self.goal, "sense": self.sense

@@ -19,7 +19,7 @@ from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
 from fluidcc.scenario.network import Network
 
-_BAND = 0.05  # of the queue at rest: the usual band of a settling time
+_BAND = 0.05  # of the queue at equilibrium: the usual band of a settling time
 _LEAST_BAND = 1.0  # packet: of a short queue 5 % would be less than a packet, which is none
 
 
@@ -32,16 +32,16 @@ class Runs:
     seeds: tuple[int, ...]
 
 
-def settling_time(time: Array, queue: Array, rest: float) -> float:
-    """When a queue (T,) last enters the band about its rest to stay there until the end.
+def settling_time(time: Array, queue: Array, steady: float) -> float:
+    """Time [s] at which a queue (T,) [packet] enters the band about `steady` until the end.
 
-    The band is 5 % of the rest, or one packet if that is wider. Infinite if it does not stay,
-    NaN where there is no rest to come to.
+    The band is 5 % of `steady`, or one packet if that is wider. Infinite if the queue does not
+    stay, NaN if `steady` is, as without an equilibrium.
     """
-    if math.isnan(rest):
+    if math.isnan(steady):
         return math.nan
-    band = max(_BAND * rest, _LEAST_BAND)
-    outside = np.flatnonzero(~(np.abs(queue - rest) <= band))
+    band = max(_BAND * steady, _LEAST_BAND)
+    outside = np.flatnonzero(~(np.abs(queue - steady) <= band))
     if not outside.size:
         return float(time[0])
     last = int(outside[-1])
@@ -49,7 +49,7 @@ def settling_time(time: Array, queue: Array, rest: float) -> float:
 
 
 def variation(time: Array, queue: Array, warmup: float) -> float:
-    """Standard deviation over mean of a queue (T,) after the warm-up; 0 of one that stays empty."""
+    """Standard deviation over mean of a queue (T,) after the warm-up; 0 if it stays empty."""
     late = queue[time >= warmup]
     spread = float(late.std())
     return spread / float(late.mean()) if spread > 0 else 0.0
@@ -68,27 +68,27 @@ def of_trajectory(
     run = trajectory(net, runs.until)
     if run.status is not Status.ok:
         return {}, [f"the trajectory ended at {run.status_time:.4g} s: {run.status.advice}"]
-    rest = equilibrium(net)
-    found, why = {}, []
-    for each in wanted:
-        queue = run.links[each.owner].queue
-        if each.key == "queue_variation":
-            found[each.name] = variation(run.time, queue, runs.warmup)
+    eq = equilibrium(net)
+    values, why = {}, []
+    for quantity in wanted:
+        queue = run.links[quantity.owner].queue
+        if quantity.key == "queue_variation":
+            values[quantity.name] = variation(run.time, queue, runs.warmup)
             continue
-        found[each.name] = settling_time(run.time, queue, rest.links[each.owner].queue)
-        if math.isnan(found[each.name]):
-            why.append(f"{each.name}: no rest to settle at, {rest.message or rest.status}")
-        elif math.isinf(found[each.name]):
-            why.append(f"{each.name}: the queue does not settle within {runs.until:g} s")
-    return found, why
+        values[quantity.name] = settling_time(run.time, queue, eq.links[quantity.owner].queue)
+        if math.isnan(values[quantity.name]):
+            why.append(f"{quantity.name}: no equilibrium to settle at, {eq.message or eq.status}")
+        elif math.isinf(values[quantity.name]):
+            why.append(f"{quantity.name}: the queue does not settle within {runs.until:g} s")
+    return values, why
 
 
 def of_packets(
     net: Network, wanted: Sequence[Measure], runs: Runs
 ) -> tuple[dict[str, float], list[str]]:
     """Means over the seeds of metrics of packets by name, and which have no number."""
-    found = simulate_packets(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
-    mean = found.complete().mean
+    runs_done = simulate_packets(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
+    mean = runs_done.complete().mean
     means = {m.name: float(mean[m.kind][m.owner].get(m.key, math.nan)) for m in wanted}
     none = [name for name, value in means.items() if not math.isfinite(value)]
     return (

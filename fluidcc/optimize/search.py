@@ -1,5 +1,5 @@
-"""The best point of the unit cube: by gradients from several starts, with what holds the end, or by
-trials.
+"""The best point of the unit cube: by gradients from several starts, or by trials, with the
+constraints that are active there.
 
 Sequential quadratic programming of SciPy with our derivatives leads from each start onto the active
 constraints. Where it ends at a kink (two roots or crossovers tie, the marking has a corner) slopes
@@ -55,7 +55,7 @@ class Unbounded(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Descent:
-    """Where a start ended, and after how many points."""
+    """A start, the point at which it ended, and the number of points evaluated."""
 
     begin: Array
     end: Array
@@ -63,8 +63,8 @@ class Descent:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
-    """The best point (None where no point has numbers), how it was found, and what is to be said.
+class SearchResult:
+    """The best point (None if no point has numbers), its starts, and a message.
 
     `status` is `ok`, `infeasible`, `unbounded` or `unknown` (no point has numbers).
     """
@@ -73,7 +73,7 @@ class Found:
     status: str
     message: str
     starts: tuple[Descent, ...]
-    look: Evaluator
+    evaluator: Evaluator
     points: int
 
 
@@ -83,75 +83,77 @@ def search(
     starts: int,
     given: Sequence[Array] = (),
     progress: Progress | None = None,
-) -> Found:
+) -> SearchResult:
     """Search with gradients, which everything in the problem needs.
 
     `starts` of the best points of a sample are started from, or the `given` points (K,) in place of
     those; `progress` is called with the finished share.
     """
     show = progress or (lambda _: None)
-    look = Evaluator(problem)
+    evaluator = Evaluator(problem)
     sample = _sample(problem, given)
     for k, x in enumerate(sample):
-        look(x)
+        evaluator(x)
         show(_SAMPLED * (k + 1) / len(sample))
-    known = [x for x in sample if look(x).known]
+    known = [x for x in sample if evaluator(x).known]
     if not known:
-        return Found(None, "unknown", missing(look), (), look, len(look.points))
-    look.measure_scales(sample)
-    chosen = list(given) or _chosen(look, known, starts)
+        return SearchResult(
+            None, "unknown", missing(evaluator), (), evaluator, len(evaluator.points)
+        )
+    evaluator.measure_scales(sample)
+    chosen = list(given) or _chosen(evaluator, known, starts)
     tried: list[Descent] = []
     note = ""
     try:
         for k, begin in enumerate(chosen):
-            tried.append(_descend(look, begin))
+            tried.append(_descend(evaluator, begin))
             show(_SAMPLED + (_TRIED - _SAMPLED) * (k + 1) / len(chosen))
-        best = _polish(look)
+        best = _polish(evaluator)
         if any(r.whole for r in problem.ranges):
-            best, note = _whole(look, best)
+            best, note = _whole(evaluator, best)
     except Unbounded as at:
         best = at.x
-    status, message = judge(look, best)
-    if status == "ok" and not note and multipliers(look, best).residual > STATIONARY:
+    status, message = judge(evaluator, best)
+    if status == "ok" and not note and multipliers(evaluator, best).residual > STATIONARY:
         note = (
             "the optimum is no smooth one, and there are no multipliers: a kink, roots or "
             "crossovers that tie, the edge of points without numbers, or a search that ended early"
         )
     message = "; ".join(filter(None, [note, message]))
-    return Found(best, status, message, tuple(tried), look, len(look.points))
+    return SearchResult(best, status, message, tuple(tried), evaluator, len(evaluator.points))
 
 
 def _sample(problem: Problem, given: Sequence[Array]) -> list[Array]:
-    """Points all over the cube, the network's own among them; a few where starts are given."""
+    """Points all over the cube, the network's own among them; a few if starts are given."""
     size = len(problem.ranges)
     if given:
         return [*given, *halton(size, size + 2)]
-    own = problem.own()
-    first = [] if own is None else [own]
+    initial = problem.initial_point()
+    first = [] if initial is None else [initial]
     return [*first, np.full(size, 0.5), *halton(size, _SAMPLE * (size + 1))]
 
 
-def _chosen(look: Evaluator, known: Sequence[Array], starts: int) -> list[Array]:
+def _chosen(evaluator: Evaluator, known: Sequence[Array], starts: int) -> list[Array]:
     """The best points of the sample that are not next to each other."""
     chosen: list[Array] = []
-    for x in sorted(known, key=look.merit):
-        if all(np.linalg.norm(x - other) >= _APART for other in chosen):
+    for x in sorted(known, key=evaluator.merit):
+        if all(np.linalg.norm(x - start) >= _APART for start in chosen):
             chosen.append(x)
     return chosen[:starts]
 
 
-def _descend(look: Evaluator, begin: Array) -> Descent:
-    """Downhill from a start, first to where the constraints are met."""
+def _descend(evaluator: Evaluator, begin: Array) -> Descent:
+    """Descend from a start, first until the constraints are met."""
     end, passed = begin, [begin]
     for near in (True, False):
-        if look.merit(end)[0] == int(near):
-            passed += _follow(look, end, near=near)
-            end = min(passed, key=look.merit)
+        if evaluator.merit(end)[0] == int(near):
+            passed += _follow(evaluator, end, near=near)
+            end = min(passed, key=evaluator.merit)
     return Descent(begin, end, len({x.tobytes() for x in passed}))
 
 
 def _follow(
-    look: Evaluator,
+    evaluator: Evaluator,
     begin: Array,
     *,
     free: Array | None = None,
@@ -165,7 +167,7 @@ def _follow(
     infinitely good bounds nothing. A point without numbers costs infinitely much, so that no step
     ends there. `free` parameters (K,) move, all by default.
 
-    Raises Unbounded where the goal is infinitely good and all constraints are met.
+    Raises Unbounded if the goal is infinitely good and all constraints are met.
     """
     move = np.ones(len(begin), bool) if free is None else free
     passed, last = [], [begin]  # the last with numbers
@@ -176,14 +178,14 @@ def _follow(
         return x
 
     def at(z: Array) -> tuple[Array, bool]:
-        """Scaled numbers at a point or, where it has none, of the last point that had."""
-        x = look(full(z)).x
+        """Scaled numbers at a point or, if it has none, of the last point that had."""
+        x = evaluator(full(z)).x
         passed.append(x)
-        if not near and look.merit(x) == (0, -math.inf):
+        if not near and evaluator.merit(x) == (0, -math.inf):
             raise Unbounded(x)
-        good = look(x).known and (near or look.scaled(x)[:, 0].max() < math.inf)
+        good = evaluator(x).known and (near or evaluator.scaled(x)[:, 0].max() < math.inf)
         last[0] = x if good else last[0]
-        return look.scaled(last[0]), good
+        return evaluator.scaled(last[0]), good
 
     def below(scaled: Array) -> Array:
         return -scaled[:, 1:].ravel() if near else scaled[:, 0]
@@ -195,7 +197,7 @@ def _follow(
 
     def slopes(z: Array) -> Array:
         at(z)
-        by = look.scaled_slopes(last[0])[:, :, move]
+        by = evaluator.scaled_slopes(last[0])[:, :, move]
         rules = by[:, 1:].reshape(-1, len(z) - 1)
         above = np.insert(rules if near else -by[:, 0], len(z) - 1, 1.0, axis=1)
         return above if near else np.vstack([above, np.insert(rules, len(z) - 1, 0.0, axis=1)])
@@ -217,34 +219,34 @@ def _follow(
     return passed
 
 
-def _polish(look: Evaluator) -> Array:
-    """The best point looked at, with nothing better around it."""
-    best = look.best()
+def _polish(evaluator: Evaluator) -> Array:
+    """The best point evaluated, after searches around it find nothing better."""
+    best = evaluator.best()
     for _ in range(_ROUNDS):
-        level, cost = look.merit(best)
+        level, cost = evaluator.merit(best)
         if level:
-            _follow(look, best, near=True, end=_EXACT)
-            return look.best()
-        _follow(look, best, end=_EXACT)
-        best = look.best()
-        if multipliers(look, best).residual <= STATIONARY:
+            _follow(evaluator, best, near=True, end=_EXACT)
+            return evaluator.best()
+        _follow(evaluator, best, end=_EXACT)
+        best = evaluator.best()
+        if multipliers(evaluator, best).residual <= STATIONARY:
             return best
-        _contract(look, best)
-        best = look.best()
-        if look.merit(best)[1] >= cost - 1e-6 * max(1.0, abs(cost)):
+        _contract(evaluator, best)
+        best = evaluator.best()
+        if evaluator.merit(best)[1] >= cost - 1e-6 * max(1.0, abs(cost)):
             return best
     return best
 
 
-def _contract(look: Evaluator, begin: Array) -> None:
-    """Look at the points of a simplex that contracts about the least cost with its penalties."""
+def _contract(evaluator: Evaluator, begin: Array) -> None:
+    """Contract a simplex (Nelder and Mead) about the least cost with penalties on violations."""
 
     def cost(x: Array) -> float:
-        if look.merit(x) == (0, -math.inf):
-            raise Unbounded(look(x).x)
-        scaled = look.scaled(x)
+        if evaluator.merit(x) == (0, -math.inf):
+            raise Unbounded(evaluator(x).x)
+        scaled = evaluator.scaled(x)
         missed = max(0.0, -float(scaled[:, 1:].min(initial=0.0)))
-        return float(scaled[:, 0].max()) + _PENALTY * missed if look(x).known else math.inf
+        return float(scaled[:, 0].max()) + _PENALTY * missed if evaluator(x).known else math.inf
 
     size = len(begin)
     steps = np.where(begin < 0.5, _EDGE, -_EDGE) * np.eye(size)
@@ -257,9 +259,9 @@ def _contract(look: Evaluator, begin: Array) -> None:
     )  # fmt: skip
 
 
-def _whole(look: Evaluator, best: Array) -> tuple[Array, str]:
+def _whole(evaluator: Evaluator, best: Array) -> tuple[Array, str]:
     """The best point at which whole parameters are whole, next to one at which they are not."""
-    ranges = look.problem.ranges
+    ranges = evaluator.problem.ranges
     counted = [k for k, r in enumerate(ranges) if r.whole]
     values = [ranges[k].value(best[k]) for k in counted]
     free = np.array([not r.whole for r in ranges])
@@ -267,21 +269,21 @@ def _whole(look: Evaluator, best: Array) -> tuple[Array, str]:
     for corner in itertools.product(*(sorted({math.floor(v), math.ceil(v)}) for v in values)):
         x = np.array(best)
         x[counted] = [ranges[k].coordinate(v) for k, v in zip(counted, corner, strict=True)]
-        x = look(x).x
-        if free.any() and look(x).known:
-            _follow(look, x, free=free, end=_EXACT)
-        ends += [p.x for p in look.points.values() if np.all(p.x[counted] == x[counted])]
+        x = evaluator(x).x
+        if free.any() and evaluator(x).known:
+            _follow(evaluator, x, free=free, end=_EXACT)
+        ends += [p.x for p in evaluator.points.values() if np.all(p.x[counted] == x[counted])]
     pairs = zip(counted, values, strict=True)
     note = ", ".join(f"{ranges[k].path} was {value:.6g}" for k, value in pairs)
-    return min(ends, key=look.merit), f"whole numbers next to the optimum without them: {note}"
+    return min(ends, key=evaluator.merit), f"whole numbers next to the optimum without them: {note}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Active:
-    """A constraint or the end of a range that holds the optimum.
+    """A constraint, or the end of a range, that is active at the optimum.
 
-    `multiplier` is by how much the goal gains per unit by which it is relaxed, None where it is not
-    known; `scenario` is that in which it holds.
+    `multiplier` is the gain of the goal per unit by which it is relaxed, None if it is not known;
+    `scenario` is the one in which it is active.
     """
 
     text: str
@@ -291,10 +293,10 @@ class Active:
 
 @dataclasses.dataclass(frozen=True)
 class Multipliers:
-    """Active constraints, the weights (S,) of the scenarios, and what is left of the slope.
+    """Active constraints, the weights (S,) of the scenarios, and the residual of the slopes.
 
-    The residual is in units of the goal's spread per range; it vanishes at a smooth optimum. There
-    are no multipliers where it does not.
+    The residual is in units of the goal's spread per range; it vanishes at a smooth optimum, and
+    multipliers exist only there.
     """
 
     active: tuple[Active, ...]
@@ -302,11 +304,11 @@ class Multipliers:
     residual: float
 
 
-def multipliers(look: Evaluator, x: Array) -> Multipliers:
-    """The multipliers of Karush, Kuhn and Tucker at a point x (K,), by least squares without signs
-    wrong; the active constraints alone where there are no derivatives.
+def multipliers(evaluator: Evaluator, x: Array) -> Multipliers:
+    """The multipliers of Karush, Kuhn and Tucker at a point x (K,), by non-negative least squares;
+    without derivatives the active constraints alone.
     """
-    problem, scaled, size = look.problem, look.scaled(x), len(x)
+    problem, scaled, size = evaluator.problem, evaluator.scaled(x), len(x)
     worst = np.flatnonzero(scaled[:, 0] >= scaled[:, 0].max() - _TOUCHED)
     tight = np.argwhere(scaled[:, 1:].T <= _TOUCHED)  # (constraint, scenario)
     ends = [(k, side) for side in (0, 1) for k in np.flatnonzero(np.abs(x - side) <= _TOUCHED)]
@@ -314,23 +316,23 @@ def multipliers(look: Evaluator, x: Array) -> Multipliers:
     weights[worst] = 1.0 / len(worst)
     by, residual = np.full(len(tight) + len(ends), np.nan), math.nan
     if problem.smooth:
-        slopes = look.scaled_slopes(x)
+        slopes = evaluator.scaled_slopes(x)
         columns = [*slopes[worst, 0], *(-slopes[s, j + 1] for j, s in tight)]
         columns += [(2 * side - 1) * np.eye(size)[k] for k, side in ends]
         matrix = np.array(columns).T
         shares = np.where(np.arange(len(columns)) < len(worst), _HEAVY, 0.0)
-        found, _ = nnls(np.vstack([matrix, shares]), np.append(np.zeros(size), _HEAVY))
-        residual = float(np.linalg.norm(matrix @ found))
-        weights[worst] = found[: len(worst)]
-        by = found[len(worst) :] if residual <= STATIONARY else by
+        solution, _ = nnls(np.vstack([matrix, shares]), np.append(np.zeros(size), _HEAVY))
+        residual = float(np.linalg.norm(matrix @ solution))
+        weights[worst] = solution[: len(worst)]
+        by = solution[len(worst) :] if residual <= STATIONARY else by
     texts = [(problem.constraints[j].text, dict(problem.scenarios[s])) for j, s in tight]
-    units = [float(look.scales[j + 1]) for j, _ in tight]
+    units = [float(evaluator.scales[j + 1]) for j, _ in tight]
     for k, side in ends:
-        where = problem.ranges[k]
-        end, value = ("low", where.low) if side == 0 else ("high", where.high)
-        texts.append((f"{where.path} at the {end} end of its range, {value:g}", {}))
-        units.append(where.slope(x[k]))
-    prices = [float(b * look.scales[0] / unit) for b, unit in zip(by, units, strict=True)]
+        parameter = problem.ranges[k]
+        end, value = ("low", parameter.low) if side == 0 else ("high", parameter.high)
+        texts.append((f"{parameter.path} at the {end} end of its range, {value:g}", {}))
+        units.append(parameter.slope(x[k]))
+    prices = [float(b * evaluator.scales[0] / unit) for b, unit in zip(by, units, strict=True)]
     active = [
         Active(text, price if math.isfinite(price) else None, scenario)
         for (text, scenario), price in zip(texts, prices, strict=True)
@@ -338,27 +340,27 @@ def multipliers(look: Evaluator, x: Array) -> Multipliers:
     return Multipliers(tuple(active), weights, residual)
 
 
-def missing(look: Evaluator) -> str:
-    """What most points without numbers say."""
+def missing(evaluator: Evaluator) -> str:
+    """The most frequent reason of points without numbers."""
     reasons = collections.Counter(
         reason
-        for point in look.points.values()
+        for point in evaluator.points.values()
         for row, reason in zip(point.values, point.reasons, strict=True)
         if reason and np.any(np.isnan(row))
     )
     first = reasons.most_common(1)
     why = f": {first[0][0]} ({first[0][1]} times)" if first else ""
-    return f"none of {len(look.points)} points of the ranges has all numbers{why}"
+    return f"none of {len(evaluator.points)} points of the ranges has all numbers{why}"
 
 
-def judge(look: Evaluator, best: Array) -> tuple[str, str]:
-    """Status of the best point of a search, and what is to be said of it."""
-    level, cost = look.merit(best)
-    problem, point = look.problem, look(best)
+def judge(evaluator: Evaluator, best: Array) -> tuple[str, str]:
+    """Status of the best point of a search, and its message."""
+    level, cost = evaluator.merit(best)
+    problem, point = evaluator.problem, evaluator(best)
     place = ", ".join(f"{path} = {value:.6g}" for path, value in problem.values(best).items())
     why = "; ".join(filter(None, point.reasons))
     if level:
-        return "infeasible", _missed(look, point, place) if point.known else why
+        return "infeasible", _missed(evaluator, point, place) if point.known else why
     if cost == -math.inf and problem.goal.engine == EQUILIBRIUM:
         return "unbounded", (
             f"{problem.goal.name} is infinite at {place}, where all constraints are met: the loop "
@@ -375,86 +377,90 @@ def judge(look: Evaluator, best: Array) -> tuple[str, str]:
     return "ok", ""
 
 
-def _missed(look: Evaluator, point: Point, place: str) -> str:
+def _missed(evaluator: Evaluator, point: Point, place: str) -> str:
     """The constraints that cannot be met together, and how near the search came."""
-    problem, slacks = look.problem, look.scaled(point.x)[:, 1:]
+    problem, slacks = evaluator.problem, evaluator.scaled(point.x)[:, 1:]
     parts = []
     for j in np.argsort(slacks.min(axis=0)):
         rule, s = problem.constraints[j], int(np.argmin(slacks[:, j]))
         value = float(point.values[s, j + 1])
         if not rule.met(value):
-            here = "".join(f" at {path} = {v:g}" for path, v in problem.scenarios[s].items())
+            scenario = "".join(f" at {path} = {v:g}" for path, v in problem.scenarios[s].items())
             why = f" ({point.reasons[s]})" if math.isinf(value) and point.reasons[s] else ""
-            parts.append(f"{rule.text} came to {value:.6g}{here}{why}")
+            parts.append(f"{rule.text} came to {value:.6g}{scenario}{why}")
     return (
         f"no point found meets every constraint; nearest to it, with {place}: "
         f"{'; '.join(parts)}; relax what is missed, or widen the ranges"
     )
 
 
-def trials(problem: Problem, *, count: int, seed: int, progress: Progress | None = None) -> Found:
-    """Search by trials: all points where there are no more than `count`, else by sampling.
+def trials(
+    problem: Problem, *, count: int, seed: int, progress: Progress | None = None
+) -> SearchResult:
+    """Search by trials: all points if there are no more than `count`, else by sampling.
 
     The sampler is the tree-structured Parzen estimator of Bergstra et al. (2011) with constraints,
     as optuna has it; `seed` is its seed. `progress` is called with the finished share. Raises
-    MissingExtra where the sampler is needed and optuna is not installed.
+    MissingExtra if the sampler is needed and optuna is not installed.
     """
     show = progress or (lambda _: None)
-    look, every = Evaluator(problem), _every(problem.ranges, count)
+    evaluator, every = Evaluator(problem), _every(problem.ranges, count)
     if every is None:
-        _draw(look, count, seed, show)
+        _draw(evaluator, count, seed, show)
         note = f"best of {count} trials, seed {seed}: no proof that nothing is better"
     else:
         for k, x in enumerate(every):
-            look(x)
+            evaluator(x)
             show((k + 1) / len(every))
         note = f"each of the {len(every)} points was tried"
-    points = len(look.points)
-    if not any(point.known for point in look.points.values()):
-        return Found(None, "unknown", missing(look), (), look, points)
-    look.measure_scales([point.x for point in look.points.values()])
-    best = look.best()
-    status, message = judge(look, best)
-    return Found(best, status, f"{message} ({note})" if message else note, (), look, points)
+    points = len(evaluator.points)
+    if not any(point.known for point in evaluator.points.values()):
+        return SearchResult(None, "unknown", missing(evaluator), (), evaluator, points)
+    evaluator.measure_scales([point.x for point in evaluator.points.values()])
+    best = evaluator.best()
+    status, message = judge(evaluator, best)
+    return SearchResult(
+        best, status, f"{message} ({note})" if message else note, (), evaluator, points
+    )
 
 
 def _every(ranges: tuple[Range, ...], count: int) -> list[Array] | None:
-    """All points of a box of whole numbers; None where they are more than `count`, or endless."""
+    """All points of a box of whole numbers; None if they are more than `count`."""
     if not all(r.whole for r in ranges) or math.prod(r.high - r.low + 1 for r in ranges) > count:
         return None
     axes = [[r.coordinate(v) for v in np.arange(r.low, r.high + 1)] for r in ranges]
     return [np.array(x) for x in itertools.product(*axes)]
 
 
-def _draw(look: Evaluator, count: int, seed: int, show: Progress) -> None:
+def _draw(evaluator: Evaluator, count: int, seed: int, show: Progress) -> None:
     """Let optuna choose the points: whole numbers themselves, of the others the coordinates."""
     optuna: Any = extra("optuna", "opt", what="a search without gradients")
-    problem, level = look.problem, optuna.logging.get_verbosity()
+    problem, level = evaluator.problem, optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-        own = problem.own()
-        if own is not None:
-            pairs = zip(problem.ranges, own, strict=True)
+        initial = problem.initial_point()
+        if initial is not None:
+            pairs = zip(problem.ranges, initial, strict=True)
             study.enqueue_trial(
                 {r.path: round(r.value(u)) if r.whole else float(u) for r, u in pairs}
             )
         for k in range(count):
-            _try(look, study, optuna.trial.TrialState.FAIL)
+            _try(evaluator, study, optuna.trial.TrialState.FAIL)
             show((k + 1) / count)
     finally:
         optuna.logging.set_verbosity(level)
 
 
-def _try(look: Evaluator, study: Any, failed: Any) -> None:
-    """One trial: where a point has no numbers it counts as failed."""
-    trial, problem = study.ask(), look.problem
+def _try(evaluator: Evaluator, study: Any, failed: Any) -> None:
+    """One trial, which fails if its point has no numbers."""
+    trial, problem = study.ask(), evaluator.problem
     x = [
         r.coordinate(trial.suggest_int(r.path, int(r.low), int(r.high), log=r.log)) if r.whole
         else trial.suggest_float(r.path, 0.0, 1.0)
         for r in problem.ranges
     ]  # fmt: skip
-    point = look(np.array(x))
+    point = evaluator(np.array(x))
     if not point.known:
         study.tell(trial, state=failed)
         return

@@ -24,10 +24,10 @@ from fluidcc.optimize.problem import (
     worst_at,
 )
 from fluidcc.optimize.result import Level, Optimum, Tradeoff
-from fluidcc.optimize.search import Found, Progress, search, trials
+from fluidcc.optimize.search import Progress, SearchResult, search, trials
 
-_CHECKED = 16  # scenarios that an optimum is put to: as many as the largest box has corners
-_ROUNDS = 5  # of adding what is worse: each adds a scenario at least, and costs an optimisation
+_CHECKED = 16  # scenarios that an optimum is tested in: as many as the largest box has corners
+_ROUNDS = 5  # of adding worse scenarios: each adds at least one, and costs an optimisation
 _SAME = 1e-6  # relative difference of costs that is rounding
 
 
@@ -46,8 +46,8 @@ def solve(
     *,
     given: Sequence[Array] = (),
     progress: Progress | None = None,
-) -> Found:
-    """The optimum of a problem; where it has derivatives from the `given` points (K,), if any."""
+) -> SearchResult:
+    """The optimum of a problem; with derivatives, from the `given` points (K,), if any."""
     if problem.smooth:
         return search(problem, starts=effort.starts, given=given, progress=progress)
     return trials(problem, count=effort.trials, seed=effort.seed, progress=progress)
@@ -73,56 +73,59 @@ def _scenarios(box: Sequence[Range], points: Sequence[Any]) -> tuple[dict[str, A
 
 def solve_worst_case(
     problem: Problem, box: Sequence[Range], effort: Effort, *, progress: Progress | None = None
-) -> tuple[Problem, Found]:
+) -> tuple[Problem, SearchResult]:
     """The best worst case over a box of scenarios, and the problem with those that decide it.
 
-    The optimum over a finite set is put to scenarios of the box that are not in it; what is worse
-    there joins the set, until nothing is (or a few rounds are over, which the message says). Starts
-    and points are those of all rounds; what is left of the progress is halved by each.
+    The optimum over a finite set is evaluated in scenarios of the box that are not in it; those in
+    which it is worse join the set, until there are none (or after a few rounds, as the message
+    notes). Starts and points are those of all rounds; each takes half of the progress left.
     """
     show = progress or (lambda _: None)
     others = _scenarios(box, list(halton(len(box), _CHECKED)))
-    rounds: list[Found] = []
+    rounds: list[SearchResult] = []
     given: tuple[Array, ...] = ()
     note = ""
     while True:
         left = 0.5 ** len(rounds)
-        found = solve(
+        result = solve(
             problem, effort, given=given,
             progress=lambda share, left=left: show(1.0 - left * (1.0 - share / 2)),
         )  # fmt: skip
-        rounds.append(found)
-        if found.status != "ok" or found.x is None:
+        rounds.append(result)
+        if result.status != "ok" or result.x is None:
             break
-        worse = _worse(problem, found, others)
+        worse = _worse(problem, result, others)
         note = f"worst of {len(problem.scenarios)} scenarios, corners included; "
         note += (
             "others inside are still worse" if worse else f"none of {len(others)} others is worse"
         )
         if not worse or len(rounds) == _ROUNDS:
             break
-        note, given = "", (found.x,) if problem.smooth else ()
+        note, given = "", (result.x,) if problem.smooth else ()
         problem = dataclasses.replace(problem, scenarios=(*problem.scenarios, *worse))
     return problem, dataclasses.replace(
-        found,
-        message="; ".join(filter(None, [note, found.message])),
-        starts=tuple(start for each in rounds for start in each.starts),
-        points=sum(each.points for each in rounds),
+        result,
+        message="; ".join(filter(None, [note, result.message])),
+        starts=tuple(start for result in rounds for start in result.starts),
+        points=sum(result.points for result in rounds),
     )
 
 
 def _worse(
-    problem: Problem, found: Found, others: Sequence[Mapping[str, Any]]
+    problem: Problem, result: SearchResult, others: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """The scenarios not looked at in which the optimum is worst, by goal and by constraints."""
     fresh = [s for s in others if s not in problem.scenarios]
-    if not fresh or found.x is None:
+    if not fresh or result.x is None:
         return []
-    look = Evaluator(dataclasses.replace(problem, scenarios=tuple(fresh)))
-    look.scales, point = found.look.scales, look(found.x)
+    evaluator = Evaluator(dataclasses.replace(problem, scenarios=tuple(fresh)))
+    evaluator.scales, point = result.evaluator.scales, evaluator(result.x)
     if not point.known:
         return [fresh[int(np.flatnonzero(np.any(np.isnan(point.values), axis=1))[0])]]
-    costs, known = look.scaled(found.x)[:, 0], float(found.look.scaled(found.x)[:, 0].max())
+    costs, known = (
+        evaluator.scaled(result.x)[:, 0],
+        float(result.evaluator.scaled(result.x)[:, 0].max()),
+    )
     at = {int(np.argmax(costs))} if costs.max() > known + _SAME * max(1.0, abs(known)) else set()
     for j, rule in enumerate(problem.constraints, start=1):
         s = worst_at(rule.sign, point.values[:, j])
@@ -131,49 +134,51 @@ def _worse(
 
 
 def tradeoff(best: Optimum, quantity: str, points: int) -> Tradeoff:
-    """The curve of an optimum, as `Optimum.tradeoff` says and raises.
+    """The curve of an optimum, with the parameters and errors of `Optimum.tradeoff`.
 
-    Below the quantity's value at the optimum it is kept at most at each level, above at least.
+    Levels below the quantity's value at the optimum are upper bounds on it, those above lower ones.
     """
     if best.status != "ok":
         raise ValueError(f"tradeoff: expected an optimum, got one that is {best.status}")
     if points < 2:
         raise ValueError(f"tradeoff: expected at least 2 points, got {points!r}")
-    problem, other = best.problem, measure(best.problem.net, quantity, where="tradeoff")
+    problem, traded = best.problem, measure(best.problem.net, quantity, where="tradeoff")
     pairs = zip(problem.ranges, best.values.values(), strict=True)
-    here = np.array([r.coordinate(value) for r, value in pairs])
+    optimum = np.array([r.coordinate(value) for r, value in pairs])
     ends = []
     for sign in (-1, 1):  # the least and the greatest that the constraints allow
-        end = _solve(best, here, goal=other, sign=sign)
+        end = _solve(best, optimum, goal=traded, sign=sign)
         if end.x is None or end.status != "ok":
-            raise ValueError(f"tradeoff: the range of {other.name} is not known: {end.message}")
-        ends.append(worst(sign, end.look(end.x).values[:, 0]))
-    own = worst(-1, Evaluator(dataclasses.replace(problem, goal=other))(here).values[:, 0])
+            raise ValueError(f"tradeoff: the range of {traded.name} is not known: {end.message}")
+        ends.append(worst(sign, end.evaluator(end.x).values[:, 0]))
+    at_optimum = worst(
+        -1, Evaluator(dataclasses.replace(problem, goal=traded))(optimum).values[:, 0]
+    )
     levels = np.linspace(ends[0], ends[1], points)
-    found: dict[int, Level] = {}
-    starts = {-1: here, 1: here}  # the neighbour nearer to the optimum, on either side
-    for k in sorted(range(points), key=lambda k: abs(levels[k] - own)):
-        sign = -1 if levels[k] <= own else 1
-        rule = Constraint(other, sign, float(levels[k]))
-        each = _solve(best, starts[sign], constraints=(*problem.constraints, rule))
-        starts[sign] = starts[sign] if each.x is None else each.x
-        found[k] = _level(best, rule, each)
+    curve: dict[int, Level] = {}
+    starts = {-1: optimum, 1: optimum}  # the neighbour nearer to the optimum, on either side
+    for k in sorted(range(points), key=lambda k: abs(levels[k] - at_optimum)):
+        sign = -1 if levels[k] <= at_optimum else 1
+        rule = Constraint(traded, sign, float(levels[k]))
+        result = _solve(best, starts[sign], constraints=(*problem.constraints, rule))
+        starts[sign] = starts[sign] if result.x is None else result.x
+        curve[k] = _level(best, rule, result)
     return Tradeoff(
-        best.goal, best.unit, other.name, other.unit, tuple(found[k] for k in range(points))
+        best.goal, best.unit, traded.name, traded.unit, tuple(curve[k] for k in range(points))
     )
 
 
-def _solve(best: Optimum, start: Array, **changes: Any) -> Found:
+def _solve(best: Optimum, start: Array, **changes: Any) -> SearchResult:
     """The optimum of the same problem with changes, near a start."""
     problem = dataclasses.replace(best.problem, **changes)
     return solve(problem, best.effort, given=(start,) if problem.smooth else ())
 
 
-def _level(best: Optimum, rule: Constraint, found: Found) -> Level:
+def _level(best: Optimum, rule: Constraint, result: SearchResult) -> Level:
     relation = ">=" if rule.sign > 0 else "<="
-    if found.x is None:
-        nothing = dict.fromkeys(best.values, math.nan)
-        return Level(rule.bound, relation, math.nan, math.nan, nothing, found.status)
-    problem, values = best.problem, found.look(found.x).values
+    if result.x is None:
+        missing = dict.fromkeys(best.values, math.nan)
+        return Level(rule.bound, relation, math.nan, math.nan, missing, result.status)
+    problem, values = best.problem, result.evaluator(result.x).values
     goal, reached = worst(problem.sign, values[:, 0]), worst(rule.sign, values[:, -1])
-    return Level(rule.bound, relation, goal, reached, problem.values(found.x), found.status)
+    return Level(rule.bound, relation, goal, reached, problem.values(result.x), result.status)

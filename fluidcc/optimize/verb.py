@@ -16,9 +16,9 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import EQUILIBRIUM, Measure, measure
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.optimize.problem import Constraint, Problem, Range, constraint, ranges, worst, worst_at
-from fluidcc.optimize.result import Check, Kept, Optimum, Settling, Start, Verification
+from fluidcc.optimize.result import Check, ConstraintValue, Optimum, Settling, Start, Verification
 from fluidcc.optimize.runs import Runs, settling_time, variation
-from fluidcc.optimize.search import Descent, Found, Multipliers, Progress, multipliers
+from fluidcc.optimize.search import Descent, Multipliers, Progress, SearchResult, multipliers
 from fluidcc.optimize.solve import Effort, corners, solve, solve_worst_case
 from fluidcc.packets.layout.plan import PacketError
 from fluidcc.results.compare import Comparison, compare
@@ -46,14 +46,14 @@ def optimize(
     verification: bool = True,
     progress: Progress | None = None,
 ) -> Optimum:
-    """The best parameters of a network: of its rest, its margins, its trajectory or its packets.
+    """The best parameters of a network: of its equilibrium, margins, trajectory or packets.
 
-    Quantities at rest, roots and margins (the names of `gradient`) have derivatives: SciPy's
+    Quantities at equilibrium, roots and margins (the names of `gradient`) have derivatives: SciPy's
     sequential quadratic programming starts from the best of a fixed sample of the ranges.
     ``settling_time``, ``queue_variation`` and ``packets.`` metrics have none: every point is tried
-    where the parameters are few whole numbers, else optuna samples (``pip install
-    'fluidcc[opt]'``). Where anything is taken from the rest, this has to be stable. Positive ranges
-    of a decade or more are searched by their logarithm.
+    if the parameters are few whole numbers, else optuna samples (``pip install
+    'fluidcc[opt]'``). If any quantity is taken from the equilibrium, this has to be stable.
+    Positive ranges of a decade or more are searched by their logarithm.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def optimize(
     ValueError
         For times, numbers of starts or trials and seeds that make no sense.
     MissingExtra
-        Where a search needs optuna.
+        If a search needs optuna and it is not installed.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _problem(
     integer: Sequence[str],
     runs: Runs,
 ) -> tuple[Problem, tuple[Range, ...]]:
-    """The problem as it is asked for, and the box of scenarios."""
+    """The problem of the arguments of `optimize`, and the box of scenarios."""
     if (maximize is None) == (minimize is None):
         both = "both" if maximize is not None else "neither"
         raise ScenarioError([Fault("optimize", "", "either maximize or minimize", both)])
@@ -170,7 +170,7 @@ def _count(name: str, number: int) -> int:
     return number
 
 
-def _optimum(problem: Problem, found: Found, effort: Effort, verification: bool) -> Optimum:
+def _optimum(problem: Problem, found: SearchResult, effort: Effort, verification: bool) -> Optimum:
     """The result of a search."""
     units = {r.path: r.unit for r in problem.ranges}
     known = {
@@ -184,15 +184,15 @@ def _optimum(problem: Problem, found: Found, effort: Effort, verification: bool)
             values=dict.fromkeys(units, math.nan), constraints=(), active=(), worst=(),
             residual=None, starts=(), net=problem.net, verification=(),
         )  # fmt: skip
-    look, x = found.look, found.x
-    values = look(x).values
+    evaluator, x = found.evaluator, found.x
+    values = evaluator(x).values
     held = Multipliers((), np.zeros(0), math.nan)
     if found.status == "ok":
-        held = multipliers(look, x)
+        held = multipliers(evaluator, x)
     pairs = zip(problem.scenarios, held.weights, strict=False)
     deciding = tuple(dict(s) for s, weight in pairs if weight > 0 and s)
-    own = problem.own()
-    before = None if own is None else look(own).values
+    initial = problem.initial_point()
+    before = None if initial is None else evaluator(initial).values
     given = math.nan if before is None else worst(problem.sign, before[:, 0])
     meets = None if before is None or math.isnan(given) else problem.met(before)
     return Optimum(
@@ -202,7 +202,8 @@ def _optimum(problem: Problem, found: Found, effort: Effort, verification: bool)
         given_meets=meets,
         values=problem.values(x),
         constraints=tuple(
-            _kept(problem, rule, values[:, j]) for j, rule in enumerate(problem.constraints, 1)
+            _constraint_value(problem, rule, values[:, j])
+            for j, rule in enumerate(problem.constraints, 1)
         ),
         active=held.active,
         worst=deciding,
@@ -213,15 +214,17 @@ def _optimum(problem: Problem, found: Found, effort: Effort, verification: bool)
     )
 
 
-def _kept(problem: Problem, rule: Constraint, values: Array) -> Kept:
+def _constraint_value(problem: Problem, rule: Constraint, values: Array) -> ConstraintValue:
     """A constraint with values (S,) of its quantity."""
     s = worst_at(rule.sign, values)
     value = float(values[s])
-    return Kept(rule.text, rule.measure.name, value, rule.met(value), dict(problem.scenarios[s]))
+    return ConstraintValue(
+        rule.text, rule.measure.name, value, rule.met(value), dict(problem.scenarios[s])
+    )
 
 
-def _start(found: Found, each: Descent) -> Start:
-    problem, values = found.look.problem, found.look(each.end).values
+def _start(found: SearchResult, each: Descent) -> Start:
+    problem, values = found.evaluator.problem, found.evaluator(each.end).values
     ends = problem.values(each.begin), problem.values(each.end)
     return Start(*ends, worst(problem.sign, values[:, 0]), problem.met(values), each.points)
 
@@ -231,7 +234,7 @@ def _verified(
 ) -> tuple[Verification, ...]:
     """The optimum in the worst scenarios of its goal and of each active constraint.
 
-    The seeds are such that the search did not use. There are none without an optimum.
+    Its seeds are new ones, which the search did not use. Empty without an optimum.
     """
     if not held.weights.size:
         return ()
@@ -266,13 +269,13 @@ def verify(
     Parameters
     ----------
     net
-        The network at the optimum, in the scenario that is to be looked at.
+        The network at the optimum, in the scenario that is to be verified.
     goal, constraints
-        What is checked in packets, as far as they have it.
+        Quantities that are checked in packets, if these have them.
     runs
         Ends, warm-up and seeds of both runs.
     scenario, worst_for
-        What the network was put into, and why it was.
+        The scenario in which the network runs, and the quantities for which it is the worst.
     """
     settling, checks, both, message = [], [], None, ""
     try:
@@ -313,6 +316,6 @@ def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | No
     text = each.name if bound is None else bound.text
     name = f"packets.{metric.kind}.{metric.owner}.{metric.key}"
     most = None if bound is None else bound.bound
-    rest = each.read(both.equilibrium)
-    fluid = None if rest is None or not math.isfinite(rest) else float(rest)
+    expected = each.read(both.equilibrium)
+    fluid = None if expected is None or not math.isfinite(expected) else float(expected)
     return Check(text, name, most, fluid, value, half, holds)

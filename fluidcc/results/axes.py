@@ -27,16 +27,16 @@ def narrow(width: float) -> bool:
 
 
 def is_narrow(figure: "FigureBase") -> bool:
-    """Whether what is drawn into is for one column of a page."""
+    """Whether a figure is for one column of a page."""
     root: Any = figure.figure
     return narrow(root.get_figwidth())
 
 
 def abreast(figure: "FigureBase", count: int = 2) -> np.ndarray:
-    """Panels beside each other, or below each other in a narrow picture, shape (count,)."""
+    """Panels next to each other, or below each other in a narrow picture, shape (count,)."""
     rows, columns = (count, 1) if is_narrow(figure) else (1, count)
-    found: Any = figure.subplots(rows, columns, squeeze=False)
-    return found.ravel()
+    panels: Any = figure.subplots(rows, columns, squeeze=False)
+    return panels.ravel()
 
 
 def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:
@@ -48,7 +48,7 @@ def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:
 
 
 def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
-    """A legend of as many columns as there is room for."""
+    """A legend, with half the columns in a narrow figure."""
     figure: Any = ax.figure
     ax.legend(ncols=max(columns // 2, 1) if is_narrow(figure) else columns, **options)
 
@@ -61,7 +61,7 @@ def from_zero(*axes: "Axes") -> None:
 
 
 def from_zero_late(ax: "Axes", begin: float) -> None:
-    """The same for what is drawn from time `begin` on: a slow start may leave the picture."""
+    """The same for data from time `begin` [s] on: a slow start may leave the picture."""
     lines = [line.get_xydata() for line in ax.get_lines()]
     late = [xy[(xy[:, 0] >= begin) & np.isfinite(xy[:, 1]), 1] for xy in map(np.asarray, lines)]
     top = max((float(values.max()) for values in late if values.size), default=0.0)
@@ -69,7 +69,7 @@ def from_zero_late(ax: "Axes", begin: float) -> None:
 
 
 def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x") -> None:
-    """A logarithmic axis where the values span more than a decade or so."""
+    """Make an axis logarithmic if the values span a factor of more than 30."""
     numbers = all(isinstance(v, int | float) for v in (low, high))
     if numbers and low > 0 and high > 30 * low:
         getattr(ax, f"set_{axis}scale")("log")

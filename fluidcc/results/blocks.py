@@ -9,13 +9,13 @@ from fluidcc import quantities
 from fluidcc.results.export import scaled, with_unit
 
 DASH = "–"  # noqa: RUF001
-DIGITS = 5  # significant ones of a number, unless a table says otherwise
+DIGITS = 5  # significant digits of a number, unless a table gives another number
 
 Tone = Literal["good", "bad", "open", "bold", "plain"]
 
 
 class Line(NamedTuple):
-    """Words in a line or a cell; the tone says how a verdict is (`open`: neither good nor bad)."""
+    """Words in a line or a cell; `tone` colours a verdict (`open`: neither good nor bad)."""
 
     text: str
     tone: Tone = "plain"
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 class Number(NamedTuple):
     """A number whose unit the heading has, and the half width of its interval.
 
-    None or NaN where there is none. Words pass as they are.
+    None or NaN if there is none. Words pass as they are.
     """
 
     value: Any
@@ -33,7 +33,7 @@ class Number(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A number (None where there is none), its unit and the half width of its interval."""
+    """A number (None if there is none), its unit and the half width of its interval."""
 
     value: float | None
     unit: str = "1"
@@ -125,19 +125,19 @@ def span(values: Sequence[float], scale: float = 1.0) -> Span:
     return Span(min(values) / scale, max(values) / scale)
 
 
-def in_unit(unit: str, *found: Measured) -> tuple[str, list[Number]]:
-    """The unit in which numbers of one unit read best, and they in it."""
-    scale, unit = scaled([each.value for each in found], unit)
+def in_unit(unit: str, *values: Measured) -> tuple[str, list[Number]]:
+    """The unit in which numbers read best, and the numbers in it."""
+    scale, unit = scaled([measured.value for measured in values], unit)
 
     def divided(value: float | None) -> float | None:
         return value if value is None or scale == 1 else value / scale  # counts stay whole
 
-    return unit, [Number(divided(each.value), half=divided(each.half)) for each in found]
+    return unit, [Number(divided(m.value), half=divided(m.half)) for m in values]
 
 
-def in_row(unit: str, *found: Measured) -> list[Cell]:
-    """The cells of a line with a unit of its own: this, and the numbers in it."""
-    unit, numbers = in_unit(unit, *found)
+def in_row(unit: str, *values: Measured) -> list[Cell]:
+    """The cells of a line that has its own unit: the unit, and the numbers in it."""
+    unit, numbers = in_unit(unit, *values)
     return ["" if unit == "1" else unit, *numbers]
 
 
@@ -147,7 +147,7 @@ def percent(value: float | None) -> Number:
 
 
 def number(value: Any, digits: int = DIGITS, half: float | None = None) -> str:
-    """A number as text, with the half width of its interval; a dash where there is none."""
+    """A number as text, with the half width of its interval; a dash if there is none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     shown = f"{value:.{digits}g}" if isinstance(value, float) else str(value)
@@ -157,8 +157,8 @@ def number(value: Any, digits: int = DIGITS, half: float | None = None) -> str:
 
 def quantity(value: float | None, unit: str = "1") -> str:
     """A number with its unit as text."""
-    unit, (own,) = in_unit(unit, Measured(value))
-    shown = number(own.value)
+    unit, (scaled_number,) = in_unit(unit, Measured(value))
+    shown = number(scaled_number.value)
     return shown if shown == DASH or unit in ("", "1") else f"{shown} {unit}"
 
 

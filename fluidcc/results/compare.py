@@ -1,4 +1,4 @@
-"""The fluid model beside the packet-level simulation of the very same rules."""
+"""The fluid model versus the packet-level simulation of the same rules."""
 
 import dataclasses
 import functools
@@ -30,16 +30,16 @@ from fluidcc.scenario.network import Network
 if TYPE_CHECKING:
     import xarray
 
-POINTS = 4001  # of trajectories: one number of them, so that they are compiled once
-_PER_TRIP = 2  # samples at least: delayed loops take two round trips or more for a turn
-_MOST = 40_000_000  # numbers in a trajectory: 320 MB
+POINTS = 4001  # of every trajectory, so that one program is compiled
+_PER_TRIP = 2  # samples per round trip: a delayed loop has a period of two round trips or more
+_MAX_NUMBERS = 40_000_000  # in a trajectory: 320 MB
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One quantity in both engines; None where an engine has no number for it."""
+    """One quantity in both engines; None if an engine has no number for it."""
 
-    name: str  # "links.bottleneck.queue", say
+    name: str  # for example "links.bottleneck.queue"
     unit: str
     equilibrium: float | None
     fluid: float | None  # of the trajectory after the warm-up
@@ -48,12 +48,12 @@ class Row:
 
     @property
     def model(self) -> float | None:
-        """What the fluid model says: its trajectory, or the equilibrium where there is none."""
+        """The fluid model's value: the trajectory's, or the equilibrium's without a trajectory."""
         return self.equilibrium if self.fluid is None else self.fluid
 
     @property
     def difference(self) -> float | None:
-        """Fluid model less packets, relative to packets; None where that makes no sense."""
+        """Fluid model less packets, relative to packets; None if either has no number."""
         return None if self.model is None or not self.packets else self.model / self.packets - 1
 
 
@@ -79,16 +79,16 @@ class Comparison(Result):
     packets: PacketRuns
     until: float
     warmup: float
-    message: str = ""  # which engine's periods are not told, and why
+    message: str = ""  # which engine's periods are unknown, and why
 
     @functools.cached_property
     def validity_warnings(self) -> tuple[str, ...]:
-        """Why packets will differ from the fluid model, by what this says itself."""
+        """Assumptions of the fluid model that do not hold here: why packets will differ."""
         return validity_warnings(self.equilibrium, self.fluid)
 
     @functools.cached_property
     def window_distributions(self) -> Mapping[str, WindowDistribution]:
-        """Stationary windows under the marks at rest, by group: the fluid model's bias."""
+        """Stationary windows under the marks at equilibrium, by group: the fluid model's bias."""
         return windows_at(self.equilibrium).groups
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,9 +176,9 @@ def compare(
         raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
-    rest = equilibrium(net)
+    eq = equilibrium(net)
     wanted = _wanted(net, until)
-    known = wanted <= max(POINTS, _MOST // _width(as_fluid(net)))
+    known = wanted <= max(POINTS, _MAX_NUMBERS // _width(as_fluid(net)))
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
     if trajectory:
@@ -189,10 +189,10 @@ def compare(
     )
     late = points >= warmup
     coarse = ["fluid"] * (trajectory and not known) + ["packets"] * (not seen)
-    links = _link_rows(as_fluid(net), rest, fluid, packets, late, coarse)
-    rows = (*links, *_flow_rows(net, rest, fluid, packets, late))
+    links = _link_rows(as_fluid(net), eq, fluid, packets, late, coarse)
+    rows = (*links, *_flow_rows(net, eq, fluid, packets, late))
     message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
-    return Comparison(rows, rest, fluid, packets, until, warmup, message)
+    return Comparison(rows, eq, fluid, packets, until, warmup, message)
 
 
 def _without_period(coarse: Sequence[str], needed: float) -> str:
@@ -205,21 +205,21 @@ def _without_period(coarse: Sequence[str], needed: float) -> str:
 
 
 def _wanted(net: Network, until: float) -> int:
-    """How many points show what swings with the round trips: fewer would tell a false period."""
+    """Points that resolve oscillations of a round trip: fewer would alias the period."""
     trip = min(float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows)
     return math.ceil(_PER_TRIP * until / trip) + 1
 
 
 def _width(net: Network) -> int:
-    """Numbers at one point of a trajectory."""
+    """Count of numbers at one point of a trajectory."""
     classes = sum(np.size(flows.rtt) for flows in net.flows)
     return len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
 
 
 def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool]:
-    """Time between samples of the packets, at least `least` [s], and whether they tell a period.
+    """Time between samples of the packets, at least `least` [s], and whether they resolve a period.
 
-    Those that do not are as many as a picture needs, or none.
+    Samples that do not are as many as a picture needs, or none.
     """
     if least <= until / (wanted - 1):
         return max(least, until / (max(POINTS, wanted) - 1)), True
@@ -228,14 +228,14 @@ def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool
 
 
 def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> tuple[Any, Any]:
-    """Mean over seeds and half width of its interval, None where there are none."""
+    """Mean over seeds and half width of its interval, None if there are none."""
     metric = in_packets(net, kind, name, quantity)
     mean, half = (plain(part[kind].get(name, {}).get(metric)) for part in (runs.mean, runs.ci95))
     return mean, half
 
 
 def _number(value: Any) -> float | None:
-    """A plain number, None where an engine has none."""
+    """A plain number, None if an engine has none."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -245,22 +245,22 @@ def _over(values: Sequence[float]) -> tuple[float | None, float | None]:
     return _number(seen.mean()), _number(half_width(seen))
 
 
-def _shares_at_rest(net: Network, rest: Equilibrium, k: int) -> tuple[float, float]:
-    """Shares of the packets sent to link k that it marks and drops at rest."""
-    said, sent = rest.op.signals[k], float(net.links[k].cross)
-    marked, dropped = 0.0, sent * float(said.drop)
+def _signal_shares(net: Network, eq: Equilibrium, k: int) -> tuple[float, float]:
+    """Shares of the packets sent to link k that it marks and drops at equilibrium."""
+    signal, sent = eq.op.signals[k], float(net.links[k].cross)
+    marked, dropped = 0.0, sent * float(signal.drop)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k in flows.route:
-            own = link_signal(flows, said)
-            load = float(np.sum(np.asarray(flows.n) * rest.flows[name].rate))
+            received = link_signal(flows, signal)
+            load = float(np.sum(np.asarray(flows.n) * eq.flows[name].rate))
             sent += load
-            marked += load * float(own.either - own.drop)
-            dropped += load * float(own.drop)
+            marked += load * float(received.either - received.drop)
+            dropped += load * float(received.drop)
     return (marked / sent, dropped / sent) if sent > 0 else (math.nan, math.nan)
 
 
 def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
-    """Mean of what counts, weighted where nothing but the weighted has a share."""
+    """Mean after the warm-up (`late`), weighted by `weights`; None if all weights are 0."""
     if weights is None:
         return _number(values[late].mean())
     total = weights[late].sum()
@@ -268,16 +268,16 @@ def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
 
 
 def _link_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any,
+    net: Network, eq: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any,
     coarse: Sequence[str],
 ) -> list[Row]:  # fmt: skip
     rows = []
     for k, name in enumerate(net.link_names):
         run = None if fluid is None else fluid.links[name]
-        still, (marked, dropped) = rest.links[name], _shares_at_rest(net, rest, k)
-        for quantity, unit, at_rest, weights in (
-            ("utilization", "1", still.utilization, None),
-            ("queue", "packet", still.queue, None),
+        link, (marked, dropped) = eq.links[name], _signal_shares(net, eq, k)
+        for quantity, unit, at_equilibrium, weights in (
+            ("utilization", "1", link.utilization, None),
+            ("queue", "packet", link.queue, None),
             ("mark_fraction", "1", marked, "offered"),
             ("drop_fraction", "1", dropped, "offered"),
         ):
@@ -285,7 +285,7 @@ def _link_rows(
             if run is not None:
                 mean = _mean(getattr(run, quantity), late, weights and getattr(run, weights))
             seen = _seen(net, runs, "links", name, quantity)
-            rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_rest), mean, *seen))
+            rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_equilibrium), mean, *seen))
         moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
         rows += _oscillation_rows(name, moving, runs, coarse)
     return rows
@@ -306,8 +306,8 @@ def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, coarse: Sequence
         series = runs.series["link_number_in_system"].sel(link=name)
         times = series["time"].to_numpy()
         after = times >= runs.warmup
-        found = (repeating_period(times[after], run[after]) for run in series.to_numpy())
-        seen = [value for value in found if value is not None]
+        periods = (repeating_period(times[after], run[after]) for run in series.to_numpy())
+        seen = [value for value in periods if value is not None]
     known = _over(seen) if 2 * len(seen) > len(runs.runs) else (None, None)
     return [
         Row(f"links.{name}.queue_std", "packet", None, moved, *_over(spread)),
@@ -316,11 +316,11 @@ def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, coarse: Sequence
 
 
 def _flow_rows(
-    net: Network, rest: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
+    net: Network, eq: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
 ) -> list[Row]:
-    rows, arriving = [], throughputs(rest)
+    rows, arriving = [], throughputs(eq)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        if name not in rest.flows:  # files that come by themselves
+        if name not in eq.flows:  # files that come by themselves
             continue
         bits = 8.0 * float(net.links[flows.route[0]].packet_size)
         bits *= float(flows.traffic.sources())  # on/off flows for each source

@@ -52,16 +52,16 @@ def to_json(value: Any) -> str:
 
 
 def provenance(net: "Network | None", command: str) -> dict[str, str]:
-    """What a result file says about its origin: scenario text, command and versions; where laws
-    of one's own are from.
+    """Attributes of a result file on its origin: scenario text, command, versions, and the files
+    that user-defined laws are from.
     """
     from fluidcc.laws.own import origins
     from fluidcc.scenario.files import dumps
 
-    own = "\n".join(map(str, origins(net)))
+    laws = "\n".join(map(str, origins(net)))
     return {
         "scenario": "" if net is None else dumps(net),
-        **({"laws": own} if own else {}),
+        **({"laws": laws} if laws else {}),
         "command": command,
         "fluidcc": version("fluidcc"),
         "jax": version("jax"),
@@ -83,16 +83,16 @@ def write(
 
 def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
     if path.suffix == ".nc":
-        # in memory first: where a disk is full the library for HDF5 crashes
+        # in memory first: the HDF5 library crashes if the disk is full
         path.write_bytes(dataset.to_netcdf(engine="h5netcdf", invalid_netcdf=False))
         return
     with path.open("w", newline="", encoding="utf-8") as file:
         for name, value in dataset.attrs.items():
             file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
         writer = csv.writer(file)
-        found = columns(dataset, [d for d in rows if d in dataset.dims])
-        writer.writerow([_heading(name, unit) for name, unit, _ in found])
-        writer.writerows(zip(*(values for _, _, values in found), strict=True))
+        table = columns(dataset, [d for d in rows if d in dataset.dims])
+        writer.writerow([_heading(name, unit) for name, unit, _ in table])
+        writer.writerows(zip(*(values for _, _, values in table), strict=True))
 
 
 def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, str, list[Any]]]:
@@ -122,7 +122,7 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, s
 
 
 def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
-    """What the places along a dimension are called: by its coordinate, or by the group there."""
+    """Labels along a dimension: of its coordinate, or the names of groups."""
     if dim in dataset.coords:
         return dataset[dim].values.tolist()
     for group in ("group", "flow_group"):

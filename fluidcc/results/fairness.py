@@ -85,15 +85,15 @@ def gain_and_loss(
     common = [seed for seed in mixed if seed in alone]
     if not common:
         raise ValueError(f"expected runs of the same seeds, got {(*mixed,)} and {(*alone,)}")
-    found = [
+    ratios = [
         [_ratio(mixed[seed], alone[seed], name) for name in (aggressive, other)] for seed in common
     ]
-    if len(found) == 1:
-        return GainAndLoss(*found[0])
+    if len(ratios) == 1:
+        return GainAndLoss(*ratios[0])
     from fluidcc.packets.accounts.results import half_width
 
-    ratios = np.array(found)
-    return GainAndLoss(*map(float, [*ratios.mean(axis=0), *half_width(ratios)]))
+    rows = np.array(ratios)
+    return GainAndLoss(*map(float, [*rows.mean(axis=0), *half_width(rows)]))
 
 
 def _ratio(mixed: Mapping[str, float], alone: Mapping[str, float], name: str) -> float:

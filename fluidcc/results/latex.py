@@ -13,7 +13,7 @@ from fluidcc.model.rates import arrival_rate
 from fluidcc.model.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
 from fluidcc.scenario.network import Flows, Link, Network
 
-_GUARD = sp.Rational(999, 1000)  # rules keep numbers a hair below 1 or above 0: not for readers
+_GUARD = sp.Rational(999, 1000)  # Min and Max against ends nearer to 1 or 0 are guards, omitted
 
 
 def _positive(name: str) -> sp.Symbol:
@@ -30,7 +30,7 @@ def _state(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
 
 
 def readable(expression: sp.Expr) -> sp.Expr:
-    """Exact numbers, no guards against 0 and 1, and simplified where that is quickly done."""
+    """Exact numbers, no guards against 0 and 1, and simplified if that is quick."""
 
     def below_one(*args: sp.Expr) -> sp.Expr:
         return sp.Min(*(a for a in args if not (a.is_number and _GUARD < a < 1)))
@@ -46,8 +46,8 @@ def readable(expression: sp.Expr) -> sp.Expr:
 def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
     """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
     pairs = zip(jax.tree.leaves(symbols), jax.tree.leaves(values), strict=True)
-    found = {f"{left} {_braced(symbol.name)}": readable(value) for symbol, value in pairs}
-    return {key: value for key, value in found.items() if value != 0}
+    equations = {f"{left} {_braced(symbol.name)}": readable(value) for symbol, value in pairs}
+    return {key: value for key, value in equations.items() if value != 0}
 
 
 def _braced(name: str) -> str:
@@ -56,18 +56,18 @@ def _braced(name: str) -> str:
 
 
 def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
-    """What the flows do, by the left-hand side: changes of their state per second, and jumps.
+    """Equations of the flows by left-hand side: changes of their state per second, and jumps.
 
     `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
     (`l_d`: lost, for flows without ECN), `f_d` the load factor, `R` the round trip; `rates` as in
     `Network`. Further states: `s` the share in slow start, `a` the share that is active, `hat f`
-    the estimated load factor; `x` is the rate sent, where that is not W/R. Left-hand sides with a
+    the estimated load factor; `x` is the rate sent if that is not W/R. Left-hand sides with a
     Delta jump at the ticks of the window law.
     """
     rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
-    resting = flows.loss.window(lost, rtt)
-    if resting is not None:
-        return {"W": readable(resting)}
+    closed_form = flows.loss.window(lost, rtt)
+    if closed_form is not None:
+        return {"W": readable(closed_form)}
     bare = dataclasses.replace(flows, window=with_symbols(flows.window))
     marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
@@ -91,11 +91,11 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
 
 
 def queue_equations(link: Link) -> dict[str, sp.Expr]:
-    """What a queue law remembers and says, by the left-hand side.
+    """Equations of a queue law, its memory and its signal, by left-hand side.
 
     The changes of its memory per second and its jumps at ticks (Delta), and the probabilities
     `p` to mark and `l` to drop a packet that finds the queue `q`, at arrivals `Y` and link rate
-    `C`; `f` is the load factor that it tells.
+    `C`; `f` is the load factor that it signals.
     """
     law = with_symbols(link.queue)
     queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
@@ -106,8 +106,8 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
         idle = seen._replace(queue=sp.Symbol("q", nonnegative=True))  # it may be 0
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
-    says = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
-    read = {left: readable(right) for left, right in says.items()}
+    outputs = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
+    read = {left: readable(right) for left, right in outputs.items()}
     return out | {left: right for left, right in read.items() if right != _positive(left)}
 
 
@@ -119,7 +119,7 @@ def _line(left: str, right: sp.Expr, law: AbstractWindowLaw | AbstractQueueLaw) 
 
 
 def _limits(link: Link) -> str:
-    """The limits of a queue law's memory as a line; empty where there are none."""
+    """The limits of a queue law's memory as a line; empty if there are none."""
     stopped = [field.info for field in link.queue.states.values() if field.stops]
     if not stopped:
         return ""

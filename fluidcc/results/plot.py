@@ -68,7 +68,7 @@ def save(result: Any, path: Path) -> None:
 def style() -> AbstractContextManager[None]:
     """The house style, for figures of your own: make and save them inside ``with fc.style():``.
 
-    A figure is 3.5 inch wide, one column of a page, unless `figsize` says otherwise; 7 inch are two
+    A figure is 3.5 inch wide, one column of a page, unless `figsize` is given; 7 inch are two
     columns. Fonts are embedded as TrueType in PDF. Colours are told apart by colour-blind readers,
     lines by their dashes in grey.
 

@@ -39,7 +39,7 @@ def latex(blocks: Iterable[Block], origin: Mapping[str, str] | None = None) -> s
     notes += [line for b in blocks if isinstance(b, Line) for line in _noted(b.text.strip())]
     tables = [b for b in blocks if isinstance(b, Table)]
     packages = r"\usepackage{booktabs}"
-    if any(len(own.rows) > _LONG for own in tables):
+    if any(len(table.rows) > _LONG for table in tables):
         packages += r"\usepackage{longtable}"
     notes.append(f"% needs {packages}")
     titled = len(tables) > 1
@@ -83,7 +83,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _heads(columns: Sequence[Column]) -> list[str]:
-    """Headings, with symbols of parameters where these are known and tell columns apart."""
+    """Headings, with symbols of parameters if these are known and distinguish the columns."""
     names = [_label(c.name) if c.parameter else escaped(c.name) for c in columns]
     if len(set(names)) < len(names):
         names = [escaped(c.name) for c in columns]
@@ -93,8 +93,8 @@ def _heads(columns: Sequence[Column]) -> list[str]:
 
 def _label(path: str) -> str:
     """The symbol of the parameter at a path, with the name of its link or group; else the path."""
-    found = _PATH.fullmatch(path)
-    kind, parts = (found[1], found[2].split(".")) if found else ("", [])
+    match = _PATH.fullmatch(path)
+    kind, parts = (match[1], match[2].split(".")) if match else ("", [])
     owner = f" ({escaped(f'{kind}.{parts.pop(0)}')})" if kind.endswith("s") else ""
     symbols = _symbols().get((kind.rstrip("s"), ".".join(parts)), set())
     return f"${next(iter(symbols))}${owner}" if len(symbols) == 1 else escaped(path)

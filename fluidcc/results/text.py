@@ -20,7 +20,7 @@ _PAGE = '<pre class="fluidcc" style="line-height: normal; overflow-x: auto">{cod
 
 
 def console(**options: object) -> Console:
-    """Where results are printed; wide where it is no terminal."""
+    """The console that results are printed on; wide if it is no terminal."""
     out = Console(highlight=False, markup=False, **options)  # pyright: ignore[reportArgumentType]
     if not out.is_terminal:
         out.width = _WIDTH  # nothing is cut in a file or a pipe
@@ -66,15 +66,15 @@ def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
 
 
-def _table(own: Table, bare: bool) -> RichTable:
-    out = table(own.title, *(column.heading for column in own.columns), bare=bare)
+def _table(block: Table, bare: bool) -> RichTable:
+    out = table(block.title, *(column.heading for column in block.columns), bare=bare)
     for k, column in enumerate(out.columns):
-        if own.is_wordy(k):
+        if block.is_wordy(k):
             column.justify = "left"
-    for row in own.rows:
+    for row in block.rows:
         out.add_row(*map(_cell, row))
-    if own.hidden:
-        out.add_row(f"… and {own.hidden} more")
+    if block.hidden:
+        out.add_row(f"… and {block.hidden} more")
     return out
 
 

@@ -36,12 +36,12 @@ class Grid:
         return math.prod(self.shape)
 
     def point(self, number: int) -> dict[str, Any]:
-        """What is set at the point of this number."""
+        """The changes at the point of this number, by path."""
         places = np.unravel_index(number, self.shape)
         return {path: self.axes[path][k] for path, k in zip(self.axes, places, strict=True)}
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """What is set at every point, in their order."""
+        """The changes at every point, in their order."""
         for values in itertools.product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
@@ -79,8 +79,8 @@ class Blocks:
 
     def axes(self, block: int) -> dict[str, tuple]:
         """The part of each axis that a block covers."""
-        own = zip(self.grid.axes.items(), self._ends(block), strict=True)
-        return {path: values[low:high] for (path, values), (low, high) in own}
+        pairs = zip(self.grid.axes.items(), self._ends(block), strict=True)
+        return {path: values[low:high] for (path, values), (low, high) in pairs}
 
     def numbers(self, block: int) -> np.ndarray:
         """Numbers of a block's points in the grid, the last axis fastest."""

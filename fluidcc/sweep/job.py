@@ -1,6 +1,6 @@
-"""What a sweep computes: a verb over the blocks of a grid, one chunk of them at a time.
+"""The job of a sweep: a verb over the blocks of a grid, one chunk of them at a time.
 
-What a sweep is, as plain data, tells it from others: two of the same description have the same
+Its description as plain data identifies it: two sweeps of the same description have the same
 results.
 """
 
@@ -21,7 +21,7 @@ from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Blocks, Grid
-from fluidcc.sweep.result import Sweep, evaluated, interrupted, of_point
+from fluidcc.sweep.result import Sweep, evaluate_point, interrupted, tabulate_point
 from fluidcc.sweep.table import join, memory_of, table_of, to_bytes, with_outcome
 
 GRID_VERBS = {
@@ -77,39 +77,39 @@ class Job:
         return name_of(self.verb) not in GRID_VERBS
 
     def compute(self, first: int, last: int) -> Chunk:
-        """Do some blocks in a row.
+        """Compute the blocks from `first` to the one before `last`.
 
-        Raises ValueError where this process has other code than the one that began the sweep, and
-        KeyboardInterrupt where packet runs were interrupted.
+        Raises ValueError if this process has other code than the one that began the sweep, and
+        KeyboardInterrupt if packet runs were interrupted.
         """
         if code() != self.code:
             raise ValueError(
                 "this process has other versions of fluidcc, or of what it computes with, than "
                 "the one that began the sweep: install the same in both"
             )
-        one = self._point if self.pointwise else self._block
-        table = join([one(block) for block in range(first, last)])
+        compute_table = self._point if self.pointwise else self._block
+        table = join([compute_table(block) for block in range(first, last)])
         count, failed = table["failed"].size, int(table["failed"].sum())
         return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
     def _point(self, number: int) -> xr.Dataset:
-        point = evaluated(self.net, self.grid.point(number), self.verb)
+        point = evaluate_point(self.net, self.grid.point(number), self.verb)
         if interrupted(point.result):
             raise KeyboardInterrupt
-        return of_point(point, number)
+        return tabulate_point(point, number)
 
     def _block(self, block: int) -> xr.Dataset:
-        found, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
-        if isinstance(found, Sweep):
-            return found.table(numbers)
-        table = table_of(found.to_dataset(), numbers, tuple(self.grid.axes))
+        result, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
+        if isinstance(result, Sweep):
+            return result.table(numbers)
+        table = table_of(result.to_dataset(), numbers, tuple(self.grid.axes))
         status = table["status"].values
         return with_outcome(table, status, table["message"].values, status == "failed")
 
 
 @functools.cache
 def code() -> str:
-    """Fingerprint of what results of any verb follow from.
+    """Fingerprint of the code that results of any verb follow from.
 
     Python is in it as its versions differ in last bits: from 3.12 on `sum` rounds less.
     """
@@ -133,7 +133,7 @@ def options_of(verb: Callable[..., Any]) -> dict[str, Any]:
     """Options that a `functools.partial` gives, as plain data.
 
     Raises ValueError for a verb that has no name, or an option that is no plain value, as nothing
-    would tell such a sweep from another.
+    would distinguish such a sweep from another.
     """
     name, options = name_of(verb), {}
     if "<" in name or name.startswith(".") or name.endswith("."):
@@ -166,8 +166,8 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: _plain(name, getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"of": type(value).__qualname__, **own}
+        fields = {f.name: _plain(name, getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"of": type(value).__qualname__, **fields}
     raise ValueError(
         f"verb: expected numbers, text, lists or dataclasses as options, got {name}={value!r}"
     )
@@ -176,16 +176,16 @@ def _plain(name: str, value: Any) -> Any:
 def description(
     net: Network, axes: Mapping[str, tuple], verb: Callable[..., Any], code: str
 ) -> dict[str, Any]:
-    """Scenario, grid, verb with its options, laws of one's own and the code that the results
+    """Scenario, grid, verb with its options, user-defined laws and the code that the results
     follow from.
     """
     inner = _inner(verb)
-    own = "" if inner.__module__.startswith("fluidcc.") else source_of(inner)
+    source = "" if inner.__module__.startswith("fluidcc.") else source_of(inner)
     return {
         "scenario": dumps(net),
         "grid": {path: _plain(path, values) for path, values in axes.items()},
         "verb": name_of(verb),
         "options": options_of(verb),
         "laws": [[Path(origin.name).name, origin.digest] for origin in origins(net)],
-        "code": hashlib.sha256(f"{code}{own}".encode()).hexdigest(),
+        "code": hashlib.sha256(f"{code}{source}".encode()).hexdigest(),
     }

@@ -1,4 +1,4 @@
-"""Which blocks of a sweep are left, how many are handed out at a time, and how far it has come."""
+"""The schedule of a sweep: blocks left, sizes of chunks, and progress."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,18 +10,18 @@ _SECONDS = 10.0  # of work in a chunk: what an interruption costs at most
 _BYTES = 64_000_000  # of results in a chunk
 _GROWTH = 8  # of chunks, as the first ones compile
 _LEAST = 1.0  # seconds of work, below which a chunk is not worth its file
-_DEATHS = 2  # of processes over the same block
+_DEATHS = 2  # of processes over the same block that stop the sweep
 
 
 class Progress(float):
-    """The finished share, with what it stands for.
+    """The finished share, with the counts behind it.
 
     Parameters
     ----------
     done, failed, total
         Points: finished, finished without a sound result, and all.
     left
-        Time that the rest will take [s]; None where it is not known yet.
+        Time until the end [s]; None if it is not known yet.
 
     Examples
     --------
@@ -58,14 +58,14 @@ class Clock:
     def passed(self, points: int, failed: int) -> Progress:
         """Count finished points."""
         self.done, self.failed = self.done + points, self.failed + failed
-        own = self.done - self._before
-        rate = (time.monotonic() - self._begin) / own if own else None
+        count = self.done - self._before
+        rate = (time.monotonic() - self._begin) / count if count else None
         left = None if rate is None else rate * (self.total - self.done)
         return Progress(self.done, self.failed, self.total, left)
 
 
 class Plan:
-    """Hands out chunks of the blocks that are left, and takes what comes back.
+    """Hands out chunks of the blocks that are left, and takes finished ones.
 
     Chunks grow until one takes some seconds or its results are large, and get smaller at the end,
     so that all workers end together.
@@ -93,7 +93,7 @@ class Plan:
         self._begun: dict[int, float] = {}
 
     def next(self) -> tuple[int, int] | None:
-        """The blocks to do next, as a pair; None where nothing is left to hand out."""
+        """The blocks to do next, as a pair; None if none are left."""
         if not self._left:
             return None
         first, last = self._left.pop()
@@ -116,8 +116,8 @@ class Plan:
     def lost(self, first: int, last: int, why: str, *, guilty: bool = True) -> None:
         """Blocks whose process died: they are done again, in halves, to find the one at fault.
 
-        Raises SweepStopped where one block did this before; not `guilty` tells that the process
-        died before it began.
+        Raises SweepStopped if one block did this before. `guilty` is false if the process died
+        before it began.
         """
         self._begun.pop(first, None)
         middle = (first + last) // 2

@@ -1,4 +1,4 @@
-"""Results over a grid as they are, before they are numbers in a table; whether each is sound."""
+"""Results at the points of a grid before they are tabulated, and whether each is sound."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from fluidcc.sweep.table import dataset, join, table_of, with_outcome
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One point of a sweep: what was set, what came out, and why nothing came out."""
+    """One point of a sweep: the changes that were set, the result, and why there is none."""
 
     set: Mapping[str, Any]
     result: Any = None
@@ -36,7 +36,7 @@ class Point:
 
     @property
     def status(self) -> str:
-        """What the result says of itself in a word; `failed` where there is none."""
+        """The status of the result; `failed` if there is no result."""
         if self.result is None:
             return "failed"
         status = getattr(getattr(self.result, "fluid", self.result), "status", "")
@@ -44,14 +44,14 @@ class Point:
 
     @property
     def why(self) -> str:
-        """Why there is no sound result, or what the result says of itself."""
+        """Why there is no sound result, or the message of the result."""
         return self.message or str(getattr(self.result, "message", ""))
 
 
-def evaluated(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]) -> Point:
-    """The point with these changes; what goes wrong there is its message.
+def evaluate_point(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]) -> Point:
+    """Call a verb at the point with these changes; an error becomes its message.
 
-    Raises MemoryError where the machine has no room, which another time it may have.
+    Raises MemoryError if the machine has no memory left, as the point may succeed another time.
     """
     try:
         result = verb(replace(net, changes))
@@ -63,7 +63,7 @@ def evaluated(net: Network, changes: dict[str, Any], verb: Callable[[Network], A
 
 
 def failure(result: Any) -> str:
-    """Why a result is not sound, by what it says or the status it carries; empty if it is.
+    """Why a result is not sound, by its `failure` or its status; empty if it is sound.
 
     That a network has no equilibrium, no cycle or no root is an answer; an equilibrium that fails
     its own check is none.
@@ -111,7 +111,7 @@ class Sweep(Result):
         return {"points": [p.to_dict() for p in self.points]}
 
     def to_dataset(self) -> xr.Dataset:
-        """All points in one dataset with the axes as dimensions, NaN where a point failed.
+        """All points in one dataset with the axes as dimensions, NaN at points that failed.
 
         Raises ValueError if every point failed.
         """
@@ -119,7 +119,7 @@ class Sweep(Result):
 
     def table(self, numbers: np.ndarray) -> xr.Dataset:
         """All points as one table, with their numbers (P,) in a grid."""
-        return join([of_point(p, k) for p, k in zip(self.points, numbers, strict=True)])
+        return join([tabulate_point(p, k) for p, k in zip(self.points, numbers, strict=True)])
 
     def __repr__(self) -> str:
         lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]
@@ -127,9 +127,9 @@ class Sweep(Result):
         return "\n".join(lines)
 
 
-def of_point(point: Point, number: Any) -> xr.Dataset:
+def tabulate_point(point: Point, number: Any) -> xr.Dataset:
     """A point of a sweep as a table."""
-    found = xr.Dataset() if point.result is None else point.result.to_dataset()
+    data = xr.Dataset() if point.result is None else point.result.to_dataset()
     return with_outcome(
-        table_of(found, [number]), [point.status], [point.why], [bool(point.message)]
+        table_of(data, [number]), [point.status], [point.why], [bool(point.message)]
     )

@@ -1,6 +1,6 @@
-"""One verb over a grid of parameters; a point that fails is labelled and the rest goes on.
+"""One verb over a grid of parameters; a point that fails is labelled, and the others go on.
 
-In chunks what is missing is done, by whatever works, and put together.
+In chunks, missing blocks are computed by processes or a cluster and put together.
 """
 
 import dataclasses
@@ -26,13 +26,13 @@ from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import GRID_VERBS, Chunk, Job, description, name_of
 from fluidcc.sweep.plan import Clock, Plan, Progress
-from fluidcc.sweep.result import Point, Sweep, evaluated
+from fluidcc.sweep.result import Point, Sweep, evaluate_point
 from fluidcc.sweep.store import Folder, InMemory, busy, check, gaps, manifest_in, opened
 from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 
 _NAMED = 10  # failed points that are named
-_COPIES = 2  # of a table at a time: its parts and the whole, or the whole and what is laid out
+_COPIES = 2  # of a table at a time: its parts and the whole, or the whole and its layout
 _POLL = 1.0  # s between looks at the workers
 _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  # bytes
 
@@ -59,9 +59,9 @@ class SweepData(Result):
     def to_dataset(self) -> xr.Dataset:
         """All points in one dataset with the axes as dimensions.
 
-        Where a point has no result numbers are NaN; `failed` is 1 where it has no sound one,
-        `message` says why. Attributes are the scenario, the command, versions, verb, its options
-        and seeds.
+        Numbers are NaN at points without a result; `failed` is 1 at points without a sound one,
+        `message` has the reason. Attributes are the scenario, the command, versions, verb, its
+        options and seeds.
         """
         return self.data
 
@@ -91,18 +91,18 @@ def sweep_in_chunks(
     progress: Callable[[Progress], None] | None = None,
     command: str | None = None,
 ) -> SweepData:
-    """Do what is missing of a sweep and put it together; `sweep` says what the options are."""
+    """Compute the missing points of a sweep and put it together; options are those of `sweep`."""
     if not len(grid):
         raise ValueError(f"over: expected at least one value for each path, got {grid.shape}")
     _require_room(len(grid), _LEAST)
-    job, wanted = _begun(net, grid, verb, command)
-    alone = nullcontext((InMemory(wanted), []))
-    with alone if folder is None else opened(folder, wanted) as (kept, held):
-        _require_room(len(grid), max((c.memory / c.points for c in held), default=0.0))
-        clock = Clock(len(grid), sum(c.points for c in held), sum(c.failed for c in held))
+    job, wanted = _prepare_job(net, grid, verb, command)
+    in_memory = nullcontext((InMemory(wanted), []))
+    with in_memory if folder is None else opened(folder, wanted) as (store, finished):
+        _require_room(len(grid), max((c.memory / c.points for c in finished), default=0.0))
+        clock = Clock(len(grid), sum(c.points for c in finished), sum(c.failed for c in finished))
 
         def take(chunk: Chunk) -> None:
-            kept.keep(chunk)
+            store.keep(chunk)
             now = clock.passed(chunk.points, chunk.failed)
             if progress is not None:
                 progress(now)
@@ -111,16 +111,16 @@ def sweep_in_chunks(
             except ValueError as error:
                 raise SweepStopped(str(error)) from None
 
-        if left := gaps(held, len(job.blocks)):
+        if left := gaps(finished, len(job.blocks)):
             count = processors() if workers is None else workers
             plan = Plan(job, left, max(count, 1), take)
             try:
                 _perform(job, plan, count, scheduler)
             except SweepStopped as error:
                 where = f"{clock.done} of {clock.total} points are done"
-                raise SweepStopped(f"{error}; {where}, {kept.describe()}") from error.__cause__
-        data = dataset(grid, kept.table())
-        origin = kept.manifest["origin"]
+                raise SweepStopped(f"{error}; {where}, {store.describe()}") from error.__cause__
+        data = dataset(grid, store.table())
+        origin = store.manifest["origin"]
     return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}))
 
 
@@ -166,7 +166,7 @@ def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
                     plan.done(chunk)
 
 
-def _begun(
+def _prepare_job(
     net: Network, grid: Grid, verb: Callable[..., Any], command: str | None
 ) -> tuple[Job, dict[str, Any]]:
     """The job of a sweep, and the manifest that it begins with."""
@@ -185,7 +185,7 @@ def _begun(
 class SweepStatus:
     """How far the sweep in a folder has come: points that are done, failed (of these), missing.
 
-    `busy` tells that a process works on it now.
+    `busy` is true while a process works on it.
 
     Examples
     --------
@@ -217,8 +217,8 @@ class SweepStatus:
         return "a process works on it" if self.busy else "no process works on it"
 
     def check(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> None:
-        """Raise ValueError if the folder has another sweep than this, with what differs."""
-        check(self.folder, _known(self.folder), _begun(net, grid, verb, "")[1])
+        """Raise ValueError if the folder has another sweep than this, with the differences."""
+        check(self.folder, _require_manifest(self.folder), _prepare_job(net, grid, verb, "")[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -248,16 +248,16 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
     SweepStatus: 2 of 2 points done, 0 of them failed, 0 missing; no process works on it
     """
     place = Path(folder)
-    kept = Folder(place, _known(place))
-    held = kept.chunks()
+    store = Folder(place, _require_manifest(place))
+    finished = store.chunks()
     return SweepStatus(
-        place, kept.points, sum(c.points for c in held), sum(c.failed for c in held), busy(place),
-        kept.manifest["origin"],
+        place, store.points, sum(c.points for c in finished), sum(c.failed for c in finished),
+        busy(place), store.manifest["origin"],
     )  # fmt: skip
 
 
-def _known(place: Path) -> Mapping[str, Any]:
-    """The manifest of a sweep that has begun."""
+def _require_manifest(place: Path) -> Mapping[str, Any]:
+    """The manifest in a folder; raises ValueError if no sweep was begun there."""
     manifest = manifest_in(place) if place.is_dir() else None
     if manifest is None:
         raise ValueError(f"folder: expected one with a sweep in it, got '{place}'")
@@ -323,11 +323,11 @@ def sweep(
     folder
         Where finished chunks are kept.
     workers
-        How many processes work; as many as there are processors for None, none but the calling one
-        for 0. A script that calls this with workers does so under ``if __name__ == "__main__":``.
+        Number of processes (default: one per processor); 0 computes in the calling process.
+        A script that calls this with workers does so under ``if __name__ == "__main__":``.
     scheduler
         Address of a Dask scheduler, ``tcp://host:8786``, whose workers do the chunks
-        (`fluidcc.sweep.workers` says how to start some).
+        (`fluidcc.sweep.workers` has the commands that start some).
     progress
         Called with a `Progress`, the finished share, after each point or chunk.
 
@@ -352,20 +352,20 @@ def sweep(
     >>> curve.to_dataset()["queue"].sel(link="bottleneck").values.round(1)
     array([170.8, 194.4])
     """
-    together = name_of(verb) in GRID_VERBS
-    _require_callable(verb, 2 if together else 1)
+    takes_grid = name_of(verb) in GRID_VERBS
+    _require_callable(verb, 2 if takes_grid else 1)
     if workers is not None and workers < 0:
         raise ValueError(f"workers: expected a whole number of at least 0, got {workers!r}")
     grid = Grid.of(net, over)
     chunked = (folder, workers, scheduler) != (None, None, None)
-    if chunked or together:
+    if chunked or takes_grid:
         return sweep_in_chunks(
             net, grid, verb, folder=None if folder is None else Path(folder),
             workers=workers if chunked else 0, scheduler=scheduler, progress=progress,
         )  # fmt: skip
     clock, points = Clock(len(grid)), []
     for changes in grid.points():
-        points.append(evaluated(net, changes, verb))
+        points.append(evaluate_point(net, changes, verb))
         now = clock.passed(1, int(bool(points[-1].message)))
         if progress is not None:
             progress(now)
@@ -379,7 +379,7 @@ def _require_callable(verb: Any, count: int) -> None:
     whole = functools.partial(verb)  # of the innermost function, with all that partials give it
     try:
         signature = inspect.signature(whole.func)
-    except ValueError:  # a function in C that does not tell
+    except ValueError:  # a function in C without a signature
         return
     try:
         signature.bind(*whole.args, *(None,) * count, **whole.keywords)

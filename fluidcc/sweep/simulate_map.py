@@ -13,7 +13,7 @@ from fluidcc.model.simulate_batch import Member, simulate_batch
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.plan import Clock, Progress
-from fluidcc.sweep.result import Sweep, evaluated, failure
+from fluidcc.sweep.result import Sweep, evaluate_point, failure
 
 
 def simulate_map(
@@ -79,7 +79,7 @@ def simulate_map(
         )
     times, grid = checked_times(until, points), Grid.of(net, over)
     begin = functools.partial(Member.of, until=until)
-    found = [evaluated(net, changes, begin) for changes in grid.points()]
+    found = [evaluate_point(net, changes, begin) for changes in grid.points()]
     places = [place for place, point in enumerate(found) if point.result is not None]
     clock = Clock(len(grid), failed := len(grid) - len(places), failed)
     report = progress or (lambda now: None)

@@ -1,4 +1,4 @@
-"""Finished chunks: in memory, or in a folder where nothing is lost."""
+"""Finished chunks: in memory, or in a folder that survives interruptions."""
 
 import contextlib
 import errno
@@ -52,10 +52,10 @@ class InMemory:
 
 
 class Folder:
-    """Chunks of one sweep in a folder, one file each, beside a manifest that says of which.
+    """Chunks of one sweep in a folder, one file each, with a manifest that identifies the sweep.
 
     The name of a file has its blocks, its counts, and a hash of the sweep, of these numbers and of
-    what is in the file, so that a damaged one is known, and one of another sweep.
+    the data, so that a damaged file is recognised, and one of another sweep.
     """
 
     def __init__(self, place: Path, manifest: Mapping[str, Any]) -> None:
@@ -68,7 +68,7 @@ class Folder:
         return math.prod(map(len, self.manifest["sweep"]["grid"].values()))
 
     def keep(self, chunk: Chunk) -> None:
-        """Write a chunk; raises SweepStopped where it does not fit."""
+        """Write a chunk; raises SweepStopped if it cannot be written."""
         try:
             _write(self.place / self._name(chunk), chunk.data)
         except OSError as error:
@@ -107,9 +107,9 @@ class Folder:
         return list(sound.values())
 
     def table(self) -> xr.Dataset:
-        """All chunks as one table; raises SweepStopped where some have gone since they were kept.
+        """All chunks as one table; raises SweepStopped if some have gone since they were written.
 
-        They are read and verified again: what a disk gives back may not be what was written to it.
+        They are read and verified again, as a disk may return other data than were written.
         """
         tables = [from_bytes(chunk.data) for _, chunk in self._sound()]
         if sum(table["failed"].size for table in tables) < self.points:
@@ -157,13 +157,13 @@ def _refused(place: Path) -> Iterator[None]:
 
 
 def manifest_in(place: Path) -> dict[str, Any] | None:
-    """What sweep a folder has; None if it has none.
+    """The manifest of the sweep in a folder; None if it has none.
 
     Raises ValueError if the manifest is damaged, or the folder has other things in it.
     """
     file = place / _MANIFEST
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         others = [
             f.name for f in place.iterdir()
@@ -176,31 +176,31 @@ def manifest_in(place: Path) -> dict[str, Any] | None:
             ) from None
         return None
     except (ValueError, RecursionError, IsADirectoryError):
-        found = None
-    if not _has_form(found):
+        manifest = None
+    if not _has_form(manifest):
         raise ValueError(
             f"folder: the manifest '{file}' is damaged: delete the folder, and sweep again"
         )
-    return found
+    return manifest
 
 
-def _has_form(found: Any) -> bool:
+def _has_form(manifest: Any) -> bool:
     """Whether this has the parts of a manifest, each of its type."""
     try:
-        lists, texts = found["sweep"]["grid"].values(), found["origin"].values()
-        command = found["origin"]["command"]
+        axes, texts = manifest["sweep"]["grid"].values(), manifest["origin"].values()
+        command = manifest["origin"]["command"]
     except (TypeError, KeyError, AttributeError):
         return False
-    return all(isinstance(each, list) for each in lists) and all(
-        isinstance(each, str) for each in (command, *texts)
+    return all(isinstance(axis, list) for axis in axes) and all(
+        isinstance(text, str) for text in (command, *texts)
     )
 
 
 def check(place: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise ValueError if a folder has another sweep than is wanted, with what differs."""
+    """Raise ValueError if a folder has another sweep than is wanted, with the differences."""
     parts = [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
     if parts:
-        words = {"code": "the versions of the code", "laws": "the text of laws of one's own"}
+        words = {"code": "the versions of the code", "laws": "the text of user-defined laws"}
         named = ", ".join(words.get(part, f"the {part}") for part in parts)
         raise ValueError(
             f"folder: '{place}' has another sweep, from which this one differs in "
@@ -217,7 +217,7 @@ def busy(place: Path) -> bool:
 
 
 def _held_by_another(lock: Any) -> bool:
-    """Whether another process holds a lock; if not, this one does, where there are locks."""
+    """Whether another process holds a lock; if not, this one does, if the system has locks."""
     if fcntl is None:
         return False
     try:
@@ -245,10 +245,10 @@ def _hold(lock: Any, place: Path) -> None:
         lock.write(f"process {os.getpid()} of {os.uname().nodename}".encode())
 
 
-def gaps(held: Iterable[Chunk], blocks: int) -> list[tuple[int, int]]:
-    """What is missing between chunks in order, as pairs: the first block and the one after."""
+def gaps(finished: Iterable[Chunk], blocks: int) -> list[tuple[int, int]]:
+    """The blocks missing between chunks, as pairs: the first block and the one after."""
     out, end = [], 0
-    for chunk in sorted(held):
+    for chunk in sorted(finished):
         if chunk.first > end:
             out.append((end, chunk.first))
         end = max(end, chunk.last)

@@ -18,11 +18,11 @@ from fluidcc.sweep.grid import Grid
 
 POINT = "point"
 OUTCOME = ("status", "message", "failed")
-"""Variables that every table has; `failed` is 1 where there is no sound result."""
+"""Variables that every table has; `failed` is 1 without a sound result."""
 
 _ATTRIBUTE = "attribute of results"  # marks variables that are attributes of results
 _LAYOUT = "layout"
-_TEXT = 64  # bytes of a short text, beside the reference to it
+_TEXT = 64  # bytes of a short text, without the reference to it
 
 
 def memory_of(table: xr.Dataset) -> int:
@@ -57,8 +57,8 @@ def table_of(data: xr.Dataset, numbers: Any, over: Sequence[str] = ()) -> xr.Dat
         dims = [d for d in variable.dims if d not in over]
         spread = variable.set_dims({**{d: sizes[d] for d in over}, **variable.sizes})
         values = spread.transpose(*over, *dims).values
-        own = _plain(values.reshape(count, *values.shape[len(over) :]))
-        laid[name] = ((POINT, *dims), own, variable.attrs)
+        rows = _plain(values.reshape(count, *values.shape[len(over) :]))
+        laid[name] = ((POINT, *dims), rows, variable.attrs)
     coords = [name for name in data.coords if name not in over]
     return xr.Dataset({POINT: np.asarray(numbers), **laid}).set_coords(coords)
 
@@ -72,9 +72,9 @@ def _plain(values: np.ndarray) -> np.ndarray:
 
 
 def join(tables: Sequence[xr.Dataset]) -> xr.Dataset:
-    """One table of the points of all; NaN and empty text where one has nothing.
+    """One table of the points of all; NaN and empty text in gaps.
 
-    Tables of one structure are put together by NumPy, which takes xarray ten times as long.
+    NumPy concatenates tables of one structure, ten times as fast as xarray.
     """
     alike: dict[Any, list[xr.Dataset]] = {}
     for table in tables:
@@ -85,11 +85,11 @@ def join(tables: Sequence[xr.Dataset]) -> xr.Dataset:
     if len(stacked) == 1:
         return stacked[0]
     dims = [{name: v.dims for name, v in table.variables.items()} for table in stacked]
-    for name in dict.fromkeys(name for own in dims for name in own):
-        shapes = dict.fromkeys(own[name][1:] for own in dims if name in own)
+    for name in dict.fromkeys(name for by_name in dims for name in by_name):
+        shapes = dict.fromkeys(by_name[name][1:] for by_name in dims if name in by_name)
         if len(shapes) > 1:
-            told = " and ".join(map(str, shapes))
-            raise ValueError(f"results have {name} in different shapes, {told}")
+            listed = " and ".join(map(str, shapes))
+            raise ValueError(f"{name} has different shapes at different points: {listed}")
     whole = xr.concat(
         [table.reset_coords() for table in stacked], POINT, data_vars="minimal", coords="minimal",
         compat="override", join="outer", combine_attrs="override",
@@ -112,7 +112,7 @@ def _stacked(tables: Sequence[xr.Dataset]) -> xr.Dataset:
 def to_bytes(table: xr.Dataset) -> bytes:
     """The table as a netCDF file.
 
-    Without xarray, which wants locks of the cluster where a worker of one writes.
+    Without xarray, which asks for locks of the cluster if a worker of one writes.
     """
     layout = {
         "attrs": {name: v.attrs for name, v in table.variables.items()},
@@ -132,15 +132,15 @@ def from_bytes(data: bytes) -> xr.Dataset:
     """The table of a netCDF file as `to_bytes` writes it."""
     with h5netcdf.File(io.BytesIO(data), "r", decode_vlen_strings=True) as file:
         layout = json.loads(str(file.attrs[_LAYOUT]))
-        found = {
+        variables = {
             name: (v.dimensions, _plain(np.asarray(v[...])), layout["attrs"][name])
             for name, v in file.variables.items()
         }
-    return xr.Dataset(found).set_coords(layout["coords"])
+    return xr.Dataset(variables).set_coords(layout["coords"])
 
 
 def dataset(grid: Grid, table: xr.Dataset) -> xr.Dataset:
-    """The points of a whole grid laid out over its axes, with what all have in common said once.
+    """The points of a whole grid laid out over its axes; values that all share are stored once.
 
     Raises ValueError if every point failed.
     """
@@ -153,23 +153,23 @@ def dataset(grid: Grid, table: xr.Dataset) -> xr.Dataset:
         if POINT not in variable.dims:
             variables[name] = variable
             continue
-        dims, own, values = variable.dims[1:], dict(variable.attrs), variable.values
-        attribute = own.pop(_ATTRIBUTE, None)
+        dims, attributes, values = variable.dims[1:], dict(variable.attrs), variable.values
+        attribute = attributes.pop(_ATTRIBUTE, None)
         common = _common(values) if attribute or name in table.coords else None
         if attribute and common is not None:
             attrs[name] = common.item()
         elif common is not None:
-            variables[name] = (dims, common, own)
+            variables[name] = (dims, common, attributes)
         else:
             laid = values.reshape(*grid.shape, *values.shape[1:])
-            variables[name] = ((*grid.axes, *dims), laid, own)
+            variables[name] = ((*grid.axes, *dims), laid, attributes)
     for path, values in grid.axes.items():
         variables[path] = (path, list(values), {"units": grid.units[path]})
     return xr.Dataset(variables, attrs=attrs).set_coords(coords)
 
 
 def _common(values: np.ndarray) -> np.ndarray | None:
-    """What all points agree in, gaps apart; None where they differ."""
+    """The values that all points share, gaps apart; None if points differ."""
     missing = values == "" if values.dtype.kind == "O" else values != values
     where = np.argmax(~missing, axis=0)
     first = np.take_along_axis(values, where[None], axis=0)

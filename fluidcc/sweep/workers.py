@@ -1,5 +1,5 @@
-"""Chunks done by processes of this machine, or by the workers of a Dask cluster, and what these
-return is written by one writer.
+"""Chunks computed by processes of this machine, or by the workers of a Dask cluster; one process
+writes the results.
 
 Processes are spawned, as threads of JAX do not survive a fork. Nothing heavy is imported here, as
 processes that start need to know first where compiled code is.
@@ -78,7 +78,7 @@ class Processes:
     """Workers that are processes of this machine; one that dies is replaced.
 
     Each has an executor of its own: an executor that loses a process loses all that it was asked
-    for, and does not tell which chunk was at fault.
+    for, and cannot name the chunk at fault.
 
     Raises ValueError if the job cannot be sent to a process, SweepStopped if processes die again
     and again.
@@ -159,7 +159,7 @@ def _environment(workers: int) -> Iterator[None]:
 
 def _begin(sent: bytes) -> None:
     """Make this process ready for the chunks of a job."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         _job(sent)
@@ -205,7 +205,7 @@ class Cluster:
     def __init__(self, job: "Job", scheduler: str) -> None:
         self._dask = extra("distributed", "cluster", what="a sweep on a cluster")
         cloudpickle = extra("cloudpickle", "cluster", what="a sweep on a cluster")
-        if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it says so
+        if not _ADDRESS.fullmatch(scheduler):  # Dask would wait for a minute before it fails
             raise ValueError(
                 "scheduler: expected the address of a Dask scheduler, such as tcp://host:8786, got "
                 f"{scheduler!r}"
@@ -252,8 +252,8 @@ class Cluster:
             raise WorkerDied(str(error))
         if error is None or isinstance(error, ValueError):
             return future.result()
-        what = str(error) if isinstance(error, SweepStopped) else f"{type(error).__name__}: {error}"
-        raise SweepStopped(f"a worker of the cluster says {what}")
+        why = str(error) if isinstance(error, SweepStopped) else f"{type(error).__name__}: {error}"
+        raise SweepStopped(f"a worker of the cluster failed: {why}")
 
     def close(self) -> None:
         """Leave the cluster; what it still does for this sweep is given up."""

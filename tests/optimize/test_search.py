@@ -48,11 +48,11 @@ def solved(functions, bounds=(), *, starts=2, **options):
 
 
 def at(found):
-    return np.array(list(found.look.problem.values(found.x).values()))
+    return np.array(list(found.evaluator.problem.values(found.x).values()))
 
 
 def held(found):
-    return multipliers(found.look, found.x)
+    return multipliers(found.evaluator, found.x)
 
 
 def rosenbrock(v, _):

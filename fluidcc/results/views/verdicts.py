@@ -1,4 +1,4 @@
-"""Optima, bounds and laws: what is best, what holds."""
+"""Views of optima, of verdicts on bounds, and of checks of laws."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ class OptimumView(View):
         return (6.6, 1) if self.found.curve is None else self.found.curve.view.size
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """Parameters, what holds them, and how they do in packets."""
+        """Parameters, active constraints, and results in packets."""
         best, status = self.found, self.found.status
         head = f"{_SENSE[best.sense]} {best.goal}: {quantity(best.objective, best.unit)}"
         head = verdict(status == "ok", head if status == "ok" else f"{head}, {status}")
@@ -54,7 +54,7 @@ class OptimumView(View):
         out += _rules("Held by", ("multiplier",), "scenario", best.active, _multiplier)
         out += [_starts(best.starts, list(best.values))] if best.starts else []
         out += best.curve.tables() if best.curve else []
-        return [*out, *(line for found in best.verification for line in _verification(found))]
+        return [*out, *(line for run in best.verification for line in _verification(run))]
 
     def draw(self, figure: "SubFigure") -> None:
         """The trade-off curve, if there is one, or both engines at the optimum."""
@@ -88,10 +88,10 @@ def _rules(
     title: str, columns: Sequence[str], where: str, rules: Sequence[Any], cells: Any
 ) -> list[Block]:
     """Constraints line by line, over a box of scenarios with the scenario of each; or nothing."""
-    somewhere = any(each.scenario for each in rules)
-    out = table(title, "constraint", *columns, *([where] if somewhere else []))
+    has_scenario = any(each.scenario for each in rules)
+    out = table(title, "constraint", *columns, *([where] if has_scenario else []))
     for each in rules:
-        out.add_row(each.text, *cells(each), *([_place(each.scenario)] if somewhere else []))
+        out.add_row(each.text, *cells(each), *([_place(each.scenario)] if has_scenario else []))
     return [out] if rules else []
 
 
@@ -122,18 +122,18 @@ def _verification(found: Any) -> list[Block]:
         holds = "" if check.bound is None else _HOLDS[check.holds]
         checks.add_row(check.text, Number(check.fluid), value, holds)
     out += [checks] if found.checks else []
-    outside = found.comparison.validity_warnings if found.comparison else ()
-    reasons = (f"outside of the fluid model: {reason}" for reason in outside)
+    warnings = found.comparison.validity_warnings if found.comparison else ()
+    reasons = (f"validity warning: {reason}" for reason in warnings)
     return [*out, *lines(*reasons, found.message)]
 
 
 def _settled(link: Any) -> str:
-    ends = {
+    phrases = {
         True: f"settles after {quantity(link.time, 's')}",
         False: "does not settle",
-        None: "has no rest to settle at",
+        None: "has no equilibrium to settle at",
     }
-    return f"{link.link} {ends[link.settles]}"
+    return f"{link.link} {phrases[link.settles]}"
 
 
 class TradeoffView(View):
@@ -175,7 +175,7 @@ class BoundsView(View):
         return (2.8 if len(self.found.reports) == 1 else 4.0), 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """For each bound what it says, and its verdicts by the definitions."""
+        """The statement of each bound, and its verdicts by the definitions."""
         out: list[Block] = []
         for report in self.found.reports:
             if report.readings:
@@ -209,7 +209,7 @@ class BoundsView(View):
 
 
 def _heads(report: Any) -> list[Block]:
-    """What a bound says, and the definitions that all its readings share."""
+    """The statement of a bound, and the definitions that all its readings share."""
     first, *others = report.readings
     same = {
         axis: value
