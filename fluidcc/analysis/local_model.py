@@ -120,7 +120,7 @@ def operating_point(
 ) -> At:
     """The operating point at rest, or a little to one side of it.
 
-    `said` has, per link, the Signal that it is held at on a jump of its law, or None; `heard`
+    `emitted` has, per link, the Signal that it is held at on a jump of its law, or None; `received`
     tells the shares of the time and the flat wires of which senders hear in turn.
     """
     y = steady_state(net, op)
