@@ -113,7 +113,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
     assert link.mark_probability == pytest.approx(needed(rests), rel=1e-9)
     np.testing.assert_allclose(drift(net, eq)[:2], 0, atol=1e-8)  # p_max: rounding decides
     assert "queues from 180 to 220 packets" in eq.message and "slides" not in eq.message
-    assert f"signals from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
+    assert f"mark probabilities from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
 
 
 def test_blue_rests_anywhere_below_its_threshold():
@@ -123,7 +123,7 @@ def test_blue_rests_anywhere_below_its_threshold():
     assert eq.status == "continuum" and not eq.smooth
     assert link.queue == pytest.approx(50.0, rel=1e-12)
     assert link.mark_probability == pytest.approx(at[0], rel=1e-9)
-    assert f"signals from {at[0]:.6g} to {at[1]:.6g}" in eq.message
+    assert f"mark probabilities from {at[0]:.6g} to {at[1]:.6g}" in eq.message
     assert "queues from 0 to 50 packets" in eq.message
 
 
@@ -244,7 +244,9 @@ def test_modified_bmcc_has_no_window_of_its_own():
     window = BMCC(needs_mark=True)
     own = flows(window, n=(2.0,), rtt=(0.04,), reaction=OncePerRTT(), feedback=LoadFeedback())
     eq, link, group = found(one_link(router, own))
-    assert eq.status == "continuum" and "any windows that fill links.bottleneck" in eq.message
+    assert (
+        eq.status == "continuum" and "every window vector that fills links.bottleneck" in eq.message
+    )
     assert link.queue == 0.0 and np.isnan(group.window).all()
 
 
@@ -399,4 +401,4 @@ window = { law = "reno", min_window = 10 }
     eq = fc.equilibrium(fc.replace(fc.loads(text), {"link.queue.p_max": 1.0}))
     assert eq.flows["f"].window[0] == pytest.approx(10.0)
     assert eq.links["l"].queue == pytest.approx(400.0 - 125.0)
-    assert "rests on its floor" in eq.message
+    assert "settles on its floor" in eq.message
