@@ -306,7 +306,7 @@ def _starved(op: OperatingPoint, i: int) -> bool:
 
 
 def _status_of(net: Network, op: OperatingPoint, regimes: tuple[int, ...], *, many: bool) -> str:
-    """The status of a network with links in these regimes; `many`: the result depends on the start."""
+    """The status of a network with links in these regimes; `many`: the start matters."""
     endless = any(_unbounded(net, op, i) or _starved(op, i) for i in range(len(net.flows)))
     if NONE in regimes or (endless and NEUTRAL not in regimes):
         return "none"

@@ -1,4 +1,4 @@
-"""A rest as an operating point of the moving model: state, bounds that hold, and wire."""
+"""An equilibrium as an operating point of the motion: state, active bounds, and outputs."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _FALLING = 1e-6  # packets per packet sent; a window at its floor that falls fas
 
 
 def looked_up(net: Network, u: Num) -> DelayedInputs:
-    """What is seen of a wire that has always been u."""
+    """Delayed inputs of constant outputs u."""
     return jax.tree.map(lambda index: u[index], output_indices(net))
 
 
 def steady_outputs(net: Network, op: OperatingPoint) -> Num:
-    """The flattened wire at rest: what the rest itself says is sent and signalled."""
+    """The flat outputs at equilibrium: rates, signals and paces."""
     paces = tuple(jnp.ones(()) for _ in net.links)
     return ravel_pytree(make_outputs(net, op.rates, op.signals, paces))[0]
 
 
 def _modes(net: Network, op: OperatingPoint, y: State, emitted: tuple, received: Heard) -> Modes:
-    """Which bounds hold at rest: empty and full queues, windows that would pass their bounds."""
+    """Bounds active at equilibrium: empty and full queues, windows pushed against theirs."""
     queues = tuple(
         jnp.where(code == FULL, HIGH, jnp.where(place < 0, LOW, FREE))
         for code, place in zip(op.codes, op.places, strict=True)
@@ -63,7 +63,7 @@ def _modes(net: Network, op: OperatingPoint, y: State, emitted: tuple, received:
 
 
 def _frozen(net: Network, y: State, modes: Modes) -> Num:
-    """Ones where a component of the flattened state is held by a bound."""
+    """Ones for components of the flat state that are held at a bound."""
     still = jax.tree.map(jnp.zeros_like, y)
     senders = tuple(
         s._replace(law=f.window.with_window(s.law, (m != FREE).astype(float)))
@@ -87,8 +87,8 @@ def _aside(net: Network, op: OperatingPoint, y: State, side: Num) -> State:
 def present(
     net: Network, y: State, modes: Modes
 ) -> tuple[Callable[[Network, Num, Num], Num], Num, Num]:
-    """What a network does now, (drift, wire) flat, as a function of its numbers, of its flat state
-    (n,) and of what it looks up (k,); with that state, and where on the wire (k,) it looks.
+    """Flat (drift, outputs) of a network as a function of its numbers, its flat state (n,) and its
+    delayed inputs (k,); with that state, and the index (k,) of each input among the outputs.
     """
     v, unflatten = ravel_pytree(y)
     indices, shape = jax.tree.flatten(output_indices(net))
@@ -103,7 +103,7 @@ def present(
 
 
 class At(NamedTuple):
-    """A rest as an operating point: state, modes, flat wire, and ones where a bound holds."""
+    """An operating point: state, modes, flat outputs, and ones for states held at a bound."""
 
     y: State
     modes: Modes
@@ -118,10 +118,10 @@ def _alone(outputs: Num) -> list[tuple[Num, Num]]:
 def operating_point(
     net: Network, op: OperatingPoint, side: Num, emitted: tuple = (), received: Heard = _alone
 ) -> At:
-    """The operating point at rest, or a little to one side of it.
+    """The operating point at equilibrium, or a little to one side of it.
 
-    `said` has, per link, the Signal that it is held at on a jump of its law, or None; `heard`
-    tells the shares of the time and the flat wires of which senders hear in turn.
+    `emitted` has, per link, the Signal that it is held at on a discontinuity of its law, or None;
+    `received` returns the shares of the time and the flat outputs that senders receive in turn.
     """
     y = steady_state(net, op)
     modes = _modes(net, op, y, emitted, received)

@@ -113,7 +113,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
     assert link.mark_probability == pytest.approx(needed(rests), rel=1e-9)
     np.testing.assert_allclose(drift(net, eq)[:2], 0, atol=1e-8)  # p_max: rounding decides
     assert "queues from 180 to 220 packets" in eq.message and "slides" not in eq.message
-    assert f"signals from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
+    assert f"mark probabilities from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
 
 
 def test_blue_rests_anywhere_below_its_threshold():
