@@ -1,7 +1,7 @@
-"""Linearisation at an equilibrium: derivatives by the present and by everything looked up.
+"""Linearisation at an equilibrium: derivatives by the present state and by delayed inputs.
 
 Delays are frozen at the equilibrium; round trips inside rates are differentiated. That is exact to
-first order: the variation of a delay multiplies derivatives that vanish at rest.
+first order: the variation of a delay multiplies derivatives that vanish at equilibrium.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from fluidcc.scenario.network import Network
 
 
 def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:
-    """The linear system around an equilibrium (of `net` unless given).
+    """The linear system around an equilibrium (default: that of `net`).
 
     At a kink of a marking function `side` = -1 or 1 takes the derivatives just below or above it;
     see `at_kink`. Ticks of sampled laws count as change per period. Raises ValueError if there is
-    no smooth equilibrium, or if the derivatives disagree with differences of the moving model.
+    no smooth equilibrium, or if the derivatives disagree with finite differences.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
 
 
 def free_states(net: Network, eq: Equilibrium) -> np.ndarray:
-    """Mask of those numbers of the flat state that the linearisation at an equilibrium is of."""
+    """Mask of the components of the flat state that are in the linearisation."""
     return _derivatives(steady(net), eq.op, 0)[-1]
 
 
@@ -77,7 +77,7 @@ def _derivatives(arrays: Network, op: OperatingPoint, side: int) -> tuple[np.nda
 
 
 def still(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Mask (..., n) of the states that nothing moves: at a limit, or adapted by nothing."""
+    """Mask (..., n) of constant states, whose derivatives are all zero."""
     return ~(np.any(A != 0, axis=-1) | np.any(B != 0, axis=-1))
 
 
@@ -88,10 +88,10 @@ def at_kink(net: Network, eq: Equilibrium) -> bool:
 
 
 def regime(eq: Equilibrium) -> tuple[Any, ...]:
-    """What stays the same along a family of equilibria as long as their linearisation is smooth.
+    """Label that is constant along a family of equilibria while their linearisation is smooth.
 
-    Status, sliding links, the bound that each link rests at, the side of every kink, and the
-    windows at their cap.
+    Status, sliding links, the bound that holds each link, the side of every kink, and the windows
+    at their cap.
     """
     y = steady_state(steady(eq.net), eq.op)
     sides = tuple(bool(distance > 0) for _, distance in kinks(eq.net, y))
@@ -103,7 +103,7 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
 
 
 def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:
-    """Class of flows that each state and each component of the wire belongs to."""
+    """Class of flows that each state and each output belongs to."""
     y = steady_state(net, op)
     sizes = [np.size(f.rtt) for f in net.flows]
     first = np.concatenate([[0], np.cumsum(sizes)])
@@ -117,7 +117,7 @@ def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:
 
 @jax.jit
 def jacobians(net: Network, op: OperatingPoint, side: Num) -> tuple[Any, ...]:
-    """A, B, C, D, the lags [s] and which states are held, before those are taken out."""
+    """A, B, C, D, the lags [s] and the mask of states held at a bound, which are included."""
     at = operating_point(net, op, side)
     function, v, index = present(net, at.y, at.modes)
     by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, at.outputs[index])

@@ -18,10 +18,10 @@ from fluidcc.analysis.winding import frequency_bounds
 Loop = Callable[[Array], Array]
 """L(i w) for an array of frequencies w [rad/s]."""
 
-_ENTRIES = 1e6  # of the matrices of as many frequencies as are taken at once
+_ENTRIES = 1e6  # of the matrices in one batch of frequencies
 _COARSE = 30  # points a decade in the first scan
 _DECADES = (-9, 5)  # of the scan, about the scale of frequencies
-_FAINT = 1e-2  # gain below which crossovers no longer matter
+_FAINT = 1e-2  # gain below which phase crossovers are ignored
 _NOISE = 1e-12  # of the largest gain; below, phases are rounding
 _FINE = 0.5  # largest change of log L between nodes
 _SMOOTH = 0.05  # largest difference of that between the halves of an interval
@@ -53,8 +53,8 @@ class PhaseCrossover:
 class Margins:
     """All crossovers of a loop, by frequency; the properties are those nearest to critical.
 
-    A margin is infinite where there is no crossover. Positive margins prove nothing where there
-    are several crossovers: the count of unstable roots decides.
+    A margin is infinite if there is no crossover. Positive margins prove nothing if there are
+    several crossovers: the count of unstable roots decides.
     """
 
     gain_crossovers: tuple[GainCrossover, ...]
@@ -100,7 +100,7 @@ def margins(loop: Loop, *, scale: float = 1.0) -> Margins:
     """Every gain and phase crossover of a loop.
 
     `scale` [rad/s] is a typical frequency: crossovers are sought from 1e-9 to 1e5 times it, and
-    phase crossovers as long as the gain is above 1 %. Raises ArithmeticError where the phase cannot
+    phase crossovers as long as the gain is above 1 %. Raises ArithmeticError if the phase cannot
     be followed.
     """
     frequency, log = followed(loop, scale=scale)
@@ -139,16 +139,16 @@ def _root(function: Callable[[float], float], a: float, b: float) -> float:
 
 
 def followed(loop: Loop, *, scale: float = 1.0) -> tuple[Array, Array]:
-    """Frequencies [rad/s] at which the loop's course shows without a doubt, and log L there.
+    """Frequencies [rad/s] dense enough to follow the phase of the loop, and log L there.
 
-    They go from where L is a power of the frequency to where it is faint; `scale` and what is
-    raised are those of `margins`.
+    They range from where L is a power of the frequency to where it is faint; `scale` and exceptions
+    are those of `margins`.
     """
     return _dense(loop, *_band(loop, scale))
 
 
 def _band(loop: Loop, scale: float) -> tuple[float, float]:
-    """From where the loop is still a power of frequency to where it is faint."""
+    """Frequencies between which the loop is no mere power of frequency and not faint."""
     first, last = _DECADES
     w = scale * np.logspace(first, last, _COARSE * (last - first) + 1)
     gain = loop(w)
@@ -169,9 +169,9 @@ def _band(loop: Loop, scale: float) -> tuple[float, float]:
 
 
 def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
-    """Frequencies so dense that log L is followed without a doubt, and log L there.
+    """Frequencies dense enough to follow log L, and log L there.
 
-    Raises ArithmeticError where the loop cannot be resolved.
+    Raises ArithmeticError if the loop cannot be resolved.
     """
     w = np.geomspace(low, high, max(9, round(_COARSE * math.log10(high / low))))
     log = _log(loop(w))
@@ -204,13 +204,15 @@ def _principal(log: Array) -> Array:
 def loop_gain(system: Linear, link: int) -> Loop:
     """Frequency response of the loop cut where a link's signal leaves it.
 
-    That is the loop cut at the argument of the link's marking function: what enters is the signal
-    that senders see, what returns, with its sign changed, the one that the link would say. All
-    other loops stay closed. Raises ValueError if the link has no signal that anyone hears.
+    That is the loop cut at the argument of the link's marking function: the input is the signal
+    that senders see, the output, with its sign changed, the one that the link would emit. All other
+    loops stay closed. Raises ValueError if no signal of the link varies and reaches a sender.
     """
     rows = received_signals(system, link)
     if not rows:
-        raise ValueError(f"link {link} says nothing that depends on its queue and is heard")
+        raise ValueError(
+            f"link {link} has no signal that depends on its queue and reaches a sender"
+        )
     opened, late, wires = system.C.copy(), system.D.copy(), system.size[1]
     returned = [wires + i for i in range(len(rows))]
     opened[rows], late[rows] = 0.0, 0.0
@@ -237,14 +239,14 @@ def loop_gain(system: Linear, link: int) -> Loop:
 
 
 def received_signals(system: Linear, link: int) -> list[int]:
-    """What a link says that varies and that someone hears."""
+    """Indices of the signals of a link that vary and reach a sender."""
     used = system.used()
     varies = np.any(system.C != 0, axis=1) | np.any(system.D != 0, axis=1)
     return [j for j in system.signals[link] if used[j] and varies[j]]
 
 
 def heard_links(system: Linear) -> list[int]:
-    """Links whose signals vary and are heard."""
+    """Links whose signals vary and reach a sender."""
     return [k for k in range(len(system.signals)) if received_signals(system, k)]
 
 
@@ -255,7 +257,7 @@ def scale_of(system: Linear) -> float:
 
 
 def link_margins(system: Linear, *, scale: float) -> list[tuple[int, Margins]]:
-    """Links whose signals vary and are heard, and the margins of each with the others closed."""
+    """Links whose signals vary and reach a sender, each with its margins, other loops closed."""
     return [(k, margins(loop_gain(system, k), scale=scale)) for k in heard_links(system)]
 
 
@@ -282,9 +284,9 @@ class LoopCurve:
 
 
 def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:
-    """The curve of each link whose signal varies and is heard, over all that `margins` looks at.
+    """The curve of each link whose signal varies and reaches a sender, over the band of `margins`.
 
-    Raises ArithmeticError where a curve cannot be followed.
+    Raises ArithmeticError if a curve cannot be followed.
     """
     scale, curves = scale_of(system), []
     for link in heard_links(system):

@@ -1,8 +1,8 @@
 """The one table of scalar quantities of a network, by names such as ``links.bottleneck.queue``.
 
-`gradient`, `sensitivity` and `optimize` name what they are about in this way: quantities at rest,
-of a trajectory, and of packet runs (with the prefix ``packets.``). The owner goes without its name
-where only one fits.
+`gradient`, `sensitivity` and `optimize` use these names for quantities of an equilibrium, of a
+trajectory, and of packet runs (with the prefix ``packets.``). The name of the owner may be omitted
+if it is unique.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Known = TypeVar("Known")
 
 EQUILIBRIUM, FLUID, RUN, PACKETS = "equilibrium", "fluid", "run", "packets"
-"""What a quantity is taken from: the equilibrium and its loop, a trajectory at one time, a
+"""Engines that compute a quantity: the equilibrium and its loop, a trajectory at one time, a
 trajectory as a whole, packet runs."""
 
 _PREFIX = "packets."
@@ -33,7 +33,7 @@ _LISTS = ("goodput_flows",)  # one number a flow
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One number of a network: `engine` says what it is taken from, `key` which one it is.
+    """A scalar quantity of a network: `engine` computes it, `key` is its short name.
 
     `kind` is ``links`` or ``flows`` with the `owner`'s name, or ``loop``. Those of a group with
     several round trips are means over its flows.
@@ -47,7 +47,7 @@ class Measure:
     unit: str
 
     def read(self, eq: Equilibrium) -> Any:
-        """The number of an equilibrium; None where that has none."""
+        """The value at an equilibrium; None if it has none."""
         own = getattr(eq, self.kind, {}).get(self.owner)
         if self.kind != "flows":
             return getattr(own, self.key, None)
@@ -56,7 +56,7 @@ class Measure:
         return None if each is None else mean_over_flows(flows.n, each)
 
     def in_packets(self, net: Network) -> Measure | None:
-        """The metric of packets that stands for the same thing; None where there is none."""
+        """The equivalent metric of packet runs; None if there is none."""
         if self.engine == PACKETS:
             return self
         metric = in_packets(net, self.kind, self.owner, self.key)
@@ -70,7 +70,7 @@ def mean_over_flows(n: Any, each: Any) -> Any:
 
 
 def measures(net: Network, *engines: str) -> dict[str, Measure]:
-    """Everything that these engines have a number of, by full name."""
+    """All quantities of these engines, by full name."""
     owners = {"links": net.link_names, "flows": net.flow_names, "loop": ("",)}
     found = []
     for engine in engines:
@@ -88,30 +88,30 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
 
 
 def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
-    """What a name stands for in any engine that `optimize` takes; raises as `find` does."""
+    """The quantity of a name in any engine of `optimize`; raises as `find` does."""
     return find(net, name, measures(net, EQUILIBRIUM, RUN, PACKETS), where)
 
 
 def find(
     net: Network, name: str, known: Mapping[str, Known], where: str, what: str = "quantity"
 ) -> Known:
-    """What a name stands for among those known by full names.
+    """The entry of `known` that a full or short name stands for.
 
     Parameters
     ----------
     net
         The network.
     name
-        The name, in full or without an owner that is clear.
+        The name, in full or without an owner that is unique.
     known
-        Everything that it may stand for.
+        Possible entries by full name.
     where, what
-        What messages call the place of the name, and what is named.
+        For messages: the place of the name, and the kind of thing that it names.
 
     Raises
     ------
     ScenarioError
-        For a name that nothing has or that several have, with the nearest ones.
+        For an unknown or ambiguous name, with the nearest ones.
     """
     prefix = _PREFIX if name.startswith(_PREFIX) else ""
     short = name.removeprefix(prefix)
@@ -120,6 +120,6 @@ def find(
     if len(found) == 1:
         return known[found[0]]
     ending = [f for f in known if f.startswith(prefix) and f".{f}".endswith(f".{short}")]
-    got = "one that several have" if ending or found else "no such one"
+    got = "an ambiguous name" if ending or found else "an unknown name"
     close = tuple(found or ending[:3]) or nearest(name, list(known), least=0.0)
     raise ScenarioError([Fault(where, name, f"the name of a {what}", got, close)])

@@ -1,4 +1,4 @@
-"""What the analysis asks of a model along its parameters: networks and delay equations alike."""
+"""Interface of models with parameters for the analysis: networks and delay equations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AnyEquilibrium = Equilibrium | EquationEquilibrium
 
 
 def equilibrium_of(model: Model) -> AnyEquilibrium:
-    """Where a model comes to rest."""
+    """The equilibrium of a model."""
     return equation_equilibrium(model) if isinstance(model, DelayEquation) else equilibrium(model)
 
 
@@ -42,20 +42,20 @@ def family(model: Model, paths: Sequence[str], where: str) -> Callable[..., Mode
 
 
 def unit_of(model: Model, path: str) -> str:
-    """Unit of a parameter, `1` where it has none or none is known."""
+    """Unit of a parameter, `1` if it has none or none is known."""
     info = None if isinstance(model, DelayEquation) else info_at(model, path)
     return info.unit if info else "1"
 
 
 def number_of(model: Model, path: str) -> float:
-    """The model's own value of a parameter; raises ScenarioError where it has none."""
+    """The model's value of a parameter; raises ScenarioError if it has none."""
     if isinstance(model, DelayEquation):
         return model.number_at(path)
     return number_at(model, path)
 
 
 def within_of(model: Model, path: str) -> Interval | None:
-    """The values that a parameter may take; None where any number will do."""
+    """The range of a parameter; None if any number is valid."""
     info = None if isinstance(model, DelayEquation) else info_at(model, path)
     return info.within if info else None
 
@@ -63,7 +63,7 @@ def within_of(model: Model, path: str) -> Interval | None:
 def ends_of(
     model: Model, path: str, low: float | str, high: float | str, where: str
 ) -> tuple[float, float]:
-    """Both ends of a range as numbers; raises ScenarioError with all that is wrong."""
+    """Both ends of a range as numbers; raises ScenarioError with all faults."""
     if isinstance(model, DelayEquation):
         model.number_at(path)
         ends, within = [float(low), float(high)], None

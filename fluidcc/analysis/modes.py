@@ -1,4 +1,4 @@
-"""The moving model along the mode of a root: what a root says, seen in a trajectory."""
+"""Trajectories along the mode of a characteristic root, as a check of the linearisation."""
 
 import dataclasses
 import functools
@@ -20,16 +20,16 @@ from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_of
 from fluidcc.scenario.network import Network
 
-_BESIDE = 1e-4  # of the rest: the farthest that anything is moved from it
-_TURN = 4.0  # times 1 / |s| that a mode is followed for
+_BESIDE = 1e-4  # of the equilibrium: largest distance from it
+_TURN = 4.0  # times 1 / |s|: length of the trajectory
 _TIMES = 201
 _ROUNDING = 1e-12  # of the largest part of a mode
 _RARE = 0.05  # periods of a queue law times |s|
 
 
 class Course(NamedTuple):
-    """A network along a mode: the distance from the rest at times (t,) [s], relative to the rest,
-    shape (t, n), and that of the mode alone; how the trajectory ended.
+    """A network along a mode: the distance from the equilibrium at times (t,) [s], relative to
+    it, shape (t, n), and that of the mode alone; the status of the trajectory.
     """
 
     times: Array
@@ -76,8 +76,8 @@ def ticks_matter(net: Network, root: complex) -> bool:
 def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
     """Follow a trajectory that has been on the mode of a root for ever, for 4 / abs(root).
 
-    If s is a root of the linearisation, its characteristic matrix has a null vector v, and the rest
-    + Re(v e^(s t)) is a solution to first order: states, and all that is on its way.
+    If s is a root of the linearisation, its characteristic matrix has a null vector v, and
+    equilibrium + Re(v e^(s t)) is a solution to first order, for states and outputs alike.
     """
     net, end = eq.net, _TURN / abs(root)
     system, start, numbers = network_system(net, until=end)

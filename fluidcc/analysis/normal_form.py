@@ -1,15 +1,14 @@
 """Sub- or supercritical: the first Lyapunov coefficient of a Hopf point.
 
-Near a Hopf point the motion is x = rest + z q + conj + quadratic terms with z' = i w z + c z |z|^2.
-The Taylor coefficients of the right-hand side along that motion give c, delayed arguments that move
-with the state included: a smooth motion put into field and lags is a smooth function of its
+Near a Hopf point motions are x = x0 + z q + conj + quadratic terms, with z' = i w z + c z |z|^2.
+The Taylor coefficients of the right-hand side along that motion give c, including delayed arguments
+that depend on the state: a smooth motion inserted into field and lags is a smooth function of its
 amplitude, whatever the lags depend on. Kuznetsov (2004), 5.4; Hassard, Kazarinoff and Wan (1981).
 
-Self-clocked rates obey difference equations beside the differential ones. The reduction is the same
-with their characteristic matrix where the difference part alone decays, Hale and Verduyn Lunel
-(1993), chapter 9. Each class keeps its window less its flight, a root at s = 0 for any motion. The
-motions that start from one rest share its values, so the mean of the quadratic terms is the one
-that leaves them unchanged.
+Self-clocked rates obey difference equations in addition to the differential ones. The reduction is
+the same with their characteristic matrix if the difference part alone decays, Hale and Verduyn
+Lunel (1993), chapter 9. Each class conserves its window less its flight size, a root at s = 0.
+Motions from one equilibrium share conserved values, which fixes the mean of the quadratic terms.
 """
 
 from __future__ import annotations
@@ -47,28 +46,28 @@ from fluidcc.scenario.network import Network
 TIMES = 8  # of a period: resolves the third harmonic
 _NOTHING = 1e-9  # of the terms that make the coefficient
 _SINGULAR = 1e-12
-_SMALL_PART = 0.01  # of what is at rest: amplitudes at which slopes are taken
+_SMALL_PART = 0.01  # of the equilibrium: amplitudes at which slopes are taken
 _TO_KINK = 0.1  # of the way to a kink
 _DRIFT = 1e-6  # of the terms that would balance
 _NODES = 32  # of a round trip: integrates some periods to rounding
 _DRIFTS = (
-    "what self-clocked flows have in flight drifts from their windows as they oscillate, so that "
-    "no cycle is near: model.delay = 'fifo' keeps it"
+    "packets in flight of self-clocked flows drift from their windows as they oscillate, so that "
+    "no cycle is near: model.delay = 'fifo' conserves them"
 )
 
 Component = Callable[[Any, Any], Any]
 """Components of the motion, by index, at times of the same shape."""
 
 Present = Callable[[Component, Any], Any]
-"""What a model does at a time, from its motion: rates of its states, then its wire."""
+"""Right-hand side at a time along a motion: rates of the states, then the outputs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NormalForm:
-    """z' = i w z + coefficient z |z|^2 at a Hopf point, x = rest + 2 Re(z vector).
+    """z' = i w z + coefficient z |z|^2 at a Hopf point, x = x0 + 2 Re(z vector).
 
     `vector` (n,) over the states has Euclidean norm 1; `coefficient` [1/s per squared unit of the
-    states]. `message` says why there is none.
+    states]. `message` is the reason if there is none.
     """
 
     frequency: float
@@ -84,7 +83,7 @@ class NormalForm:
 
     @property
     def criticality(self) -> str | None:
-        """`supercritical`, `subcritical`, `degenerate` where third order decides nothing."""
+        """`supercritical`, `subcritical`, `degenerate` if third order is inconclusive."""
         if self.coefficient is None:
             return None
         if abs(self.coefficient.real) <= _NOTHING * self.scale or not self.scale:
@@ -94,7 +93,7 @@ class NormalForm:
     def amplitudes(self, growth: float) -> Array:
         """Amplitude of each state on the cycle at a growth rate [1/s] of the equilibrium.
 
-        First order in its root. Raises ValueError where cycles are on the other side.
+        Leading order in its square root. Raises ValueError if cycles are on the other side.
         """
         if self.coefficient is None or growth * self.coefficient.real > 0:
             raise ValueError("there is no cycle on this side of the Hopf point")
@@ -126,7 +125,7 @@ def reduced(
 ) -> NormalForm:
     """The normal form of a model with roots i w and -i w, w = `frequency` [rad/s].
 
-    Motions are given by rest `start`, frequency, vector, mean and double, for states and wire: x =
+    Motions (states, outputs) are given by equilibrium `start`, frequency, vector, mean, double: x =
     start + size first + size^2 (mean + second), first = 2 Re(vector e^(iwt)), second the same of
     double at 2 w.
 
@@ -135,13 +134,13 @@ def reduced(
     system
         The linear system, neutral ones included.
     derivatives
-        Taylor coefficients of second and third order by size of what the model does along a
-        motion, states and wire, at `TIMES` times that divide a period.
+        Taylor coefficients of second and third order by size of the right-hand side along a motion,
+        states and outputs, at `TIMES` times that divide a period.
     kept
-        Where the system has conserved quantities, the coefficients of second order of their means
+        If the system has conserved quantities, the coefficients of second order of their means
         along a motion, for its frequency, vector and mean.
 
-    Raises ArithmeticError where there is no normal form, with the reason.
+    Raises ArithmeticError if there is no normal form, with the reason.
     """
     n = system.size[0]
     u, _, v = np.linalg.svd(system.matrix(1j * frequency))
@@ -163,7 +162,7 @@ def reduced(
 def _mean(system: Linear, force: Array, kept: Callable[..., Any] | None) -> Array:
     """Mean of the quadratic terms under the mean of the force.
 
-    Conserved quantities leave it open along their family of rests, and close it by what they are.
+    It is free along a family of equilibria for each conserved quantity, whose value then fixes it.
     """
     u, sizes, v = np.linalg.svd(system.matrix(0.0))
     regular = len(sizes) - system.conserved
@@ -188,7 +187,7 @@ def _harmonic(values: Array, k: int) -> Array:
 
 
 def _along(function: Present, time: Num, motion: tuple) -> Callable[[Num], Num]:
-    """What a model does at a time of its motion, by amplitude."""
+    """Right-hand side at a time of a motion, as a function of its amplitude."""
     start, frequency, right, mean, double = motion
 
     def wave(amplitude: Num, angle: Num) -> Num:
@@ -237,7 +236,7 @@ def _of_equation(equilibrium: EquationEquilibrium, *motion: Any) -> Any:
 
 
 def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
-    """The normal form of a network: its free states and its wire move."""
+    """The normal form of a network in its free states and outputs."""
     net, system = steady(eq.net), linearize(eq.net, eq)
     if system.conserved and not difference_decays(system):
         raise ArithmeticError(
@@ -277,7 +276,7 @@ def _network_slopes(
 ) -> Any:
     """Slopes by amplitude (sizes, times, unknowns) for a network whose `free` states move.
 
-    Slopes at several amplitudes take the place of higher derivatives, which take long to compile.
+    Slopes at several amplitudes replace higher derivatives, which take long to compile.
     """
     moving = _Moving(net, equilibrium, free)
     what, n = moving.what, len(free)
@@ -296,7 +295,7 @@ def _network_slopes(
 
 
 class _Moving:
-    """A network whose `free` states move about its rest."""
+    """A network whose `free` states move about its equilibrium."""
 
     def __init__(self, net: Network, equilibrium: OperatingPoint, free: tuple[int, ...]) -> None:
         point = operating_point(net, equilibrium, jnp.zeros(()))
@@ -310,7 +309,7 @@ class _Moving:
         return self.flat.at[self.where].set(component(np.arange(len(self.free)), t))
 
     def late(self, component: Component, t: Num) -> DelayedInputs:
-        """Age of everything looked up at a time."""
+        """Lags of all delayed inputs at a time."""
         net, first = self.net, self.first_queue
         if net.delay != "fifo":
             return ages(net, self.tree(self.state(component, t)))
@@ -330,8 +329,8 @@ def _flights(
     """Windows less flights to second order of the amplitude, their means over a period: (classes,)
     for a motion given by start, frequency, vector and mean, and their derivative by that mean.
 
-    Where delays are those by present queues, flights are what is on the way to the queue, and in
-    it: while it is busy one class has the same number of packets behind it at all times.
+    If delays follow from present queues, flights are the packets on the way to the queue and in it:
+    behind a busy queue one class has a constant number of packets.
     """
     moving, fifo = _Moving(net, equilibrium, free), net.delay == "fifo"
     nodes, weights = (a[None, :] for a in np.polynomial.legendre.leggauss(_NODES))
@@ -365,7 +364,7 @@ def _flights(
 def _entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     """Time at which packets that leave a queue entered it, to third order in the amplitude.
 
-    Each turn of the iteration from the wait at rest is right to one order more.
+    Each iteration from the wait at equilibrium gains one order.
     """
     s = leaving - jax.lax.stop_gradient(wait_at(leaving))
     for _ in range(3):

@@ -1,9 +1,9 @@
-"""Where a network comes to rest, as compiled nested bisections; no law is known by name.
+"""Equilibria of networks by compiled nested bisections, for any laws.
 
-For given signals senders rest where their drift changes sign; for given queues the memory of a
-queue law is where arrivals without end leave it. With these, what a link accepts decreases with
-its place, so a bisection finds the place, or the one where the signal jumps. Several links take
-turns until all of them rest.
+For given signals the equilibrium of senders is where their drift changes sign; for given queues
+that of a queue law's memory is its limit under constant arrivals. Then the rate that a link accepts
+decreases with its place, so bisection finds the place of balance, or that of a jump of the signal.
+Several links are solved in turn (Gauss-Seidel) until nothing moves.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
 INTERIOR, EMPTY, JUMP, FULL, NONE, NEUTRAL = range(6)
-"""What a link rests in: a root, an empty queue, a jump of its signal, a full buffer, nothing, a
-jump at which any windows rest."""
+"""Regime of a link: a root, an empty queue, a jump of its signal, a full buffer, no equilibrium, a
+jump at which all windows are equilibria."""
 
 ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
-"""What a jump turns out to be: ticks hold the signal from both sides, the load factor does, the
-law's memory holds it at rest, or it rests at the end of a range that ticks leave alone."""
+"""Refined regime of a jump: held from both sides by ticks, or by the load factor; a smooth
+equilibrium of the law's memory; or the end of a range of equilibria that ticks do not move."""
 
 AGREE = 1e-8  # relative difference up to which two numbers are the same
-_LONGEST_QUEUE = 1e9  # packets, where the buffer has no end
+_LONGEST_QUEUE = 1e9  # packets, if the buffer is unbounded
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
-_LEAPS = 1.1  # factor between windows on both sides of a place, from which they jump there
+_LEAPS = 1.1  # factor between windows on both sides of a place that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
-NOWHERE = 1e-12  # places so near to 0 are the empty queue of a full link, and so small an excess
-# over what it carries is none: links behind one of their rate have no queue
+NOWHERE = 1e-12  # places nearer to 0 are the empty queue of a full link, and a smaller excess over
+# its capacity counts as 0: links behind one of equal capacity have no queue
 
 
 class SteadySignal(NamedTuple):
-    """What a link says at rest; for a share of the time its load factor is another one."""
+    """Signal of a link at equilibrium; for a `share` of the time its load factor is `other`."""
 
     signal: Signal
     other: Num
@@ -98,7 +98,7 @@ def _alone(signal: Signal) -> SteadySignal:
 
 
 def cases(net: Network, flows: Flows, emitted: list[SteadySignal]) -> list[Heard]:
-    """What flows hear of the links on their way, and for which share of the time."""
+    """Signals that flows receive from the links of their route, with shares of the time."""
     options = []
     for k in flows.route:
         one = emitted[k]
@@ -117,8 +117,8 @@ def cases(net: Network, flows: Flows, emitted: list[SteadySignal]) -> list[Heard
 def _senders(
     net: Network, places: list, emitted: list[SteadySignal], windows: list | None = None
 ) -> list[tuple[Any, Num]]:
-    """Senders at rest under what the links say, and the rates (m,) of their sources; with
-    `windows` (m,) each, those that have them.
+    """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
+    `windows` (m,) of each group, if given, are fixed.
     """
     out, all_grow = [], net.rates == "mgt"
     queues = tuple(queue_at(place) for place in places)
@@ -138,9 +138,9 @@ def _windows(net: Network, senders: list) -> tuple:
 def _arriving(
     net: Network, emitted: list[SteadySignal], rates: list[Num]
 ) -> tuple[list[Num], list[Num]]:
-    """Rates that come to links and that they accept [packet/s], from sources with these rates.
+    """Rates offered to links and accepted by them [packet/s], from sources with these rates.
 
-    What a link loses or cannot carry does not come to the links behind it.
+    Packets that a link drops or cannot carry do not reach the links behind it.
     """
     kept = [[1 - received(f, (emitted[k].signal,)).drop for k in f.route] for f in net.flows]
     through: list[Num] = [1.0] * len(net.links)
@@ -176,11 +176,11 @@ def _choose(condition: Num, yes: Any, no: Any) -> Any:
 def between(
     net: Network, k: int, least: Signal, above: Signal, over: Num, share: Num
 ) -> SteadySignal:
-    """What may hold a link at a jump or at a full buffer, by a share from 0 to 1.
+    """Convex combination of signals that may hold a link at a jump or a full buffer, by its share.
 
-    At a jump the marking rises to all packets: the marking needed. Where senders hear no marks, or
-    a load factor as well, the link is for this share of the time in what it says above the jump.
-    At a full buffer losses rise to all packets.
+    At a jump the marking lies between its lower side and marking of all packets. If senders ignore
+    marks, or use a load factor too, the share is the Filippov weight: the share of the time with
+    the signal of the upper side. At a full buffer losses rise up to all packets.
     """
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
     mixes = net.links[k].queue.loads or deaf
@@ -194,7 +194,7 @@ def between(
 def _steady_link(
     net: Network, k: int, places: list, emitted: list[SteadySignal], start: int
 ) -> tuple[Num, Num, SteadySignal, Num]:
-    """Code and place of link k at rest, what it says, and a place from which it is overloaded
+    """Code and place of link k at equilibrium, its signal, and a place from which it is overloaded
     again; the other links given.
     """
     link = net.links[k]
@@ -230,7 +230,7 @@ def _steady_link(
         held = between(net, k, least, beyond, over, share)
         if not link.queue.loads:
             return held
-        lost = held.signal.drop  # a load factor tells of what is lost as well
+        lost = held.signal.drop  # a load factor includes lost packets
         low, high = (steady_signal(link, side, start, lost) for side in (lower, upper))
         return between(net, k, low, high, over, share)
 
@@ -323,9 +323,9 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
 
 @functools.partial(jax.jit, static_argnames="k")
 def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]:
-    """The rest of a link at whose place windows jump though its signal does not: the senders rest
-    with any window there, and have the one that fills the link; and how many of the distinct flows
-    do so. There are many rests if several do, of which one is given.
+    """Equilibrium of a link at whose place windows jump though its signal does not: any window is
+    an equilibrium there, and those that fill the link are chosen; and the number of classes that
+    jump. If several do, there are many equilibria, and one of them is returned.
     """
     places, emitted = list(op.places), list(op.emitted)
     sides = [_with(places, k, just_beside(places[k], side)) for side in (-1, 1)]
@@ -353,13 +353,13 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
 
 
 def steady_state(net: Network, op: OperatingPoint) -> State:
-    """The State of a network at rest."""
+    """The State of a network at equilibrium."""
     queues = tuple(op.queues[k] for k in range(len(net.links)))
     return State(op.senders, queues, op.laws)
 
 
 def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[int, ...]]:
-    """The rest with the memories that hold links at jumps, and each link's regime."""
+    """The operating point with the memories that hold links at jumps, and each link's regime."""
     laws, regimes = list(op.laws), [int(c) for c in op.codes]
     for k, link in enumerate(net.links):
         if regimes[k] != JUMP:

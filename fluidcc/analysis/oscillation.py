@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from fluidcc.analysis.linear import Array
 
-_STILL = 1e-6  # of the mean size: what moves less does not oscillate
+_STILL = 1e-6  # of the mean size: smaller ranges are no oscillation
 _HYSTERESIS = 0.25  # of the range on either side of its middle: ripples are no cycles
-_REPEATED = 0.3  # of the variance that has to come again after a period
+_REPEATED = 0.3  # least autocorrelation at a period
 _SETTLED = 0.01  # of the mean: smaller deviations are the last of a decay
 
 
 class Oscillation(NamedTuple):
-    """Mean time between cycles [s], None without two of them, and what the values reach.
+    """Mean time between cycles [s], None without two of them, extremes and mean of the values.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Os
     time, values
         Times [s], increasing, and values, shapes (T,).
     after
-        Start of what counts [s]: leave the way to the cycle out.
+        Start of the evaluation [s], after the transient.
 
     Raises
     ------
@@ -89,11 +89,11 @@ def rises(time: Array, values: Array, low: float, high: float) -> list[float]:
 
 
 def repeating_period(time: ArrayLike, values: ArrayLike) -> float | None:
-    """Period of what repeats in a noisy series [s]; None where nothing does.
+    """Period of a noisy series [s]; None if it does not repeat.
 
-    The lag of the highest autocorrelation beyond its first zero, where at least 0.3 of the variance
-    comes again: noise without a rhythm stays below. Deviations of less than a hundredth of the mean
-    are taken for rest.
+    The lag of the highest autocorrelation beyond its first zero, if it is at least 0.3: noise
+    without a period stays below. Standard deviations of less than a hundredth of the mean count as
+    an equilibrium.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Switching cycles under step marking, from the law's own rates.
 
 A link that marks every packet above a queue and none below is a relay: windows grow until marks
-are heard, and fall until they cease, one signal delay after the queue crossed the step each time.
+arrive, and fall until they cease, one signal delay after the queue crossed the step each time.
 For one class of self-clocked flows the ACKs come at C/N as long as the link is busy, and the queue
 is N W - C T. So the cycle follows from two integrals of one variable, the window.
 """
@@ -41,7 +41,7 @@ class RelayCycle(Result):
     `period` [s]; `delay` [s] from a signal to the change it causes in the queue; least and largest
     `window` of one flow and `queue` [packet], whose average is the queue itself. It holds up to the
     buffer, and while the queue does not run empty (`valid`): then the link is always busy. It is
-    that of the model that `basis` names, and `exact` if the network is set to it:
+    the cycle of the model named by `basis`, and `exact` if the network uses that model:
     `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless marks are set at the front.
 
     Examples
@@ -71,7 +71,7 @@ class RelayCycle(Result):
 
     @property
     def utilization(self) -> float | None:
-        """Share of the capacity that is used, None where it is not known."""
+        """Share of the capacity that is used, None if unknown."""
         return 1.0 if self.valid else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class RelayCycle(Result):
 def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
     """Change of the window per second at ACKs of rate C/N, all of them with `signal`.
 
-    `carried` is the share of them whose signal may be reacted to.
+    `carried` is the share of them to which senders may react.
     """
     flows, link = net.flows[0], net.links[0]
     w = jnp.broadcast_to(window, jnp.shape(flows.rtt))
@@ -151,17 +151,17 @@ def relay_cycle(
         at most once per round trip. By default the reaction's mean share of the marks is taken, as
         in the fluid model.
     at
-        The equilibrium of `net`, where it is known.
+        The equilibrium of `net`, if known.
 
     Returns
     -------
     RelayCycle
-        Its `valid` and `message` tell where the formulas do not hold.
+        Its `valid` and `message` show if the formulas do not hold.
 
     Raises
     ------
     ValueError
-        If the network is no relay of this kind; the message says why.
+        If the network is no relay of this kind, with the reason.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def relay_cycle(
 def _one_reaction(
     net: Network, crossing: float, delay: float, top: float
 ) -> tuple[float, float, str]:
-    """Least window, period and what does not hold, for one reaction per crossing of the step."""
+    """Least window, period and message, for one reaction per crossing of the step."""
     link, flows = net.links[0], net.flows[0]
     if float(flows.reaction.ready(Since(0.0, delay, 0.0))):
         raise ValueError(f"{flows.reaction.name} reacts to more than one mark per round trip")
@@ -221,14 +221,14 @@ def _delay(net: Network, queue: float) -> float:
 
 
 def _obstacle(net: Network, eq: Equilibrium) -> str:
-    """Why a network is no relay with a closed form; empty if it is one."""
+    """Reason why a network is no relay with a closed form; empty if it is one."""
     link, flows = net.links[0], net.flows[0]
     if (len(net.links), len(net.flows), np.size(flows.rtt)) != (1, 1, 1):
         return "the formulas are for one link and one class of flows"
     if link.queue.loads:
         return "the formulas are for marks, and these senders act on a load factor"
     if int(eq.op.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
-        return f"the queue does not rest at a step of its marking (status {eq.status})"
+        return f"the equilibrium is not at a step of the marking (status {eq.status})"
     below, above = (float(steady_signal(link, math.nextafter(float(eq.op.queues[0]), to)).mark)
                     for to in (0.0, math.inf))  # fmt: skip
     if (below, above) != (0.0, 1.0):
