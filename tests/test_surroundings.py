@@ -104,7 +104,7 @@ def test_ctrl_c_is_not_lost_in_callbacks(swallowing):
             gc.callbacks.clear()
             time.sleep(20)
         import fluidcc.cli.about
-        fluidcc.cli.about.listing = there
+        fluidcc.cli.about.print_list = there
         main()
     """
     found = subprocess.run(

@@ -1,1 +1,1 @@
-"""What every law must satisfy: the checks behind `fluidcc check-law`, and behind the tests."""
+"""Requirements on every law: the checks of `fluidcc check-law`, and of the tests."""

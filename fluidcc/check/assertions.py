@@ -1,4 +1,4 @@
-"""What a rule must be: each assertion says what is wrong with it, or None.
+"""Requirements on a rule: each assertion returns a description of the fault, or None.
 
 The first ones call a rule at moderate numbers, the others at any that are given. They serve the
 report on one law and the tests of all.
@@ -46,7 +46,7 @@ _USUAL = {
     "W": 8.0, "n": 1.0, "e": 0.0, "R": 0.1, "v": 30.0, "q": 40.0, "C": 1250.0, "s": 1.0,
     "j": 2.0, "x": 80.0, r"p_{\max}": 0.1,
 }  # fmt: skip
-_TIMES = 3  # that a rule is asked the same
+_TIMES = 3  # that a rule is called with the same numbers
 _PLAIN = (bool, int, float, str, list, dict, set, tuple, np.ndarray)
 _ENGINES = ("SymPy", "numba", "plain Python")
 
@@ -73,15 +73,15 @@ def returns_what_it_should(case: Case) -> Why:
     """A rule returns numbers of the right shape, the same each time, and touches nothing."""
     try:
         numbers, before = usual_numbers(case), _globals_of(case.law)
-        found = [case.answer(*numbers) for _ in range(_TIMES)]
+        answers = [case.answer(*numbers) for _ in range(_TIMES)]
     except Exception as error:
         return _at(case, describe(error), error)
-    if why := _shape(case, found[0]):
+    if why := _shape(case, answers[0]):
         return _at(case, why)
-    if any(other != found[0] for other in found[1:]):
+    if any(answer != answers[0] for answer in answers[1:]):
         return _at(
             case,
-            f"gives {found[0]}, then {found[1]} for the same numbers: a rule follows from its "
+            f"gives {answers[0]}, then {answers[1]} for the same numbers: a rule follows from its "
             "arguments alone; chance belongs to the engine",
         )
     changed = [name for name, text in _globals_of(case.law).items() if before.get(name) != text]
@@ -99,28 +99,29 @@ def returns_what_it_should(case: Case) -> Why:
 def _shape(case: Case, found: Any) -> Why:
     """What is wrong with the shape of a result."""
     law, method = case.law, case.method
-    like: Any = None
+    template: Any = None
     expected = ""
     if found is None:
         return "returns nothing: is `return` missing?"
     if isinstance(law, AbstractQueueLaw) and method == "signal":
         fields = ", ".join(f"{name}=..." for name in Signal._fields)
-        like, expected = Signal(), f"a Signal({fields})"
+        template, expected = Signal(), f"a Signal({fields})"
     elif isinstance(law, AbstractReaction) and method == "shares":
-        like, expected = Shares(0.0, 0.0), "Shares(growing, heard)"
+        template, expected = Shares(0.0, 0.0), "Shares(growing, heard)"
     elif isinstance(law, AbstractWindowLaw | AbstractQueueLaw) and method != "gap_probability":
-        like = law.start(1.0)
+        template = law.start(1.0)
         word = "one number"
-        if isinstance(like, tuple) and like:
-            names = getattr(like, "_fields", ())
+        if isinstance(template, tuple) and template:
+            names = getattr(template, "_fields", ())
             word = f"{', '.join(names)}, as self.change(state, ...) returns"
         expected = f"a change of what the law remembers: {word}"
     several = not isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
-    if like is None and not (several and isinstance(found, tuple)):
+    if template is None and not (several and isinstance(found, tuple)):
         return _number(found)
-    if isinstance(like, tuple) and (type(found) is not type(like) or len(found) != len(like)):
+    same = type(found) is type(template)
+    if isinstance(template, tuple) and not (same and len(found) == len(template)):
         return f"returns {found!r}, expected {expected}"
-    if like is not None and not isinstance(like, tuple):
+    if template is not None and not isinstance(template, tuple):
         return _number(found) and f"returns {found!r}, expected {expected}"
     return next(filter(None, map(_number, found)), None)
 
@@ -139,7 +140,7 @@ def _number(found: Any) -> Why:
 
 
 def _globals_of(law: Law) -> dict[str, str]:
-    """What a law's module and classes keep, as text."""
+    """Plain values in a law's module and classes, as text."""
     ours = ("fluidcc", "builtins", "abc", "typing")
     classes = (c for c in type(law).__mro__ if c.__module__.split(".")[0] not in ours)
     spaces: dict[str, Any] = {f"{c.__name__}.": vars(c) for c in classes}
@@ -192,17 +193,17 @@ def decides_by_ops(case: Case) -> Why:
 
 
 def batches(case: Case) -> Why:
-    """A rule compiled and batched gives its own numbers, with finite slopes where a signal is 0 or
-    1, to 1e-13.
+    """A rule compiled and batched gives its own numbers to 1e-13, and finite slopes, also at
+    signals of 0 or 1.
     """
     rows = [usual_numbers(case, p) for p in (0.0, 1e-9, 0.3, 1.0)]
     slopes, batched = case.batched(np.array(rows))
     for row, slope, result in zip(rows, slopes, batched, strict=True):
         if not np.isfinite(slope).all():
             return f"{case} at {_numbers(case, row)}: a slope is not finite"
-        own = _floats(case(*row))
-        if not (np.abs(result - own) <= 1e-13 * np.abs(own) + 1e-15).all():
-            return f"{case} at {_numbers(case, row)}: {result} in a batch, {own} alone"
+        alone = _floats(case(*row))
+        if not (np.abs(result - alone) <= 1e-13 * np.abs(alone) + 1e-15).all():
+            return f"{case} at {_numbers(case, row)}: {result} in a batch, {alone} alone"
     return None
 
 
@@ -234,11 +235,11 @@ def engines_agree(case: Case, numbers: Numbers) -> Why:
     floor = 1e-12 * case.scale(numbers, by_jax)
     for name, engine in zip(_ENGINES, (case.sympy, case.numba, case), strict=True):
         try:
-            other = _floats(engine(*numbers))
+            result = _floats(engine(*numbers))
         except (ArithmeticError, ValueError) as error:
-            return f"{at}: {name} says {error}, JAX {_list(by_jax)}"
-        if not (np.abs(other - by_jax) <= 1e-12 * np.abs(by_jax) + floor).all():
-            return f"{at}: {name} gives {_list(other)}, JAX {_list(by_jax)}"
+            return f"{at}: {name} fails ({error}), JAX gives {_list(by_jax)}"
+        if not (np.abs(result - by_jax) <= 1e-12 * np.abs(by_jax) + floor).all():
+            return f"{at}: {name} gives {_list(result)}, JAX {_list(by_jax)}"
     return None
 
 
@@ -274,23 +275,23 @@ def derivatives_agree(case: Case, numbers: Numbers) -> Why:
 
 
 def _with_event(case: Case, numbers: Numbers, **event: float) -> Numbers:
-    """The numbers with some of those that the event tells replaced, by symbol."""
+    """The numbers with some of the event replaced, by symbol."""
     return [event.get(s.name, v) for s, v in zip(case.symbols, numbers, strict=True)]
 
 
 def still_without_events(case: Case, numbers: Numbers) -> Why:
     """Nothing changes without packets and time."""
     numbers = _with_event(case, numbers, n=0.0, e=0.0)
-    found = _floats(case(*numbers))
-    if (found == 0.0).all():
+    changes = _floats(case(*numbers))
+    if (changes == 0.0).all():
         return None
     event = "ack" if isinstance(case.law, AbstractWindowLaw) else "seen"
     hint = f"a change per packet is `{event}.count * ...`, one over time `{event}.elapsed * ...`"
     size = len(case.asked.state)
     twice = [*(2 * v for v in numbers[:size]), *numbers[size:]]  # 1/W is W at W = 1
-    if all(_is_new_state(case, each) for each in (numbers, twice)):
+    if all(_is_new_state(case, state) for state in (numbers, twice)):
         hint = "it seems to return the new state; a rule returns the change"
-    return f"{case} at {_numbers(case, numbers)}: {_list(found)} without packets or time; {hint}"
+    return f"{case} at {_numbers(case, numbers)}: {_list(changes)} without packets or time; {hint}"
 
 
 def _is_new_state(case: Case, numbers: Numbers) -> bool:
@@ -301,21 +302,22 @@ def _is_new_state(case: Case, numbers: Numbers) -> bool:
 def adds_up(case: Case, drawn: tuple[Numbers, tuple, tuple]) -> Why:
     """Some arrivals and then others change a memory as all of them at once, to 1e-12.
 
-    What is drawn are numbers of the case, and twice a count of packets and the time [s] they take.
+    `drawn` has numbers of the case, and twice a count of packets and the time [s] they take.
     """
     numbers, (n, e), (m, f) = drawn
     size = len(case.asked.state)
-    one = _floats(case(*_with_event(case, numbers, n=n, e=e)))
-    between = [*(numbers[:size] + one), *numbers[size:]]
-    two = _floats(case(*_with_event(case, between, n=m, e=f)))
+    first = _floats(case(*_with_event(case, numbers, n=n, e=e)))
+    between = [*(numbers[:size] + first), *numbers[size:]]
+    second = _floats(case(*_with_event(case, between, n=m, e=f)))
     both = _floats(case(*_with_event(case, numbers, n=n + m, e=e + f)))
-    scale = case.scale(numbers, both) + np.abs(one) + np.abs(two)
-    if (np.abs(one + two - both) < 1e-12 * scale + 1e-300).all():
+    scale = case.scale(numbers, both) + np.abs(first) + np.abs(second)
+    if (np.abs(first + second - both) < 1e-12 * scale + 1e-300).all():
         return None
     return (
         f"{case} at {_numbers(case, numbers)}: {n:.6g} packets in {e:.6g} s and then {m:.6g} in "
-        f"{f:.6g} s change the memory by {_list(one + two)}, all at once by {_list(both)}; state "
-        "the rule for any count, as an average does by (1 - (1 - w) ** seen.count) * (queue - v)"
+        f"{f:.6g} s change the memory by {_list(first + second)}, all at once by {_list(both)}; "
+        "state the rule for any count, as an average does by "
+        "(1 - (1 - w) ** seen.count) * (queue - v)"
     )
 
 
@@ -333,7 +335,7 @@ def _shares(case: Case) -> list[bool]:
 
 
 def is_probability(case: Case, numbers: Numbers) -> Why:
-    """What is a probability, yes or no or a share lies in [0, 1]: results, or a state after one
+    """Probabilities, flags (0 or 1) and shares lie in [0, 1]: results, or a state after one
     event.
     """
     if case.method in KEEPERS:

@@ -42,8 +42,8 @@ _OPTIONAL = ("on_arrival", "observe", "on_tick")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """One rule of one law; `window` is the window law that a marking law is asked about, and
-    `recovery` the sender's that a loss closure is asked about.
+    """One rule of one law; `window` is the window law that a marking law is called with, and
+    `recovery` the sender's that a loss closure is called with.
     """
 
     law: Any
@@ -94,7 +94,7 @@ class Case:
         return set().union(*(r.free_symbols for r in self.rule.results))
 
     def answer(self, *numbers: Any) -> Any:
-        """What the rule itself returns for numbers in the order of `symbols`."""
+        """The return value of the rule itself for numbers in the order of `symbols`."""
         names = tuple(symbolic.parameter_symbols(self.owner))
         first = len(numbers) - len(names)
         owner = dataclasses.replace(self.owner, **dict(zip(names, numbers[first:], strict=True)))
@@ -114,8 +114,8 @@ class Case:
         """The rule compiled by JAX: slopes and results (rows, ...) of numbers (rows, ...)."""
 
         def results(numbers: Any) -> tuple[Any, Any]:
-            found = jnp.stack([jnp.asarray(r, float) for r in self(*numbers)])
-            return found, found
+            values = jnp.stack([jnp.asarray(r, float) for r in self(*numbers)])
+            return values, values
 
         return jax.jit(jax.vmap(jax.jacfwd(results, has_aux=True)))
 
@@ -147,18 +147,18 @@ class Case:
         return _function((tie, *self.symbols), chosen, [{"step": _step}, "math"])
 
     def scale(self, numbers: list[float], results: Any) -> np.ndarray:
-        """Sizes of the numbers that results are differences of; 0 where they are none."""
-        state, found = np.array(numbers[: len(self.asked.state)]), np.abs(results)
+        """Sizes of the numbers that results are differences of; 0 if they are none."""
+        state, sizes = np.array(numbers[: len(self.asked.state)]), np.abs(results)
         event = {s.name: v for s, v in zip(self.symbols, numbers, strict=True)}
         if isinstance(self.law, AbstractWindowLaw):  # with time, to another power of the window
             powers = self.method == "on_ack" and any(s.name == "e" for s in self.used)
-            return np.where(np.arange(found.size) == 0, powers * event["W"], 1.0)
+            return np.where(np.arange(sizes.size) == 0, powers * event["W"], 1.0)
         if self.method == "on_arrival":
             return np.maximum(state, event["q"])
         if self.method == "on_tick":
-            return np.maximum(state, 1.0) + found
+            return np.maximum(state, 1.0) + sizes
         if self.method == "lost":
-            return np.full(found.shape, event["x"])
+            return np.full(sizes.shape, event["x"])
         if self.method in (
             "interpret",
             "advertised_window",
@@ -167,15 +167,15 @@ class Case:
             "mean",
             "window",
         ):
-            return np.full(found.shape, max(1.0, *map(abs, event.values())))
-        return np.ones(found.shape)  # probabilities
+            return np.full(sizes.shape, max(1.0, *map(abs, event.values())))
+        return np.ones(sizes.shape)  # probabilities
 
 
 _STEP = sp.Function("step")
 
 
 def _step(x: float, tie: float) -> float:
-    """1 for positive, 0 for negative numbers, `tie` for what may be 0 but for round-off."""
+    """1 for positive, 0 for negative numbers, `tie` for numbers that are 0 to round-off."""
     return tie if abs(x) < 1e-12 else float(x > 0)
 
 
@@ -243,11 +243,11 @@ def cases_of(law: Any, known: set[Any] | None = None) -> Iterator[Case]:
             if not isinstance(variant, AbstractLossClosure) or method != "lost":
                 yield Case(variant, method)
             elif variant.window(0.1, 0.1) is None:  # else the law knows windows at equilibrium only
-                yield from (Case(variant, method, recovery=way) for way in RECOVERIES)
+                yield from (Case(variant, method, recovery=name) for name in RECOVERIES)
 
 
 def distinct(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Case]:
-    """Cases by which something happens, without those of the same code and the same formulas."""
+    """Cases that change something, without those of the same code and the same formulas."""
     seen = set() if seen is None else seen
     for case in cases:
         if case.window is None:
@@ -259,6 +259,6 @@ def distinct(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Ca
 
 
 def _silent(case: Case) -> bool:
-    """Whether nothing ever happens by a rule."""
-    still = case.method in _OPTIONAL and all(r.is_zero for r in case.rule.results)
-    return not case.rule.results or still
+    """Whether a rule never changes anything."""
+    unchanged = case.method in _OPTIONAL and all(r.is_zero for r in case.rule.results)
+    return not case.rule.results or unchanged

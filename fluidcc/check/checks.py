@@ -31,14 +31,13 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.reno import Reno
 
 Answer = tuple[Sequence[Why] | None, str]
-"""What is wrong, one text for each fault, and a word on what was checked; None: nothing to check.
-"""
+"""Faults, one text each (None: nothing to check), and a summary of the check."""
 
 _FAILED = "a rule failed above"
 
 
 class Subject:
-    """A law under examination, and which of its methods no engine can work with."""
+    """A law under examination, and its methods that no engine can call."""
 
     def __init__(self, law: Any) -> None:
         self.law, self.default = law, law()
@@ -47,13 +46,13 @@ class Subject:
 
     @property
     def callable(self) -> list[Case]:
-        """Rules that gave no cause for complaint so far."""
+        """Rules without a fault so far."""
         return [case for case in self.asked if case.method not in self.faulty]
 
     def cases(self, *methods: str) -> list[Case]:
         """Sound rules by which something happens: all, or those of these names."""
-        found = (case for case in self.callable if not methods or case.method in methods)
-        return list(distinct(found))
+        chosen = (case for case in self.callable if not methods or case.method in methods)
+        return list(distinct(chosen))
 
     def judge_methods(self, why: Callable[[Case], Why]) -> list[Why]:
         """Faults of methods, each looked at until one is found, and left out from then on."""
@@ -66,16 +65,16 @@ class Subject:
 
 
 def _in_parts(case: Case) -> st.SearchStrategy[Any]:
-    one = st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 1.0))
-    return st.tuples(numbers_of(case), one, one)
+    arrivals = st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 1.0))  # packets, seconds
+    return st.tuples(numbers_of(case), arrivals, arrivals)
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
     """An assertion at numbers drawn from the ranges: the simplest fault of each method.
 
-    It is about `methods`, all by default, of laws of a kind, where it applies to the rule, and
-    takes what `drawn` gives.
+    It applies to `methods` (default: all) of laws of the class `of`, if `applies` is true of the
+    rule, and gets the numbers of the strategy `drawn`.
     """
 
     why: Callable[..., Why]
@@ -85,7 +84,7 @@ class Drawn:
     applies: Callable[[Case], bool] = lambda case: True
 
     def __call__(self, subject: Subject) -> Answer:
-        """What is wrong with a law."""
+        """Faults of a law."""
         if not issubclass(subject.law, self.of):
             return None, "it is no window law"
         cases = filter(self.applies, subject.cases(*self.methods))
@@ -138,7 +137,7 @@ def branches(subject: Subject) -> Answer:
 
 
 def batches(subject: Subject) -> Answer:
-    """Rules compile, batch, and have finite slopes also where a signal is 0 or 1."""
+    """Rules compile, batch, and have finite slopes also at signals of 0 or 1."""
     cases = subject.cases()
     if not cases:
         return None, "no rule is left"
@@ -146,19 +145,19 @@ def batches(subject: Subject) -> Answer:
 
 
 def declarations(subject: Subject) -> Answer:
-    """What a law says of itself in class variables is so."""
+    """Class variables of a law agree with its rules."""
     if not issubclass(subject.law, AbstractQueueLaw | AbstractWindowLaw):
         return None, "it is no window law and no queue law"
     if subject.faulty:
         return None, _FAILED
     if issubclass(subject.law, AbstractWindowLaw):
-        return list(read(subject.default)), "hears is as the rules are"
-    summary = "period, held, says and kinks are as the rules are"
+        return list(read(subject.default)), "`reads` agrees with the rules"
+    summary = "`period`, `zero_order_hold`, `emits` and `breakpoints` agree with the rules"
     return list(declared(subject.default)), summary
 
 
 def read(law: Any) -> Iterator[str]:
-    """What the rules of a window law read of the signals, and its `reads` leaves out."""
+    """Signals that the rules of a window law read, and that its `reads` lacks."""
     for method in ("on_ack", "on_mark", "on_loss", "observe", "on_tick"):
         known = symbolic.rule(law, method)
         used = set().union(*(result.free_symbols for result in known.results))
@@ -168,16 +167,18 @@ def read(law: Any) -> Iterator[str]:
 
 
 def declared(law: Any) -> Iterator[str]:
-    """Faults of what a queue law declares of its rules."""
-    said, arrival = symbolic.rule(law, "signal"), symbolic.rule(law, "on_arrival")
-    read = set().union(*(r.free_symbols for r in said.results))
-    still = {s for s, change in zip(arrival.state, arrival.results, strict=True) if change.is_zero}
-    held = bool(read) and read <= still | set(said.parameters) and law.period is not None
-    if law.zero_order_hold != held:
-        why = "ticks alone change the signal" if held else "the signal changes between ticks"
+    """Class variables of a queue law that disagree with its rules."""
+    signal, arrival = symbolic.rule(law, "signal"), symbolic.rule(law, "on_arrival")
+    read = set().union(*(r.free_symbols for r in signal.results))
+    constant = {
+        s for s, change in zip(arrival.state, arrival.results, strict=True) if change.is_zero
+    }
+    is_held = bool(read) and read <= constant | set(signal.parameters) and law.period is not None
+    if law.zero_order_hold != is_held:
+        why = "ticks alone change the signal" if is_held else "the signal changes between ticks"
         name = "zero_order_hold"
-        yield f"{name} = {law.zero_order_hold}, but {why}: write `{name} = {held}`"
-    for name, result in Signal(*said.results)._asdict().items():
+        yield f"{name} = {law.zero_order_hold}, but {why}: write `{name} = {is_held}`"
+    for name, result in Signal(*signal.results)._asdict().items():
         if not result.is_zero and name not in law.emits:
             yield f"emits = {law.emits}, but signal() has the {name} {result}"
     moved = symbolic.rule(law, "on_tick").results
@@ -190,7 +191,7 @@ def declared(law: Any) -> Iterator[str]:
 
 
 def corners(law: Any) -> Iterator[str]:
-    """Bends of the marking probability, where queue and average are one, that `kinks` lacks."""
+    """Corners of the marking probability, queue and average equal, that `breakpoints` lacks."""
 
     @jax.jit
     @jax.vmap
@@ -206,15 +207,15 @@ def corners(law: Any) -> Iterator[str]:
     for k in (bends & ~corner).nonzero()[0][:3]:
         yield (
             f"the marking bends between queues of {grid[k]:g} and {grid[k + 1]:g} packets, which "
-            "kinks() does not tell: return numbers whose signs change there"
+            "breakpoints() lacks: return numbers whose signs change there"
         )
     if not corner.any():
         return
     at = np.resize(grid[:-1][corner] + 0.5, grid.shape)  # of one shape: one compilation
-    left, here, right = (np.asarray(slope(at + d)) for d in (-1e-9, 0.0, 1e-9))
+    left, middle, right = (np.asarray(slope(at + d)) for d in (-1e-9, 0.0, 1e-9))
     low, high = np.minimum(left, right) - 1e-12, np.maximum(left, right) + 1e-12
-    for k in ((here < low) | (here > high)).nonzero()[0][:1]:
-        yield f"the slope of the marking at the corner {at[k]:g} is not between those beside it"
+    for k in ((middle < low) | (middle > high)).nonzero()[0][:1]:
+        yield f"the slope of the marking at the corner {at[k]:g} is not between those on both sides"
 
 
 def packets_mean(subject: Subject) -> Answer:
@@ -229,7 +230,7 @@ def packets_mean(subject: Subject) -> Answer:
         window, reaction = (made, known[made.reaction]()) if by_window else (Reno(), made)
         return list(means.sender(window, reaction)), f"4000 blocks of ACKs, seed {means.SEED}"
     if issubclass(law, AbstractQueueLaw):
-        summary = "64 packets at a constant queue, and chances of a signal beside its rate"
+        summary = "64 packets at a constant queue, and gap probabilities versus the rate of signals"
         return list(means.queue(made)), summary
     return None, "nothing is drawn at random in its rules, or the packets below show their means"
 
@@ -240,7 +241,9 @@ def latex(subject: Subject) -> Answer:
 
     if subject.faulty:
         return None, _FAILED
-    lines = [line for each in symbolic.equations([subject.default]).values() for line in each]
+    lines = [
+        line for equations in symbolic.equations([subject.default]).values() for line in equations
+    ]
     lines += [info.symbol for info in infos(subject.law).values() if info.symbol]
     faults = []
     for line in lines:

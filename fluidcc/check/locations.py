@@ -29,7 +29,7 @@ def own_frame(error: BaseException) -> traceback.FrameSummary | None:
 
 
 def line_of_error(error: BaseException) -> str:
-    """The line that an error comes from, with its text; empty where that is not the user's."""
+    """The line that an error comes from, with its text; empty if that is not the user's."""
     frame = own_frame(error)
     if frame is None:
         return ""
@@ -47,15 +47,15 @@ def line_of_rule(law: Any, method: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """What an error in a rule means to the one who wrote it."""
+    """An error in a rule, in words for the author of the law."""
     if isinstance(error, dataclasses.FrozenInstanceError):
         return (
-            f"{error}: a law keeps nothing itself; what it remembers is its state, "
-            "which a rule returns the change of"
+            f"{error}: a law has no attributes that change; its memory is its state, "
+            "and a rule returns the change of that"
         )
     if isinstance(error, AttributeError) and (record := _record(error)) is not None:
         known = ", ".join(record._fields)
-        return f"reads {error.name!r}, but {type(record).__name__} tells {known} alone"
+        return f"reads {error.name!r}, but {type(record).__name__} has only {known}"
     if isinstance(error, AttributeError) and isinstance(error.obj, Law):
         return f"reads {error.name!r}, which {type(error.obj).__name__} has not"
     if isinstance(error, AttributeError) and isinstance(error.obj, float):

@@ -1,6 +1,6 @@
-"""The mean of many packets under a rule beside the fluid model's drift.
+"""The mean of many packets under a rule versus the fluid model's drift.
 
-Reactions are random: their means are held against the drift within 5 standard errors of a run with
+Reactions are random: their means are compared with the drift within 5 standard errors of a run with
 a fixed seed (a right rule fails one seed in two million). Spreading and averaging are not: their
 means are computed as such.
 """
@@ -40,7 +40,7 @@ _FARTHEST = 100_000  # packets from one signal to the next
 
 
 def sender(window: AbstractWindowLaw, reaction: AbstractReaction) -> Iterator[Why]:
-    """What is wrong with the means of a window law and of a reaction."""
+    """Faults of the means of a window law and of a reaction."""
     for p, w in POINTS:
         counts = counts_per_block(reaction, p, w)
         yield shares_are_means(reaction, p, w, counts)
@@ -48,7 +48,7 @@ def sender(window: AbstractWindowLaw, reaction: AbstractReaction) -> Iterator[Wh
 
 
 def queue(law: AbstractQueueLaw) -> Iterator[Why]:
-    """What is wrong with the memory of a queue law, and with the chances of its signals."""
+    """Faults of the memory of a queue law, and of the gap probabilities of its signals."""
     yield memory_follows_its_drift(law)
     for length in (5.0, 30.0, 60.0, 120.0):
         seen = Arrival(1.0, 0.001, length, 1250.0)
@@ -102,7 +102,7 @@ def drift_is_mean(
     law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: int, counts: np.ndarray
 ) -> Why:
     """The fluid drift of the window is the mean change by the packets' events."""
-    shares, one = reaction.shares(p, float(w)), Ack(1.0, 0.0, RTT, 0.9, p)
+    shares, ack = reaction.shares(p, float(w)), Ack(1.0, 0.0, RTT, 0.9, p)
     flows = Flows(law, n=jnp.ones(1), rtt=jnp.array([RTT]), reaction=reaction)
     signal = Signal(*(jnp.array([v]) for v in (p, 0.0, 0.9)))
     acks, window = jnp.array([_PACE]), jnp.array([float(w)])
@@ -111,15 +111,15 @@ def drift_is_mean(
         signal=signal, rtt=flows.rtt,
     ).law  # fmt: skip
     s = law.start(float(w))
-    own = [float(law.window(change)) for change in (law.on_ack(s, one), law.on_mark(s, one))]
+    jumps = [float(law.window(change)) for change in (law.on_ack(s, ack), law.on_mark(s, ack))]
     grown = ops.slope(lambda k: law.on_ack(s, Ack(0.0, k, RTT, 0.9, p)))
-    changes = _PACE * (counts @ np.array(own)) + float(law.window(grown))
+    changes = _PACE * (counts @ np.array(jumps)) + float(law.window(grown))
     what = f"{law.name} with {reaction.name} at p = {p:g}, W = {w}, change of the window [packet/s]"
     return off_the_mean(changes, float(law.window(rate)[0]), what)
 
 
 def mean_gap(law: AbstractQueueLaw, x: Any, seen: Arrival) -> float:
-    """Mean number of packets from one signal to the next, by the chances after a signal."""
+    """Mean number of packets from one signal to the next, by the gap probabilities."""
     mean, left = 0.0, 1.0
     for gap in range(1, _FARTHEST):
         mean += left
@@ -130,7 +130,7 @@ def mean_gap(law: AbstractQueueLaw, x: Any, seen: Arrival) -> float:
 
 
 def chances_meet_the_rate(law: AbstractQueueLaw, x: Any, seen: Arrival) -> Why:
-    """Signals by `chance` come at the rate of `signal`, but for one packet between two."""
+    """`gap_probability` gives signals at the rate of `signal`, to one packet between two."""
     mark = float(law.signal(x, seen).mark)
     if not 0.001 < mark <= 1:
         return None
@@ -138,8 +138,8 @@ def chances_meet_the_rate(law: AbstractQueueLaw, x: Any, seen: Arrival) -> Why:
     if abs(gap - 1 / mark) <= 1 + 1e-9:
         return None
     return (
-        f"{law.name}.chance at a queue of {seen.queue:g} packets: {gap:.6g} packets from mark to "
-        f"mark, by signal() {1 / mark:.6g}"
+        f"{law.name}.gap_probability at a queue of {seen.queue:g} packets: {gap:.6g} packets from "
+        f"mark to mark, by signal() {1 / mark:.6g}"
     )
 
 
@@ -160,9 +160,9 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
 
         def step(_: Any, x: Any) -> Any:
             h = 1 / (pace * fine)
-            one = queue_law_rate(link, x, queue, offered)
-            two = queue_law_rate(link, moved(x, h / 2, one), queue, offered)
-            return moved(x, h, two)
+            begin = queue_law_rate(link, x, queue, offered)
+            middle = queue_law_rate(link, moved(x, h / 2, begin), queue, offered)
+            return moved(x, h, middle)
 
         return jax.lax.fori_loop(0, count * fine, step, x)
 

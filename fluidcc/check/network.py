@@ -1,6 +1,6 @@
 """The network test: equilibrium, stability, trajectory and packets of a network with the law.
 
-Steps that need an earlier one are left out where that has no answer.
+A step is left out if an earlier one that it needs has no answer.
 """
 
 import functools
@@ -40,12 +40,12 @@ feedback = "mark_tail"
 """
 """The network in which a law is tried, in the place of the law of its kind."""
 
-_OFF = 0.1  # of a mode: how far from it a trajectory may come
+_TOLERANCE = 0.1  # of a mode: greatest distance of the trajectory from it
 _FOLDS = 6.0  # e-folds of the slowest root before packets are measured
 _LONGEST = 60.0  # s
 _WARMUP, _MEASURED = 15.0, 25.0  # s of packets
 _SEEDS = (1, 2, 3)
-_GOODPUT, _QUEUE = 0.1, 1.0  # relative differences of packets from the rest that are none
+_GOODPUT, _QUEUE = 0.1, 1.0  # relative differences of packets from the equilibrium that pass
 
 
 def paths_of(kind: str) -> str:
@@ -90,7 +90,7 @@ class NetworkTest:
 
     @functools.cached_property
     def comparison(self) -> Comparison:
-        """Packets beside the rest, once the slowest root has died out."""
+        """Packets versus the equilibrium, after the slowest mode has decayed."""
         root = self.roots.rightmost
         slow = 0.0 if root is None or root.real >= 0 else _FOLDS / -root.real
         warmup = min(max(_WARMUP, slow), _LONGEST)
@@ -110,13 +110,13 @@ class NetworkTest:
 
     def settles(self) -> Answer:
         """The network has an equilibrium."""
-        rest = self.equilibrium
-        link, summary = next(iter(rest.links.values())), f"equilibrium {rest.status}"
-        if rest.status == "none":
-            return [f"{summary}: {rest.message}"], ""
-        if rest.status in ("continuum", "undetermined"):
-            return None, rest.message
-        flows = next(iter(rest.flows.values()))
+        eq = self.equilibrium
+        link, summary = next(iter(eq.links.values())), f"equilibrium {eq.status}"
+        if eq.status == "none":
+            return [f"{summary}: {eq.message}"], ""
+        if eq.status in ("continuum", "undetermined"):
+            return None, eq.message
+        flows = next(iter(eq.flows.values()))
         window = float(np.mean(np.asarray(flows.window)))
         numbers = (float(link.queue), float(link.utilization), window)
         if not all(map(math.isfinite, numbers)):
@@ -125,7 +125,7 @@ class NetworkTest:
         summary = (
             f"{summary}: queue {queue:.4g} packets, utilization {use:.3g}, window {window:.4g}"
         )
-        return [], f"{summary} packets{f' ({rest.message})' if rest.message else ''}"
+        return [], f"{summary} packets{f' ({eq.message})' if eq.message else ''}"
 
     def stable(self) -> Answer:
         """The count of unstable roots is certain."""
@@ -147,7 +147,10 @@ class NetworkTest:
         if root == 0:
             return None, "the rightmost root is 0"
         if ticks_matter(self.net, root):
-            return None, "ticks are rare beside the rightmost root, or laws count between them"
+            return (
+                None,
+                "ticks are rare at the rate of the rightmost root, or laws count between them",
+            )
         run = follow_mode(self.equilibrium, self.roots.linear, root)
         if run.status is not Status.ok:
             return None, f"the trajectory ended early: {run.status.advice}"
@@ -155,10 +158,10 @@ class NetworkTest:
             f"a trajectory that begins on the mode of {_complex(root)} 1/s is off by "
             f"{run.error:.1e} of it after {run.times[-1]:.3g} s"
         )
-        return [] if run.error <= _OFF else [summary], summary
+        return [] if run.error <= _TOLERANCE else [summary], summary
 
     def packets(self) -> Answer:
-        """Packets come near the rest where the model says that they should."""
+        """Packets come near the equilibrium, if the model has no validity warning."""
         rows = {row.name.rpartition(".")[2]: row for row in self.comparison.rows}
         summary, faults = [], []
         for name, limit in (("goodput", _GOODPUT), ("queue", _QUEUE)):
@@ -170,11 +173,11 @@ class NetworkTest:
             summary.append(f"{text} {row.unit}")
             size = max(abs(row.packets), abs(row.equilibrium))
             if abs(row.packets - row.equilibrium) > limit / (1 + limit) * size + half:
-                faults.append(f"packets are far from the rest: {summary[-1]}")
+                faults.append(f"packets are far from the equilibrium: {summary[-1]}")
         line = "; ".join(summary)
         reasons = list(self.comparison.validity_warnings)
         if self.roots.stable is not True:
-            reasons.append("the rest is not stable")
+            reasons.append("the equilibrium is not stable")
         if faults and reasons:
             return None, f"{line}; they may differ, as {'; '.join(reasons)}"
         return faults, line

@@ -37,12 +37,12 @@ Numbers = st.SearchStrategy[float]
 
 
 def falsify(drawn: st.SearchStrategy[Any], why: Callable[[Any], str | None]) -> str | None:
-    """What is wrong with the simplest of `DRAWS` examples with which something is."""
+    """The fault of the simplest of `DRAWS` examples that has one; None if none has."""
     try:
-        found = find(drawn, lambda x: why(x) is not None, settings=_SETTINGS, random=Random(SEED))
+        example = find(drawn, lambda x: why(x) is not None, settings=_SETTINGS, random=Random(SEED))
     except NoSuchExample:
         return None
-    return why(found)
+    return why(example)
 
 
 def logarithmic(low: float, high: float) -> Numbers:
@@ -51,34 +51,34 @@ def logarithmic(low: float, high: float) -> Numbers:
     return exponents.map(lambda k: min(max(10 ** (k / 100), low), high))
 
 
-def _or(*values: float, other: Numbers) -> Numbers:
-    return st.one_of(st.sampled_from(values), other)
+def _or(*values: float, general: Numbers) -> Numbers:
+    return st.one_of(st.sampled_from(values), general)
 
 
-SHARE = _or(0.0, 1.0, other=st.one_of(logarithmic(1e-12, 1.0), st.floats(0.01, 0.99)))
+SHARE = _or(0.0, 1.0, general=st.one_of(logarithmic(1e-12, 1.0), st.floats(0.01, 0.99)))
 _FLAG = st.sampled_from((0.0, 1.0))
-_OTHER = _or(0.0, other=logarithmic(1e-3, 1e2))  # of a memory of which nothing is known
+_OTHER = _or(0.0, general=logarithmic(1e-3, 1e2))  # of a memory of which nothing is known
 
 EVENT: Mapping[str, Numbers] = MappingProxyType(
     {
         "W": logarithmic(1e-2, 1e4),
-        "n": _or(0.0, 1.0, other=logarithmic(1e-3, 1e3)),
-        "e": _or(0.0, other=logarithmic(1e-6, 10.0)),
+        "n": _or(0.0, 1.0, general=logarithmic(1e-3, 1e3)),
+        "e": _or(0.0, general=logarithmic(1e-6, 10.0)),
         "R": logarithmic(1e-3, 10.0),
-        "t": _or(0.0, other=logarithmic(1e-3, 100.0)),
+        "t": _or(0.0, general=logarithmic(1e-3, 100.0)),
         "C": logarithmic(1.0, 1e6),
         "s": logarithmic(1e-2, 2.0),
         "j": st.integers(1, 1000).map(float),
         "x": logarithmic(1e-3, 1e6),
-        "U": _or(0.0, other=st.floats(0.01, 0.99)),
-        "h": _or(0.0, 0.25, 0.5, other=st.floats(0.01, 0.99)),
-        r"\lambda": _or(0.0, other=logarithmic(1e-2, 1e4)),
-        r"\mu": _or(0.0, other=logarithmic(1e-3, 1e4)),
+        "U": _or(0.0, general=st.floats(0.01, 0.99)),
+        "h": _or(0.0, 0.25, 0.5, general=st.floats(0.01, 0.99)),
+        r"\lambda": _or(0.0, general=logarithmic(1e-2, 1e4)),
+        r"\mu": _or(0.0, general=logarithmic(1e-3, 1e4)),
         **dict.fromkeys(("p", "l"), SHARE),
         **dict.fromkeys(("m", "y", "d"), _FLAG),
     }
 )
-"""What states and events tell, by symbol."""
+"""Numbers of states and events, by symbol."""
 
 
 @functools.cache
@@ -94,7 +94,7 @@ def inside(info: Info) -> Numbers:
     else:
         values = logarithmic(max(low, 1e-6 * high), high * (1 - 1e-6))
     values = values.filter(lambda v: v in within)
-    return _or(*ends, other=values) if ends else values
+    return _or(*ends, general=values) if ends else values
 
 
 def numeric(law: Any) -> dict[str, Info]:
@@ -126,8 +126,8 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     ]  # fmt: skip
     corners = (0.0, *packets, *(2 * v for v in packets), sum(packets))
     bends = (parameters[k] for k in ("lowest", "mild", "highest") if k in parameters)
-    queue = _or(*corners, other=logarithmic(1e-2, 1e3))
-    load = _or(0.0, 1.0, *bends, other=st.floats(0.01, 2.0))
+    queue = _or(*corners, general=logarithmic(1e-2, 1e3))
+    load = _or(0.0, 1.0, *bends, general=st.floats(0.01, 2.0))
     known = {**EVENT, **dict.fromkeys(_QUEUES, queue), **dict.fromkeys(_LOADS, load)}
     if isinstance(case.law, AbstractWindowLaw):
         known["m"] = SHARE  # of several packets

@@ -27,7 +27,7 @@ _NETWORK: dict[str, Callable[[NetworkTest], Answer]] = {
     "packets": NetworkTest.packets,
 }
 _DECISIVE = ("results", "branches", "scenario", "equilibrium")
-"""Checks without which those that follow in a network say nothing."""
+"""Checks that those in a network depend on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +85,7 @@ def check_law(
     scenario: Network | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> LawReport:
-    """Examine a law: its rules in every engine, and what it does in a network.
+    """Examine a law: its rules in every engine, and a network with it.
 
     Numbers to try rules with are drawn from the parameters' ranges, the same each time.
 
@@ -94,8 +94,8 @@ def check_law(
     law
         A class of a law, registered or not.
     scenario
-        A network with the law in it, where its defaults do not suit the one that is taken
-        otherwise: ten flows over a link of 10 Mbit/s.
+        A network with the law in it, if its defaults do not suit the usual one: ten flows over
+        a link of 10 Mbit/s.
     progress
         Called with the finished share after each check.
 
@@ -107,7 +107,7 @@ def check_law(
     Raises
     ------
     ScenarioError
-        If it is no law that can be added; see `register`.
+        If the class is no law that can be added; see `register`.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _findings(law: type[Law], kind: str, scenario: Any, progress: Any) -> list[F
 
 
 def finding(name: str, check: Callable[[Any], Answer], thing: Any) -> Finding:
-    """What one check finds; an error in a rule is a fault of the law."""
+    """The finding of one check; an error in a rule is a fault of the law."""
     try:
         faults, summary = check(thing)
     except Exception as error:

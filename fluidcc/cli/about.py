@@ -1,4 +1,4 @@
-"""What there is: scenarios, laws, quantities, figures, and one scenario in full."""
+"""Lists of scenarios, laws, quantities and figures; one scenario in full."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KINDS = ("scenarios", "laws", "quantities", "figures")
 
 
-def listing(what: str, *, json: bool) -> None:
+def print_list(what: str, *, json: bool) -> None:
     """Print the bundled scenarios, the laws, the quantities, or the figures of papers."""
     if what not in _KINDS:
         close = nearest(what, list(_KINDS), 1)
@@ -28,17 +28,17 @@ def listing(what: str, *, json: bool) -> None:
         "scenarios": lambda: list(bundled.scenarios()), "laws": _laws,
         "quantities": lambda: [q._asdict() for q in quantities.TABLE], "figures": _figures,
     }  # fmt: skip
-    found: Any = listed[what]()
+    entries: Any = listed[what]()
     if json:
-        print_json({what: found})
+        print_json({what: entries})
     elif what == "scenarios":
         _print_scenarios()
     elif what == "laws":
-        _print_laws(found)
+        _print_laws(entries)
     elif what == "quantities":
         _print_quantities()
     else:
-        _print_figures(found)
+        _print_figures(entries)
 
 
 def _print_scenarios() -> None:
@@ -52,9 +52,9 @@ def _print_quantities() -> None:
     names = ("equilibrium", "fluid", "packets")
     out = table("Quantities", "of", *names, "unit", "symbol", "meaning", left=7)
     for q in quantities.TABLE:
-        own = [getattr(q, engine) for engine in names]
-        own[1] = own[1] or q.run
-        out.add_row(q.kind, *own, "" if q.unit == "1" else q.unit, q.symbol, q.meaning)
+        cells = [getattr(q, engine) for engine in names]
+        cells[1] = cells[1] or q.run
+        out.add_row(q.kind, *cells, "" if q.unit == "1" else q.unit, q.symbol, q.meaning)
     console().print(out)
 
 

@@ -82,7 +82,7 @@ def list_(what: str, json: bool) -> None:
     """Bundled scenarios, laws with their parameters, quantities, or figures of papers."""
     from fluidcc.cli import about
 
-    about.listing(what, json=json)
+    about.print_list(what, json=json)
 
 
 app.command()(doctor)
@@ -90,7 +90,7 @@ app.command("precompile", laws=True)(precompile_scenario)
 
 
 def main() -> None:
-    """Run the command line; what fluidcc itself does wrong ends with a report, and 1."""
+    """Run the command line; a fault of fluidcc itself ends with a report, and exit code 1."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller, who wants none of it
@@ -102,7 +102,7 @@ def main() -> None:
         app()
     except SystemExit as end:
         interrupt.leave(end.code)
-        # 1 is what Typer and rich end with where a pipe is closed
+        # Typer and rich end with 1 if a pipe is closed
         sys.exit(CUT_OFF if end.code == 1 else end.code)
     except Exception as error:
         interrupt.leave(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""The command `check-law`: laws of one's own through the conformance tests, with a report."""
+"""The command `check-law`: conformance tests of user-defined laws, with a report."""
 
 from typing import TYPE_CHECKING, Any
 

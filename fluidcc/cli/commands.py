@@ -1,4 +1,4 @@
-"""What all commands share: how they end, how often an option is given, and --law-file."""
+"""Common to all commands: how they end, how often an option is given, and --law-file."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from fluidcc.cli.options import begin, several
-from fluidcc.cli.run import told
+from fluidcc.cli.run import report_faults
 from fluidcc.errors import Fault, ScenarioError
 
 _LAW_FILES = several(
@@ -20,17 +20,17 @@ _LAW_FILES = several(
 
 
 class Program(TyperGroup):
-    """All commands; what is wrong with the use of one is told in text, and in JSON if asked for."""
+    """All commands; wrong use is reported in text, and in JSON if asked for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words before the command."""
-        with told("--json" in args):
+        with report_faults("--json" in args):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named."""
         try:
-            with told("--json" in ctx.args):
+            with report_faults("--json" in ctx.args):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
@@ -54,7 +54,7 @@ class Once(TyperCommand):
 
 
 class Commands(typer.Typer):
-    """Commands; those with a scenario, and those that are said to, take --law-file."""
+    """Commands; those with a scenario, and those with `laws`, take --law-file."""
 
     def command(
         self, name: str | None = None, *, laws: bool = False, **options: Any
@@ -72,7 +72,7 @@ class Commands(typer.Typer):
 
 
 def _take_laws(function: Callable[..., None]) -> Callable[..., None]:
-    """The same command with --law-file, whose laws are there while it runs."""
+    """The same command with --law-file, whose laws are registered while it runs."""
 
     @functools.wraps(function)
     def command(*, law_file: list[str] | None, **given: Any) -> None:
@@ -84,7 +84,7 @@ def _take_laws(function: Callable[..., None]) -> Callable[..., None]:
                 stack.enter_context(loaded(law_file))
             function(**given)
 
-    own = inspect.signature(function)
+    signature = inspect.signature(function)
     option = _LAW_FILES.parameter("law_file")
-    command.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # pyright: ignore[reportAttributeAccessIssue]
+    command.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])  # pyright: ignore[reportAttributeAccessIssue]
     return command

@@ -1,5 +1,5 @@
-"""Ends of the process that no command brings: a fault of fluidcc, which leaves a report in a file
-and three lines that name it, and Ctrl-C, beside compiled loops that run on.
+"""Ends of the process outside of any command: a fault of fluidcc, which leaves a report in a file
+and three lines that name it, and Ctrl-C, during which compiled loops may run on.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from fluidcc.cli.run import FAILED, INTERRUPTED, WRONG_USE, print_error
 from fluidcc.folders import BESIDE, own_folder
 
 VARIABLE = "FLUIDCC_TRACEBACK"
-"""Set to 1 it lets a failure show its traceback."""
+"""If it is 1, a failure shows its traceback."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _VERSIONS = ("fluidcc", *BESIDE, "xarray", "h5netcdf", "typer")
@@ -32,7 +32,7 @@ _LOADING = (ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec
 
 
 def report(error: Exception) -> int:
-    """Tell of a failure on stderr, where its report is kept, and how to pass it on.
+    """Print a failure on stderr, with the file of its report and how to pass it on.
 
     Gives the exit code; a disk that is full is no failure of fluidcc.
     """
@@ -40,13 +40,13 @@ def report(error: Exception) -> int:
         where = f" '{error.filename}'" if error.filename else ""
         print(f"error: cannot write{where}: {error.strerror}", file=sys.stderr)
         return WRONG_USE
-    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
-    lines = [f"error: fluidcc failed where it should not: {said}"]
+    summary = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
+    lines = [f"error: fluidcc failed where it should not: {summary}"]
     text = _report()
     if os.environ.get(VARIABLE) == "1":
         lines.append(text)
     else:
-        lines += _kept(text)
+        lines += _save(text)
     print("\n".join(lines), file=sys.stderr)
     if "--json" in sys.argv:
         print_error(lines[0].removeprefix("error: "))
@@ -67,7 +67,7 @@ def _version(name: str) -> str:
         return "is not installed"
 
 
-def _kept(text: str) -> list[str]:
+def _save(text: str) -> list[str]:
     """The report in a file of the cache folder, or why it is not."""
     try:
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -80,12 +80,12 @@ def _kept(text: str) -> list[str]:
         ]
     return [
         f"This is a fault of fluidcc, not of your input. Its report is in '{file}':",
-        f"please pass it on as README.md says. {VARIABLE}=1 shows it here.",
+        f"please pass it on as described in README.md. {VARIABLE}=1 shows it here.",
     ]
 
 
 class Interrupt:
-    """Handles SIGINT, and knows if one came: then the process is to end by `leave`."""
+    """Handles SIGINT, and records if one came: then the process has to end by `leave`."""
 
     def __init__(self) -> None:
         self.came = False

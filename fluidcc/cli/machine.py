@@ -1,4 +1,4 @@
-"""About the machine: what fluidcc finds there, and compiling ahead."""
+"""Commands on the machine: `doctor`, and `precompile`."""
 
 import contextlib
 import dataclasses
@@ -28,40 +28,40 @@ _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
 _UNTIL = 1.0  # [s]: lengths of runs change nothing that is compiled
 
 
-_KEPT = {
+_CONTENTS = {
     "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
     "faults": "reports of failures",
 }  # fmt: skip
-_ITSELF_FROM = (0, 12)  # JAX compiles loops as a whole without being told
+_ITSELF_FROM = (0, 12)  # from this version JAX compiles loops as a whole by default
 
 
 @takes(json=JSON, fast_cpu=FAST_CPU)
 def doctor(json: bool, fast_cpu: bool) -> None:
-    """What is there: versions, devices, memory, caches, optional parts; and what is wrong."""
+    """Versions, devices, memory, caches, optional parts; and what is wrong with them."""
     with contextlib.suppress(ImportError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is missing or wrong stands below
+        warnings.simplefilter("ignore")  # missing parts are listed below
         begin(fast_cpu)
     from fluidcc.cli.machine import examine
 
-    found = examine()
+    findings = examine()
     if json:
-        print_json({"findings": [dataclasses.asdict(finding) for finding in found]})
+        print_json({"findings": [dataclasses.asdict(finding) for finding in findings]})
     else:
         from rich.text import Text
 
         from fluidcc.results.text import console, table
 
         out = table("", "", "what", "found", left=3)
-        for topic in dict.fromkeys(finding.topic for finding in found):
+        for topic in dict.fromkeys(finding.topic for finding in findings):
             out.add_section()
-            for k, f in enumerate(f for f in found if f.topic == topic):
+            for k, f in enumerate(f for f in findings if f.topic == topic):
                 shown = Text(f.value, style="bold red" if f.good is False else "")
                 out.add_row("" if k else topic, f.name, shown)
         console().print(out)
-        for f in found:
+        for f in findings:
             if f.advice and f.good is None:
                 console().print(f"{f.name} ({f.value}): {f.advice}")
-    wrong = [finding for finding in found if finding.good is False]
+    wrong = [finding for finding in findings if finding.good is False]
     for finding in wrong:
         typer.echo(f"{finding.name}: {finding.value}; {finding.advice}", err=True)
     if wrong:
@@ -73,7 +73,7 @@ def doctor(json: bool, fast_cpu: bool) -> None:
     fast_cpu=FAST_CPU,
 )
 def precompile_scenario(scenarios: list[str] | None, fast_cpu: bool) -> None:
-    """Compile now what the first commands on a scenario would compile; it is kept."""
+    """Compile ahead for the first commands on a scenario; the code is kept."""
     begin(fast_cpu)
     faults = Faults()
     names = scenarios or _DEFAULT
@@ -88,9 +88,9 @@ def precompile_scenario(scenarios: list[str] | None, fast_cpu: bool) -> None:
 
 
 def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
-    """Call each verb once on a network; what they compile is kept where `keep_compiled` says.
+    """Call each verb once on a network; compiled code is kept by `keep_compiled`.
 
-    Yields name, time of that call [s], and why it gave nothing, if so, as each verb ends. Other
+    Yields name, time of that call [s], and the error if there was one, as each verb ends. Other
     numbers in the same network compile nothing more; other laws, or other numbers of links and
     groups, do.
     """
@@ -114,7 +114,7 @@ def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing found: `good` is None where it is neither good nor bad."""
+    """One thing found: `good` is None if it is neither good nor bad."""
 
     topic: str
     name: str
@@ -124,9 +124,9 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Everything found, in the order in which it is told; JAX is started by it.
+    """All findings, in the order in which they are printed; this starts JAX.
 
-    Where packages are missing nothing else is found, as that takes them.
+    If packages are missing only these are found, as the other checks need them.
     """
     versions = [*_versions()]
     if any(finding.good is False for finding in versions):
@@ -143,7 +143,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def _core(requirement: "Requirement") -> Finding:
-    """A package that fluidcc does not go without."""
+    """A package that fluidcc requires."""
     name = requirement.name
     if any(_missing(requirement)):
         return Finding("versions", name, "missing or old", False, f"pip install '{requirement}'")
@@ -154,9 +154,11 @@ def _machine() -> Iterator[Finding]:
     from fluidcc.memory import as_text, host
 
     yield Finding("machine", "system", platform.platform())
-    used, there = threads(), processors()
+    used, available = threads(), processors()
     yield Finding(
-        "machine", "processors", f"{there}" if used == there else f"{there}, {used} of them used"
+        "machine",
+        "processors",
+        f"{available}" if used == available else f"{available}, {used} of them used",
     )
     yield Finding("machine", "memory", as_text(host()))
 
@@ -178,13 +180,13 @@ def _devices() -> Iterator[Finding]:
     double = bool(jax.config.values["jax_enable_x64"])
     yield Finding("devices", "double precision", "on" if double else "off", double)
     if jax.__version_info__ >= _ITSELF_FROM:
-        found, good, advice = "whole, by JAX itself", True, ""
+        mode, good, advice = "whole, by JAX itself", True, ""
     elif FLAG in os.environ.get("XLA_FLAGS", ""):
-        found, good, advice = "whole (XLA_FLAGS)", True, ""
+        mode, good, advice = "whole (XLA_FLAGS)", True, ""
     else:
-        found, good = "in parts: slower", None
+        mode, good = "in parts: slower", None
         advice = f"commands do it; in Python fc.fast_cpu() first, or {VARIABLE}=1"
-    yield Finding("devices", "loops compiled", found, good, advice)
+    yield Finding("devices", "loops compiled", mode, good, advice)
 
 
 def _caches() -> Iterator[Finding]:
@@ -199,12 +201,12 @@ def _caches() -> Iterator[Finding]:
         yield Finding("cache", "folder", str(home), False, _cure(error))
     else:
         yield Finding("cache", "folder", str(home), True)
-    for folder in sorted(each for each in home.iterdir() if each.is_dir()):
+    for folder in sorted(path for path in home.iterdir() if path.is_dir()):
         yield _cache(folder)
 
 
 def _cache(folder: Path) -> Finding:
-    """What is in a folder of the cache, and what is wrong with it."""
+    """The contents of a folder of the cache, and faults of it."""
     from fluidcc.memory import as_text
 
     try:
@@ -212,16 +214,18 @@ def _cache(folder: Path) -> Finding:
     except OSError as error:
         return Finding("cache", folder.name, str(error.filename), False, _cure(error))
     files = [file for file in folder.rglob("*") if file.is_file()]
-    name = _KEPT.get(folder.name, "compiled packet engine" if "numba" in folder.name else "files")
+    name = _CONTENTS.get(
+        folder.name, "compiled packet engine" if "numba" in folder.name else "files"
+    )
     size = as_text(float(sum(file.stat().st_size for file in files)))
     bad = damaged(folder)
     if folder.name == "results":
         bad = [file for file in files if not is_sound(file, file.read_bytes())]
     if not bad:
         return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")
-    found = f"{name}: {len(files)} files, {size}, damaged: {len(bad)}, as '{bad[0]}'"
+    contents = f"{name}: {len(files)} files, {size}, damaged: {len(bad)}, as '{bad[0]}'"
     advice = "what needs them makes them anew; to do so with all, delete the folder"
-    return Finding("cache", folder.name, found, False, advice)
+    return Finding("cache", folder.name, contents, False, advice)
 
 
 def _cure(error: OSError) -> str:
@@ -233,13 +237,13 @@ def _extras() -> Iterator[Finding]:
     for name in sorted(metadata("fluidcc").get_all("Provides-Extra") or ()):
         wanted = [r for r in _wanted() if _belongs(r, name)]
         missing = [lacking for requirement in wanted for lacking in _missing(requirement)]
-        found = f"without {', '.join(missing)}" if missing else "installed"
+        state = f"without {', '.join(missing)}" if missing else "installed"
         advice = f"pip install 'fluidcc[{name}]'" if missing else ""
-        yield Finding("extras", name, found, None if missing else True, advice)
+        yield Finding("extras", name, state, None if missing else True, advice)
 
 
 def _wanted(package: str = "fluidcc") -> "list[Requirement]":
-    """What a package requires, with its extras."""
+    """Requirements of a package, with its extras."""
     from packaging.requirements import Requirement
 
     return [Requirement(text) for text in requires(package) or ()]
@@ -256,12 +260,12 @@ def _belongs(requirement: "Requirement", extra: str) -> bool:
 
 
 def _missing(requirement: "Requirement") -> Iterator[str]:
-    """Names of what is not installed of a requirement and of what its own extras bring."""
+    """Names of packages of a requirement, and of its extras, that are not installed."""
     try:
-        found = version(requirement.name)
+        installed = version(requirement.name)
     except PackageNotFoundError:
-        found = ""
-    if not found or not requirement.specifier.contains(found, prereleases=True):
+        installed = ""
+    if not installed or not requirement.specifier.contains(installed, prereleases=True):
         yield requirement.name
         return
     for inner in _wanted(requirement.name):

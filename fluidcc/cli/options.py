@@ -1,5 +1,5 @@
-"""Words and options as rows, those that several commands share, and what is read from them: a
-scenario, changes to it, a grid, and where results go.
+"""Words and options as rows, those that several commands share, and their values as read: a
+scenario, changes to it, a grid, and files of results.
 """
 
 import dataclasses
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 def completed(incomplete: str) -> list[str]:
     """Scenarios that a shell may complete a word to: bundled ones, TOML files, folders."""
-    found = [name for name in bundled.scenarios() if name.startswith(incomplete)]
+    names = [name for name in bundled.scenarios() if name.startswith(incomplete)]
     head = incomplete[: incomplete.rfind("/") + 1]
     for path in sorted(Path(os.path.expanduser(head or ".")).glob("*")):
         name = head + path.name + "/" * path.is_dir()
         if name.startswith(incomplete) and (path.is_dir() or path.suffix == ".toml"):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 _NEEDED = inspect.Parameter.empty
@@ -47,12 +47,12 @@ class Option(NamedTuple):
     help
         Its line of help.
     type, default
-        What it is read as, and what it is where it is not given; a word without a default is
-        needed.
+        Type of its value, and the value if it is not given; a word without a default is
+        required.
     names
         How an option is typed, by default ``--name``; None for a word.
     more
-        What else Typer is told, such as the `metavar`.
+        Further arguments for Typer, such as the `metavar`.
     """
 
     help: str
@@ -142,7 +142,7 @@ class Task:
     """A command line once it is read.
 
     `net` has the changes of ``--set``, which `typed` keeps, and `axes` is the grid of ``--over``;
-    `net` is None where there are faults, which end the command, or where it needs none. `chunked`
+    `net` is None if there are faults, which end the command, or if it needs none. `chunked`
     is for `sweep`: points go to chunks in a folder, and may be done by other processes.
     """
 
@@ -166,7 +166,7 @@ def prepare(
     fast_cpu: bool = False,
     chunked: bool = False,
 ) -> Task:
-    """Read the options that most commands share; what is wrong with them goes to `faults`.
+    """Read the options that most commands share; faults go to `faults`.
 
     Without a scenario there is no network, and nothing to change.
     """
@@ -199,14 +199,14 @@ def read_scenario(name: str) -> "Network":
 def _check_kept(
     net: Any, given: Mapping[str, Iterable[str]], path: str, where: str, faults: Faults
 ) -> None:
-    """Note what options give to a path that is varied too, or to one inside: it would be lost."""
+    """Note values that options give to a path that is varied too, or inside: they would be lost."""
     from fluidcc.scenario.paths import full_path
 
     for option, paths in given.items():
-        for own in paths:
-            if f"{full_path(net, own)}.".startswith(f"{full_path(net, path)}."):
+        for changed in paths:
+            if f"{full_path(net, changed)}.".startswith(f"{full_path(net, path)}."):
                 expected = f"a path that {option} leaves alone"
-                faults.add(where, path, expected, f"{own!r} in {option}")
+                faults.add(where, path, expected, f"{changed!r} in {option}")
 
 
 def begin(fast_cpu: bool) -> None:
@@ -324,7 +324,7 @@ def _ends(net: "Network", path: str, ends: str, where: str) -> tuple[float, ...]
 
 
 def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]:
-    """End, start of the statistics (a third of it where none is told), and seeds."""
+    """End, start of the statistics (a third of it by default), and seeds."""
     end = end_of(until, faults)
     begin = seconds("--warmup", warmup, faults, within="[0, inf)") if warmup else end / 3
     if 0 < end <= begin:

@@ -7,7 +7,7 @@ import typer
 
 from fluidcc.bundled import module
 from fluidcc.cli.options import FAST_CPU, JSON, begin, check_file, file, flag, takes, words
-from fluidcc.cli.run import SOME_FAILED, print_json, progress, told, written
+from fluidcc.cli.run import SOME_FAILED, print_json, progress, report_faults, written
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder, whole
 from fluidcc.scenario.parsing import Faults
@@ -38,7 +38,7 @@ def figures(
     which: list[str] | None, quick: bool, out: Path, results: Path | None, json: bool,
     fast_cpu: bool,
 ) -> None:  # fmt: skip
-    """The figures of the papers, by packets with the fluid model beside them."""
+    """The figures of the papers, by packets and by the fluid model."""
     begin(fast_cpu)
     making, not_kept = module("validation.lab.making"), module("validation.lab.store").NotKept
     if out.exists() and not out.is_dir():
@@ -88,15 +88,19 @@ def validate(
         check_file("--report", report, (".html",), faults)
         faults.finish()
     with written("--results", bench.store.folder):
-        found, failures = module("validation.lab.making").validate(named, bench)
-    rows = [verdict.to_dict() for verdict in found]
+        verdicts, failures = module("validation.lab.making").validate(named, bench)
+    rows = [verdict.to_dict() for verdict in verdicts]
     if json:
         print_json({"claims": rows})
     else:
         _print_verdicts(rows)
     if report is not None:
-        text, failures = module("validation.lab.report").page(found, bench, failures)
-        with told(), written("--report", report), whole(report) as part:  # the JSON is printed
+        text, failures = module("validation.lab.report").page(verdicts, bench, failures)
+        with (
+            report_faults(),
+            written("--report", report),
+            whole(report) as part,
+        ):  # the JSON is printed
             part.write_text(text, encoding="utf-8")
     _finish(failures)
 
@@ -106,13 +110,13 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
 
     out, ledger = console(), module("validation.lab.ledger")
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        own = [row for row in rows if row["paper"] == paper]
+        claims = [row for row in rows if row["paper"] == paper]
         shown = table(f"Claims of {paper}", "claim", "verdict", "engine", "why", left=4)
-        for row in own:
+        for row in claims:
             shown.add_row(row["id"], row["verdict"], row["engine"], row["why"])
         out.print(shown)
     heading = "Reproduced by way of reading, others under the joint one"
     counts = table(heading, "paper", *ledger.tally([]))
-    for paper, own in ledger.tallies(rows).items():
-        counts.add_row(paper, *map(str, own.values()))
+    for paper, tally in ledger.tallies(rows).items():
+        counts.add_row(paper, *map(str, tally.values()))
     out.print(counts)

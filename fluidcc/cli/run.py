@@ -1,4 +1,4 @@
-"""Runs a verb at one point or over a grid, and delivers what comes out."""
+"""Runs a verb at one point or over a grid, and delivers the result."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ _FORM = re.compile(r"(?:(?P<where>.*?): )?expected (?P<expected>.*), got (?P<got
 
 
 @contextmanager
-def told(json: bool = False) -> Iterator[None]:
+def report_faults(json: bool = False) -> Iterator[None]:
     """Wrong use ends with every fault on stderr and exit code 2, never with a traceback.
 
     With `json` the faults are on stdout too, as one object.
@@ -116,7 +116,7 @@ def evaluate(
 ) -> "Sweep | Any":
     """The verb's result, or a sweep of results over the grid of ``--over``.
 
-    `reports` tells that the verb itself takes `progress`, `grid` that it takes the axes too.
+    `reports`: the verb itself takes `progress`; `grid`: it takes the axes too.
     """
     with progress(doing) as show:
         if grid:
@@ -129,16 +129,16 @@ def evaluate(
 
 
 def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
-    """Print, write and draw a result; exit with 3 where some points failed.
+    """Print, write and draw a result; exit with 3 if some points failed.
 
     Parameters
     ----------
     task
-        What was asked for.
+        The command line as read.
     result
-        A verb's result, or a sweep of them where there is a grid.
+        A verb's result, or a sweep of them over a grid.
     listed
-        Whether the JSON is a list of points even where there is but one.
+        Whether the JSON is a list of points even if there is only one.
     """
     points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
     points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
@@ -153,7 +153,7 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
         advise(task.net, points)
     failures = _failures(task, result)
     if len(failures) < len(points) or not task.axes:
-        with told():  # the one JSON object is printed
+        with report_faults():  # the one JSON object is printed
             _save(task, result)
     for line in failures:
         typer.echo(line, err=True)
@@ -162,12 +162,12 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
 
 
 def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Tell on stderr what is odd about a network, unless the results tell it."""
+    """Print advice on a network on stderr, unless the messages of results have it."""
     from fluidcc.model.advice import advice
 
-    told = [point.get("message") or "" for point in points]
+    messages = [point.get("message") or "" for point in points]
     for line in advice(net):
-        if not any(line in message for message in told):
+        if not any(line in message for message in messages):
             typer.echo(f"note: {line}", err=True)
 
 
@@ -190,7 +190,7 @@ def _save(task: Task, result: Any) -> None:
 
 
 def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str]) -> None:
-    """The file of ``--out``: all tables, or numbers; in a CSV only series, where there are any."""
+    """The file of ``--out``: all tables, or numbers; in a CSV only series, if there are any."""
     from fluidcc.results import export, tex
 
     with written("--out", path):
@@ -204,7 +204,7 @@ def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str
 
 @contextmanager
 def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[None]:
-    """What stops a file from being written is a fault of its option."""
+    """Turn an error of writing a file into a fault of its option."""
     try:
         yield
     except kind as error:

@@ -1,4 +1,4 @@
-"""The command `sweep`: a verb over a grid, in chunks that are kept beside the file they go to."""
+"""The command `sweep`: a verb over a grid, in chunks that are kept in a folder next to the file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,10 +39,10 @@ _NAMED = 20  # failed points that are named
 
 
 _OPTIONS = {
-    name: own._replace(default="") if isinstance(own.default, str) else own
-    for verb in SWEPT for name, own in VERBS[verb].choices.items()
+    name: option._replace(default="") if isinstance(option.default, str) else option
+    for verb in SWEPT for name, option in VERBS[verb].choices.items()
 }  # fmt: skip
-"""Options of all verbs that a sweep takes; the verb knows what holds where one is not given."""
+"""Options of all verbs that a sweep takes; the verb has the defaults."""
 
 
 @takes(
@@ -52,7 +52,7 @@ _OPTIONS = {
     over=OVER, changes=CHANGES, out=OUT,
     workers=text("N", "Number of worker processes (default: one per core)."),
     scheduler=text("ADDRESS", "Of a Dask cluster: tcp://host:8786."),
-    status=flag("Tell what is done, failed, missing; run nothing."),
+    status=flag("Print counts of done, failed and missing points; run nothing."),
     **_OPTIONS, json=JSON, fast_cpu=FAST_CPU,
 )  # fmt: skip
 def sweep(
@@ -63,21 +63,21 @@ def sweep(
     """A verb over a grid in chunks, by all cores; what is finished is kept in FILE.sweep."""
     faults = Faults()
     if status and verb is None:
-        _tell_status(_folder(out, faults), json, faults)
+        _print_status(_folder(out, faults), json, faults)
         return
-    task = _prepared(faults, verb, scenario, changes, over, json, out, fast_cpu)
+    task = _prepare(faults, verb, scenario, changes, over, json, out, fast_cpu)
     options = _options(verb or "", words or (), given, task, faults)
     count = _workers(workers, scheduler, faults)
     folder = _folder(out, faults)
     faults.finish()
     call = VERBS[str(verb)].call(options)
     if status:
-        _tell_status(folder, json, faults, (task, call))
+        _print_status(folder, json, faults, (task, call))
     else:
-        _deliver(task, _swept(task, call, folder, count, scheduler), folder)
+        _deliver(task, _run(task, call, folder, count, scheduler), folder)
 
 
-def _prepared(
+def _prepare(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
     out: Path | None, fast_cpu: bool,
 ) -> Task:  # fmt: skip
@@ -110,23 +110,23 @@ def _options(
     if name not in SWEPT:
         return {}
     verb = VERBS[name]
-    wanted = " ".join(each.more["metavar"] for each in verb.words.values())
+    wanted = " ".join(option.more["metavar"] for option in verb.words.values())
     least = len(wanted.split())
     if len(words) < least or (len(words) > least and not wanted.endswith("...")):
         got = " ".join(words) or "nothing"
         faults.add("sweep", "", f"{wanted or 'nothing'} after the scenario", repr(got))
         return {}
-    own = {key: each.default for key, each in verb.options.items()}
-    own |= {key: value for key, value in given.items() if key in taken[name]}
-    for k, (key, each) in enumerate(verb.words.items()):
-        own[key] = words[k] if each.type is str else list(words[k:])
-    return verb.read(task, faults, **own)
+    values = {key: option.default for key, option in verb.options.items()}
+    values |= {key: value for key, value in given.items() if key in taken[name]}
+    for k, (key, option) in enumerate(verb.words.items()):
+        values[key] = words[k] if option.type is str else list(words[k:])
+    return verb.read(task, faults, **values)
 
 
 def _folder(out: Path | None, faults: Faults) -> Path:
     """The folder of the chunks of a file."""
     if out is None:
-        faults.add("sweep", "", "--out FILE, beside which chunks are kept", "none")
+        faults.add("sweep", "", "--out FILE, next to which chunks are kept", "none")
         faults.finish()
     return Path(f"{out}.sweep")
 
@@ -142,7 +142,7 @@ def _workers(text: str | None, scheduler: str | None, faults: Faults) -> int | N
     return int(text)
 
 
-def _swept(
+def _run(
     task: Task, verb: Any, folder: Path, workers: int | None, scheduler: str | None
 ) -> "SweepData":
     from fluidcc.sweep.grid import Grid
@@ -155,29 +155,29 @@ def _swept(
                 scheduler=scheduler, progress=show, command=command_line(),
             )  # fmt: skip
     except (SweepStopped, KeyboardInterrupt) as error:
-        told = f"stopped: {error}"
+        message = f"stopped: {error}"
         if isinstance(error, KeyboardInterrupt):
-            kept = f"what is finished is kept in '{folder}', and the same command goes on"
-            told = f"interrupted: {kept}"
-        typer.echo(told, err=True)
+            advice = f"what is finished is kept in '{folder}', and the same command goes on"
+            message = f"interrupted: {advice}"
+        typer.echo(message, err=True)
         if task.json:
-            print_error(told)
+            print_error(message)
         raise typer.Exit(SOME_FAILED) from None
 
 
-def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
+def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
 
-    data, out = found.to_dataset(), task.out
+    data, out = result.to_dataset(), task.out
     if out is not None:
-        write(found, out, list(found.axes), data.attrs)
+        write(result, out, list(result.axes), data.attrs)
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
-        told = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}
-        print_json({"sweep": told})
+        counts = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}
+        print_json({"sweep": counts})
     else:
         typer.echo(f"{total} points, {count} failed: {out}")
     if count:
-        failed = found.failed
+        failed = result.failed
         for point in failed[:_NAMED]:
             typer.echo(point.describe(), err=True)
         if count > _NAMED:
@@ -185,7 +185,7 @@ def _deliver(task: Task, found: "SweepData", folder: Path) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
-def _tell_status(
+def _print_status(
     folder: Path, json: bool, faults: Faults, wanted: tuple[Task, Any] | None = None
 ) -> None:
     """Print how far the sweep in a folder has come, if it is the one that is wanted."""
@@ -193,13 +193,13 @@ def _tell_status(
     from fluidcc.sweep.grid import Grid
     from fluidcc.sweep.run import sweep_status
 
-    found: SweepStatus = sweep_status(folder)
+    state: SweepStatus = sweep_status(folder)
     if wanted is not None:
         task, verb = wanted
-        found.check(task.net, Grid.of(task.net, task.axes), verb)
+        state.check(task.net, Grid.of(task.net, task.axes), verb)
     if json:
-        print_json({"sweep": found.to_dict()})
+        print_json({"sweep": state.to_dict()})
         return
-    typer.echo(f"{found.done} of {found.total} points done, {found.failed} of them failed")
-    typer.echo(f"{found.missing} missing; {found.working}")
-    typer.echo(f"begun by: {shown(found.origin['command'], _LONGEST)}")
+    typer.echo(f"{state.done} of {state.total} points done, {state.failed} of them failed")
+    typer.echo(f"{state.missing} missing; {state.working}")
+    typer.echo(f"begun by: {shown(state.origin['command'], _LONGEST)}")

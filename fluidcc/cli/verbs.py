@@ -58,15 +58,15 @@ class Verb(NamedTuple):
     options
         Its own words and options.
     doing
-        What the bar of its progress says.
+        Text of its progress bar.
     reports
         Whether the function takes `progress`.
     grid
-        Whether the function takes a grid beside the network, which must be given.
+        Whether the function takes a network and a grid, which must be given.
     gridded, drawn
         Whether the command has ``--over`` and ``--plot``.
     listed
-        Whether its JSON is a list of points even where there is but one.
+        Whether its JSON is a list of points even if there is only one.
     command, swept
         Whether there is a command, and whether `sweep` takes the verb.
     alone
@@ -94,20 +94,23 @@ class Verb(NamedTuple):
     def words(self) -> dict[str, Option]:
         """The words that it needs after the scenario."""
         needed = inspect.Parameter.empty
-        return {name: own for name, own in self.options.items() if own.default is needed}
+        return {name: option for name, option in self.options.items() if option.default is needed}
 
     @property
     def choices(self) -> dict[str, Option]:
         """Those of its options that `sweep` takes."""
-        left = (*self.alone, *(name for name, own in self.options.items() if own.names is None))
-        return {name: own for name, own in self.options.items() if name not in left}
+        left = (
+            *self.alone,
+            *(name for name, option in self.options.items() if option.names is None),
+        )
+        return {name: option for name, option in self.options.items() if name not in left}
 
     def call(self, options: Options) -> Any:
-        """What is called with a network."""
+        """The function that is called with a network."""
         if callable(options):
             return options
-        found = getattr(fluidcc, self.function)
-        return partial(found, **options) if options else found
+        function = getattr(fluidcc, self.function)
+        return partial(function, **options) if options else function
 
 
 VERBS: dict[str, Verb] = {}
@@ -302,13 +305,13 @@ def _ranges(
     option: str, texts: Sequence[str], task: Task, faults: Faults
 ) -> dict[str, tuple[float, float]]:
     """The ranges of ``PATH=LO:HI`` options by path."""
-    found: dict[str, tuple[float, float]] = {}
+    ends: dict[str, tuple[float, float]] = {}
     for given in texts:
         path, low, high = interval(given, task, faults, option)
-        if path in found:
+        if path in ends:
             faults.add(option, path, "each path once", f"{given!r}")
-        found[path] = low, high
-    return found
+        ends[path] = low, high
+    return ends
 
 
 def _check_names(
