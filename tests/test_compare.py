@@ -26,7 +26,7 @@ def both():
 
 def test_a_stable_trajectory_ends_at_the_equilibrium(both):
     rows = {row.name.split(".")[2]: row for row in both.rows}
-    assert rows.pop("deviation").fluid < 0.1
+    assert rows.pop("queue_std").fluid < 0.1
     assert rows.pop("period").fluid is None
     for row in rows.values():
         assert row.fluid == pytest.approx(row.equilibrium, rel=2e-3, abs=1e-12)
@@ -51,8 +51,8 @@ def test_the_paper_is_right_that_ecn_mod_gets_more_in_packets(both):
 
 def test_the_fluid_model_says_that_its_shares_are_wrong_there(both):
     mod, newreno = both.validity_warnings
-    assert "flows.mod" in mod and "too small" in mod
-    assert "flows.newreno" in newreno and "too large" in newreno
+    assert "flows.mod" in mod and "too low" in mod
+    assert "flows.newreno" in newreno and "too high" in newreno
     assert both.to_dict()["validity_warnings"] == [mod, newreno]
     assert mod in repr(both) and mod in both.to_dataset().attrs["validity_warnings"]
 

@@ -160,10 +160,14 @@ def test_on_a_jump_of_the_marking():
     """RED at max_th: the queue stays there, W = C R/N and p = 2/W^2 (mgt)."""
     net = cases.hollot(n=600.0)
     paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
-    found = slopes(net, ["queue", "window", "mark_probability"], paths)
+    found = slopes(net, ["queue", "window", "link.mark_probability"], paths)
     w = C * (T + 700 / C) / 600
     by_window = np.array([-w / 600, C / 600, 1 / 600, 0.0])
-    wanted = {"queue": [0, 0, 1, 0], "window": by_window, "mark_probability": -4 / w**3 * by_window}
+    wanted = {
+        "queue": [0, 0, 1, 0],
+        "window": by_window,
+        "mark_probability": -4 / w**3 * by_window,
+    }
     for key, each in wanted.items():
         assert found[key].status == "ok" and not found[key].sides
         np.testing.assert_allclose(list(found[key].derivatives.values()), each, atol=1e-12)
@@ -176,7 +180,7 @@ def test_where_the_jump_begins_there_are_two_derivatives():
     """At p_max = 2/W^2 the rest comes to max_th. Below it the cubic of the queue holds."""
     n = C * (T + 700 / C) / math.sqrt(20)
     paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
-    queue, signal = gradients(cases.hollot(n=n), ["queue", "mark_probability"], paths)
+    queue, signal = gradients(cases.hollot(n=n), ["queue", "link.mark_probability"], paths)
     assert queue.status == signal.status == "kink" and "comes to a jump" in queue.message
     # log of (q - 150) (C T + q)^2 = 2 n^2 (max_th - 150)/p_max
     by_queue = 1 / 550 + 2 / (C * T + 700)
@@ -193,7 +197,7 @@ def test_at_a_full_buffer():
     """W (1 - (1-l)^W) = 2 and n W (1-l) = C R, differentiated by hand."""
     net = one_link(Droptail(), Reno(), n=10.0, reaction=OncePerRTT(), loss=HalveOnly())
     paths = ["flow.n", "flow.rtt", "link.buffer", "link.capacity"]
-    found = slopes(net, ["queue", "window", "mark_probability", "rtt"], paths)
+    found = slopes(net, ["queue", "window", "link.mark_probability", "rtt"], paths)
     w, loss = found["window"].value, found["mark_probability"].value
     kept = (1 - loss) ** w
     balance = [[1 - kept - w * kept * math.log(1 - loss), w * w * kept / (1 - loss)],
@@ -212,7 +216,7 @@ def test_where_ticks_hold_the_average():
     red = AdaptiveRED(min_th=20.0, max_th=60.0)
     net = one_link(red, Reno(), n=40.0, reaction=PerMark())
     paths = ["flow.n", "link.queue.max_th", "link.queue.p_max"]
-    found = slopes(net, ["queue", "window", "mark_probability"], paths)
+    found = slopes(net, ["queue", "window", "link.mark_probability"], paths)
     w = (125 + 40) / 40
     by_window = np.array([-w / 40, 0.5 / 40, 0])
     wanted = {"queue": [0, 0.5, 0], "window": by_window,

@@ -22,7 +22,7 @@ def test_a_bound_of_the_queue_gives_the_least_marking():
     """The average queue of 190 packets asks for the p_max of the cubic, and costs its slope."""
     target = red_queue(0.1)[0] - 4.0
     best = fc.optimize(
-        RED, {"link.queue.p_max": (0.02, 0.5)}, minimize="mark_probability",
+        RED, {"link.queue.p_max": (0.02, 0.5)}, minimize="link.mark_probability",
         subject_to=[f"queue <= {target!r}"], starts=1, verification=False,
     )  # fmt: skip
     p_max = best.values["link.queue.p_max"]
@@ -64,7 +64,7 @@ def test_the_worst_scenario_of_a_box_is_its_corner():
 def test_the_least_whole_number_of_flows_is_found():
     """Marks of 1 % need windows of sqrt(200), so N = (CT + q)/14.14: none whole below is enough."""
     best = fc.optimize(
-        RED, {"flow.n": (30, 90)}, minimize="queue", subject_to=["signal >= 0.01"], starts=1,
+        RED, {"flow.n": (30, 90)}, minimize="queue", subject_to=["link.mark_probability >= 0.01"], starts=1,
         verification=False,
     )  # fmt: skip
 
@@ -101,7 +101,7 @@ def test_tradeoffs_follow_the_closed_form():
     best = fc.optimize(
         RED,
         {"link.queue.p_max": (0.06, 0.3)},
-        minimize="mark_probability",
+        minimize="link.mark_probability",
         starts=1,
         verification=False,
     )
@@ -159,7 +159,9 @@ def test_an_oscillation_that_does_not_settle_is_told():
 def test_names_and_bounds_are_read_with_their_units():
     assert measure(RED, "queue").name == "links.bottleneck.queue"
     assert measure(RED, "packets.goodput").name == "packets.flows.tcp.goodput"
-    with pytest.raises(ScenarioError, match=r"several have; did you mean 'packets\.flows\.mod"):
+    with pytest.raises(
+        ScenarioError, match=r"an ambiguous name; did you mean 'packets\.flows\.mod"
+    ):
         measure(fc.load("misra2003/mixed"), "packets.goodput")
     assert constraint(RED, "queue <= 50 kB").bound == 100.0
     assert constraint(RED, "phase_margin >= 45 deg").bound == 45.0
