@@ -181,7 +181,7 @@ def test_where_the_jump_begins_there_are_two_derivatives():
     n = C * (T + 700 / C) / math.sqrt(20)
     paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
     queue, signal = gradients(cases.hollot(n=n), ["queue", "link.mark_probability"], paths)
-    assert queue.status == signal.status == "kink" and "comes to a jump" in queue.message
+    assert queue.status == signal.status == "kink" and "edge of a jump" in queue.message
     # log of (q - 150) (C T + q)^2 = 2 n^2 (max_th - 150)/p_max
     by_queue = 1 / 550 + 2 / (C * T + 700)
     slope = 2 / n / by_queue

@@ -64,7 +64,8 @@ def test_the_worst_scenario_of_a_box_is_its_corner():
 def test_the_least_whole_number_of_flows_is_found():
     """Marks of 1 % need windows of sqrt(200), so N = (CT + q)/14.14: none whole below is enough."""
     best = fc.optimize(
-        RED, {"flow.n": (30, 90)}, minimize="queue", subject_to=["link.mark_probability >= 0.01"], starts=1,
+        RED, {"flow.n": (30, 90)}, minimize="queue",
+        subject_to=["link.mark_probability >= 0.01"], starts=1,
         verification=False,
     )  # fmt: skip
 
@@ -168,7 +169,7 @@ def test_names_and_bounds_are_read_with_their_units():
     for text in ("queue < 3", "queue", "3 >= queue >= 1", "queue >= much"):
         with pytest.raises(ScenarioError):
             constraint(RED, text)
-    with pytest.raises(ScenarioError, match=r"tcp\.rtt: expected a path that is not in over"):
+    with pytest.raises(ScenarioError, match=r"tcp\.rtt: expected a path that is not in vary"):
         fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, maximize="queue",
                     over_scenarios={"flows.tcp.rtt": (0.1, 0.2)})  # fmt: skip
 
