@@ -111,8 +111,8 @@ def test_where_the_formulas_end(net, word):
     ("net", "options", "message"),
     [
         (relay(n=(10.0, 10.0), rtt=(0.1, 0.2)), {}, "one class"),
-        (relay(queue=Threshold(at=50.0, width=40.0)), {}, "step of its marking"),
-        (relay(queue=RED(min_th=5.0, max_th=10.0, p_max=0.001)), {}, "step of its marking"),
+        (relay(queue=Threshold(at=50.0, width=40.0)), {}, "step of the marking"),
+        (relay(queue=RED(min_th=5.0, max_th=10.0, p_max=0.001)), {}, "step of the marking"),
         (relay(feedback=Backward()), {}, "marks on ACKs"),
         (relay(), {"one_reaction": True}, "more than one mark"),
     ],

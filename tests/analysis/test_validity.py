@@ -138,7 +138,7 @@ def test_marks_that_last_for_part_of_a_round_trip_are_told():
 
 def test_a_trajectory_that_swings_or_loses_everything_is_told():
     time = np.linspace(0.0, 40.0, 401)
-    swing = SimpleNamespace(queue=50.0 * (1 + np.sin(time)), dropped=0.0 * time)
+    swing = SimpleNamespace(queue=50.0 * (1 + np.sin(time)), drop_fraction=0.0 * time)
     rest = fc.equilibrium(network(n=30, rtt="200 ms", p_max=0.2))
     assert validity_warnings(rest) == ()
     (reason,) = validity_warnings(

@@ -83,7 +83,7 @@ def test_an_object_takes_a_request_and_its_data():
     assert run["fct_mean"] == pytest.approx(5 * RTT, rel=1e-4)
     assert run["goodput"] * 60.0 == 24 * 6 * 8000
     simulation = finished(net, 60.0)
-    asked = [k for k, flow in enumerate(simulation.plan.flows) if flow.answers >= 0]
+    asked = [k for k, flow in enumerate(simulation.plan.flows) if flow.data_flow >= 0]
     assert simulation.flows["received"][asked].sum() == 24 * 2
 
 
