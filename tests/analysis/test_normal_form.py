@@ -322,6 +322,7 @@ def balanced(width, frequency, window, queue, vector, cross, amplitude):
     wave = amplitude * vector[1] / vector[0]
     start[2 + m : 5 + m] = queue, wave.real, -wave.imag
     found = scipy.optimize.root(residual, start, tol=1e-13)
+    found = scipy.optimize.root(residual, found.x, tol=1e-13)  # with a Jacobian of the end
     assert np.max(np.abs(found.fun)) < 1e-8
     return found.x[:2]
 
