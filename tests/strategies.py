@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fluidcc.check.cases import variants
-from fluidcc.check.strategies import accepted, inside, logarithmic, numeric
+from fluidcc.check.strategies import accepted, inside, logarithmic
 from fluidcc.laws.law import Law
 from fluidcc.laws.marking import EqualWindow
-from fluidcc.laws.parameters import Info, infos
+from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.reaction import Pause
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.voice import Voice
@@ -49,7 +49,7 @@ Of = Callable[[Info, Any], st.SearchStrategy[float]]
 
 def parameters_of(law: Any, of: Of = anywhere) -> st.SearchStrategy[dict[str, float]]:
     """Values of a law's numeric parameters that it accepts together; its own if few fit."""
-    each = {name: of(info, getattr(law, name)) for name, info in numeric(law).items()}
+    each = {name: of(info, getattr(law, name)) for name, info in numeric_parameters(law).items()}
     return accepted(law, each)
 
 

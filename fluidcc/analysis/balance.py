@@ -15,8 +15,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.local_model import looked_up, operating_point
-from fluidcc.analysis.operating_point import ADAPTED, END, JUMP, LOADED, OperatingPoint
+from fluidcc.analysis.local_model import constant_inputs, local_state
+from fluidcc.analysis.operating_point import OperatingPoint, Regime
 from fluidcc.analysis.sliding import (
     LOAD,
     SIGNAL,
@@ -27,7 +27,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_queue import after_arrivals, just_beside, tick_change
+from fluidcc.analysis.steady_queue import after_arrivals, neighbour, tick_change
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     Outputs,
@@ -87,7 +87,7 @@ def _rows(
     def received(u: Num) -> list[tuple[Num, Num]]:
         return weighed(net, op, held, part, u, jnp.arange(len(u)))
 
-    at = operating_point(net, op, side, emitted, received)
+    at = local_state(net, op, side, emitted, received)
     v, unflatten = ravel_pytree(at.y)
     n, moves = len(v), 1 - at.frozen
     point = jnp.concatenate([v, at.outputs])
@@ -96,7 +96,7 @@ def _rows(
         y, u = unflatten(x[:n]), x[n:]
 
         def now(u: Num) -> tuple[Num, Num, Num]:
-            found = flux(net, y, looked_up(net, u), at.modes, ticks=True)
+            found = flux(net, y, constant_inputs(net, u), at.modes, ticks=True)
             outputs = ravel_pytree(found.outputs)[0]
             return ravel_pytree(found.drift)[0], outputs, jnp.stack(found.queue_raw)
 
@@ -150,14 +150,14 @@ def _certain(net: Network) -> Outputs:
     return make_outputs(net, never, tuple(sure for _ in net.links), tuple(pace for _ in net.links))
 
 
-def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[int, ...]) -> str:
+def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
     """Message that names the worst residual of an equilibrium; empty if the equilibrium balances.
 
     Groups whose window is a formula of the loss rate have no equations of motion to check.
     """
     if any(flows.loss.window(0.0, 1.0) is not None for flows in net.flows):
         return ""
-    kinds = {JUMP: SIGNAL, LOADED: LOAD}
+    kinds = {Regime.JUMP: SIGNAL, Regime.LOADED: LOAD}
     held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, op = exact(net, held), with_exact_loads(op, held)
     rows: _Rows = jax.tree.map(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
@@ -248,13 +248,13 @@ def _unmoved(net: Network, op: OperatingPoint, regimes: Num) -> Num:
     ]
     laws = []
     for k, link in enumerate(net.links):
-        x, place = op.laws[k], op.places[k]
+        x, backlog = op.laws[k], op.backlogs[k]
         low, high = (
             tick_change(link, after_arrivals(link, x, there), there)
-            for there in (just_beside(place, -1), just_beside(place, 1))
+            for there in (neighbour(backlog, -1), neighbour(backlog, 1))
         )
-        stepped = (regimes[k] == ADAPTED) | (regimes[k] == END)
-        idle = place <= _SOME_USE - 1
+        stepped = (regimes[k] == Regime.ADAPTED) | (regimes[k] == Regime.END)
+        idle = backlog <= _SOME_USE - 1
         laws.append(jax.tree.map(lambda a, b, i=idle, s=stepped: i | (s & (a * b <= 0)), low, high))
     queues = [jnp.asarray(False) for _ in net.links]
     mask = [jnp.ravel(v) for v in jax.tree.leaves((senders, queues, laws))]

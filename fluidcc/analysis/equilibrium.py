@@ -15,27 +15,18 @@ from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.operating_point import (
-    ADAPTED,
     AGREE,
-    EMPTY,
-    END,
-    FULL,
-    INTERIOR,
-    JUMP,
-    LOADED,
-    NEUTRAL,
-    NONE,
-    STEADY,
     OperatingPoint,
+    Regime,
     find_operating_point,
     resolved,
 )
-from fluidcc.analysis.steady_sender import LARGEST_WINDOW, SMALLEST_WINDOW, like
+from fluidcc.analysis.steady_sender import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
 from fluidcc.laws.law import Ack, Signal
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import round_trip
 from fluidcc.model.fluid import as_fluid, steady
-from fluidcc.model.rates import link_signal, touched
+from fluidcc.model.rates import interpret_signal, touched
 from fluidcc.model.senders import sender_change
 from fluidcc.ops import Num
 from fluidcc.quantities import attributes
@@ -235,7 +226,7 @@ def _describe(
     links = {name: _link(arrays, op, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, op, i) for i, name in enumerate(net.flow_names)}
     moved, fault = float(op.moved), ""
-    unknown = status == "none" or NEUTRAL in regimes
+    unknown = status == "none" or Regime.NEUTRAL in regimes
     if not unknown:
         fault = unbalanced(arrays, op, regimes)
     elif moved > AGREE:  # the only check without windows for the equations of motion
@@ -251,7 +242,7 @@ def _describe(
     for i, group in enumerate(flows.values()):
         if status == "none":
             texts.append(_growth_advice(arrays, op, i))
-        elif NEUTRAL not in regimes:
+        elif Regime.NEUTRAL not in regimes:
             texts += _window_advice(net, i, group.window)
     message = "; ".join(t for t in [*texts, *notes] if t)
     if status == "none":
@@ -270,11 +261,11 @@ def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsE
     }
 
 
-def _link(net: Network, op: OperatingPoint, k: int, regime: int) -> LinkEquilibrium:
+def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquilibrium:
     link, queue = net.links[k], float(op.queues[k])
     average = float(link.queue.average(op.laws[k], queue))
     used = min(1.0, float(op.accepted[k]) / float(link.capacity))
-    busy = regime in (INTERIOR, STEADY) and queue > 0
+    busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
         queue, average, float(op.signals[k].either), 1.0 if busy else used, load,
@@ -305,60 +296,61 @@ def _starved(op: OperatingPoint, i: int) -> bool:
     return float(np.min(op.windows[i])) <= _NO_WINDOW
 
 
-def _status_of(net: Network, op: OperatingPoint, regimes: tuple[int, ...], *, many: bool) -> str:
+def _status_of(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...], *, many: bool) -> str:
     """The status, from the regimes of the links; `many` if the result depends on the start."""
     endless = any(_unbounded(net, op, i) or _starved(op, i) for i in range(len(net.flows)))
-    if NONE in regimes or (endless and NEUTRAL not in regimes):
+    if Regime.NONE in regimes or (endless and Regime.NEUTRAL not in regimes):
         return "none"
-    if many or NEUTRAL in regimes or END in regimes:
+    if many or Regime.NEUTRAL in regimes or Regime.END in regimes:
         return "continuum"
-    if JUMP in regimes or FULL in regimes:
+    if Regime.JUMP in regimes or Regime.FULL in regimes:
         return "discontinuity"
-    return "empty" if all(r == EMPTY for r in regimes) else "regular"
+    return "empty" if all(r == Regime.EMPTY for r in regimes) else "regular"
 
 
-def _sliding(net: Network, regimes: tuple[int, ...]) -> tuple[str, ...]:
+def _sliding(net: Network, regimes: tuple[Regime, ...]) -> tuple[str, ...]:
     """Names of the links that are held at a jump from both sides."""
-    held_there = (JUMP, ADAPTED, LOADED, NEUTRAL)
+    held_there = (Regime.JUMP, Regime.ADAPTED, Regime.LOADED, Regime.NEUTRAL)
     return tuple(n for n, r in zip(net.link_names, regimes, strict=True) if r in held_there)
 
 
 def _differ(first: OperatingPoint, second: OperatingPoint) -> bool:
-    """Whether two searches ended at different places or signals."""
+    """Whether two searches ended at different backlogs or signals."""
 
     def numbers(op: OperatingPoint) -> np.ndarray:
         signals = [v for s in op.signals for v in (s.mark, s.drop)]
-        return np.asarray([*np.ravel(op.places), *signals], float)
+        return np.asarray([*np.ravel(op.backlogs), *signals], float)
 
     one, other = numbers(first), numbers(second)
     return bool(np.any(np.abs(one - other) > AGREE * (1 + np.abs(one))))
 
 
 _ADVICE = {
-    JUMP: "no smooth equilibrium: the marking needed ({needed:.3g}) is above the {given:.3g} that "
-    "links.{name}.queue gives below its jump at {queue:.6g} packets; the queue sits there, in "
-    "small cycles if the feedback is delayed",
-    FULL: "the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
+    Regime.JUMP: "no smooth equilibrium: the marking needed ({needed:.3g}) is above the "
+    "{given:.3g} that links.{name}.queue gives below its jump at {queue:.6g} packets; the queue "
+    "sits there, in small cycles if the feedback is delayed",
+    Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
     "{signal.mark:.3g} it drops {signal.drop:.3g}",
-    NONE: "no equilibrium: with every packet marked, or the longest queue ({queue:.6g} packets), "
-    "links.{name} is still offered more than its capacity; losses govern. Fewer flows, a longer "
-    "buffer or a law that backs off further would settle",
-    EMPTY: "the windows keep links.{name} at a utilization of {used:.3g}: its queue is empty",
-    ADAPTED: "links.{name}.queue slides: every {period:.3g} s it steps the marking up on one side "
-    "of this queue and down on the other",
-    LOADED: "links.{name} slides at full load: the senders increase below a load factor of 1 and "
-    "decrease from there; the windows are those whose increases and decreases balance{cycle}",
-    NEUTRAL: "every window vector that fills links.{name} is an equilibrium: at a load factor of 1 "
-    "the senders neither increase nor decrease",
+    Regime.NONE: "no equilibrium: with every packet marked, or the longest queue ({queue:.6g} "
+    "packets), links.{name} is still offered more than its capacity; losses govern. Fewer flows, a "
+    "longer buffer or a law that backs off further would settle",
+    Regime.EMPTY: "the windows keep links.{name} at a utilization of {used:.3g}: its queue is "
+    "empty",
+    Regime.ADAPTED: "links.{name}.queue slides: every {period:.3g} s it steps the marking up on "
+    "one side of this queue and down on the other",
+    Regime.LOADED: "links.{name} slides at full load: the senders increase below a load factor of "
+    "1 and decrease from there; the windows are those whose increases and decreases balance{cycle}",
+    Regime.NEUTRAL: "every window vector that fills links.{name} is an equilibrium: at a load "
+    "factor of 1 the senders neither increase nor decrease",
 }
 
 
-def _link_advice(net: Network, op: OperatingPoint, k: int, regime: int) -> str:
+def _link_advice(net: Network, op: OperatingPoint, k: int, regime: Regime) -> str:
     """Message on link k, empty if there is nothing to note."""
     alone, law, signal, cycle = len(net.links) == 1, net.links[k].queue, op.emitted[k].signal, ""
-    if regime not in _ADVICE or (regime == EMPTY and not alone):
+    if regime not in _ADVICE or (regime == Regime.EMPTY and not alone):
         return ""
-    turn = sawtooth(net, op) if regime == LOADED and alone else None
+    turn = sawtooth(net, op) if regime == Regime.LOADED and alone else None
     if turn is not None:
         cycle = (
             f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
@@ -387,8 +379,8 @@ def _load_changes(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
         rtt, law = round_trip(net, flows, tuple(op.queues)), flows.window
         share = flows.n / rtt
         change = sender_change(
-            flows, s, growth=rate, acks=rate, carried=rate, signal=like(Signal(load=_BELOW), rtt),
-            rtt=rtt,
+            flows, s, growth=rate, acks=rate, carried=rate,
+            signal=per_flow(Signal(load=_BELOW), rtt), rtt=rtt,
         )  # fmt: skip
         tick = law.on_tick(s.law, Ack(1.0, 0.0, rtt, 1.0))
         total = total + jnp.sum(flows.n * rate)
@@ -410,21 +402,21 @@ def sawtooth(net: Network, op: OperatingPoint) -> Sawtooth | None:
 
 def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
     """Message if link k is overloaded at longer queues than the one found."""
-    place = float(op.escapes[k])
-    if not math.isfinite(place):
+    backlog = float(op.escapes[k])
+    if not math.isfinite(backlog):
         return ""
     return (
-        f"not the only regime: at a queue of {place:.3g} packets links.{net.link_names[k]} is "
+        f"not the only regime: at a queue of {backlog:.3g} packets links.{net.link_names[k]} is "
         "overloaded again, so that longer queues do not come back"
     )
 
 
-def _sampled_advice(net: Network, k: int, regime: int) -> str:
+def _sampled_advice(net: Network, k: int, regime: Regime) -> str:
     """Message on the linearisation of a law with ticks."""
     law, name = net.links[k].queue, net.link_names[k]
     if law.period is None:
         return ""
-    if regime != STEADY and not law.loads:
+    if regime != Regime.STEADY and not law.loads:
         return f"links.{name}.queue has adapted as far as it can: its state is at a limit"
     return (
         f"links.{name}.queue is sampled every {float(getattr(law, law.period)):.3g} s: the roots "
@@ -474,7 +466,7 @@ def _quench_ratio(net: Network, k: int, op: OperatingPoint) -> float | None:
     quenches = packets = 0.0
     for flows, rate in zip(net.flows, op.rates, strict=True):
         if k in flows.route:
-            sent, own = np.asarray(flows.n) * np.asarray(rate), link_signal(flows, signal)
+            sent, own = np.asarray(flows.n) * np.asarray(rate), interpret_signal(flows, signal)
             quenches += float(np.sum(sent * own.either)) if flows.feedback.quench else 0.0
             packets += float(np.sum(sent * (1 - own.drop)))
     return quenches / (quenches + packets) if packets else None

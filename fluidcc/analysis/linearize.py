@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.balance import differ
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.local_model import NEAR, operating_point, present
+from fluidcc.analysis.local_model import NEAR, local_state, present_function
 from fluidcc.analysis.operating_point import OperatingPoint, steady_state
 from fluidcc.model.delays import ages, kinks, output_index, output_indices
 from fluidcc.model.fluid import as_fluid, steady
@@ -118,8 +118,8 @@ def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:
 @jax.jit
 def jacobians(net: Network, op: OperatingPoint, side: Num) -> tuple[Any, ...]:
     """A, B, C, D, the lags [s] and the mask of states held at a bound, which are included."""
-    at = operating_point(net, op, side)
-    function, v, index = present(net, at.y, at.modes)
+    at = local_state(net, op, side)
+    function, v, index = present_function(net, at.y, at.modes)
     by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, at.outputs[index])
     n = len(v)
     lag = ravel_pytree(ages(net, at.y))[0]

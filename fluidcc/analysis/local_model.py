@@ -1,4 +1,4 @@
-"""A rest as an operating point of the moving model: state, bounds that hold, and wire."""
+"""The moving model at an equilibrium: its state, the bounds that hold, and its outputs."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.operating_point import FULL, OperatingPoint, steady_state
+from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
 from fluidcc.analysis.steady_queue import after_arrivals
 from fluidcc.model.delays import DelayedInputs, State, make_outputs, output_indices
 from fluidcc.model.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
-Heard = Callable[[Num], list[tuple[Num, Num]]]
+Received = Callable[[Num], list[tuple[Num, Num]]]
 
 NEAR = 1e-7  # packets: distance at which a kink counts as reached
 _ASIDE = 1e-6  # packets: step to either side of a kink
 _FALLING = 1e-6  # packets per packet sent; a window at its floor that falls faster is held there
 
 
-def looked_up(net: Network, u: Num) -> DelayedInputs:
-    """What is seen of a wire that has always been u."""
+def constant_inputs(net: Network, u: Num) -> DelayedInputs:
+    """Delayed inputs if the outputs have always been u."""
     return jax.tree.map(lambda index: u[index], output_indices(net))
 
 
 def steady_outputs(net: Network, op: OperatingPoint) -> Num:
-    """The flattened wire at rest: what the rest itself says is sent and signalled."""
+    """Flat outputs of senders and links at an equilibrium."""
     paces = tuple(jnp.ones(()) for _ in net.links)
     return ravel_pytree(make_outputs(net, op.rates, op.signals, paces))[0]
 
 
-def _modes(net: Network, op: OperatingPoint, y: State, emitted: tuple, received: Heard) -> Modes:
-    """Which bounds hold at rest: empty and full queues, windows that would pass their bounds."""
+def _modes(net: Network, op: OperatingPoint, y: State, emitted: tuple, received: Received) -> Modes:
+    """Which bounds hold: empty and full queues, windows that would pass their bounds."""
     queues = tuple(
-        jnp.where(code == FULL, HIGH, jnp.where(place < 0, LOW, FREE))
-        for code, place in zip(op.codes, op.places, strict=True)
+        jnp.where(code == Regime.FULL, HIGH, jnp.where(backlog < 0, LOW, FREE))
+        for code, backlog in zip(op.codes, op.backlogs, strict=True)
     )
     free = tuple(jnp.zeros(jnp.shape(w), int) for w in op.windows)
     modes = Modes(queues, free, emitted)
@@ -47,7 +47,7 @@ def _modes(net: Network, op: OperatingPoint, y: State, emitted: tuple, received:
     turns = [
         jax.tree.map(
             lambda c, w=weight: w * c,
-            flux(net, y, looked_up(net, outputs), modes, ticks=True).window_raw,
+            flux(net, y, constant_inputs(net, outputs), modes, ticks=True).window_raw,
         )
         for weight, outputs in received(u)
     ]
@@ -76,19 +76,19 @@ def _frozen(net: Network, y: State, modes: Modes) -> Num:
 def _aside(net: Network, op: OperatingPoint, y: State, side: Num) -> State:
     """The state with busy queues and their averages a little longer or shorter."""
     queues, laws = [], []
-    for link, place, x in zip(net.links, op.places, y.laws, strict=True):
-        there = jnp.where(place < 0, place, place + _ASIDE * side)
+    for link, backlog, x in zip(net.links, op.backlogs, y.laws, strict=True):
+        there = jnp.where(backlog < 0, backlog, backlog + _ASIDE * side)
         beside = after_arrivals(link, x, there)
         queues.append(jnp.maximum(there, 0.0))
         laws.append(jax.tree.map(lambda a, b: jnp.where(side == 0, a, b), x, beside))
     return y._replace(queues=tuple(queues), laws=tuple(laws))
 
 
-def present(
+def present_function(
     net: Network, y: State, modes: Modes
 ) -> tuple[Callable[[Network, Num, Num], Num], Num, Num]:
-    """What a network does now, (drift, wire) flat, as a function of its numbers, of its flat state
-    (n,) and of what it looks up (k,); with that state, and where on the wire (k,) it looks.
+    """Flat (drift, outputs) of a network as a function of its parameters, its flat state (n,) and
+    its delayed inputs (k,); with that state, and the index of each input among the outputs (k,).
     """
     v, unflatten = ravel_pytree(y)
     indices, shape = jax.tree.flatten(output_indices(net))
@@ -102,8 +102,8 @@ def present(
     return function, v, np.concatenate([np.ravel(i) for i in indices])
 
 
-class At(NamedTuple):
-    """A rest as an operating point: state, modes, flat wire, and ones where a bound holds."""
+class LocalState(NamedTuple):
+    """State, modes and flat outputs at an equilibrium, and ones for states that a bound holds."""
 
     y: State
     modes: Modes
@@ -115,16 +115,16 @@ def _alone(outputs: Num) -> list[tuple[Num, Num]]:
     return [(jnp.ones(()), outputs)]
 
 
-def operating_point(
-    net: Network, op: OperatingPoint, side: Num, emitted: tuple = (), received: Heard = _alone
-) -> At:
-    """The operating point at rest, or a little to one side of it.
+def local_state(
+    net: Network, op: OperatingPoint, side: Num, emitted: tuple = (), received: Received = _alone
+) -> LocalState:
+    """The model at an equilibrium, or a little to one side of it.
 
-    `emitted` has, per link, the Signal that it is held at on a jump of its law, or None; `received`
-    tells the shares of the time and the flat wires of which senders hear in turn.
+    `emitted` has, per link, the Signal at which it is held on a jump of its law, or None;
+    `received` gives the outputs that senders receive in turn, with their shares of the time.
     """
     y = steady_state(net, op)
     modes = _modes(net, op, y, emitted, received)
     outputs = steady_outputs(net, op)
     y = _aside(net, op, y, side)
-    return At(y, modes, outputs, _frozen(net, y, modes))
+    return LocalState(y, modes, outputs, _frozen(net, y, modes))

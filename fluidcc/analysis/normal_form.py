@@ -28,7 +28,7 @@ from fluidcc.analysis.delay_equation import EquationEquilibrium, flat_field, fla
 from fluidcc.analysis.equilibrium import Equilibrium, OperatingPoint
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states, linearize
-from fluidcc.analysis.local_model import operating_point, present
+from fluidcc.analysis.local_model import local_state, present_function
 from fluidcc.analysis.model import AnyEquilibrium
 from fluidcc.analysis.winding import difference_decays
 from fluidcc.model.delays import (
@@ -246,7 +246,7 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
     if system.conserved and net.delay != "fifo" and len(net.links) > 1:
         raise ArithmeticError(_DRIFTS)
     free = tuple(np.flatnonzero(free_states(eq.net, eq)).tolist())
-    point = operating_point(net, eq.op, jnp.zeros(()))
+    point = local_state(net, eq.op, jnp.zeros(()))
     flat = np.asarray(ravel_pytree(point.y)[0])
     start = np.concatenate([flat[list(free)], np.asarray(point.outputs)])
     nearest = np.min(np.abs(breakpoint_distances(net, point.y)), initial=np.inf)  # packet
@@ -298,9 +298,9 @@ class _Moving:
     """A network whose `free` states move about its equilibrium."""
 
     def __init__(self, net: Network, equilibrium: OperatingPoint, free: tuple[int, ...]) -> None:
-        point = operating_point(net, equilibrium, jnp.zeros(()))
+        point = local_state(net, equilibrium, jnp.zeros(()))
         self.net, self.free, self.where = net, free, np.array(free, int)
-        self.what, self.flat, self.index = present(net, point.y, point.modes)
+        self.what, self.flat, self.index = present_function(net, point.y, point.modes)
         self.tree = ravel_pytree(point.y)[1]
         self.first_queue = sum(np.size(leaf) for leaf in jax.tree.leaves(point.y.senders))
 

@@ -2,12 +2,14 @@
 
 For given signals the equilibrium of senders is where their drift changes sign; for given queues
 that of a queue law's memory is its limit under constant arrivals. Then the rate that a link accepts
-decreases with its place, so bisection finds the place of balance, or that of a jump of the signal.
+decreases with its backlog (`steady_queue`), so bisection finds the backlog of balance, or that of a
+jump of the signal.
 Several links are solved in turn (Gauss-Seidel) until nothing moves.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import itertools
 from typing import Any, NamedTuple
@@ -18,37 +20,51 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.steady_queue import (
-    just_beside,
     memory_with_mark,
+    neighbour,
     offered_rate,
     queue_at,
     signal_of,
     steady_memory,
     steady_signal,
 )
-from fluidcc.analysis.steady_sender import Heard, like, source_rate, steady_sender
+from fluidcc.analysis.steady_sender import (
+    WeightedSignal,
+    per_flow,
+    source_rate,
+    steady_sender,
+)
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import measured, received
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 
-INTERIOR, EMPTY, JUMP, FULL, NONE, NEUTRAL = range(6)
-"""Regime of a link: a root, an empty queue, a jump of its signal, a full buffer, no equilibrium, a
-jump at which all windows are equilibria."""
 
-ADAPTED, LOADED, STEADY, END = 10, 11, 12, 13
-"""Refined regime of a jump: held from both sides by ticks, or by the load factor; a smooth
-equilibrium of the law's memory; or the end of a range of equilibria that ticks do not move."""
+class Regime(enum.IntEnum):
+    """How a link is at equilibrium; a search gives the first six, `resolved` refines jumps."""
+
+    INTERIOR = 0  # at a root
+    EMPTY = 1  # without a queue
+    JUMP = 2  # at a jump of its signal
+    FULL = 3  # with a full buffer
+    NONE = 4  # without an equilibrium
+    NEUTRAL = 5  # at a jump at which all windows are equilibria
+    ADAPTED = 10  # at a jump, held from both sides by ticks
+    LOADED = 11  # at a jump, held by the load factor
+    STEADY = 12  # at a smooth equilibrium of the law's memory
+    END = 13  # at the end of a range of equilibria that ticks do not move
+
 
 AGREE = 1e-8  # relative difference up to which two numbers are the same
 _LONGEST_QUEUE = 1e9  # packets, if the buffer is unbounded
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
-_LEAPS = 1.1  # factor between windows on both sides of a place that counts as a jump
+_LEAPS = 1.1  # factor between windows on both sides of a backlog that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
-NOWHERE = 1e-12  # places nearer to 0 are the empty queue of a full link, and a smaller excess over
-# its capacity counts as 0: links behind one of equal capacity have no queue
+NEAR_EMPTY = 1e-12
+"""Backlogs nearer to 0 are the empty queue of a full link, and a smaller excess over its capacity
+counts as 0: links behind one of equal capacity have no queue."""
 
 
 class SteadySignal(NamedTuple):
@@ -62,15 +78,15 @@ class SteadySignal(NamedTuple):
 class OperatingPoint(NamedTuple):
     """The equilibrium of a network, link by link and group by group.
 
-    Codes and places (links,), SteadySignal per link, Signal just below the place, memories of the
-    queue laws; per group Sender, window [packet] and rate of one source [packet/s] (m,);
-    accepted rates (links,) [packet/s], shares (links,) of what arrives that are lost, places
-    (links,) from which a link is overloaded again (inf if there is none), and how far the last
-    round still moved places and signals [relative].
+    Codes of the Regime and backlogs (links,), SteadySignal per link, Signal just below the backlog,
+    memories of the queue laws; per group Sender, window [packet] and rate of one source [packet/s]
+    (m,); accepted rates (links,) [packet/s], shares (links,) of the arrivals that are lost,
+    backlogs (links,) from which a link is overloaded again (inf if there is none), and how far the
+    last round still moved backlogs and signals [relative].
     """
 
     codes: Any
-    places: Any
+    backlogs: Any
     emitted: tuple[SteadySignal, ...]
     signals_below: tuple[Signal, ...]
     laws: tuple
@@ -85,7 +101,7 @@ class OperatingPoint(NamedTuple):
     @property
     def queues(self) -> Any:
         """Queues (links,) [packet]."""
-        return queue_at(self.places)
+        return queue_at(self.backlogs)
 
     @property
     def signals(self) -> tuple[Signal, ...]:
@@ -97,7 +113,9 @@ def _alone(signal: Signal) -> SteadySignal:
     return SteadySignal(signal, signal.load, jnp.zeros(()))
 
 
-def cases(net: Network, flows: Flows, emitted: list[SteadySignal]) -> list[Heard]:
+def weighted_signals(
+    net: Network, flows: Flows, emitted: list[SteadySignal]
+) -> list[WeightedSignal]:
     """Signals that flows receive from the links of their route, with shares of the time."""
     options = []
     for k in flows.route:
@@ -110,24 +128,27 @@ def cases(net: Network, flows: Flows, emitted: list[SteadySignal]) -> list[Heard
     out = []
     for combination in itertools.product(*options):
         share = functools.reduce(lambda a, b: a * b, (c[0] for c in combination))
-        out.append(Heard(share, received(flows, tuple(c[1] for c in combination))))
+        out.append(WeightedSignal(share, received(flows, tuple(c[1] for c in combination))))
     return out
 
 
 def _senders(
-    net: Network, places: list, emitted: list[SteadySignal], windows: list | None = None
+    net: Network, backlogs: list, emitted: list[SteadySignal], windows: list | None = None
 ) -> list[tuple[Any, Num]]:
     """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
     `windows` (m,) of each group, if given, are fixed.
     """
     out, all_grow = [], net.rates == "mgt"
-    queues = tuple(queue_at(place) for place in places)
+    queues = tuple(queue_at(backlog) for backlog in backlogs)
     for i, flows in enumerate(net.flows):
         rtt = round_trip(net, flows, queues)
-        told = [Heard(c.share, like(c.signal, rtt)) for c in cases(net, flows, emitted)]
+        cases = [
+            WeightedSignal(share, per_flow(signal, rtt))
+            for share, signal in weighted_signals(net, flows, emitted)
+        ]
         own = None if windows is None else windows[i]
-        s = steady_sender(flows, told, rtt, all_grow=all_grow, window=own)
-        out.append((s, source_rate(flows, s, told, rtt)))
+        s = steady_sender(flows, cases, rtt, all_grow=all_grow, window=own)
+        out.append((s, source_rate(flows, s, cases, rtt)))
     return out
 
 
@@ -192,24 +213,25 @@ def between(
 
 
 def _steady_link(
-    net: Network, k: int, places: list, emitted: list[SteadySignal], start: int
+    net: Network, k: int, backlogs: list, emitted: list[SteadySignal], start: int
 ) -> tuple[Num, Num, SteadySignal, Num]:
-    """Code and place of link k at equilibrium, its signal, and a place from which it is overloaded
-    again; the other links given.
+    """Regime and backlog of link k at equilibrium, its signal, and a backlog from which it is
+    overloaded again; the other links given.
     """
     link = net.links[k]
 
-    def excess(place: Num, own: SteadySignal) -> Num:
-        others = _with(places, k, place), _with(emitted, k, own)
+    def excess(backlog: Num, own: SteadySignal) -> Num:
+        others = _with(backlogs, k, backlog), _with(emitted, k, own)
         rates = [rate for _, rate in _senders(net, *others)]
         offered, accepted = _arriving(net, others[1], rates)
-        idle = offered[k] - offered_rate(link, place)
-        return jnp.where(place < 0, idle, accepted[k] - link.capacity)
+        idle = offered[k] - offered_rate(link, backlog)
+        return jnp.where(backlog < 0, idle, accepted[k] - link.capacity)
 
-    def own(place: Num) -> Num:
-        none = NOWHERE * offered_rate(link, place)
-        return excess(place, _alone(steady_signal(link, place, start))) - none
+    def own(backlog: Num) -> Num:
+        none = NEAR_EMPTY * offered_rate(link, backlog)
+        return excess(backlog, _alone(steady_signal(link, backlog, start))) - none
 
+    # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
     top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
     zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
     tried = jnp.concatenate([jnp.linspace(-1.0, 0.0, 9), top * jnp.linspace(0, 1, 33)[1:] ** 4])
@@ -218,11 +240,12 @@ def _steady_link(
     over = jnp.all(over_there)
     again = ~over & over_there & (jnp.arange(len(tried)) > first)
     jumps = ~over & ((at_below > small) | (at_above < -small))
-    place = jnp.where(over, top, above)
-    near = jumps & (jnp.abs(place) < NOWHERE)
-    place = jnp.where(near, zero, place)
+    # Both sides of a jump, apart enough that rounding does not merge their load factors.
+    backlog = jnp.where(over, top, above)
+    near = jumps & (jnp.abs(backlog) < NEAR_EMPTY)
+    backlog = jnp.where(near, zero, backlog)
     apart = _APART if link.queue.loads else 0.0
-    lower = jnp.where(jumps, below - apart * (1 + jnp.abs(below)), place)
+    lower = jnp.where(jumps, below - apart * (1 + jnp.abs(below)), backlog)
     upper = above + apart * (1 + jnp.abs(above))
     least, beyond = steady_signal(link, lower, start), steady_signal(link, upper, start)
 
@@ -235,64 +258,66 @@ def _steady_link(
         return between(net, k, low, high, over, share)
 
     def left(share: Num) -> Num:
-        return excess(place, holding(share))
+        return excess(backlog, holding(share))
 
+    # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
     held = first_crossing(left, jnp.stack([zero, one]))
     share, at_end = held.below, held.values[-1]
     enough, neutral = at_end <= 0, (jnp.abs(held.at_below) > small) & link.queue.loads
     found = holding(share)
     spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
-    code = jnp.where(place < 0, EMPTY, INTERIOR)
-    code = jnp.where(jumps, jnp.where(enough, jnp.where(neutral, NEUTRAL, JUMP), NONE), code)
-    code = jnp.where(over, jnp.where(spills, FULL, NONE), code)
+    code = jnp.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR)
+    at_jump = jnp.where(neutral, Regime.NEUTRAL, Regime.JUMP)
+    code = jnp.where(jumps, jnp.where(enough, at_jump, Regime.NONE), code)
+    code = jnp.where(over, jnp.where(spills, Regime.FULL, Regime.NONE), code)
     escape = jnp.min(jnp.where(again, tried, jnp.inf))
-    return code, place, _choose(jumps | over, found, _alone(least)), escape
+    return code, backlog, _choose(jumps | over, found, _alone(least)), escape
 
 
 @functools.partial(jax.jit, static_argnames="start")
 def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingPoint:
-    """OperatingPoint of a network whose leaves are all arrays, from places `first` (links,).
+    """OperatingPoint of a network whose leaves are all arrays, from backlogs `first` (links,).
 
     `start` numbers the memory that queue laws with several start from.
     """
     links = range(len(net.links))
-    places = [first[k] for k in links]
+    backlogs = [first[k] for k in links]
     emitted = [
-        _alone(steady_signal(link, z, start)) for link, z in zip(net.links, places, strict=True)
+        _alone(steady_signal(link, z, start)) for link, z in zip(net.links, backlogs, strict=True)
     ]
 
     def turn(carry: tuple) -> tuple:
-        count, _, codes, places, emitted, escapes = carry
-        before = ravel_pytree((places, emitted))[0]
-        codes, places, emitted, escapes = list(codes), list(places), list(emitted), list(escapes)
+        count, _, codes, backlogs, emitted, escapes = carry
+        before = ravel_pytree((backlogs, emitted))[0]
+        codes, backlogs, emitted, escapes = map(list, (codes, backlogs, emitted, escapes))
         for k in links:
-            codes[k], places[k], emitted[k], escapes[k] = _steady_link(
-                net, k, places, emitted, start
+            codes[k], backlogs[k], emitted[k], escapes[k] = _steady_link(
+                net, k, backlogs, emitted, start
             )
-        now = ravel_pytree((places, emitted))[0]
+        now = ravel_pytree((backlogs, emitted))[0]
         moved = jnp.max(jnp.abs(now - before) / (1 + jnp.abs(now)))
-        return count + 1, moved, codes, places, emitted, escapes
+        return count + 1, moved, codes, backlogs, emitted, escapes
 
     def unrested(carry: tuple) -> Num:
         return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
 
     codes = [jnp.zeros((), int) for _ in links]
-    carry = (0, jnp.ones(()), codes, places, emitted, [jnp.zeros(()) for _ in links])
-    if len(places) > 1:
+    carry = (0, jnp.ones(()), codes, backlogs, emitted, [jnp.zeros(()) for _ in links])
+    if len(backlogs) > 1:
         carry = jax.lax.while_loop(unrested, turn, carry)
     else:
         carry = (1, jnp.zeros(()), *turn(carry)[2:])
     moved = carry[1]
-    codes, places, emitted, escapes = carry[2:]
-    senders = _senders(net, places, emitted)
+    codes, backlogs, emitted, escapes = carry[2:]
+    senders = _senders(net, backlogs, emitted)
     offered, accepted = _arriving(net, emitted, [rate for _, rate in senders])
-    pairs = list(zip(net.links, places, strict=True))
+    pairs = list(zip(net.links, backlogs, strict=True))
     lost = [1 - accepted[k] / jnp.maximum(offered[k], _SMALL) for k in links]
     laws = [steady_memory(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
     for k, link in enumerate(net.links):
         if link.queue.loads:  # what is lost arrives as well; whether anyone hears it, is checked
-            load = signal_of(link, laws[k], places[k], lost[k]).load
-            loses = (places[k] >= 0) & (lost[k] > NOWHERE)
+            load = signal_of(link, laws[k], backlogs[k], lost[k]).load
+            loses = (backlogs[k] >= 0) & (lost[k] > NEAR_EMPTY)
             low, high = (
                 jnp.where(loses, load, v) for v in (emitted[k].signal.load, emitted[k].other)
             )
@@ -305,7 +330,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     ]
     return OperatingPoint(
         codes=jnp.stack(codes),
-        places=jnp.stack(places),
+        backlogs=jnp.stack(backlogs),
         emitted=tuple(emitted),
         signals_below=tuple(
             steady_signal(link, jnp.nextafter(z, -1.0), start) for link, z in pairs
@@ -323,18 +348,18 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
 
 @functools.partial(jax.jit, static_argnames="k")
 def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]:
-    """Equilibrium of a link at whose place windows jump though its signal does not: any window is
+    """Equilibrium of a link at whose backlog windows jump though its signal does not: any window is
     an equilibrium there, and those that fill the link are chosen; and the number of classes that
     jump. If several do, there are many equilibria, and one of them is returned.
     """
-    places, emitted = list(op.places), list(op.emitted)
-    sides = [_with(places, k, just_beside(places[k], side)) for side in (-1, 1)]
+    backlogs, emitted = list(op.backlogs), list(op.emitted)
+    sides = [_with(backlogs, k, neighbour(backlogs[k], side)) for side in (-1, 1)]
     low, high = (_windows(net, _senders(net, side, emitted)) for side in sides)
     leaps = [jnp.sum(jnp.maximum(a / b, b / a) > _LEAPS) for a, b in zip(low, high, strict=True)]
 
     def senders(share: Num) -> list[tuple[Any, Num]]:
         own = [b * (a / b) ** share for a, b in zip(low, high, strict=True)]
-        return _senders(net, places, emitted, own)
+        return _senders(net, backlogs, emitted, own)
 
     def accepted(share: Num) -> list[Num]:
         return _arriving(net, emitted, [rate for _, rate in senders(share)])[1]
@@ -343,7 +368,7 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
     share = bisect(lambda share: capacity - accepted(share)[k], jnp.zeros(()), jnp.ones(()))[0]
     found = senders(share)
     filled = op._replace(
-        codes=op.codes.at[k].set(INTERIOR),
+        codes=op.codes.at[k].set(Regime.INTERIOR),
         senders=tuple(s for s, _ in found),
         windows=_windows(net, found),
         rates=tuple(rate for _, rate in found),
@@ -358,26 +383,26 @@ def steady_state(net: Network, op: OperatingPoint) -> State:
     return State(op.senders, queues, op.laws)
 
 
-def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[int, ...]]:
+def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Regime, ...]]:
     """The operating point with the memories that hold links at jumps, and each link's regime."""
-    laws, regimes = list(op.laws), [int(c) for c in op.codes]
+    laws, regimes = list(op.laws), [Regime(int(c)) for c in op.codes]
     for k, link in enumerate(net.links):
-        if regimes[k] != JUMP:
+        if regimes[k] != Regime.JUMP:
             continue
         below, now = op.signals_below[k], op.emitted[k].signal
         if float(below.drop) != float(now.drop):
             continue
         if float(below.mark) == float(now.mark):
             if link.queue.loads:
-                regimes[k] = LOADED
+                regimes[k] = Regime.LOADED
                 continue
             filled, count = fill(net, op, k)
             if count:
-                op, regimes[k] = filled, INTERIOR if count == 1 else NEUTRAL
+                op, regimes[k] = filled, Regime.INTERIOR if count == 1 else Regime.NEUTRAL
         elif jax.tree.leaves(laws[k]):
-            memory = memory_with_mark(link, op.places[k], now.mark, op.lost[k])
+            memory = memory_with_mark(link, op.backlogs[k], now.mark, op.lost[k])
             if bool(memory.found):
                 laws[k] = memory.memory
-                moved = ADAPTED if bool(memory.sliding) else END
-                regimes[k] = STEADY if bool(memory.smooth) else moved
+                moved = Regime.ADAPTED if bool(memory.sliding) else Regime.END
+                regimes[k] = Regime.STEADY if bool(memory.smooth) else moved
     return op._replace(laws=tuple(laws)), tuple(regimes)

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.operating_point import JUMP
+from fluidcc.analysis.operating_point import Regime
 from fluidcc.analysis.steady_queue import steady_signal
-from fluidcc.analysis.steady_sender import cruising
+from fluidcc.analysis.steady_sender import past_slow_start
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import as_fluid
@@ -28,7 +28,7 @@ from fluidcc.model.rates import received
 from fluidcc.model.senders import growing_rate, sender_change
 from fluidcc.ops import Num
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network, to_arrays
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
@@ -96,7 +96,7 @@ def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
     full = Signal(*(jnp.broadcast_to(jnp.asarray(v, float), w.shape) for v in signal))
     emitted = received(flows, (full,))
     rate = link.capacity / flows.n
-    s = cruising(flows, w)
+    s = past_slow_start(flows, w)
     change = sender_change(
         flows, s, growth=growing_rate(flows, s, emitted, rate), acks=rate,
         carried=rate * carried, signal=emitted, rtt=w / rate,
@@ -174,7 +174,7 @@ def relay_cycle(
     eq = equilibrium(net) if at is None else at
     if problem := _obstacle(net, eq):
         raise ValueError(f"no relay cycle: {problem}")
-    arrays, link, flows = numeric(net), net.links[0], net.flows[0]
+    arrays, link, flows = to_arrays(net), net.links[0], net.flows[0]
     count, step = float(np.ravel(flows.n)[0]), float(eq.op.queues[0])
     pipe = float(link.capacity) * float(np.ravel(flows.rtt)[0])
     crossing, delay = (pipe + step) / count, _delay(net, step)
@@ -227,7 +227,7 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return "the formulas are for one link and one class of flows"
     if link.queue.loads:
         return "the formulas are for marks, and these senders act on a load factor"
-    if int(eq.op.codes[0]) != JUMP or jax.tree.leaves(link.queue.start(0.0)):
+    if int(eq.op.codes[0]) != Regime.JUMP or jax.tree.leaves(link.queue.start(0.0)):
         return f"the equilibrium is not at a step of the marking (status {eq.status})"
     below, above = (float(steady_signal(link, math.nextafter(float(eq.op.queues[0]), to)).mark)
                     for to in (0.0, math.inf))  # fmt: skip
@@ -237,6 +237,6 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
     if float(np.max(received(flows, (_SIGNAL,)).drop)) > 0:
         return f"the formulas are for marks, and {flows.feedback.name} loses packets"
-    memory = cruising(flows, jnp.ones(1))._replace(slow=())
+    memory = past_slow_start(flows, jnp.ones(1))._replace(slow=())
     one = len(jax.tree.leaves(memory)) == 1
     return "" if one else f"the senders ({flows.window.name}) remember more than their window"

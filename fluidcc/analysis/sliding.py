@@ -1,4 +1,4 @@
-"""What holds a rest that slides: the jumps at which links stay, each with an unknown weight.
+"""Sliding equilibria: the jumps at which links stay, each with an unknown Filippov weight.
 
 On a jump a link is for a share of the time on either side of a surface (Filippov, 1988, section 4,
 where the share is the weight of the two sides). The share is one unknown more, and that the state
@@ -20,16 +20,8 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import NEAR
-from fluidcc.analysis.operating_point import (
-    ADAPTED,
-    JUMP,
-    LOADED,
-    OperatingPoint,
-    between,
-    resolved,
-    steady_state,
-)
-from fluidcc.analysis.steady_queue import after_arrivals, just_beside, signal_of, tick_change
+from fluidcc.analysis.operating_point import OperatingPoint, Regime, between, resolved, steady_state
+from fluidcc.analysis.steady_queue import after_arrivals, neighbour, signal_of, tick_change
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.delays import State, output_index
@@ -41,7 +33,7 @@ SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
 
 _FULL_LOAD = 1.0
 _SAME_LOAD = 1e-9
-_SAME_TICK = 1e-6  # relative, as where the rest is sought
+_SAME_TICK = 1e-6  # relative, as in the search for the equilibrium
 
 
 class NoDerivativeError(Exception):
@@ -62,9 +54,9 @@ class SlidingSurface(NamedTuple):
 
 
 def sliding_surfaces(net: Network, op: OperatingPoint) -> tuple[SlidingSurface, ...]:
-    """The jumps that hold a rest. Raises NoDerivativeError where a surface is not known."""
+    """The jumps that hold an equilibrium. Raises NoDerivativeError if a surface is not known."""
     regimes = resolved(net, op)[1]
-    kinds = {JUMP: SIGNAL, ADAPTED: TICKS, LOADED: LOAD}
+    kinds = {Regime.JUMP: SIGNAL, Regime.ADAPTED: TICKS, Regime.LOADED: LOAD}
     found = [(k, kinds[regime]) for k, regime in enumerate(regimes) if regime in kinds]
     return tuple(_contact(net, op, k, kind) for k, kind in found)
 
@@ -83,7 +75,7 @@ def _contact(net: Network, op: OperatingPoint, k: int, kind: str) -> SlidingSurf
         raise NoDerivativeError(f"the ticks of links.{name}.queue step several memories there")
     numbers = _numbers(link, kind, op.laws[k], op.queues[k])
     near = tuple(j for j, number in enumerate(numbers) if abs(float(number)) < NEAR)
-    if not near or float(op.places[k]) < 0:
+    if not near or float(op.backlogs[k]) < 0:
         raise NoDerivativeError(f"links.{name}.queue does not tell where it jumps")
     return SlidingSurface(k, kind, near)
 
@@ -107,11 +99,11 @@ def _weights(held: tuple[SlidingSurface, ...], share: Num, kind: str) -> dict[in
     return {c.link: share[j] for j, c in enumerate(weighed) if c.kind == kind}
 
 
-def sides(link: Link, x: Any, place: Num) -> tuple[Signal, Signal]:
-    """What a link says just below and just above a place."""
+def sides(link: Link, x: Any, backlog: Num) -> tuple[Signal, Signal]:
+    """Signals of a link just below and just above a backlog."""
     low, high = (
         signal_of(link, after_arrivals(link, x, there), there)
-        for there in (just_beside(place, -1), just_beside(place, 1))
+        for there in (neighbour(backlog, -1), neighbour(backlog, 1))
     )
     return low, high
 
@@ -136,7 +128,7 @@ def weighed(
     values: Num,
     index: Num,
 ) -> list[tuple[Num, Num]]:
-    """What senders hear in turn of links at full load, with the share of the time of each.
+    """Outputs that senders receive in turn from links at full load, with their shares of the time.
 
     `values` (k,) are looked up at `index` (k,) on the flat wire, of which the load factors change.
     """
@@ -157,7 +149,7 @@ def weighed(
 
 
 def mixed(parts: list[tuple[Num, Num]], function: Callable[[Num], Any]) -> Any:
-    """Mean of a function over what is heard in turn."""
+    """Mean of a function over the outputs that are received in turn."""
     each = [jax.tree.map(lambda v, w=w: w * v, function(outputs)) for w, outputs in parts]
     return jax.tree.map(lambda *v: sum(v), *each)
 
@@ -176,7 +168,7 @@ def surfaces(
 def exact(net: Network, held: tuple[SlidingSurface, ...]) -> Network:
     """A network, or its derivative, whose senders know the load factors that links are held at.
 
-    At rest what they come to know is the load factor itself, whatever its code.
+    At equilibrium they estimate the load factor itself, whatever its code.
     """
     if not any(c.kind == LOAD for c in held):
         return net
@@ -185,7 +177,7 @@ def exact(net: Network, held: tuple[SlidingSurface, ...]) -> Network:
 
 
 def with_exact_loads(op: OperatingPoint, held: tuple[SlidingSurface, ...]) -> OperatingPoint:
-    """A rest without what its senders estimate, for the network of `exact`."""
+    """An operating point without the estimates of its senders, for the network of `exact`."""
     if not any(c.kind == LOAD for c in held):
         return op
     return op._replace(senders=tuple(s._replace(estimate=()) for s in op.senders))
@@ -194,10 +186,10 @@ def with_exact_loads(op: OperatingPoint, held: tuple[SlidingSurface, ...]) -> Op
 def stepped(net: Network, op: OperatingPoint, contact: SlidingSurface) -> Array:
     """Mask (n,) of the flat state: the memories that ticks move one way or the other there."""
     k, y = contact.link, steady_state(net, op)
-    link, x, place = net.links[k], op.laws[k], op.places[k]
+    link, x, backlog = net.links[k], op.laws[k], op.backlogs[k]
 
     def change(side: int) -> Any:
-        there = just_beside(place, side)
+        there = neighbour(backlog, side)
         return tick_change(link, after_arrivals(link, x, there), there)
 
     def differs(low: Num, high: Num, value: Num) -> Num:

@@ -1,7 +1,7 @@
-"""Where the memory of a queue law comes to rest, for a given queue or for a given signal.
+"""Steady memory and signal of a queue law at a given queue, or for a given signal.
 
-The place of a link is one number: at 0 and above it is the queue of a busy link [packet], below 0
-the queue is empty and 1 + place of its capacity arrives.
+The backlog of a link is one number: from 0 on it is the queue of a busy link [packet]; below 0 the
+queue is empty, and the share 1 + backlog of the capacity arrives.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.laws.law import Arrival, Signal
-from fluidcc.model.rates import arrival_rate, link_says
+from fluidcc.model.rates import arrival_rate, emit_signal
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link
 
-_LONG = 1e12  # s of arrivals after which averages are at rest
+_LONG = 1e12  # s of arrivals after which averages are steady
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
 _MOST_TICKS = 2.0**200
 _STEPS = 20
 _LEAST_KEPT = 1e-6  # of the arrivals; keeps their rate finite where all are lost
 _SAME = 1e-14  # difference of two marking probabilities that are the same
-_ASIDE = 1e-9  # relative distance to either side of a place
+_ASIDE = 1e-9  # relative distance to either side of a backlog
 
 
-def queue_at(place: Num) -> Num:
+def queue_at(backlog: Num) -> Num:
     """The queue [packet]."""
-    return jnp.maximum(place, 0.0)
+    return jnp.maximum(backlog, 0.0)
 
 
-def offered_rate(link: Link, place: Num, lost: Num = 0.0) -> Num:
+def offered_rate(link: Link, backlog: Num, lost: Num = 0.0) -> Num:
     """The rate that arrives [packet/s]; at a busy link the share `lost` of it does not get in."""
     busy = link.capacity / jnp.maximum(1 - lost, _LEAST_KEPT)
-    return jnp.where(place < 0, link.capacity * (1 + place), busy)
+    return jnp.where(backlog < 0, link.capacity * (1 + backlog), busy)
 
 
-def just_beside(place: Num, side: Num) -> Num:
-    """A place that is next to this one: below it (`side` -1) or above (1)."""
-    return place + side * _ASIDE * (1 + jnp.abs(place))
+def neighbour(backlog: Num, side: Num) -> Num:
+    """The next backlog below this one (`side` -1) or above it (1)."""
+    return backlog + side * _ASIDE * (1 + jnp.abs(backlog))
 
 
 def _moved(state: Any, change: Any) -> Any:
     return jax.tree.map(lambda a, b: a + b, state, change)
 
 
-def tick_change(link: Link, x: Any, place: Num) -> Any:
+def tick_change(link: Link, x: Any, backlog: Num) -> Any:
     """Change at a tick."""
-    return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(place), link.capacity))
+    return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(backlog), link.capacity))
 
 
-def after_arrivals(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
-    """Memory after `time` seconds of arrivals at the rate of the place; without ticks.
+def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
+    """Memory after `time` seconds of arrivals at the rate of the backlog; without ticks.
 
     The share `lost` of them, at a full buffer, arrives beyond that rate.
     """
     law = link.queue
-    seen = Arrival(offered_rate(link, place, lost) * time, time, queue_at(place), link.capacity)
+    seen = Arrival(offered_rate(link, backlog, lost) * time, time, queue_at(backlog), link.capacity)
     new = _moved(x, law.on_arrival(x, seen))
     if law.limits is None:
         return new
@@ -65,8 +65,8 @@ def after_arrivals(link: Link, x: Any, place: Num, time: Num = _LONG, lost: Num 
     return jax.tree.map(jnp.clip, new, low, high)
 
 
-def steady_memory(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Any:
-    """Memory of a queue law after endless time at a place, from one of the law's starts.
+def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> Any:
+    """Memory of a queue law after endless time at a backlog, from one of the law's starts.
 
     The share `lost` of the arrivals, at a full buffer, does not get in.
 
@@ -74,22 +74,22 @@ def steady_memory(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> An
     that moves is beyond any bound. The memory is the one that the next tick finds.
     """
     law = link.queue
-    starts = law.initial_states(queue_at(place))
+    starts = law.initial_states(queue_at(backlog))
     first = starts[min(start, len(starts) - 1)]
     x = jax.tree.map(lambda v: jnp.asarray(v, float), first)
     if not jax.tree.leaves(x):
         return x
-    x = after_arrivals(link, x, place, lost=lost)
+    x = after_arrivals(link, x, backlog, lost=lost)
     if law.period is None:
         return x
     time = getattr(law, law.period)
 
     def change(x: Any) -> Any:
-        due = after_arrivals(link, x, place, time, lost)
-        after = _moved(due, tick_change(link, due, place))
+        due = after_arrivals(link, x, backlog, time, lost)
+        after = _moved(due, tick_change(link, due, backlog))
         return jax.tree.map(lambda a, b: a - b, after, x)
 
-    return after_arrivals(link, _ticked(change, x), place, time, lost)
+    return after_arrivals(link, _ticked(change, x), backlog, time, lost)
 
 
 def _ticked(change: Any, x: Any) -> Any:
@@ -126,55 +126,55 @@ def _ticked(change: Any, x: Any) -> Any:
     return shape(jax.lax.while_loop(moving, go, first)[1])
 
 
-def signal_of(link: Link, x: Any, place: Num, lost: Num = 0.0) -> Signal:
-    """What a link with this memory says to packets, shapes ()."""
-    return link_says(link, x, queue_at(place), offered_rate(link, place, lost))
+def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
+    """Signal of a link with this memory, shapes ()."""
+    return emit_signal(link, x, queue_at(backlog), offered_rate(link, backlog, lost))
 
 
-def steady_signal(link: Link, place: Num, start: int = 0, lost: Num = 0.0) -> Signal:
-    """What a link says after endless time at a place, where the share `lost` does not get in."""
-    return signal_of(link, steady_memory(link, place, start, lost), place, lost)
+def steady_signal(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> Signal:
+    """Signal of a link after endless time at a backlog; the share `lost` does not get in."""
+    return signal_of(link, steady_memory(link, backlog, start, lost), backlog, lost)
 
 
 class HeldMemory(NamedTuple):
-    """A memory that says a given signal at a place."""
+    """A memory that gives a signal at a backlog."""
 
     memory: Any
     found: Num  # whether there is one
-    smooth: Num  # whether the ticks leave it alone on both sides of the place
+    smooth: Num  # whether the ticks leave it alone on both sides of the backlog
     sliding: Num  # whether they move it on both sides
 
 
 @jax.jit
-def memory_with_mark(link: Link, place: Num, mark: Num, lost: Num) -> HeldMemory:
-    """The memory with which a link marks with probability `mark` at a place where it may rest,
-    while the share `lost` of what arrives does not get in.
+def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemory:
+    """The memory with which a link marks with probability `mark` at a backlog, while the
+    share `lost` of the arrivals does not get in.
 
-    Arrivals leave it alone; whether ticks do as well decides if the place is an equilibrium, a
+    Arrivals leave it alone; whether ticks do as well decides if the backlog is an equilibrium, a
     sliding one, where ticks move the signal up on one side and down on the other, or the end of
     many equilibria, where they move it on one side alone.
     """
-    first, shape = ravel_pytree(steady_memory(link, place, lost=lost))
+    first, shape = ravel_pytree(steady_memory(link, backlog, lost=lost))
 
     def residual(v: Num) -> Num:
         x = shape(v)
-        still = arrival_rate(link, x, queue_at(place), offered_rate(link, place, lost))
-        return jnp.append(ravel_pytree(still)[0], signal_of(link, x, place, lost).mark - mark)
+        still = arrival_rate(link, x, queue_at(backlog), offered_rate(link, backlog, lost))
+        return jnp.append(ravel_pytree(still)[0], signal_of(link, x, backlog, lost).mark - mark)
 
     def improve(_: int, v: Num) -> Num:
         slopes = jax.jacfwd(residual)(v)
         return v - jnp.linalg.pinv(slopes) @ residual(v)
 
     x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
-    found = jnp.abs(signal_of(link, x, place, lost).mark - mark) < _SAME
+    found = jnp.abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
     if link.queue.period is None:
         return HeldMemory(x, found, jnp.asarray(True), jnp.asarray(False))
 
     size = 1 + jnp.abs(ravel_pytree(x)[0])
-    places = (just_beside(place, -1), place, just_beside(place, 1))
+    backlogs = (neighbour(backlog, -1), backlog, neighbour(backlog, 1))
     ticks = [
         ravel_pytree(tick_change(link, after_arrivals(link, x, there, lost=lost), there))[0]
-        for there in places
+        for there in backlogs
     ]
     ticks = jnp.stack([change / size for change in ticks])
     moved = jnp.any(jnp.abs(ticks) >= 1e-6, axis=1)

@@ -1,7 +1,7 @@
-"""Where senders come to rest under given signals.
+"""Equilibria of senders under given signals.
 
-The window is where its drift changes sign, everything else that a sender remembers follows from
-the window. Where a link's load factor rests at a jump of the sender's rule, drifts are mixed.
+The drift of the window changes sign there, and everything else that a sender remembers follows from
+the window. If a link's load factor settles at a jump of the sender's rule, drifts are mixed.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ from fluidcc.model.senders import (
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows
 
-LARGEST_WINDOW = 1e7  # packets, where the law has no cap
-SMALLEST_WINDOW = 1e-6  # packets, where windows fall without end
+LARGEST_WINDOW = 1e7  # packets, if the law has no cap
+SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
 _SWEEPS = 3  # memories follow each other in a chain
 
 
-class Heard(NamedTuple):
-    """A signal that flows hear for a share of the time."""
+class WeightedSignal(NamedTuple):
+    """A signal that flows receive for a share of the time."""
 
     share: Num
     signal: Signal
 
 
-def cruising(flows: Flows, window: Num) -> Sender:
+def past_slow_start(flows: Flows, window: Num) -> Sender:
     """Senders with a window (m,) [packet], none of them in slow start."""
     s = start_sender(flows, window)
     return s._replace(slow=0.0 * window) if starts_slowly(flows) else s
 
 
-def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
+def _change(
+    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, all_grow: bool
+) -> Sender:
     """Mean change of senders per second whose packets are all as old as their rate."""
     parts = []
     for share, signal in cases:
@@ -59,9 +61,11 @@ def _change(flows: Flows, s: Sender, cases: list[Heard], rtt: Num, all_grow: boo
     return jax.tree.map(lambda *c: sum(c), *parts)
 
 
-def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bool) -> Sender:
-    """Senders with this window (m,) whose other memories are at rest: Newton, one by one."""
-    s = cruising(flows, window)
+def _settle_memories(
+    flows: Flows, window: Num, cases: list[WeightedSignal], rtt: Num, all_grow: bool
+) -> Sender:
+    """Senders with this window (m,) whose other memories are steady: Newton, one by one."""
+    s = past_slow_start(flows, window)
     leaves, shape = jax.tree.flatten(s)
     if len(leaves) == 1:
         return s
@@ -86,25 +90,30 @@ def _quiet(flows: Flows, window: Num, cases: list[Heard], rtt: Num, all_grow: bo
 
 
 def steady_sender(
-    flows: Flows, cases: list[Heard], rtt: Num, *, all_grow: bool, window: Num | None = None
+    flows: Flows,
+    cases: list[WeightedSignal],
+    rtt: Num,
+    *,
+    all_grow: bool,
+    window: Num | None = None,
 ) -> Sender:
-    """Senders at rest that hear `cases` at a round trip (m,) [s].
+    """Senders at equilibrium under signals `cases` at a round trip (m,) [s].
 
     With `all_grow`, growth knows no share of clean ACKs (the rates of `mgt`). With a `window` (m,)
-    [packet] they have that one, and their other memories are at rest.
+    [packet] they have that one, and their other memories are steady.
     """
-    if flows.estimator.remembers:  # at rest the estimate is the load, whatever its code
+    if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
         exact = dataclasses.replace(flows, estimator=Exact())
         s = steady_sender(exact, cases, rtt, all_grow=all_grow, window=window)
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     if window is not None:
-        return _quiet(flows, window, cases, rtt, all_grow)
+        return _settle_memories(flows, window, cases, rtt, all_grow)
     law = flows.window
 
-    def sender(window: Num, cases: list[Heard] = cases) -> Sender:
-        return _quiet(flows, window, cases, rtt, all_grow)
+    def sender(window: Num, cases: list[WeightedSignal] = cases) -> Sender:
+        return _settle_memories(flows, window, cases, rtt, all_grow)
 
-    def growth(log_window: Num, cases: list[Heard] = cases) -> Num:
+    def growth(log_window: Num, cases: list[WeightedSignal] = cases) -> Num:
         s = sender(jnp.exp(log_window), cases)
         return law.window(_change(flows, s, cases, rtt, all_grow).law)
 
@@ -121,18 +130,21 @@ def steady_sender(
     window = jnp.where(floor > 1, jnp.maximum(window, floor), window)
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
         floor = jnp.log(jnp.full(jnp.shape(rtt), law.min_window))
-        unmarked = [Heard(c.share, like(c.signal._replace(mark=0.0, drop=0.0), rtt)) for c in cases]
+        unmarked = [
+            WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))
+            for c in cases
+        ]
         falls = growth(floor, unmarked) <= 0
         window = jnp.where(falls, jnp.maximum(window, law.min_window), window)
     return sender(window)
 
 
-def like(signal: Signal, rtt: Num) -> Signal:
+def per_flow(signal: Signal, rtt: Num) -> Signal:
     """A signal in the shape (m,) of the round trips."""
     return Signal(*(jnp.broadcast_to(jnp.asarray(v, float), jnp.shape(rtt)) for v in signal))
 
 
-def source_rate(flows: Flows, s: Sender, cases: list[Heard], rtt: Num) -> Num:
+def source_rate(flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num) -> Num:
     """Mean rate of one source (m,) [packet/s]; sources without a file send nothing."""
     rate: Any = sum(share * sending_rate(flows, s, signal, rtt) for share, signal in cases)
     return s.active * rate if flows.traffic.starts else rate

@@ -1,7 +1,7 @@
-"""Where the fluid model does not hold: what a rest and a trajectory tell against themselves.
+"""Validity of the fluid model, from an equilibrium and a trajectory of its own.
 
-The model has the rules of a law at the mean window, for marks that are independent. What that costs
-is known for steady marks: senders need fewer of them in packets than the mean says, as windows vary
+The model applies the rules of a law at the mean window, for independent marks. Its error is known
+for steady marks: senders need fewer of them in packets than the mean says, as windows vary
 and as senders stand still while a mark is echoed or a pause lasts. Through the slope of a queue law
 this is an error of the mean queue, and between laws one of their shares of the link.
 """
@@ -18,9 +18,14 @@ import numpy as np
 import scipy.optimize
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.operating_point import FULL, INTERIOR, JUMP
+from fluidcc.analysis.operating_point import Regime
 from fluidcc.analysis.steady_queue import steady_signal
-from fluidcc.analysis.steady_sender import Heard, like, source_rate, steady_sender
+from fluidcc.analysis.steady_sender import (
+    WeightedSignal,
+    per_flow,
+    source_rate,
+    steady_sender,
+)
 from fluidcc.analysis.window_distribution import (
     WindowDistribution,
     mark_at,
@@ -31,12 +36,12 @@ from fluidcc.analysis.window_distribution import (
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.rates import received
-from fluidcc.scenario.network import Flows, Link, Network, numeric
+from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 if TYPE_CHECKING:
     from fluidcc.model.runs import Trajectory
 
-_QUEUE = 0.10  # error of a mean queue that is told
+_QUEUE = 0.10  # smallest error of a mean queue that is reported
 _SHARE = 0.05  # the same of a share of a link
 _ENOUGH, _TRIES = 1e-3, 12  # relative, in the search for the marks of a window
 _FEWER = 0.1  # of the marks, from the first to the second guess
@@ -80,10 +85,10 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
     if eq.status in ("none", "undetermined", "continuum"):
         yield f"the status is {eq.status}: the equilibrium does not say where packets are"
         return
-    net = numeric(eq.net)
+    net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
         code, law = int(eq.op.codes[k]), net.links[k].queue
-        if code == FULL:
+        if code == Regime.FULL:
             yield f"links.{name}: losses at a full buffer come in bursts, here they are even"
         if found.queue <= 0 and _BUSY < found.utilization:
             yield (
@@ -101,9 +106,9 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             yield f"links.{name}: voice calls come, go and pause, here their mean load is even"
         if math.isfinite(float(eq.op.escapes[k])):
             yield f"links.{name}: packets may stay at longer queues, where it is overloaded again"
-        if code == JUMP and name in eq.sliding and not jax.tree.leaves(eq.op.laws[k]):
+        if code == Regime.JUMP and name in eq.sliding and not jax.tree.leaves(eq.op.laws[k]):
             yield from _parts(eq, net, k)
-        if code == JUMP and name in eq.sliding and _drops(net.links[k], float(found.queue)):
+        if code == Regime.JUMP and name in eq.sliding and _drops(net.links[k], float(found.queue)):
             yield (
                 f"links.{name}: above this queue everything is dropped; packets pass it one by "
                 "one, here all do at once"
@@ -142,19 +147,19 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             yield f"flows.{name}: transfers come in bursts, here they are even"
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].window)):
             continue
-        low, told = (
+        low, given = (
             float(np.min(eq.flows[name].window)),
             float(np.max(eq.flows[name].mark_probability)),
         )
         losses = not sees_marks(flows)
-        if told > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
+        if given > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
             yield (
                 f"flows.{name}: windows of {low:.3g} packets; "
                 + ("losses end in timeouts" if losses else "reactions are steps of whole packets")
             )
-        if not flows.feedback.on_data and low * told**low > _SHRUNK:
+        if not flows.feedback.on_data and low * given**low > _SHRUNK:
             yield (
-                f"flows.{name}: w p^w is {low * told**low:.2g}, above {_SHRUNK:g}: rewritten "
+                f"flows.{name}: w p^w is {low * given**low:.2g}, above {_SHRUNK:g}: rewritten "
                 "windows hold packets back in runs"
             )
 
@@ -209,7 +214,7 @@ def _deaf(flows: Flows) -> bool:
 
 def _of_signals(eq: Equilibrium) -> Iterator[str]:
     """What too many marks make of queues and of shares of links."""
-    net = numeric(eq.net)
+    net = to_arrays(eq.net)
     groups = list(zip(net.flow_names, net.flows, strict=True))
     known = [(name, flows) for name, flows in groups if not flows.window.loads]
     if not known or len(known) < len(groups):
@@ -220,10 +225,10 @@ def _of_signals(eq: Equilibrium) -> Iterator[str]:
     for k, (name, found) in enumerate(eq.links.items()):
         here = [n for n, f in known if k in f.route]
         adapts = jax.tree.leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
-        if int(eq.op.codes[k]) == JUMP and name in eq.sliding and adapts:
+        if int(eq.op.codes[k]) == Regime.JUMP and name in eq.sliding and adapts:
             varying = [(_number(f), windows[n]) for n, f in known if n in here]
             yield from _of_a_switch(name, found.queue, varying)
-        if int(eq.op.codes[k]) != INTERIOR or not here or not found.mark_probability > 0:
+        if int(eq.op.codes[k]) != Regime.INTERIOR or not here or not found.mark_probability > 0:
             continue
         loads = [float(np.sum(eq.flows[n].rate * np.asarray(f.n))) for n, f in known if n in here]
         marks = float(np.average([over[n] for n in here], weights=loads))
@@ -258,10 +263,10 @@ def _of_a_switch(
 
 
 def _queue_at(link: Link, longest: float, signal: float) -> float:
-    """The queue at which a link says a smaller signal [packet]."""
+    """The queue [packet] at which a link gives a smaller signal."""
     tried = jnp.linspace(0.0, longest, 201)
-    told = np.asarray(jax.vmap(lambda q: steady_signal(link, q).either)(tried))
-    return max(float(np.interp(signal, told, np.asarray(tried))), 1e-9)
+    given = np.asarray(jax.vmap(lambda q: steady_signal(link, q).either)(tried))
+    return max(float(np.interp(signal, given, np.asarray(tried))), 1e-9)
 
 
 def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float]) -> Iterator[str]:
@@ -276,7 +281,9 @@ def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float])
             continue
         n, rtt = np.asarray(flows.n), jnp.asarray(found.rtt)
         mark, drop = (min((1 + over[name]) * float(v), 1.0) for v in (own.mark, own.drop))
-        cases = [Heard(jnp.asarray(1.0), like(own._replace(mark=mark, drop=drop), rtt))]
+        cases = [
+            WeightedSignal(jnp.asarray(1.0), per_flow(own._replace(mark=mark, drop=drop), rtt))
+        ]
         s = steady_sender(flows, cases, rtt, all_grow=eq.net.rates == "mgt")
         rates[name] = float(np.sum(found.rate * n))
         packets[name] = float(np.sum(np.asarray(source_rate(flows, s, cases, rtt)) * n))

@@ -16,7 +16,6 @@ import numpy as np
 
 from fluidcc.check.cases import Case
 from fluidcc.check.locations import describe, line_of_error, line_of_rule
-from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     SIGNALS,
     AbstractQueueLaw,
@@ -28,6 +27,7 @@ from fluidcc.laws.law import (
     Shares,
     Signal,
 )
+from fluidcc.laws.parameters import parameter_values
 
 Why = str | None
 Numbers = list[float]
@@ -57,7 +57,7 @@ def usual_numbers(case: Case, p: float = 0.3) -> Numbers:
         p if s.name in ("p", "l") else _USUAL.get(s.name, 0.0)
         for s in (*case.asked.state, *case.asked.event)
     ]
-    return [*event, *(min(v, 1e6) for v in symbolic.parameter_values(case.owner))]
+    return [*event, *(min(v, 1e6) for v in parameter_values(case.owner))]
 
 
 def _at(case: Case, why: str, error: Exception | None = None) -> str:

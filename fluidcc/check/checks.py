@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fluidcc.check import assertions, means
 from fluidcc.check.assertions import Why
 from fluidcc.check.cases import Case, cases_of, distinct
-from fluidcc.check.strategies import DRAWS, SEED, falsify, numbers_of, numeric
+from fluidcc.check.strategies import DRAWS, SEED, falsify, numbers_of
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     SIGNALS,
@@ -26,7 +26,7 @@ from fluidcc.laws.law import (
     Law,
     Signal,
 )
-from fluidcc.laws.parameters import infos
+from fluidcc.laws.parameters import infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.reno import Reno
 
@@ -99,7 +99,7 @@ class Drawn:
 
 def ranges(subject: Subject) -> Answer:
     """A parameter out of its range is refused, with its name."""
-    law, faults, described = subject.law, [], numeric(subject.law)
+    law, faults, described = subject.law, [], numeric_parameters(subject.law)
     for name, info in described.items():
         within: Any = info.within
         bad = [math.nan, *(end for end in within.ends if end not in within)]

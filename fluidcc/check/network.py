@@ -15,7 +15,7 @@ from fluidcc.check.checks import Answer
 from fluidcc.dde.status import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
-from fluidcc.laws.parameters import infos
+from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
@@ -105,7 +105,7 @@ class NetworkTest:
             return [f"the scenario has no {self.law.name} in it"], ""
         again = build(tables(net), "its own text", laws)
         faults = [] if tables(again) == tables(net) else ["its own text gives another network"]
-        numbers = [n for n, info in infos(self.law).items() if info.within is not None]
+        numbers = numeric_parameters(self.law)
         return faults, f"read, written and read again; parameters {', '.join(numbers) or 'none'}"
 
     def settles(self) -> Answer:

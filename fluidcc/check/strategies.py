@@ -20,7 +20,7 @@ from fluidcc.laws.law import (
     AbstractRemembering,
     AbstractWindowLaw,
 )
-from fluidcc.laws.parameters import Info, infos
+from fluidcc.laws.parameters import Info, numeric_parameters
 
 DRAWS, SEED = 25, 2026
 
@@ -97,11 +97,6 @@ def inside(info: Info) -> Numbers:
     return _or(*ends, general=values) if ends else values
 
 
-def numeric(law: Any) -> dict[str, Info]:
-    """The parameters of a law that are numbers, by name."""
-    return {name: info for name, info in infos(law).items() if info.within is not None}
-
-
 @st.composite
 def accepted(draw: st.DrawFn, law: Any, each: Mapping[str, st.SearchStrategy[Any]]) -> dict:
     """Values of parameters that a law accepts together; its own if few fit."""
@@ -116,7 +111,7 @@ def accepted(draw: st.DrawFn, law: Any, each: Mapping[str, st.SearchStrategy[Any
 @st.composite
 def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     """Numbers in the order of the case's symbols; queues and loads often lie on a corner."""
-    described = numeric(case.owner)
+    described = numeric_parameters(case.owner)
     each = {name: inside(info) for name, info in described.items()}
     parameters: dict[str, float] = draw(accepted(case.owner, each))
     packets = [

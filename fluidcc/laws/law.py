@@ -80,13 +80,11 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
 
 def combine(signals: tuple[Signal, ...]) -> Signal:
     """Combined signal of the links on a path; 0 for fields that are None on all of them."""
-    columns = zip(*signals, strict=True) if signals else ((),) * len(SIGNALS)
-    return Signal(
-        *(
-            functools.reduce(field.combine, (v for v in values if v is not None), 0.0)
-            for field, values in zip(SIGNALS.values(), columns, strict=True)
-        )
-    )
+    combined = {}
+    for name, field in SIGNALS.items():
+        values = (getattr(signal, name) for signal in signals)
+        combined[name] = functools.reduce(field.combine, (v for v in values if v is not None), 0.0)
+    return Signal(**combined)
 
 
 class Arrival(NamedTuple):

@@ -149,6 +149,16 @@ def infos(thing: Any) -> dict[str, Info]:
     return {f.name: f.metadata["info"] for f in fields if "info" in f.metadata}
 
 
+def numeric_parameters(law: Any) -> dict[str, Info]:
+    """The parameters of a law that are numbers, by name, in the order of its fields."""
+    return {name: info for name, info in infos(law).items() if info.within is not None}
+
+
+def parameter_values(law: Any) -> tuple[float, ...]:
+    """Values of a law's numeric parameters, in the order of `numeric_parameters`."""
+    return tuple(float(getattr(law, name)) for name in numeric_parameters(law))
+
+
 def _plain(value: Num) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

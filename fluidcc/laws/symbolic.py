@@ -29,7 +29,7 @@ from fluidcc.laws.law import (
     Signal,
     Since,
 )
-from fluidcc.laws.parameters import infos
+from fluidcc.laws.parameters import numeric_parameters, parameter_values
 from fluidcc.ops import Num
 
 DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
@@ -69,17 +69,12 @@ def _symbol(name: str, **assumptions: bool) -> sp.Symbol:
 def parameter_symbols(law: Law) -> dict[str, sp.Symbol]:
     """SymPy symbols of a law's numeric parameters, by field name, in the order of the fields."""
     out = {}
-    for name, info in infos(law).items():
-        if info.within is not None:
-            low, _ = info.within.ends
-            positive = low > 0 or (low == 0 and 0.0 not in info.within)
-            out[name] = _symbol(info.symbol, positive=True) if positive else _symbol(info.symbol)
+    for name, info in numeric_parameters(law).items():
+        within: Any = info.within
+        low, _ = within.ends
+        positive = low > 0 or (low == 0 and 0.0 not in within)
+        out[name] = _symbol(info.symbol, positive=True) if positive else _symbol(info.symbol)
     return out
-
-
-def parameter_values(law: Law) -> tuple[float, ...]:
-    """Values of a law's numeric parameters, in the order of `parameter_symbols`."""
-    return tuple(float(getattr(law, name)) for name in parameter_symbols(law))
 
 
 def with_symbols(law: Any) -> Any:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Flows, Link, Network, numeric, require_network
+from fluidcc.scenario.network import Flows, Link, Network, require_network, to_arrays
 
 NEVER = 1e30
 """A time [s] beyond every run, finite so that arithmetic gives no NaN."""
@@ -124,4 +124,4 @@ def steady(net: Network) -> Network:
 
     Raises ValueError if no flows are left.
     """
-    return with_mean_calls(numeric(as_fluid(net)))
+    return with_mean_calls(to_arrays(as_fluid(net)))

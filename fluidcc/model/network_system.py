@@ -32,7 +32,7 @@ from fluidcc.model.layout import (
 )
 from fluidcc.model.rates import FREE, HIGH, LOW, WAITING, Flux, Modes, flux, received
 from fluidcc.model.senders import acknowledgement
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network, to_arrays
 
 
 class NetworkNumbers(NamedTuple):
@@ -365,6 +365,6 @@ def network_system(net: Network, *, until: float = 0.0) -> tuple[System, Array, 
     Networks of one structure share one System, so a change of numbers compiles nothing. Calls that
     vary at random do so up to `until` [s].
     """
-    net, courses = prepared(numeric(as_fluid(net)), until)
+    net, courses = prepared(to_arrays(as_fluid(net)), until)
     y0, before = start(net, courses)
     return system_of(net), y0, Numbers.of(net, before, courses)

@@ -48,7 +48,7 @@ class Modes(NamedTuple):
     emitted: tuple = ()
 
 
-def link_signal(flows: Flows, signal: Signal) -> Signal:
+def interpret_signal(flows: Flows, signal: Signal) -> Signal:
     """The signal of one link as the flows interpret it."""
     marked = flows.marking.probability(signal.mark, flows.window)
     return flows.feedback.interpret(signal._replace(mark=marked))
@@ -60,7 +60,7 @@ def measured(link: Link, queue: Num, signal: Signal) -> Signal:
     return signal._replace(**values)
 
 
-def link_says(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
+def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     """Signal of a link to packets that arrive at `offered` [packet/s], without overflow losses."""
     between = 1.0 / ops.maximum(offered, _SOME_RATE)
     signal = link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
@@ -69,7 +69,7 @@ def link_says(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
 
 def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
     """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
-    emitted = (link_signal(flows, each) for each in signals)
+    emitted = (interpret_signal(flows, each) for each in signals)
     return combine(tuple(Signal(mark=each.either) for each in emitted)).mark
 
 
@@ -79,7 +79,7 @@ def received(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
     `mark` is the probability, per packet sent, that a mark comes back: a mark on a data packet is
     lost with it, here or at another link.
     """
-    emitted = combine(tuple(link_signal(flows, each) for each in signals))
+    emitted = combine(tuple(interpret_signal(flows, each) for each in signals))
     comes_back = 1 - emitted.drop if flows.feedback.on_data else 1.0
     return emitted._replace(mark=emitted.mark * comes_back)
 
@@ -88,7 +88,7 @@ def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> N
     """Rate of the packets that cause quenches [packet/s], links weighted by their signals."""
     if len(carried) == 1:
         return carried[0]
-    marks = [link_signal(flows, signal).mark for signal in signals]
+    marks = [interpret_signal(flows, signal).mark for signal in signals]
     total = sum(marks)
     some = ops.maximum(total, 1e-300)
     weighted = sum(c * p for c, p in zip(carried, marks, strict=True)) / some
@@ -210,7 +210,7 @@ def _link_flux(
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
     offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
     given = modes.emitted[k] if modes is not None and modes.emitted else None
-    early = link_says(link, x, q, offered) if given is None else measured(link, q, given)
+    early = emit_signal(link, x, q, offered) if given is None else measured(link, q, given)
     accepted = link.cross * (1 - early.drop)
     for i, flow in arriving:
         accepted = accepted + jnp.sum(flow * (1 - received(net.flows[i], (early,)).drop))

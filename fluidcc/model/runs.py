@@ -15,7 +15,7 @@ from fluidcc.model.advice import advice
 from fluidcc.model.delays import Outputs, State, round_trip
 from fluidcc.model.fluid import with_service
 from fluidcc.model.layout import blank
-from fluidcc.model.rates import link_signal, received
+from fluidcc.model.rates import interpret_signal, received
 from fluidcc.model.senders import known_load, starts_slowly
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
@@ -223,7 +223,7 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     dropped = link.cross * signal.drop
     for flows, rate in zip(net.flows, outputs.rates, strict=True):
         if k in flows.route:
-            seen, sent = link_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
+            seen, sent = interpret_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
             offered = offered + jnp.sum(sent)
             marked = marked + jnp.sum(sent * (seen.either - seen.drop))
             dropped = dropped + jnp.sum(sent * seen.drop)

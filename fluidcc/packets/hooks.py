@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
-from fluidcc.laws.parameters import infos
+from fluidcc.laws.parameters import parameter_values
 from fluidcc.module import leaves, skeleton
 from fluidcc.packets.cache import kept_text, module_from, package_hash
 from fluidcc.packets.engine import records as r
@@ -67,13 +67,6 @@ def numbers_of(state: State) -> tuple[float, ...]:
     return tuple(map(float, leaves(state)))
 
 
-def _parameters(law: Law) -> tuple[float, ...]:
-    """Values of a law's numeric parameters, in the order of its rules' symbols."""
-    return tuple(
-        float(getattr(law, k)) for k, info in infos(law).items() if info.within is not None
-    )
-
-
 def _is_ours(value: Any) -> bool:
     """Whether a law, with the laws that it holds, comes with this package."""
     if not isinstance(value, Law):
@@ -106,7 +99,7 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     """
     module = module_from(_HEAD + _source(kind, laws), uses=package_hash())
     names, first = _KINDS[kind]
-    block = np.array([*([0.0] * first), *state, *_parameters(laws[-1])], dtype=np.float64)
+    block = np.array([*([0.0] * first), *state, *parameter_values(laws[-1])], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block)
 
 

@@ -15,7 +15,7 @@ from fluidcc.analysis.validity import validity_warnings
 from fluidcc.analysis.window_distribution import WindowDistribution, windows_at
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.rates import link_signal
+from fluidcc.model.rates import interpret_signal
 from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Trajectory
 from fluidcc.model.simulate import simulate
 from fluidcc.packets.accounts.results import half_width
@@ -251,7 +251,7 @@ def _signal_shares(net: Network, eq: Equilibrium, k: int) -> tuple[float, float]
     marked, dropped = 0.0, sent * float(signal.drop)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k in flows.route:
-            received = link_signal(flows, signal)
+            received = interpret_signal(flows, signal)
             load = float(np.sum(np.asarray(flows.n) * eq.flows[name].rate))
             sent += load
             marked += load * float(received.either - received.drop)

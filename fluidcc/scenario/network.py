@@ -195,7 +195,7 @@ def require_network(value: object) -> None:
         raise TypeError(f"expected a network, such as {hint} gives, got {with_type(value)}")
 
 
-def numeric(net: Network) -> Network:
+def to_arrays(net: Network) -> Network:
     """The network with every number a double-precision array, so that a change compiles nothing."""
     from fluidcc.arrays import jax, jnp
 

@@ -23,7 +23,7 @@ from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import make_outputs, output_indices
 from fluidcc.model.rates import flux
-from fluidcc.scenario.network import Flows, Link, Network, numeric
+from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 
 def test_worked_example():
@@ -227,7 +227,7 @@ def test_two_links_rest_together():
 @pytest.mark.parametrize("net", [hollot(), ecn_mod(n=(10.0, 20.0), rtt=(0.03, 0.1)), two_links()])
 def test_the_fluid_model_rests_there(net):
     """The right-hand side of the simulation vanishes at the equilibrium, to rounding."""
-    eq, arrays = equilibrium(net), numeric(net)
+    eq, arrays = equilibrium(net), to_arrays(net)
     rates = tuple(jnp.asarray(eq.flows[name].rate) for name in net.flow_names)
     wire = make_outputs(net, rates, eq.op.signals, tuple(jnp.ones(()) for _ in net.links))
     flat = jnp.concatenate([jnp.ravel(v) for part in wire for v in jax.tree.leaves(part)])

@@ -36,7 +36,7 @@ from fluidcc.laws.window.sack import SACK
 from fluidcc.model.delays import Outputs, output_indices
 from fluidcc.model.fluid import with_mean_calls
 from fluidcc.model.rates import flux
-from fluidcc.scenario.network import Flows, Link, Network, numeric
+from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 
 @pytest.mark.parametrize(("law", "queue"), [(PI(), 175.0), (REM(), 20.0)], ids=["pi", "rem"])
@@ -177,7 +177,7 @@ def found(net):
 
 def drift(net, eq):
     """All changes per second of the fluid model at the equilibrium, over the rates of packets."""
-    arrays = with_mean_calls(numeric(net))
+    arrays = with_mean_calls(to_arrays(net))
     u = ravel_pytree(Outputs(eq.op.rates, eq.op.signals, tuple(jnp.ones(()) for _ in net.links)))
     past = jax.tree.map(lambda index: u[0][index], output_indices(net))
     change = flux(arrays, steady_state(arrays, eq.op), past, ticks=True).drift
@@ -198,7 +198,7 @@ def test_bmcc_shares_equally(gamma):
     assert link.queue == 0.0 and link.load_factor == pytest.approx(1.0, rel=1e-9)
     assert link.utilization == pytest.approx(gamma, rel=1e-7)
     np.testing.assert_allclose(group.rate, gamma * C / 3, rtol=1e-7)
-    turn = sawtooth(numeric(bmcc(gamma=gamma)), eq.op)
+    turn = sawtooth(to_arrays(bmcc(gamma=gamma)), eq.op)
     assert turn is not None and turn.low == pytest.approx(0.875, rel=1e-9)
     assert turn.time == pytest.approx(gamma * C * 0.125 * 0.2**2 / 3, rel=1e-6)
     assert f"back after {turn.time:.4g} s" in eq.message

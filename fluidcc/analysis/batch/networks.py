@@ -19,10 +19,8 @@ from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import (
     AGREE,
-    EMPTY,
-    INTERIOR,
-    JUMP,
     OperatingPoint,
+    Regime,
     find_operating_point,
     steady_state,
 )
@@ -31,7 +29,7 @@ from fluidcc.analysis.steady_sender import LARGEST_WINDOW
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import replace
 
 _TOGETHER = 128  # networks that are solved together
@@ -57,8 +55,8 @@ class OperatingPoints(NamedTuple):
 
 
 def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
-    """Whether two searches ended at the same places and signals."""
-    pairs = [(first.places, second.places)]
+    """Whether two searches ended at the same backlogs and signals."""
+    pairs = [(first.backlogs, second.backlogs)]
     for a, b in zip(first.signals, second.signals, strict=True):
         pairs += [(a.mark, b.mark), (a.drop, b.drop)]
     return jnp.all(
@@ -86,8 +84,8 @@ def _hold_jumps(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
         if not jax.tree.leaves(laws[k]):
             steady.append(jnp.asarray(False))
             continue
-        memory = memory_with_mark(link, op.places[k], now.mark, op.lost[k])
-        moves = (below.drop == now.drop) & (below.mark != now.mark) & (op.codes[k] == JUMP)
+        memory = memory_with_mark(link, op.backlogs[k], now.mark, op.lost[k])
+        moves = (below.drop == now.drop) & (below.mark != now.mark) & (op.codes[k] == Regime.JUMP)
         steady.append(moves & memory.found & memory.smooth)
         laws[k] = jax.tree.map(functools.partial(jnp.where, steady[k]), memory.memory, laws[k])
     return op._replace(laws=tuple(laws)), jnp.stack(steady)
@@ -99,7 +97,9 @@ def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> Ope
 
     def linearise(net: Network, op: OperatingPoint, alone: Num) -> OperatingPoints:
         op, steady = _hold_jumps(net, op) if jumps else (op, False)
-        smooth = alone & jnp.all((op.codes == INTERIOR) | (op.codes == EMPTY) | steady)
+        smooth = alone & jnp.all(
+            (op.codes == Regime.INTERIOR) | (op.codes == Regime.EMPTY) | steady
+        )
         for flows, window in zip(net.flows, op.windows, strict=True):
             endless = jnp.isinf(jnp.asarray(flows.window.max_window, float))
             smooth = smooth & ~(endless & (jnp.max(window) >= LARGEST_WINDOW))
@@ -107,7 +107,7 @@ def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> Ope
             smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
         A, B, C, D, lag, frozen = jacobians(net, op, jnp.zeros(()))
         smooth = smooth & holds(net, op, (A, B, C, D)) & jnp.all(jnp.isfinite(lag))
-        empty = jnp.all(op.codes == EMPTY)
+        empty = jnp.all(op.codes == Regime.EMPTY)
         return OperatingPoints(op.queues, empty, smooth, A, B, C, D, lag, frozen)
 
     return jax.vmap(linearise)(net, op, alone)
@@ -120,7 +120,7 @@ def at_rest(stacked: Network) -> OperatingPoints:
     def block(part: slice) -> OperatingPoints:
         some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
         net, op, alone = _solve(some)
-        jumps = bool(np.any(np.asarray(op.codes) == JUMP))
+        jumps = bool(np.any(np.asarray(op.codes) == Regime.JUMP))
         found = _linearise(net, op, alone, jumps)
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
@@ -150,9 +150,9 @@ def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:
     )
     if not axes or not numbers:
         return None
-    base = numeric(net)
+    base = to_arrays(net)
     try:
-        trials = [(values, numeric(replace(net, values))) for values in _edges(axes)]
+        trials = [(values, to_arrays(replace(net, values))) for values in _edges(axes)]
     except ValueError:
         return None
     traced = jax.jit(functools.partial(_changed, tuple(axes)))

@@ -26,7 +26,7 @@ from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 from fluidcc.model.runs import FlowsRun, LinkRun, named, report
 from fluidcc.model.simulate import simulate
-from fluidcc.scenario.network import Flows, Network, numeric
+from fluidcc.scenario.network import Flows, Network, to_arrays
 
 FEW_CLASSES = 4
 """Most distinct round trips with located breaking points, as for trajectories: every distinct delay
@@ -283,7 +283,7 @@ def network_moves(net: Network) -> Moves:
     Ticks of fixed periods keep their distances for ever: they are perturbed together, which shifts
     time. All other components are perturbed one by one.
     """
-    nothing = jax.tree.map(jnp.zeros_like, initial_state(numeric(net)))
+    nothing = jax.tree.map(jnp.zeros_like, initial_state(to_arrays(net)))
     kept = [link.queue.period is not None for link in net.links]
     for flows in net.flows:
         short, long = (flows.window.period(Ack(1.0, 0.0, trip)) for trip in (1.0, 2.0))
@@ -301,7 +301,7 @@ def network_moves(net: Network) -> Moves:
 
 def observed(net: Network, y: Array) -> Array:
     """The values (Q, R) of states (Q, n) in the order of `labels_of`."""
-    return in_chunks(_observed, numeric(net), y)[0]
+    return in_chunks(_observed, to_arrays(net), y)[0]
 
 
 def _observed(net: Network, y: Array) -> tuple[Array]:

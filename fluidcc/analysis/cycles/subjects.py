@@ -26,7 +26,7 @@ from fluidcc.model.fluid import as_fluid, with_mean_calls
 from fluidcc.model.layout import initial_state
 from fluidcc.model.network_system import network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
-from fluidcc.scenario.network import Network, Start, numeric
+from fluidcc.scenario.network import Network, Start, to_arrays
 
 _PUSHED = 0.1  # of the state and of 1: distance of an equation's start from its equilibrium
 
@@ -71,7 +71,7 @@ def subject_of(net: Network | DelayEquation) -> Subject:
 
 def _of_network(given: Network) -> Subject:
     net = steady(given)
-    numbers = numeric(net)
+    numbers = to_arrays(net)
 
     def equilibrium_state() -> Array:
         found = equilibrium(given)
@@ -91,7 +91,7 @@ def _of_network(given: Network) -> Subject:
 
 def _network_model(net: Network) -> tuple[Model, Array]:
     """The model; OrbitLostError if it repeats only in the mean or has no located events."""
-    if jax.tree.leaves(initial_state(numeric(net)).clocks):
+    if jax.tree.leaves(initial_state(to_arrays(net)).clocks):
         raise OrbitLostError("laws with ticks repeat only in the mean")
     if any(link.queue.limits for link in net.links):
         raise OrbitLostError("the memory of a queue law has limits, at which no events are located")

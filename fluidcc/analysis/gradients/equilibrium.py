@@ -23,8 +23,8 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.equilibrium import Equilibrium, FlowsEquilibrium, LinkEquilibrium, without
 from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.local_model import NEAR, operating_point, present
-from fluidcc.analysis.operating_point import FULL, OperatingPoint, steady_state
+from fluidcc.analysis.local_model import NEAR, local_state, present_function
+from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
 from fluidcc.analysis.sliding import (
     SIGNAL,
     NoDerivativeError,
@@ -161,14 +161,14 @@ def _expanded(
 ) -> Any:
     part = shares(op, held)
     emitted = given(net, held, steady_state(net, op), part)
-    at = operating_point(
+    at = local_state(
         net,
         op,
         jnp.zeros(()),
         emitted,
         lambda u: weighed(net, op, held, part, u, jnp.arange(len(u))),
     )
-    _, v, index = present(net, at.y, at.modes)
+    _, v, index = present_function(net, at.y, at.modes)
     paces = tuple(jnp.ones(()) for _ in net.links)
     state_of, wire_of = (
         ravel_pytree(tree)[1] for tree in (at.y, make_outputs(net, op.rates, op.signals, paces))
@@ -179,7 +179,7 @@ def _expanded(
         v, u, part = jnp.split(x, [n, n + m])
         y, outputs = state_of(v), wire_of(u)
         modes = at.modes._replace(emitted=given(net, held, y, part))
-        function = present(net, y, modes)[0]
+        function = present_function(net, y, modes)[0]
         now = mixed(weighed(net, op, held, part, u[index], index), lambda z: function(net, v, z))
         bound = pinned(net, state_of(jax.lax.stop_gradient(v)), at.modes)
         sent = now[n:]
@@ -282,7 +282,7 @@ def _has_no_share(eq: Equilibrium, k: int) -> bool:
 
 def _at_end(eq: Equilibrium, k: int) -> bool:
     """Whether link k is between a queue at its end and one that moves."""
-    place, full = float(eq.op.places[k]), float(eq.net.links[k].buffer)
-    if int(eq.op.codes[k]) == FULL:
-        return abs(place) <= _EDGE or _has_no_share(eq, k)
-    return abs(place) <= _EDGE or place >= full * (1 - _EDGE)
+    backlog, full = float(eq.op.backlogs[k]), float(eq.net.links[k].buffer)
+    if int(eq.op.codes[k]) == Regime.FULL:
+        return abs(backlog) <= _EDGE or _has_no_share(eq, k)
+    return abs(backlog) <= _EDGE or backlog >= full * (1 - _EDGE)

@@ -16,7 +16,7 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.model.fluid import as_fluid, with_mean_calls
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network, numeric
+from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import number_at, replace
 
 
@@ -30,7 +30,7 @@ def directions(net: Network, paths: Sequence[str], *, steady: bool = True) -> li
 
     def direction(path: str) -> Network:
         def numbers(value: jax.Array) -> Network:
-            fluid = numeric(as_fluid(replace(net, {path: value}, where="gradient")))
+            fluid = to_arrays(as_fluid(replace(net, {path: value}, where="gradient")))
             return with_mean_calls(fluid, varying=steady)
 
         value = jnp.asarray(number_at(net, path), float)

@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, still
-from fluidcc.analysis.local_model import operating_point, present
+from fluidcc.analysis.local_model import local_state, present_function
 from fluidcc.analysis.margins import received_signals
 from fluidcc.analysis.operating_point import OperatingPoint
 from fluidcc.model.delays import ages
@@ -27,8 +27,8 @@ _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossove
 @jax.jit
 def _slopes(net: Network, op: OperatingPoint, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
     """Derivatives of A, B, C, D and the lags (K, ...) as parameters, state and outputs move."""
-    at = operating_point(net, op, jnp.zeros(()))
-    function, v, index = present(net, at.y, at.modes)
+    at = local_state(net, op, jnp.zeros(()))
+    function, v, index = present_function(net, at.y, at.modes)
     unflatten = ravel_pytree(at.y)[1]
     n = len(v)
 
@@ -62,7 +62,10 @@ def slopes_of_linear(
 def _matrix_along(system: Linear, moved: Linear, s: complex) -> Array:
     """Derivative of the characteristic matrix as matrices and lags move."""
     looked_up, late = np.eye(system.size[1])[system.pick], np.exp(-s * system.lag)
-    now, change = late[:, None] * looked_up, (-s * moved.lag * late)[:, None] * looked_up
+    now, change = (
+        late[:, None] * looked_up,
+        (-s * moved.lag * late)[:, None] * looked_up,
+    )
     return -np.block([
         [moved.A, moved.B @ now + system.B @ change],
         [moved.C, moved.D @ now + system.D @ change],
