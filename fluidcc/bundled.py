@@ -1,4 +1,4 @@
-"""What comes with the package: scenarios, published statements, and figures of papers."""
+"""Contents of the package: scenarios, published statements, and figures of papers."""
 
 import importlib
 import tomllib

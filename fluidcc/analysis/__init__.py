@@ -1,3 +1,3 @@
-"""What follows from a model without running it: equilibria, roots, margins, boundaries."""
+"""Analysis of a model without running it: equilibria, roots, margins, boundaries."""
 
 from fluidcc import arrays as arrays

@@ -29,7 +29,7 @@ def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Nu
 
 
 class Crossing(NamedTuple):
-    """Where a function first turns from above 0 to 0 or below: its values at the points tried, the
+    """First change of a function from above 0 to 0 or below: its values at the points tried, the
     first of them that is not above 0 (at least 1; the last if all are), and neighbouring numbers
     before it between which the sign changes, with the values there.
     """

@@ -30,7 +30,7 @@ _MOST_NODES = 400_000
 
 @dataclasses.dataclass(frozen=True)
 class GainCrossover:
-    """Where |L| = 1: frequency [rad/s], and phase margin [deg] with the phase unwrapped from DC."""
+    """Gain crossover, |L| = 1: frequency [rad/s]; phase margin [deg], phase unwrapped from DC."""
 
     frequency: float
     phase_margin: float
@@ -43,7 +43,7 @@ class GainCrossover:
 
 @dataclasses.dataclass(frozen=True)
 class PhaseCrossover:
-    """Where L is real and negative: frequency [rad/s] and gain margin 1/|L|."""
+    """Phase crossover, L real and negative: frequency [rad/s] and gain margin 1/|L|."""
 
     frequency: float
     gain_margin: float

@@ -19,11 +19,11 @@ _REAL_AXIS, _CLOSE = 250, 500  # points at which the sign is taken
 BRIEF = 3000  # evaluations spent on one line
 NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
 DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
-CRITICAL = 1e-9  # relative distance from the imaginary axis that is not told from none
+CRITICAL = 1e-9  # relative distance from the imaginary axis that counts as none
 
 
 def critical(root: complex) -> bool:
-    """Whether a root cannot be told from the imaginary axis."""
+    """Whether a root lies on the imaginary axis within rounding."""
     return abs(root.real) <= CRITICAL * abs(root)
 
 
@@ -78,7 +78,8 @@ def follow(
     They are those of the characteristic function where `whole` (j, k), else of the loop through the
     links. Left of `deepest` (k,) they are given up. Aberth's iteration (Newton's method on the
     function over the factors of all other approximations) keeps two seeds `apart`; Newton's method
-    ends it. Without it steps are shorter, so that roots are reached that are near.
+    ends it. Without it steps are shorter and relative to the seeds, so that roots nearby are found,
+    one at zero too.
     """
     s, whole = seeds.astype(complex), np.broadcast_to(whole, seeds.shape)
     together, alone, longest = (_ABERTH, _NEWTON, 0.5) if apart else (0, _NEAR, 0.2)
@@ -92,7 +93,7 @@ def follow(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             slope = characteristic.log_slope(here, line, whole[active])
             step = 1 / (slope - _others(s)[active] if turn < together else slope)
-        size = np.abs(here) + 1e-3 * scale[line]
+        size = np.abs(here) + 1e-3 * scale[line] if apart else scale[line]
         known = np.isfinite(step)
         step = np.where(known, step, 0.0)
         step /= np.maximum(1.0, np.abs(step) / (longest * size))

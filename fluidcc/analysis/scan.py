@@ -72,7 +72,7 @@ class Spot:
 
     @functools.cached_property
     def regime(self) -> Hashable:
-        """What stays the same as long as the linearisation is smooth."""
+        """Labels that stay the same as long as the linearisation is smooth."""
         return self.equilibrium.regime
 
     @property

@@ -29,7 +29,7 @@ from fluidcc.ops import Num
 from fluidcc.scenario.network import Link, Network
 
 SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
-"""What jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""
+"""Kinds of jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""
 
 _FULL_LOAD = 1.0
 _SAME_LOAD = 1e-9
@@ -157,7 +157,7 @@ def mixed(parts: list[tuple[Num, Num]], function: Callable[[Num], Any]) -> Any:
 def surfaces(
     net: Network, held: tuple[SlidingSurface, ...], y: State, loads: tuple[Num, ...]
 ) -> Num:
-    """What vanishes on the surfaces (c,), the first that may be one of each contact."""
+    """Functions that vanish on the surfaces (c,), the first that may be one of each contact."""
     return jnp.array([
         loads[c.link] - _FULL_LOAD if c.kind == LOAD else
         _numbers(net.links[c.link], c.kind, y.laws[c.link], y.queues[c.link])[c.surfaces[0]]

@@ -174,7 +174,7 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
 
 
 def _switching(eq: Any) -> Stability:
-    """No linearisation; the relay cycle where it is known."""
+    """Stability without a linearisation; with the relay cycle if it is known."""
     cycle, notes = None, [eq.message]
     if eq.status not in ("none", "undetermined"):
         notes.append(f"no linearisation: {without(eq)}")
@@ -184,24 +184,24 @@ def _switching(eq: Any) -> Stability:
         except ValueError as fault:
             notes.append(str(fault))
         else:
-            notes.append(_told(cycle))
+            notes.append(_describe_cycle(cycle))
     message = "; ".join(filter(None, notes))
     return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq, cycle=cycle)
 
 
-def _told(cycle: RelayCycle) -> str:
-    """The cycle in words."""
+def _describe_cycle(cycle: RelayCycle) -> str:
+    """One line on a relay cycle."""
     (low, high), (least, most) = cycle.queue, cycle.window
-    where = "" if cycle.exact else f" (formula of {cycle.basis})"
+    source = "" if cycle.exact else f" (formula of {cycle.basis})"
     return (
-        f"relay cycle{where}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets, "
+        f"relay cycle{source}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets, "
         f"window {least:.4g} to {most:.4g} packets"
         + (f"; {cycle.message}" if cycle.message else "")
     )
 
 
 def _growth(side: Stability) -> float:
-    """Real part of the rightmost root [1/s]; endless where unstable roots were not located."""
+    """Real part of the rightmost root [1/s]; infinite if unstable roots were not located."""
     if side.rightmost is None:
         return math.inf if side.unstable else -math.inf
     return side.rightmost.real

@@ -213,7 +213,7 @@ def _deaf(flows: Flows) -> bool:
 
 
 def _of_signals(eq: Equilibrium) -> Iterator[str]:
-    """What too many marks make of queues and of shares of links."""
+    """Errors of queues and of shares of links from too many marks."""
     net = to_arrays(eq.net)
     groups = list(zip(net.flow_names, net.flows, strict=True))
     known = [(name, flows) for name, flows in groups if not flows.window.loads]

@@ -136,7 +136,7 @@ class WindowDistribution(Result):
 
 
 class _Rules(NamedTuple):
-    """What a chain does; functions of windows (k,)."""
+    """Steps of a Markov chain; functions of windows (k,)."""
 
     law: AbstractWindowLaw
     deaf: bool  # no reaction until a packet sent after the last one is acknowledged
@@ -255,7 +255,7 @@ class _Chain:
         self._shift = steps.ravel() / block
 
     def _after_reactions(self) -> scipy.sparse.csr_array:
-        """What reactions at each place leave, after the growth before the next may come."""
+        """Windows left by reactions at each window, after the growth before the next may come."""
         rows, columns = self.grid.windows.shape
         origin, whole = np.arange(rows * columns), np.floor(self._shift).astype(int)
         out = scipy.sparse.csr_array((origin.size, origin.size))
@@ -282,7 +282,7 @@ class _Chain:
             f"{self.rules.law.name}: the window does not settle in {_MOST_REACTIONS} reactions"
         )
 
-    def _while_deaf(self) -> Array:
+    def _between_reactions(self) -> Array:
         """Mean window from each reaction until the next may come."""
         rows, columns = self.grid.windows.shape
         row, column = np.divmod(self._below, columns)
@@ -293,12 +293,12 @@ class _Chain:
     def seen(self, visits: Array) -> tuple[Array, Array, Array]:
         """Windows, and shares of ACKs and of time at each of them.
 
-        While deaf, a sender hears the ACKs of the window that it reacted with, in one round trip.
-        Of these the first do not let it send, as more than the new window is under way, and no ACKs
-        come when theirs are due.
+        Between reactions a sender receives the ACKs of the window that it reacted with, in a round
+        trip. Of these the first do not let it send, as more than the new window is under way, and
+        no ACKs come when theirs are due.
         """
         windows, met = self.grid.middle.ravel(), visits.ravel() * (1 - self.keep)
-        values = np.concatenate([windows, self._while_deaf()])
+        values = np.concatenate([windows, self._between_reactions()])
         acks, deaf = visits.ravel() * self.block, met * self._deaf.ravel()
         silent = met * (windows - self.grid.cuts) if self.rules.deaf else 0.0
         packets = np.concatenate([acks, deaf])
@@ -405,13 +405,14 @@ def window_distribution(
             break
         columns *= 2
     windows, packets, time = result
-    small = float(time[windows < _TIMEOUTS].sum())
-    told = (
-        f"{small:.0%} of the time below {_TIMEOUTS:g} packets, where timeouts slow a sender down "
-        "as well"
-    )
+    small, note = float(time[windows < _TIMEOUTS].sum()), ""
+    if small > 0.05:
+        note = (
+            f"{small:.0%} of the time below {_TIMEOUTS:g} packets, where timeouts slow a sender "
+            "down as well"
+        )
     fluid = _fluid_window(law, reaction, p)
-    return WindowDistribution(p, windows, packets, time, fluid, error, told if small > 0.05 else "")
+    return WindowDistribution(p, windows, packets, time, fluid, error, note)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -471,7 +472,7 @@ def window_distributions(net: Network, *, p: float | None = None) -> WindowDistr
     net
         The network.
     p
-        Probability of a mark, the same for all groups; what each hears at rest for None.
+        Probability of a mark, the same for all groups; None for that of each at equilibrium.
 
     Returns
     -------
@@ -490,14 +491,14 @@ def window_distributions(net: Network, *, p: float | None = None) -> WindowDistr
 
 
 def windows_at(eq: Equilibrium) -> WindowDistributions:
-    """Stationary windows under the marks at rest: their `bias` is that of the fluid model."""
+    """Stationary windows under the marks at equilibrium; `bias` is that of the fluid model."""
 
-    def told(name: str, flows: Flows) -> float:
+    def mark_probability(name: str, flows: Flows) -> float:
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].mark_probability)):
             raise ValueError(f"no equilibrium is known: the status is {eq.status}")
         return float(mean_over_flows(flows.n, eq.flows[name].mark_probability))
 
-    return _windows(eq.net, told)
+    return _windows(eq.net, mark_probability)
 
 
 def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistributions:
@@ -505,7 +506,7 @@ def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistri
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         try:
             if not (flows.feedback.marks and sees_marks(flows)):
-                raise ValueError("it hears losses or windows, which are no independent marks")
+                raise ValueError("it receives losses or windows, which are no independent marks")
             groups[name] = window_distribution(
                 flows.window, marks(name, flows), reaction=flows.reaction, quiet=stands_still(flows)
             )
@@ -520,7 +521,7 @@ def sees_marks(flows: Flows) -> bool:
 
 
 def stands_still(flows: Flows) -> bool:
-    """Whether a window stands still until the receiver hears that the sender has reacted."""
+    """Whether a window is kept until the receiver knows that the sender has reacted."""
     rules = dict(flows.sender)
     if flows.feedback.quench or rules.get("grow_on_echo", False):
         return False

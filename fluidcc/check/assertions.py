@@ -97,7 +97,7 @@ def returns_what_it_should(case: Case) -> Why:
 
 
 def _shape(case: Case, found: Any) -> Why:
-    """What is wrong with the shape of a result."""
+    """The fault in the shape of a result."""
     law, method = case.law, case.method
     template: Any = None
     expected = ""

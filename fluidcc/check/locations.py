@@ -1,4 +1,4 @@
-"""Where in the user's own text an error comes from."""
+"""Lines of the user's own text from which errors come."""
 
 import dataclasses
 import inspect

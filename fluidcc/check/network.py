@@ -49,7 +49,7 @@ _GOODPUT, _QUEUE = 0.1, 1.0  # relative differences of packets from the equilibr
 
 
 def paths_of(kind: str) -> str:
-    """Where a law of this kind stands in the scenario."""
+    """Path of a law of this kind in the scenario."""
     inside = {"window": "flow.window.law", "queue": "link.queue.law",
               "reaction": "flow.window.reaction", "spreading": "link.queue.spreading"}  # fmt: skip
     return inside.get(kind, f"flow.{kind}")

@@ -464,5 +464,5 @@ def integrations(system: System, at: tuple[Array, Array, Array, Args, Array]) ->
 
 
 def _joined(first: Array, second: Array) -> Array:
-    """Where a way leads through both of two relations."""
+    """Whether a chain leads through both of two relations."""
     return first.astype(jnp.float32) @ second.astype(jnp.float32) > 0

@@ -89,7 +89,7 @@ def narrow(search: Search, h: Array, guards: Array) -> tuple[Search, Array, Arra
 
 
 class Reading(NamedTuple):
-    """Where each lag reads: its argument lies between two breaking points, until an event."""
+    """Interval of each lag: its argument lies between two breaking points, until an event."""
 
     index: Array  # (M,) interval of the argument at the start of the step
     following: Array  # (M,) number of the next breaking point that the lag can see
@@ -259,7 +259,7 @@ class Stepper:
     def remembered(
         self, carry: Carry, t: Array, y: Array, k: Array, mode: Array, side: float
     ) -> Array:
-        """What is looked up later and its slope, just before (side -1) or after t: (2 V,)."""
+        """The recorded outputs and their slopes, just before (side -1) or after t: (2 V,)."""
         record = self.system.record
         if record is None:
             return jnp.concatenate([y, k])

@@ -134,7 +134,7 @@ class Range:
         return near if self.whole and abs(value - near) <= _WHOLE * max(1.0, near) else value
 
     def coordinate(self, value: float) -> float:
-        """Where a value lies in the range, 0 at its low end and 1 at its high end."""
+        """Position of a value in the range, 0 at its low end and 1 at its high end."""
         return self._scale.share(value)
 
     def slope(self, u: float) -> float:

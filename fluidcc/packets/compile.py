@@ -107,7 +107,7 @@ def write_queue(law: AbstractQueueLaw) -> str:
 
 
 def _window_slots(found: Rule) -> dict[sp.Symbol, int]:
-    """Where a rule of a window law finds its numbers."""
+    """Offsets of the numbers of a rule of a window law."""
     r, event, (window, *memory) = records, Ack(*found.event), found.state
     slots = {window: r.W_WINDOW}
     slots |= {getattr(event, name): slot for name, slot in r.W_EVENT.items()}

@@ -54,7 +54,7 @@ def gain_and_loss(
     aggressive: str,
     other: str,
 ) -> GainAndLoss:
-    """What an aggressive group gains over a baseline, and what it leaves the other group.
+    """Gain of an aggressive group over a baseline, and the share that the other group keeps.
 
     Qazi, Znati and Andrew (2010), section 5.2.
 

@@ -77,7 +77,7 @@ def got(value: Any) -> str:
 
 
 def failed_at(changes: Mapping[str, Any], message: str) -> str:
-    """Where a point of a grid failed and why, in one line."""
+    """The failed point of a grid and the reason, in one line."""
     place = ", ".join(f"{path} = {got(value)}" for path, value in changes.items())
     return f"failed at {place}: {'; '.join(message.splitlines())}"
 

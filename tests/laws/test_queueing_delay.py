@@ -102,7 +102,7 @@ def test_roots_solve_the_equation_derived_by_hand(g: float, stable: bool):
 
 
 @pytest.mark.parametrize("delay", ["explicit", "fifo"])
-def test_the_fluid_comes_to_rest_there(delay: str):
+def test_the_fluid_settles_there(delay: str):
     run = fc.simulate(fc.replace(single(), {"model.delay": delay}), until=40.0, points=[40.0])
     assert run.links["bottleneck"].queue[0] == pytest.approx(4 * ALPHA, rel=1e-3)
 
@@ -113,7 +113,7 @@ def test_packets_keep_as_many(n: float, within: float):
     flows have parts of packets in their windows that are not sent.
     """
     runs = fc.simulate_packets(single(n=n), until=100.0, warmup=40.0, seeds=(1,))
-    kept = float(runs.to_dataset()["link_system_mean"].mean())
+    kept = float(runs.to_dataset()["link_number_in_system_mean"].mean())
     assert kept == pytest.approx(n * ALPHA, rel=within)
 
 

@@ -64,7 +64,7 @@ def test_a_sweep_by_two_processes_knows_the_file(run, here):
     assert code == 2 and "differs in the text of user-defined laws" in err
 
 
-def test_a_faulty_law_is_told_by_the_command(run, here):
+def test_the_command_reports_a_faulty_law(run, here):
     text = (here / "pi2.py").read_text()
     (here / "pi2.py").write_text(text.replace("delay = seen.queue", "delay = seen.que"))
     code, out, _ = run("check-law", "pi2.py", "--json")
@@ -73,7 +73,7 @@ def test_a_faulty_law_is_told_by_the_command(run, here):
     assert code == 3 and not report["sound"] and report["law"] == "pi2"
     assert verdicts["results"]["verdict"] == "failed"
     assert (
-        "`delay = seen.que / seen.capacity`): reads 'que', but Arrival tells count, elapsed"
+        "`delay = seen.que / seen.capacity`): reads 'que', but Arrival has only count, elapsed"
         in (verdicts["results"]["why"])
     )
     assert verdicts["packets"]["verdict"] == "not applicable"

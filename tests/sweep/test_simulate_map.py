@@ -103,7 +103,7 @@ def test_what_does_not_fit_together_runs_alone_or_fails_alone(monkeypatch, fit):
             agree(point.result, other.result, 1e-9)
         else:
             assert point.result is None
-            assert "x 5 numbers for 1 trajectories side by side" in point.message
+            assert "x 4 numbers for 1 trajectories side by side" in point.message
 
 
 def test_launches_stay_on_the_device_that_was_chosen():

@@ -44,7 +44,7 @@ class MapPoint:
     queues: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def describe(self) -> str:
-        """Where the point failed and why, in one line."""
+        """The failed point and the reason, in one line."""
         return failed_at(self.set, self.message)
 
     def to_dict(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _meetings(curve: Curve, others: list[Curve]) -> list[float]:
     for other in others:
         for place, frequency in _find_meets(curve, other):
             found.append(_refine(curve, place, _real_part(frequency)))
-    if curve.equation.zero:  # where a second root reaches zero, the first one changes direction
+    if curve.equation.zero:  # if a second root reaches zero, the first one changes direction
         slope = [1 / p.growth[int(np.argmax(np.abs(p.growth)))] for p in curve.points]
         for i in range(len(slope) - 1):
             a, b = curve.points[i], curve.points[i + 1]
@@ -80,7 +80,7 @@ def _meetings(curve: Curve, others: list[Curve]) -> list[float]:
 
 
 def _find_meets(curve: Curve, other: Curve) -> list[tuple[float, float]]:
-    """Where a curve crosses another in the plane, and the other's frequency there."""
+    """Crossings of a curve with another in the plane, and the other's frequency there."""
     out = []
     p, q = curve.places, other.places
     for i in range(len(p) - 1):

@@ -75,7 +75,7 @@ class Grid:
 
 
 def lines(points: int) -> Array:
-    """Where the lines are: nearly even, but not on round values, where roots may be critical."""
+    """Grid lines: nearly even, but not on round values, at which roots may be critical."""
     inner = np.arange(1, points - 1)
     aside = _ASIDE * np.sin(2.4 * inner)
     return np.array([0.0, *((inner + aside) / (points - 1)), 1.0])

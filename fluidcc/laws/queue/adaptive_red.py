@@ -52,7 +52,7 @@ class AbstractAdaptiveRED(AbstractRED):
         return self.min_th + (0.5 - half) * spread, self.min_th + (0.5 + half) * spread
 
     def initial_states(self, average: Num) -> tuple[State, ...]:
-        """What p_max may be at the start: in a band any persists, between its limits."""
+        """Starts of p_max: in a band any persists, between its limits."""
         first = self.start(average)
         if self.target == "single":
             return (first,)

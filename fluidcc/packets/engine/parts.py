@@ -31,7 +31,7 @@ PARTS: dict[str, Part] = {}
 
 
 def _caller(name: str, parameters: dict[str, str]) -> Any:
-    """What calls a part: its arguments as numbers, records by their addresses."""
+    """The caller of a part: its arguments as numbers, records by their addresses."""
     kinds = parameters.values()
     sent = [types.float64 if kind == "float" else types.int64 for kind in kinds]
     wanted = [_DOUBLE if kind == "float" else _INT64 for kind in kinds]

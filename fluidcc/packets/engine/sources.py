@@ -23,7 +23,7 @@ _LARGEST = 1e9  # packets of a transfer, objects of a page, pages of a session
 
 @compiled
 def _draw_sample(s, source, stream, hook):
-    """What a rule of the source makes of the next number of a stream."""
+    """Result of a rule of the source for the next number of a stream."""
     r.number_at(source.block, r.U_UNIFORM).value = draw(stream)
     call(hook, source.block)
     value = r.number_at(source.block, r.U_RESULT).value

@@ -1,6 +1,7 @@
 """Arrays of one run: entities, routes, pool and rings, with addresses that only they know."""
 
 import dataclasses
+import functools
 import weakref
 
 import numpy as np
@@ -55,6 +56,12 @@ def _records(dtype: np.dtype, values: list[Fields]) -> np.ndarray:
 _memory = Share()  # of all runs of this process
 
 
+def _hold(arrays: list[np.ndarray], array: np.ndarray) -> int:
+    """Keep an array; its address."""
+    arrays.append(array)
+    return array.ctypes.data
+
+
 class Simulation:
     """Owner of the arrays of one run; the run must hold on to it while the engine works.
 
@@ -64,6 +71,7 @@ class Simulation:
     def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
         self.plan, self.seed, self.elide = plan, seed, elide
         self._keep: list[np.ndarray] = []
+        self._array = functools.partial(_hold, self._keep)  # a bound method would be a cycle
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
         self.law_states: list[np.ndarray] = []  # of these
         self._routes = Routes(plan, elide, self._link_port)
@@ -86,17 +94,13 @@ class Simulation:
 
     @property
     def address(self) -> int:
-        """Where the engine finds everything; valid as long as this object lives."""
+        """Address of the record of all parts; valid as long as this object lives."""
         return self.state.ctypes.data
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
         return sum(array.nbytes for array in self._keep)
-
-    def _array(self, array: np.ndarray) -> int:
-        self._keep.append(array)
-        return array.ctypes.data
 
     def _link_port(self, routes: Routes, k: int) -> int:
         """The port of link `k`, with its timer; its entity."""
@@ -204,7 +208,7 @@ class Simulation:
         return out
 
     def _begin(self, g: int, out: np.ndarray, own: np.ndarray) -> None:
-        """What the flows of a group, of numbers `own`, begin with."""
+        """Initial records of the flows of a group, of numbers `own`."""
         group, options = self.plan.groups[g], self.plan.groups[g].options
         memory = np.array(window_memory(group.flows.window), dtype=np.float64)
         memory = np.tile(memory, (len(own), 1))

@@ -1,4 +1,4 @@
-"""What a network means packet by packet: one entry per flow, with sizes, delays and routes.
+"""A network packet by packet: one entry per flow, with sizes, delays and routes.
 
 The sender sits `access_delay` before its first link, the receiver at the end of its last link;
 the rest of the round trip is the path of the ACKs. If they pass links, the sender sits
@@ -60,7 +60,7 @@ class FlowPlan:
 
 @dataclasses.dataclass(frozen=True)
 class GroupPlan:
-    """What the flows of a group share."""
+    """Properties that the flows of a group share."""
 
     flows: Flows
     options: SenderOptions
@@ -139,7 +139,7 @@ def _link(link: Link) -> Iterator[tuple[str, str]]:
 
 
 def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]]:
-    """What cannot be combined with a law that marks packets that arrive too fast."""
+    """Options that cannot be combined with a law that marks packets that arrive too fast."""
     feedback, p = flows.feedback, 0.3  # any probability
     if feedback.marking_point is not MarkingPoint.ENTRY:
         why = f"{feedback.name} decides {feedback.marking_point.value}"
