@@ -93,7 +93,7 @@ def main() -> None:
     """Run the command line; a fault of fluidcc itself ends with a report, and exit code 1."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if stream is None:  # closed by the caller, who wants none of it
+        if stream is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open(mode))
         elif isinstance(stream, TextIOWrapper):  # a terminal may not have every letter
             stream.reconfigure(errors="replace")

@@ -27,7 +27,7 @@ def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None
     from fluidcc.laws.own import load_laws, loaded
     from fluidcc.results.text import show as print_tables
 
-    with loaded([]):  # whatever is added ends with the command
+    with loaded([]):  # added laws last as long as the command
         laws = load_laws(file)
         net = None if within is None else read_scenario(within)
         _require_in(net, laws, within)
@@ -41,7 +41,7 @@ def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None
 
 
 def _require_in(net: Any, laws: Any, name: str | None) -> None:
-    """Raise ScenarioError unless the scenario has one of the laws."""
+    """Raise ScenarioError if the scenario has none of the laws."""
     from fluidcc.laws.own import laws_in
 
     if net is not None and not set(laws) & set(laws_in(net)):

@@ -1,5 +1,5 @@
-"""Ends of the process outside of any command: a fault of fluidcc, which leaves a report in a file
-and three lines that name it, and Ctrl-C, during which compiled loops may run on.
+"""How the process ends outside of a command: by a fault of fluidcc, with a report in a file, or by
+Ctrl-C, after which compiled loops may still run.
 """
 
 import contextlib
@@ -94,7 +94,7 @@ class Interrupt:
             sys.unraisablehook = self._lost
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt; a little later while a library of C loads, which would fail."""
+        """Raise KeyboardInterrupt; while a C library loads, which would fail, a little later."""
         self.came = True
         while frame is not None and frame.f_code not in _LOADING:
             frame = frame.f_back
@@ -103,7 +103,7 @@ class Interrupt:
         _send_again()
 
     def _lost(self, what: Any) -> None:
-        """Send the signal again if its exception came up in a callback, from which none returns."""
+        """Send the signal again if its exception was lost in a callback."""
         if what.exc_type is KeyboardInterrupt:
             _send_again()
         else:
@@ -112,7 +112,7 @@ class Interrupt:
     def leave(self, code: object) -> None:
         """End the process at once if a SIGINT came.
 
-        Python would wait for the compiled loops that still run, and nothing ends these.
+        Python would wait for compiled loops, which cannot be stopped.
         """
         if self.came:
             for stream in (sys.stdout, sys.stderr):

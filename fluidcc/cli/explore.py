@@ -22,9 +22,9 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
         None, "Bundled scenario or a TOML file to begin with.", str | None, None,
         autocompletion=completed,
     ),
-    host=Option("Address to listen on; another lets other machines in.", str, "127.0.0.1"),
-    port=Option("Port; 0 takes any that is free.", int, 8765, "", {"min": 0, "max": 65535}),
-    no_browser=flag("Print the address, open nothing."),
+    host=Option("Address to listen on; 0.0.0.0 lets other machines in.", str, "127.0.0.1"),
+    port=Option("Port; 0 takes any free port.", int, 8765, "", {"min": 0, "max": 65535}),
+    no_browser=flag("Print the address; open no browser."),
 )  # fmt: skip
 def explore(scenario: str | None, host: str, port: int, no_browser: bool) -> None:
     """A page in the browser: sliders, equilibrium, roots, margins, maps, runs."""
@@ -73,17 +73,17 @@ def serve(server: "uvicorn.Server", listening: socket.socket, address: str | Non
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens.
 
-    Raises ScenarioError where host or port cannot be had.
+    Raises ScenarioError if the host or the port is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        if not host.strip():  # all addresses of the machine, to a socket
-            raise ValueError("no address: 0.0.0.0 is every one")
+        if not host.strip():  # for a socket: all addresses of the machine
+            raise ValueError("no address: 0.0.0.0 stands for all")
         listening.bind((host, port))
         listening.listen()
-    except (OSError, ValueError) as error:  # a name may be none at all
+    except (OSError, ValueError) as error:  # a name may be unknown
         listening.close()
         reason = f"{host}:{port} ({getattr(error, 'strerror', None) or error})"
         expected = "an address of this machine and a free port (0 takes any)"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 _DEFAULT = ("hollot2001/slow", "misra2003/mixed")
-_UNTIL = 1.0  # [s]: lengths of runs change nothing that is compiled
+_UNTIL = 1.0  # [s]: compiled code does not depend on it
 
 
 _CONTENTS = {
@@ -37,7 +37,7 @@ _ITSELF_FROM = (0, 12)  # from this version JAX compiles loops as a whole by def
 
 @takes(json=JSON, fast_cpu=FAST_CPU)
 def doctor(json: bool, fast_cpu: bool) -> None:
-    """Versions, devices, memory, caches, optional parts; and what is wrong with them."""
+    """Versions, devices, memory, caches and optional parts, and their faults."""
     with contextlib.suppress(ImportError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # missing parts are listed below
         begin(fast_cpu)
@@ -69,11 +69,11 @@ def doctor(json: bool, fast_cpu: bool) -> None:
 
 
 @takes(
-    scenarios=words("[SCENARIO]...", "Yours, or two bundled ones.", autocompletion=completed),
+    scenarios=words("[SCENARIO]...", "Scenarios (default: two bundled).", autocompletion=completed),
     fast_cpu=FAST_CPU,
 )
 def precompile_scenario(scenarios: list[str] | None, fast_cpu: bool) -> None:
-    """Compile ahead for the first commands on a scenario; the code is kept."""
+    """Compile ahead for the first commands on a scenario; the compiled code is kept."""
     begin(fast_cpu)
     faults = Faults()
     names = scenarios or _DEFAULT
@@ -91,7 +91,7 @@ def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
     """Call each verb once on a network; compiled code is kept by `keep_compiled`.
 
     Yields name, time of that call [s], and the error if there was one, as each verb ends. Other
-    numbers in the same network compile nothing more; other laws, or other numbers of links and
+    values in the same network compile nothing more; other laws, or other numbers of links and
     groups, do.
     """
     import fluidcc as fc
@@ -126,7 +126,7 @@ class Finding:
 def examine() -> list[Finding]:
     """All findings, in the order in which they are printed; this starts JAX.
 
-    If packages are missing only these are found, as the other checks need them.
+    If packages are missing, only these are reported, as the other checks need them.
     """
     versions = [*_versions()]
     if any(finding.good is False for finding in versions):
@@ -224,7 +224,7 @@ def _cache(folder: Path) -> Finding:
     if not bad:
         return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")
     contents = f"{name}: {len(files)} files, {size}, damaged: {len(bad)}, as '{bad[0]}'"
-    advice = "what needs them makes them anew; to do so with all, delete the folder"
+    advice = "they are made anew when needed; delete the folder to renew all of it"
     return Finding("cache", folder.name, contents, False, advice)
 
 

@@ -50,7 +50,7 @@ class Option(NamedTuple):
         Type of its value, and the value if it is not given; a word without a default is
         required.
     names
-        How an option is typed, by default ``--name``; None for a word.
+        The option on the command line, by default ``--name``; None for a word.
     more
         Further arguments for Typer, such as the `metavar`.
     """
@@ -62,7 +62,7 @@ class Option(NamedTuple):
     more: Mapping[str, Any] = MappingProxyType({})
 
     def parameter(self, name: str) -> inspect.Parameter:
-        """It as the parameter of a command."""
+        """The parameter of the command."""
         if self.names is None:
             shown: Any = typer.Argument(help=self.help, **self.more)
         else:
@@ -77,7 +77,7 @@ class Option(NamedTuple):
 def word(
     metavar: str | None, help: str, type: Any = str, default: Any = _NEEDED, **more: Any
 ) -> Option:
-    """A word, or words, which have to be there without a default."""
+    """A word, or words; required if there is no default."""
     more |= {} if metavar is None else {"metavar": metavar}
     return Option(help, type, default, None, more)
 

@@ -12,7 +12,7 @@ from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import own_folder, whole
 from fluidcc.scenario.parsing import Faults
 
-_RESULTS = file("Folder of finished runs, which are not done again.")
+_RESULTS = file("Folder of finished runs, which are reused.")
 
 
 def _bench(results: Path | None, quick: bool) -> Any:
@@ -29,7 +29,7 @@ def _bench(results: Path | None, quick: bool) -> Any:
 
 
 @takes(
-    which=words("[PAPER|PAPER/FIGURE|all]...", "Which; all if none is named."),
+    which=words("[PAPER|PAPER/FIGURE|all]...", "Figures to draw (default: all)."),
     quick=flag("Few seeds, and the longest runs shortened."),
     out=file("Folder for PDF, PNG and CSV.", Path("figures")),
     results=_RESULTS, json=JSON, fast_cpu=FAST_CPU,
@@ -71,8 +71,8 @@ def _finish(failures: dict[str, str]) -> None:
 
 
 @takes(
-    papers=words("[PAPER|all]...", "All if none is named."),
-    full=flag("All seeds; otherwise those of figures --quick."),
+    papers=words("[PAPER|all]...", "Papers (default: all)."),
+    full=flag("Run all seeds (default: those of figures --quick)."),
     report=file("Write a report with figures: .html."),
     results=_RESULTS, json=JSON, fast_cpu=FAST_CPU,
 )  # fmt: skip

@@ -24,7 +24,7 @@ EXIT_CODES: Mapping[int, str] = {
     WRONG_USE: "wrong use or a faulty scenario",
     SOME_FAILED: "finished, but some points have no answer",
     INTERRUPTED: "interrupted",
-    CUT_OFF: "nobody reads the output any more",
+    CUT_OFF: "the output is no longer read",
 }
 
 _UsageError: Any = typer.BadParameter.__base__

@@ -48,10 +48,10 @@ _OPTIONS = {
 @takes(
     verb=word("VERB", ", ".join(SWEPT), str | None, None),
     scenario=word(None, ONE_SCENARIO, str | None, None, autocompletion=completed),
-    words=words("[WORD]...", "As after the scenario of the verb itself."),
+    words=words("[WORD]...", "Further words of the verb, such as PATH=LO:HI."),
     over=OVER, changes=CHANGES, out=OUT,
     workers=text("N", "Number of worker processes (default: one per core)."),
-    scheduler=text("ADDRESS", "Of a Dask cluster: tcp://host:8786."),
+    scheduler=text("ADDRESS", "Address of a Dask cluster, such as tcp://host:8786."),
     status=flag("Print counts of done, failed and missing points; run nothing."),
     **_OPTIONS, json=JSON, fast_cpu=FAST_CPU,
 )  # fmt: skip
@@ -60,7 +60,7 @@ def sweep(
     out: Path | None, workers: str | None, scheduler: str | None, status: bool, json: bool,
     fast_cpu: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """A verb over a grid in chunks, by all cores; what is finished is kept in FILE.sweep."""
+    """A verb over a grid in chunks, on all cores; finished chunks are kept in FILE.sweep."""
     faults = Faults()
     if status and verb is None:
         _print_status(_folder(out, faults), json, faults)
@@ -99,7 +99,7 @@ def _options(
 ) -> Options:
     """Options of a verb, from the words after the scenario and those of its options that are given.
 
-    Words that are too many or too few, and options of other verbs, are faults.
+    Too many or too few words, and options of other verbs, are faults.
     """
     given = {key: value for key, value in given.items() if value != _OPTIONS[key].default}
     taken = {verb: VERBS[verb].choices for verb in SWEPT}
@@ -126,7 +126,7 @@ def _options(
 def _folder(out: Path | None, faults: Faults) -> Path:
     """The folder of the chunks of a file."""
     if out is None:
-        faults.add("sweep", "", "--out FILE, next to which chunks are kept", "none")
+        faults.add("sweep", "", "--out FILE; chunks are kept next to it", "none")
         faults.finish()
     return Path(f"{out}.sweep")
 

@@ -1,9 +1,9 @@
 """The table of verbs: each is declared once; its command, and what `sweep` takes of it, follow.
 
-A verb is a public function of `fluidcc` that takes a network. It is declared by a function that
-reads its words and options, whose docstring is the help line, and which returns the options of the
-public function. A new verb is a module with the function and its result, the view of this, their
-names in `fluidcc/__init__.pyi`, and a declaration here.
+A verb is a public function of `fluidcc` that takes a network. A function declares it: it reads the
+words and options, returns the options of the public function, and has the help line as docstring.
+A new verb is a module with the function and its result, the view of this, their names in
+`fluidcc/__init__.pyi`, and a declaration here.
 """
 
 import inspect
@@ -166,7 +166,7 @@ def _equilibrium(task: Task, faults: Faults) -> Options:
 
 
 @_verb(
-    "stability", own={"certify": flag("Prove the count of unstable roots strictly.")}, listed=True
+    "stability", own={"certify": flag("Prove the count of unstable roots rigorously.")}, listed=True
 )
 def _stability(task: Task, faults: Faults, certify: bool) -> Options:
     """Stability of the equilibrium: roots and margins."""
@@ -203,13 +203,13 @@ def _boundary(task: Task, faults: Faults, along: list[str]) -> Options:
     "cycle", alone=("points",),
     own={
         "along": word(
-            "[PATH=LO:HI]", "Follow cycles from each Hopf point in it.", str | None, None
+            "[PATH=LO:HI]", "Range to follow cycles from each Hopf point.", str | None, None
         ),
-        "points": text("N", "Of the range, beyond smooth cycles.", "12"),
+        "points": text("N", "Values in the range at which to search for non-smooth cycles.", "12"),
     },
 )  # fmt: skip
 def _cycle(task: Task, faults: Faults, along: str | None, points: str) -> Options:
-    """The limit cycle: period, extremes, Floquet multipliers. Points follow their neighbours."""
+    """The limit cycle: period, extremes, Floquet multipliers. Grid points start from neighbours."""
     number = count("--points", points, faults)
     if task.chunked:
         return {}
@@ -233,7 +233,7 @@ def _gradient(task: Task, faults: Faults, of: str, over: list[str]) -> Options:
 @_verb(
     "sensitivity", doing="derivatives",
     own={
-        "over": _PATHS, "until": UNTIL, "after": text("TIME", "Means are from here on [s].", "0")
+        "over": _PATHS, "until": UNTIL, "after": text("TIME", "Means start here [s].", "0")
     },
 )  # fmt: skip
 def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after: str) -> Options:
@@ -249,19 +249,19 @@ def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after:
     "optimize", reports=True, gridded=False, drawn=False, swept=False,
     own={
         "vary": several("PATH=LO:HI", "Parameter to choose. Repeatable."),
-        "maximize": text("QUANTITY", "phase_margin, ..."),
-        "minimize": text("QUANTITY", "packets.queue_mean, ..."),
-        "subject_to": several("CONSTRAINT", '"utilization >= 0.95". Repeatable.'),
-        "over_scenarios": several("PATH=LO:HI", "The worst case counts. Repeatable."),
-        "integer": several("PATH", "Only whole numbers. Repeatable."),
-        "tradeoff": text("QUANTITY", "The best goal for each level of it."),
-        "points": text("N", "Levels of that.", "9"),
+        "maximize": text("QUANTITY", "Goal, such as phase_margin."),
+        "minimize": text("QUANTITY", "Goal, such as packets.queue_mean."),
+        "subject_to": several("CONSTRAINT", 'Such as "utilization >= 0.95". Repeatable.'),
+        "over_scenarios": several("PATH=LO:HI", "Scenarios whose worst case counts. Repeatable."),
+        "integer": several("PATH", "Parameter with whole numbers only. Repeatable."),
+        "tradeoff": text("QUANTITY", "Find the best goal for each level of this."),
+        "points": text("N", "Levels of --tradeoff.", "9"),
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS._replace(default="3"),
         "starts": text("N", "Starts of a search with derivatives.", "3"),
-        "trials": text("N", "Trials of one without.", "60"),
+        "trials": text("N", "Trials of a search without derivatives.", "60"),
         "seed": text("K", "Seed of the trials.", "1"),
         "verify": flag(
-            "Run the optimum as trajectory and packets.", "--verify/--no-verify", default=True
+            "Verify the optimum by trajectory and packets.", "--verify/--no-verify", default=True
         ),
     },
 )  # fmt: skip
@@ -271,7 +271,7 @@ def _optimize(
     integer: Sequence[str] | None, tradeoff: str | None, points: str, until: str, warmup: str,
     seeds: str, starts: str, trials: str, seed: str, verify: bool,
 ) -> Options:  # fmt: skip
-    """The best parameters under constraints, and whether both engines agree."""
+    """The best parameters under constraints, verified by a trajectory and by packets."""
     ranges = _ranges("--vary", vary or (), task, faults)
     box = _ranges("--over-scenarios", over_scenarios or (), task, faults)
     counts: dict[str, Any] = {
@@ -336,7 +336,7 @@ def _check_names(
     {"probability": text("P", "Mark probability (default: the one seen at equilibrium).")},
 )
 def _windows(task: Task, faults: Faults, probability: str | None) -> Options:
-    """Distribution of the windows under random marks, of which the fluid has the mean."""
+    """Distribution of the windows under random marks; the fluid model has only its mean."""
     return {} if probability is None else {"p": share("--probability", probability, faults)}
 
 
@@ -352,7 +352,7 @@ def _simulate(task: Task, faults: Faults, until: str) -> Options:
     grid=True, command=False,
 )  # fmt: skip
 def _trajectories(task: Task, faults: Faults, until: str, fused: bool) -> Options:
-    """Trajectories of the fluid model over a grid, stepped side by side."""
+    """Trajectories of the fluid model over a grid, integrated together."""
     mesh = {"mesh": fluidcc.Uniform(fused=True)} if fused else {}
     return {"until": end_of(until, faults), **mesh}
 
@@ -375,7 +375,7 @@ def _packets(
     if sample is not None:
         options["sample"] = seconds("--sample", sample, faults)
         if task.out is None and task.plot is None:
-            faults.add("--sample", "", "--out or --plot, where samples go", f"{sample!r} alone")
+            faults.add("--sample", "", "--out or --plot for the samples", f"{sample!r} alone")
     if trace is not None:
         check_file("--trace", trace, (".csv",), faults)
         if task.out is not None and task.out.resolve() == trace.resolve():
@@ -407,20 +407,20 @@ def _compare(
 @_verb(
     "check-bounds", "check_bounds",
     {
-        "only": several("BOUND", "Judge this. Repeatable."),
-        "budget": text("N", "Cases searched for each kind of network."),
+        "only": several("BOUND", "Test this bound only. Repeatable."),
+        "budget": text("N", "Number of cases to search for each kind of network."),
         "seed": text("K", "Seed of the search.", "1"),
     },
     reports=True, gridded=False, drawn=False, swept=False,
     scenario=word(
-        None, "Judge this scenario; without one, search over parameters.", str | None, None,
+        None, "Scenario to test; without one, search over parameters.", str | None, None,
         autocompletion=completed,
     ),
 )  # fmt: skip
 def _bounds(
     task: Task, faults: Faults, only: list[str] | None, budget: str | None, seed: str
 ) -> Options:
-    """Published bounds put to the test: verdicts, and the smallest counterexamples."""
+    """Tests of published bounds: verdicts, and the smallest counterexamples."""
     size = None if budget is None else count("--budget", budget, faults)
     start = count("--seed", seed, faults, least=0)
     return {"names": only or (), "budget": size, "seed": start}
