@@ -1,4 +1,4 @@
-"""A delay equation of one's own: production that falls where there is much, after a delay."""
+"""A user-defined delay equation: production that falls with the amount, after a delay."""
 
 import jax.numpy as jnp
 

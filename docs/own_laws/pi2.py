@@ -24,5 +24,5 @@ class PI2(AbstractQueueLaw):
         return self.change(x, p=ops.clip(moved, 0.0, 1.0) - x.p, delay=delay - x.delay)
 
     def signal(self, x, seen):
-        """What the queue says to a packet."""
+        """Signal of the queue to a packet."""
         return Signal(mark=x.p**2)
