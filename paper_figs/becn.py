@@ -1,9 +1,9 @@
 """Figures of the BECN paper (Akujobi et al., 2002): numerals are its sections.
 
-The copy of the text that this rests on has lost most captions: what figures 2 to 23 show is read
-off the sections that name them. The fluid model is drawn where it has a smooth equilibrium: at
-40 ms at rest, which is unstable for plain TCP and for the fewest flows; at 250 ms, where all of it
-is unstable, by the mean of its trajectory.
+Our copy of the text has lost most captions: the contents of figures 2 to 23 follow from the
+sections that name them. The fluid model is drawn if it has a smooth equilibrium: at 40 ms that
+equilibrium, which is unstable for plain TCP and for the fewest flows; at 250 ms, where it is always
+unstable, the mean of its trajectory.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def _resting(rests, values):
 
 
 def _valid(lab, name):
-    """Whether the fluid model at rest says nothing against itself, at each point."""
+    """Whether the equilibrium of the fluid model has no validity warning, at each point."""
     return np.array([reasons == [] for reasons in lab.reasons(name)])
 
 
@@ -47,7 +47,7 @@ def _late(time, values):
 
 def _cycle(lab, name, path, weight=None):
     """Means over time of the fluid trajectories at the points of an experiment, weighted by another
-    quantity where one is given.
+    quantity if one is given.
     """
     courses = lab.courses(name, _LONG)
     means = []
@@ -62,7 +62,7 @@ def _cycle(lab, name, path, weight=None):
 
 
 def _course(courses, k, path):
-    """Times and one quantity at point k, of flows that of the only round trip."""
+    """Times and one quantity at point k; of flows, that of their only round trip."""
     time, values = courses.series(k, path)
     return time, values[:, 0] if values.ndim > 1 else values
 
@@ -110,7 +110,7 @@ def _over_ecn(lab, names, printed=()):
 
 
 def _losses(lab, names, printed=()):
-    """Share of the packets that were lost: of plain TCP, and of the two that hear of marks."""
+    """Share of the packets that were lost: of plain TCP, and of the two that react to marks."""
     panels = []
     for title, some in (("plain TCP", names[:1]), ("ECN and BECN", names[1:])):
         curves = []
@@ -140,7 +140,7 @@ def _utilizations(lab, names, printed=()):
 
 
 def _queue(lab, name):
-    """The queue of one run, over all of it and over 20 s beside the fluid trajectory."""
+    """The queue of one run, over all of it and over 20 s with the fluid trajectory."""
     label, runs, courses = _LABELS[_group(name)], lab.packets(name), lab.courses(name, _LONG)
     time, queue = runs.series(0, "link_queue_bytes", "bottleneck")
     average = runs.series(0, "link_average", "bottleneck")[1]
@@ -172,7 +172,7 @@ def _web(lab, names, metric, ylabel, scale=1.0, printed=()):
 
 
 def _reduction(lab, names, metric, text, number, x):
-    """How much lower a web metric is with BECN than with ECN, with what is printed of it."""
+    """Reduction of a web metric by BECN against ECN, with the printed number."""
     ecn, becn = (lab.packets(name) for name in names)
     shares = 100 * (1 - becn.values(metric) / ecn.values(metric))
     curves = [measured("BECN below ECN", ecn.x, shares)]
@@ -182,7 +182,7 @@ def _reduction(lab, names, metric, text, number, x):
 @figure("2", "Goodput gain over plain TCP", needs=("competing_becn", "competing_ecn"))
 def goodput_gain(lab):
     """Gain in goodput of half of the flows over the other half, plain TCP, and that of the fluid
-    model at rest as far as the axis goes; with more flows it is far beyond, as every window of
+    model at equilibrium within the axis; with more flows it is far beyond, as every window of
     plain TCP with a loss risks a timeout of 1 s there (VI.A).
     """
     curves = []
@@ -204,8 +204,8 @@ def goodput_gain(lab):
 
 @figure("3", "Loss beside plain TCP", needs=("competing_becn", "competing_ecn"))
 def competing_loss(lab):
-    """Share of the packets of each half that the bottleneck dropped; the fluid model at rest, for
-    plain TCP alone, as it drops no packet of the others there (VI.A).
+    """Share of the packets of each half that the bottleneck dropped; the fluid model at
+    equilibrium, for plain TCP alone, as it drops no packet of the others (VI.A).
     """
     panels = []
     for group in ("becn", "ecn"):
@@ -228,16 +228,16 @@ def competing_loss(lab):
 
 @figure("4", "Average goodput, 40 ms", needs=_HOMOGENEOUS)
 def goodput(lab):
-    """Average goodput of flows of one kind, with the fluid model at rest where it has a smooth
-    equilibrium, which BECN and ECN lose beyond 25 flows; and gains over ECN (VI.B).
+    """Average goodput of flows of one kind, with the equilibrium of the fluid model if it is
+    smooth, which ends beyond 25 flows for BECN and ECN; and gains over ECN (VI.B).
     """
     return [*_goodputs(lab, _HOMOGENEOUS), _over_ecn(lab, _HOMOGENEOUS)]
 
 
 @figure("5", "Loss, 40 ms", needs=_HOMOGENEOUS)
 def loss(lab):
-    """Share of the packets lost; the fluid model at rest drops none of BECN and ECN until the marks
-    that it needs pass p_max, and has no smooth equilibrium from there on (VI.B).
+    """Share of the packets lost; the fluid at equilibrium drops none of BECN and ECN until its mark
+    probability passes p_max, and has no smooth equilibrium beyond (VI.B).
     """
     printed = [
         Printed("4.6 % (VI.B)", 4.6, 45, "plain TCP"),
@@ -249,20 +249,20 @@ def loss(lab):
 
 @figure("6", "Utilization, 40 ms", needs=_HOMOGENEOUS)
 def utilization(lab):
-    """Share of the time in which the bottleneck sends; 1 in the fluid model at rest (VI.B)."""
+    """Share of the time in which the bottleneck sends; 1 at equilibrium of the fluid (VI.B)."""
     printed = [Printed("97.44 to 99.7 % (VI.B)", (97.44, 99.7), None, "plain TCP")]
     return _utilizations(lab, _HOMOGENEOUS, printed)
 
 
 @figure("7", "Queue, 15 ECN flows", needs=("queue_ecn",))
 def queue_ecn(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.B)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.B)."""
     return _queue(lab, "queue_ecn")
 
 
 @figure("8", "Queue, 15 BECN flows", needs=("queue_becn",))
 def queue_becn(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.B)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.B)."""
     return _queue(lab, "queue_becn")
 
 
@@ -292,7 +292,7 @@ def web_loss(lab):
 
 @figure("11", "Queue, ECN web transfers and 15 ECN flows", needs=("queue_web_ecn",))
 def queue_web_ecn(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory, which
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory, which
     slides along max_th: it needs more marks than RED gives below (VI.C).
     """
     return _queue(lab, "queue_web_ecn")
@@ -300,7 +300,7 @@ def queue_web_ecn(lab):
 
 @figure("12", "Queue, BECN web transfers and 15 BECN flows", needs=("queue_web_becn",))
 def queue_web_becn(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory, which
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory, which
     slides along max_th: it needs more marks than RED gives below (VI.C).
     """
     return _queue(lab, "queue_web_becn")
@@ -339,19 +339,19 @@ def utilization_large(lab):
 
 @figure("16", "Queue, 45 plain TCP flows, 250 ms", needs=("queue_tcp_250ms",))
 def queue_tcp_large(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.D)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.D)."""
     return _queue(lab, "queue_tcp_250ms")
 
 
 @figure("17", "Queue, 45 ECN flows, 250 ms", needs=("queue_ecn_250ms",))
 def queue_ecn_large(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.D)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.D)."""
     return _queue(lab, "queue_ecn_250ms")
 
 
 @figure("18", "Queue, 45 BECN flows, 250 ms", needs=("queue_becn_250ms",))
 def queue_becn_large(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.D)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.D)."""
     return _queue(lab, "queue_becn_250ms")
 
 
@@ -381,22 +381,22 @@ def web_loss_large(lab):
 
 @figure("21", "Queue, ECN web transfers and 25 ECN flows, 250 ms", needs=("queue_web_ecn_250ms",))
 def queue_web_ecn_large(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.D)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.D)."""
     return _queue(lab, "queue_web_ecn_250ms")
 
 
 @figure("22", "Queue, BECN web transfers and 25 BECN flows, 250 ms",
         needs=("queue_web_becn_250ms",))  # fmt: skip
 def queue_web_becn_large(lab):
-    """Queue at the bottleneck and RED's average of it, beside the fluid trajectory (VI.D)."""
+    """Queue at the bottleneck and RED's average of it, with the fluid trajectory (VI.D)."""
     return _queue(lab, "queue_web_becn_250ms")
 
 
 @figure("23", "Source quenches among the packets on the way back",
         needs=("homogeneous_becn", "homogeneous_becn_250ms"))  # fmt: skip
 def quenches(lab):
-    """Quenches among quenches and ACKs, with the fluid model at rest at 40 ms, where it has a
-    smooth equilibrium, and the mean of its trajectory at 250 ms (VI.E).
+    """Quenches among quenches and ACKs, with the equilibrium of the fluid model at 40 ms, where it
+    is smooth, and the mean of its trajectory at 250 ms (VI.E).
     """
     curves = []
     path = "flows.becn.quench_fraction"
@@ -406,9 +406,9 @@ def quenches(lab):
             rests = lab.rests(name)
             fluid = _resting(rests, rests.values(f"{_LINK}.quench_ratio"))
         else:
-            told = _cycle(lab, name, f"{_LINK}.source_quench_rate")
-            heard = _cycle(lab, name, f"{_LINK}.utilization") * _RATE
-            fluid = told / (told + heard)
+            quench_rate = _cycle(lab, name, f"{_LINK}.source_quench_rate")
+            ack_rate = _cycle(lab, name, f"{_LINK}.utilization") * _RATE
+            fluid = quench_rate / (quench_rate + ack_rate)
         curves.append(measured(delay, runs.x, 100 * runs.values(path)))
         curves.append(modelled(delay, runs.x, 100 * fluid))
     printed = [

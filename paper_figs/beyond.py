@@ -1,4 +1,4 @@
-"""Figures that the papers do not have: what the fluid model and the rules say of their subjects."""
+"""Figures that the papers do not have: results of the fluid model and of rules on their topics."""
 
 import numpy as np
 
@@ -14,14 +14,14 @@ _TAIL, _FRONT = "mark-tail", "mark-front"
 
 
 def _roots(lab, net, over):
-    """Real part of the rightmost root [1/s] over two paths, NaN without a verdict."""
+    """Real part of the rightmost root [1/s] over two paths; NaN if the verdict is undetermined."""
     found = lab.ask(fc.stability_map, net, {k: [float(x) for x in v] for k, v in over.items()})
     roots = [p["rightmost"] if p["stable"] is not None else None for p in found["points"]]
     values = [np.nan if root is None else root[0] for root in roots]
     return np.array(values).reshape([len(v) for v in over.values()])
 
 
-@figure("becn_stability", "Stability of ECN beside BECN")
+@figure("becn_stability", "Stability of ECN versus BECN")
 def becn_stability(lab):
     """Network of the BECN paper (VI.B).
 
@@ -48,7 +48,7 @@ def becn_stability(lab):
 def margins(lab):
     """50 ECN-NewReno flows of the ECN-mod paper; margins jump where the queue passes max_th.
 
-    On the right both curves coincide: marks at the front gain the queue's delay at rest.
+    On the right both curves coincide: marks at the front gain the queueing delay at equilibrium.
     """
     trips = np.linspace(0.05, 0.5, 7 if lab.quick else 25)
     phase, delay, waits = {}, {}, []
@@ -69,7 +69,7 @@ def margins(lab):
         Panel(axis, "phase margin (degrees)", [modelled(k, x, v) for k, v in phase.items()]),
         Panel(axis, "delay margin (ms)", [modelled(k, x, v) for k, v in delay.items()]),
         Panel(axis, "time (ms)", [modelled("front's delay margin less tail's", x, apart),
-                                  modelled("queue's delay at rest", x, waits)]),
+                                  modelled("queueing delay at equilibrium", x, waits)]),
     ]  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def kappa(lab):
 
 
 def _grown(law, load, time, trip):
-    """Window after some time of multiplicative increase at one load, for one at the start."""
+    """Window after some time of multiplicative increase at one load, from a window of 1."""
     held = np.minimum(time, trip)  # an ACK counts one round trip at most
     ack = Ack(1.0, held, trip, load)
     return (1.0 + np.asarray(law.on_ack(1.0, ack), float)) ** (time / held)
@@ -143,10 +143,10 @@ def effective_window(lab):
     p, windows = np.linspace(0.0, 0.95, 60), np.arange(2, 61, dtype=float)
     law = {rho: ReceiverWindow(persistence=float(rho)) for rho in (0, 1)}
     curves = [
-        [modelled(f"persistence {rho}", p, law[rho].sending(w, p) / w) for rho in law]
+        [modelled(f"persistence {rho}", p, law[rho].flight_size(w, p) / w) for rho in law]
         for w in (5.0, 20.0)
     ]
-    field = np.asarray(law[0].sending(windows[None, :], p[:, None])) / windows[None, :]
+    field = np.asarray(law[0].flight_size(windows[None, :], p[:, None])) / windows[None, :]
     share = "flight over congestion window (1)"
     return [
         Panel("ACKs modified (1)", share, curves[0], title="window of 5 packets"),
@@ -156,13 +156,13 @@ def effective_window(lab):
     ]  # fmt: skip
 
 
-@figure("peaks", "Bounds of slow start beside the longest queue",
+@figure("peaks", "Bounds of slow start versus the longest queue",
         needs=("mark_front/start_tail", "mark_front/start_front"))  # fmt: skip
 def peaks(lab):
     """Published bounds 2 Th + rd - 1 and Th + rd at Th = rd - 1; above 0 a bound fails here.
 
-    They hold if queues that reach Th mark and rd has all transmissions: that of the tail with the
-    packet in service, that of the front without it and only as packets leave or by slower access.
+    They hold if queues that reach Th mark and rd has all transmissions: at the tail with the packet
+    in service, at the front without it and only as packets leave or with slower access.
     """
     counts = {"waiting": "queue_max", "in service too": "number_in_system_max"}
     curves, apart = [], []

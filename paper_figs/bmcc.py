@@ -1,7 +1,7 @@
 """Figures of the BMCC paper (Qazi et al., 2010): numerals are its sections.
 
 Packet senders estimate the load factor by ADPM, one bit for each packet. In the fluid model they
-know it as it is, cross traffic is steady, and flows start at the mean of their random times.
+know it exactly, cross traffic is steady, and flows start at the mean of their random times.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ def _apart(times, columns):
 
 
 def _far_windows(lab, name, title=""):
-    """The panel at 300 ms, up to pipe and buffer: how far windows pass that, until a loss is heard,
-    receivers' windows decide, which are not stated; the fluid model rests there.
+    """The panel at 300 ms, up to pipe and buffer. Until a loss is noticed windows exceed these, up
+    to the receivers' windows, which are not stated; those are the equilibrium of the fluid model.
     """
     panel, net = _windows(lab, name, title, fluid=False), lab.experiment(name).net(0)
     room = pipe_of(net) + float(net.links[0].buffer)
@@ -100,7 +100,7 @@ def three_flows(lab):
 
 @figure("2", "Load factor and its estimates by ADPM", needs=("three_flows",), panels=("a", "b"))
 def load_estimates(lab):
-    """Load factor of the bottleneck by eq. 1, from what passed it, and estimates: the receivers'
+    """Load factor of the bottleneck by eq. 1, from its traffic, and estimates: the receivers'
     rule (3.2) applied to as many hashes as each flow got packets; (b) is the second arrival (3.4).
     """
     runs, course = lab.packets("three_flows"), _course(lab, "three_flows", 400.0)
@@ -114,9 +114,9 @@ def load_estimates(lab):
         zoom.append(dataclasses.replace(curve, x=curve.x[near], y=curve.y[near]))
     for k, group in enumerate(_FLOWS[:2]):
         times, rates = runs.series(0, "flow_acked_rate", group)
-        told = loads[np.searchsorted(ends, times[2:] - 1e-9) - 1] * (times[2:] > ends[0] + 1e-9)
+        sent = loads[np.searchsorted(ends, times[2:] - 1e-9) - 1] * (times[2:] > ends[0] + 1e-9)
         packets = np.nan_to_num(rates[2:, 0]) * (times[1] - times[0]) / _BITS
-        found, near = estimates(told, packets, seed=k + 1), (times >= begin) & (times <= end)
+        found, near = estimates(sent, packets, seed=k + 1), (times >= begin) & (times <= end)
         zoom.append(Curve(f"estimate, {_TRIPS[group]}", times[near], found[near[2:]], dense=True))
     return [
         Panel("time (s)", "load factor", router, title="the router", ylim=(0.0, 1.5)),
@@ -134,8 +134,8 @@ def bmcc_router(lab):
         needs=("two_droptail", "two_droptail_300ms"), panels=("a", "b"))  # fmt: skip
 def droptail(lab):
     """First seed; at 300 ms windows above pipe and buffer are cut off: how far they go depends on
-    receivers' windows, which the paper does not state (6750 packets here), and the fluid model
-    rests at these (4.1.1).
+    receivers' windows, which the paper does not state (6750 packets here); they are the equilibrium
+    of the fluid model (4.1.1).
     """
     return [
         _windows(lab, "two_droptail", "T = 40 ms", until=_SHORT),
@@ -199,7 +199,7 @@ _MEAN = (20.0, 60.0)  # s of the trajectories of figure 11
 
 
 def _rates(lab, name, group):
-    """Rates of a flow in the fluid: at rest, or the mean of a trajectory where BMCC cycles."""
+    """Rates of a flow in the fluid: at equilibrium; with BMCC, which cycles, by a trajectory."""
     if name != "gain_bmcc":
         rests = lab.rests(name)
         sound = np.array([status == "regular" for status in rests.status])
@@ -211,11 +211,11 @@ def _rates(lab, name, group):
     return np.array(found)
 
 
-@figure("11", "Gain and loss of throughput beside a SACK flow", needs=_PAIRS, panels=("a", "b"))
+@figure("11", "Gain and loss of throughput next to a SACK flow", needs=_PAIRS, panels=("a", "b"))
 def gain_and_loss(lab):
-    """Throughput of the stronger flow (gain) and of the SACK flow beside it (loss) over that of
-    two SACK flows at the modified router; in the fluid SACK is at rest, stable or not, and BMCC the
-    mean of 20 to 60 s (5.2).
+    """Throughput of the stronger flow (gain) and of the SACK flow with it (loss) over that of
+    two SACK flows at the modified router; in the fluid SACK is at equilibrium, stable or not, and
+    BMCC the mean of 20 to 60 s (5.2).
     """
     runs, panels = {name: lab.packets(name) for name in _PAIRS}, []
     x = runs["gain_baseline"].x

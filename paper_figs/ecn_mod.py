@@ -44,7 +44,7 @@ def _voice(lab, name):
 
 
 def _fluid(lab, name, group):
-    """Goodput of all flows of a group at rest in the fluid [Mbit/s]."""
+    """Goodput of all flows of a group at equilibrium in the fluid [Mbit/s]."""
     experiment, rests = lab.experiment(name), lab.rests(name)
     size = float(experiment.net(0).links[0].packet_size)
     return rests.values(f"flows.{group}.rate") * _sources(lab, name, group) * 8e-6 * size
@@ -53,7 +53,7 @@ def _fluid(lab, name, group):
 def _goodputs(lab, names, xlabel):
     """Panels of the goodput of voice and flows together, and of the flows alone.
 
-    At rest all flows get what voice leaves; the fluid is drawn for those that rest everywhere.
+    At equilibrium flows get the capacity left by voice; the fluid is drawn if every point has one.
     """
     both, own = [], []
     for label, name in names.items():
@@ -72,15 +72,15 @@ def _goodputs(lab, names, xlabel):
 
 
 def _shares_left(lab, names):
-    """The panel of the share of what voice leaves that the flows use [%]: the load of voice, which
-    is alike for all, is not in its intervals.
+    """The panel of the share [%] of the capacity left by voice that flows use: the load of voice,
+    which is the same for all, is not in its intervals.
     """
     curves = _of_link(lab, names, "utilization_left", 100.0)
     return Panel(_FLOWS, "used of what voice leaves (%)", curves, title="TCP")
 
 
 def _gains(lab, names):
-    """The panel of how far the flows' goodput is above that of NewReno [%], seed by seed."""
+    """The panel of the goodput of the flows above that of NewReno [%], seed by seed."""
     base = _flows(lab, names[_RENO], "newreno")
     curves = [
         measured(label, lab.packets(name).x, 100 * (_flows(lab, name, "mod") / base - 1))
@@ -91,7 +91,7 @@ def _gains(lab, names):
 
 
 def _percents(lab, names, metric, fluid=None):
-    """Curves of a share of the flows' packets [%], the fluid's beside them where it has one."""
+    """Curves of a share of the flows' packets [%], with the fluid's if it has one."""
     curves = []
     for label, name in names.items():
         runs, path = lab.packets(name), f"flows.{_group(label)}."
@@ -114,7 +114,7 @@ def _variation(lab, names):
 
 
 def _calmer(lab, names):
-    """Curves of how far the queue's variation is below that of NewReno [%], seed by seed."""
+    """Curves of the queue's variation below that of NewReno [%], seed by seed."""
     plain = lab.packets(names[_RENO])
     base = plain.values(_LINK + "queue_cov")
     others = {label: lab.packets(name) for label, name in names.items() if label != _RENO}
@@ -124,7 +124,7 @@ def _calmer(lab, names):
 
 @figure("2", "Capacity used with web sources", needs=tuple(_WEB.values()))
 def web_goodput(lab):
-    """150 web sources beside voice, p_max = 0.2 (4.1); the range of the calls is not printed."""
+    """150 web sources with voice, p_max = 0.2 (4.1); the range of the calls is not printed."""
     return _goodputs(lab, _WEB, _CALLS)
 
 
@@ -141,7 +141,7 @@ def web_marks(lab):
 
 @figure("4", "Goodput over the number of flows, p_max = 0.2", needs=tuple(_FIFTH.values()))
 def goodput(lab):
-    """Persistent flows beside 200 voice calls (4.2); runs of one seed have the same calls."""
+    """Persistent flows with 200 voice calls (4.2); runs of one seed have the same calls."""
     return [_goodputs(lab, _FIFTH, _FLOWS)[0], _shares_left(lab, _FIFTH), _gains(lab, _FIFTH)]
 
 
@@ -159,7 +159,7 @@ def losses(lab):
 
 @figure("6", "Goodput over the number of flows, p_max = 1", needs=tuple(_FULL.values()))
 def goodput_full(lab):
-    """As figure 4 with p_max = 1: the fluid fills the link wherever it rests."""
+    """As figure 4 with p_max = 1: the fluid fills the link at every equilibrium."""
     return [_goodputs(lab, _FULL, _FLOWS)[0], _shares_left(lab, _FULL), _gains(lab, _FULL)]
 
 
@@ -187,9 +187,9 @@ def shares(lab):
     for label, group in _SHARES.items():
         each += [measured(label, runs.x, _flows(lab, "mixed", group)),
                  modelled(label, runs.x, _fluid(lab, "mixed", group))]  # fmt: skip
-    beside = []
+    rivals = []
     for label, name in ((_RENO, "pair"), (_MOD, "mixed")):
-        beside += [measured(label, runs.x, _flows(lab, name, "newreno")),
+        rivals += [measured(label, runs.x, _flows(lab, name, "newreno")),
                    modelled(label, runs.x, _fluid(lab, name, "newreno"))]  # fmt: skip
     ours = [runs.values(f"flows.{g}.goodput") for g in ("newreno", "mod")]
     model = [_fluid(lab, "mixed", g) for g in ("newreno", "mod")]
@@ -197,7 +197,7 @@ def shares(lab):
              modelled(_RENO, runs.x, model[0] / model[1])]  # fmt: skip
     return [
         Panel(_CALLS, "goodput of 10 flows (Mbit/s)", each, title="half and half"),
-        Panel(_CALLS, "goodput of 10 NewReno (Mbit/s)", beside, title="beside 10 flows of"),
+        Panel(_CALLS, "goodput of 10 NewReno (Mbit/s)", rivals, title="with 10 flows of"),
         Panel(_CALLS, "goodput over that of ECN-mod (1)", ratio,
               [Printed("20 to 25 % less", (0.75, 0.8), label=_RENO)], title="half and half"),
     ]  # fmt: skip

@@ -25,9 +25,9 @@ def _needs(*names):
 
 
 def _until(net, times, values):
-    """Integral over the time whose packets are acknowledged by the end."""
-    heard = times <= times[-1] - float(np.min(net.flows[0].rtt))
-    return np.trapezoid(values[heard], times[heard], axis=0)
+    """Integral over the times whose packets are acknowledged by the end."""
+    acked = times <= times[-1] - float(np.min(net.flows[0].rtt))
+    return np.trapezoid(values[acked], times[acked], axis=0)
 
 
 def _largest(runs):
@@ -89,7 +89,7 @@ def _modelled(lab, name, fluid, rates):
 
 
 def _bounded(lab, name, title, fluid=None):
-    """The buffer requirement with results 1 and 2 beside it."""
+    """The buffer requirement, with results 1 and 2."""
     own, at, reading = name.partition("@")
     panel = _panel(lab, name, "largest queue (packets)", _largest, fluid, title)
     experiment = lab.experiment(f"{own}_tail{at}{reading}")

@@ -10,7 +10,7 @@ from .drawing.figure import FLUID, Curve, Panel, Printed, figure, measured, mode
 FAMILIES = {"RED": "red", "ARED": "ared", "BLUE": "blue"}
 LABELS = tuple(f"{family}{kind}" for family in FAMILIES for kind in ("", "-ECN", "-RWM"))
 WINDOWS = (5, 8, 20)  # of the receivers, other than 100 packets
-RESTING = ("regular", "discontinuity")  # the others tell no single point of rest
+RESTING = ("regular", "discontinuity")  # the others have no single equilibrium
 
 
 def _trio(family):
@@ -33,7 +33,7 @@ def _by_window(family):
 RWM = {f"{family}-RWM": f"{name}_rwm" for family, name in FAMILIES.items()}
 
 
-# what is measured: of runs, samples (points, seeds)
+# metrics of packet runs: samples (points, seeds)
 def _delay(runs):
     return 1e3 * runs.values("flows.tcp.delay_mean")
 
@@ -54,7 +54,7 @@ def _queue(runs):
     return runs.values("links.ingress.queue_mean")
 
 
-# the same of the fluid model, where its equilibrium is one
+# the same at the equilibrium of the fluid model
 def _rest_delay(net, rest, until):
     flows = net.flows[0]
     fixed = float(flows.access_delay) + sum(float(link.delay) for link in net.links)
@@ -73,13 +73,13 @@ def _rest_drops(net, rest, until):
 
 
 def _rests(lab, name, of):
-    """A quantity at rest over the sources; NaN where the model has no single answer."""
+    """A quantity at equilibrium over the sources; NaN if the model has no single answer."""
     experiment, found = lab.experiment(name), []
     for k in range(len(experiment.x)):
         net = experiment.net(k)
         rest = lab.ask(fc.equilibrium, first_link(net))
-        told = rest["status"] in RESTING
-        found.append(of(net, rest, experiment.until) if told else np.nan)
+        single = rest["status"] in RESTING
+        found.append(of(net, rest, experiment.until) if single else np.nan)
     return np.array(found)
 
 
@@ -97,7 +97,7 @@ def _over_sources(lab, chosen, ylabel, of, rest=None, **how):
 
 
 def _change(lab, family, what, of, printed, *, sign=-1):
-    """Change by RWM against both rivals, in percent, with what the paper prints of it."""
+    """Change by RWM against both rivals, in percent, with the printed numbers."""
     *rivals, (_, best) = _trio(family).items()
     ours, curves = lab.packets(best), []
     for label, name in rivals:
@@ -123,8 +123,8 @@ def _queues(lab, family, printed, numbers=()):
         experiment = runs.experiment
         course = lab.ask(fc.simulate, first_link(experiment.net(0)), until=experiment.until)
         average = np.array(course["links"]["ingress"]["average"], float)
-        told = smooth(np.array(course["time"]), average)
-        fluid.append(Curve(label, *told, engine=FLUID, dense=True))
+        fluid_seen = smooth(np.array(course["time"]), average)
+        fluid.append(Curve(label, *fluid_seen, engine=FLUID, dense=True))
     return [
         Panel("time (s)", "average queue (packets)", packets + fluid, numbers),
         Panel("receivers' window (packets)", "reduction of the mean queue (%)",
@@ -165,7 +165,7 @@ def red_queues(lab):
 
 @figure("7", "RED: one-way packet delay", needs=_all("", "RED"))
 def red_delay(lab):
-    """Mean one-way delay; the fluid model at rest, with propagation and transmission times."""
+    """Mean one-way delay; the equilibrium of the fluid, with propagation and transmission times."""
     return [
         _over_sources(lab, _trio("RED"), "delay (ms)", _delay, _rest_delay),
         _change(lab, "RED", "reduction", _delay, [Printed("15 to 20 % (4.1)", (15, 20))]),
@@ -174,7 +174,7 @@ def red_delay(lab):
 
 @figure("8", "RED: delay jitter", needs=_all("", "RED"))
 def red_jitter(lab):
-    """Standard deviation of the one-way delay; a fluid model at rest has none."""
+    """Standard deviation of the one-way delay; a fluid model at equilibrium has none."""
     return [
         _over_sources(lab, _trio("RED"), "jitter (ms)", _jitter),
         _change(lab, "RED", "reduction", _jitter, [Printed("about 35 % (4.1)", 35)]),
@@ -191,7 +191,7 @@ def red_throughput(lab):
 
 @figure("10", "RED: total packet drops", needs=_all("", "RED"))
 def red_drops(lab):
-    """Drops at all routers in 1000 s; the fluid model's at rest are its excess load."""
+    """Drops at all routers in 1000 s; those at the fluid equilibrium are its excess load."""
     return [_over_sources(lab, _trio("RED"), "drops (packets)", _drops, _rest_drops)]
 
 
@@ -206,7 +206,7 @@ def ared_queues(lab):
 
 @figure("12", "ARED: one-way packet delay", needs=_all("", "ARED"))
 def ared_delay(lab):
-    """Mean one-way delay; the fluid model at rest, with propagation and transmission times."""
+    """Mean one-way delay; the equilibrium of the fluid, with propagation and transmission times."""
     return [
         _over_sources(lab, _trio("ARED"), "delay (ms)", _delay, _rest_delay),
         _change(lab, "ARED", "reduction", _delay, [Printed("7 to 10 % (4.2)", (7, 10))]),
@@ -230,21 +230,21 @@ def ared_throughput(lab):
 
 @figure("15", "ARED: total packet drops", needs=_all("", "ARED"))
 def ared_drops(lab):
-    """Drops at all routers in 1000 s; the fluid model's at rest are its excess load."""
+    """Drops at all routers in 1000 s; those at the fluid equilibrium are its excess load."""
     return [_over_sources(lab, _trio("ARED"), "drops (packets)", _drops, _rest_drops)]
 
 
 @figure("16", "BLUE: average queue at the ingress", needs=_by_window("BLUE"))
 def blue_queues(lab):
     """Mean over the last 5 s, as BLUE keeps none; in the fluid model, of the ingress alone, BLUE
-    rests wherever the queue stays between 0 and 15 packets.
+    is at equilibrium for any queue between 0 and 15 packets.
     """
     return _queues(lab, "BLUE", [Printed("30 to 50 % (4.3)", (30, 50))])
 
 
 @figure("17", "BLUE: one-way packet delay", needs=_all("", "BLUE"))
 def blue_delay(lab):
-    """Mean one-way delay; the fluid model has no single point of rest under BLUE."""
+    """Mean one-way delay; the fluid model has no single equilibrium under BLUE."""
     printed = [
         *_labelled("2 to 5 % (4.3)", (2, 5), "BLUE"),
         *_labelled("2 to 10 % (4.3)", (2, 10), "BLUE-ECN"),
@@ -286,13 +286,13 @@ def blue_drops(lab):
 
 @figure("21", "Three queues with RWM: one-way packet delay", needs=tuple(RWM.values()))
 def rwm_delay(lab):
-    """Mean one-way delay; the fluid model at rest, where BLUE has no single point."""
+    """Mean one-way delay; the fluid model at equilibrium, of which BLUE has no single one."""
     return [_over_sources(lab, RWM, "delay (ms)", _delay, _rest_delay)]
 
 
 @figure("22", "Three queues with RWM: delay jitter", needs=tuple(RWM.values()))
 def rwm_jitter(lab):
-    """Standard deviation of the one-way delay; a fluid model at rest has none."""
+    """Standard deviation of the one-way delay; a fluid model at equilibrium has none."""
     return [_over_sources(lab, RWM, "jitter (ms)", _jitter)]
 
 
@@ -304,5 +304,5 @@ def rwm_throughput(lab):
 
 @figure("24", "Three queues with RWM: total packet drops", needs=tuple(RWM.values()))
 def rwm_drops(lab):
-    """Drops at all routers in 1000 s; the fluid model's at rest are its excess load."""
+    """Drops at all routers in 1000 s; those at the fluid equilibrium are its excess load."""
     return [_over_sources(lab, RWM, "drops (packets)", _drops, _rest_drops)]

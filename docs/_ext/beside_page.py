@@ -15,16 +15,16 @@ def _row(name: str, rows: Sequence[Beside]) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Medians of the errors, by what the model says against itself."""
+    """Medians of the errors, by validity warning."""
     rows = table()
     lines = [
-        "## How far it is off", "",
-        "Medians of the relative errors against packets over all bundled scenarios, by what the "
-        "model says against itself; a scenario counts under each of its reasons. The table is that "
+        "## Errors over all scenarios", "",
+        "Medians of the relative errors against packets over all bundled scenarios, by validity "
+        "warning; a scenario counts under each of its warnings. The table is that "
         "of `uv run python validation/compare_all.py`.", "",
-        f"| the model says | scenarios | {' | '.join(_KINDS.values())} |",
+        f"| warning | scenarios | {' | '.join(_KINDS.values())} |",
         "|---" * (len(_KINDS) + 2) + "|",
-        _row("nothing", [row for row in rows if not row.validity_warnings]),
+        _row("none", [row for row in rows if not row.validity_warnings]),
         *(_row(cause, own) for cause, own in causes(rows).items()), "",
     ]  # fmt: skip
     return {"theory/beside.md": "\n".join(lines)}

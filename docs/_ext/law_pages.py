@@ -25,29 +25,29 @@ from fluidcc.scenario.bibliography import bibliography, keys
 KINDS = {
     "window": (
         "Window laws",
-        "What one acknowledgement, one congestion signal and one loss do to the window $W$ "
+        "Changes of the window $W$ by one acknowledgement, one congestion signal and one loss "
         "[packet]. $n$ packets acknowledged in $e$ seconds; the fluid model takes the slope of "
         "the rule at zero in both, so $n = 1$ is one clean ACK. In the fluid equations $x_d$ is "
         "the rate of the packets that are acknowledged now, $p_d$ the probability that they were "
-        "marked, $l_d$ that one was lost, $f_d$ the load factor that they heard, $R$ the round "
+        "marked, $l_d$ that one was lost, $f_d$ the load factor that they received, $R$ the round "
         "trip. They hold for the reaction that the law has by default.",
     ),
     "queue": (
         "Queue laws",
-        "What one arrival and one tick of a clock do to what a queue law remembers, and the "
+        "Changes of the memory of a queue law by one arrival and one tick of a clock, and the "
         "probability $p$ that a packet is marked and $l$ that it is dropped by the law. $q$ is the "
         "queue [packet], $C$ the rate of the link and $Y$ that of the arrivals [packet/s], $s$ the "
         "size of a packet in mean packets.",
     ),
     "feedback": (
         "Feedback laws",
-        "How a signal comes back to the source: how old it is when it acts, and how old the "
-        "packets are at whose rate it comes. $R$ is the round trip with all queues, $f$ the way "
-        r"from the source to the queue, $q/C$ the wait in it, $b_r$ the way from the router back.",
+        "The return of a signal to the source: its age when it acts, and the age of the packets "
+        "that carry it. $R$ is the round trip with all queues, $f$ the delay from the source to "
+        r"the queue, $q/C$ the wait in it, $b_r$ the delay from the router back.",
     ),
     "reaction": (
         "Reactions",
-        "Which signals a sender acts on, as mean shares: of the acknowledgements that let the "
+        "The signals on which a sender acts, as mean shares: of the acknowledgements that let the "
         "window grow, and of the signals that count, at a mark probability $p$ and window $W$.",
     ),
     "marking": (
@@ -64,16 +64,16 @@ KINDS = {
         "What losses of probability $l$ do to a sender of window $W$ with $x$ acknowledged packets "
         "per second: loss indications per second that end in fast recovery, those that end in a "
         "timeout, and the share of the time in which the sender is not recovering (for Reno's "
-        "recovery); or the window at rest.",
+        "recovery); or the equilibrium window.",
     ),
     "estimator": (
-        "What senders know of the load",
+        "Estimators of the load factor",
         r"The mean change of a receiver's estimate $\hat f$ of the load factor $f$ per packet.",
     ),
     "traffic": (
-        "What flows send",
+        "Traffic",
         "Transfers that end and begin per second, at $x$ packets per second of an active sender, "
-        "and what a uniform random number $U$ is turned into.",
+        "and the random draws made from a uniform random number $U$.",
     ),
 }
 """Kinds of laws as the registry has them: title of the page, and how to read it."""
@@ -85,7 +85,7 @@ _EVENTS = {
 """Rules by what causes them."""
 
 _SAYS = {
-    "shares": (r"\text{growing}", r"\text{heard}"),
+    "shares": (r"\text{growing}", r"\text{reacting}"),
     "rate": (r"\text{marks per packet}",),
     "gap_probability": (r"\text{chance of packet } j",),
     "advertised_window": (r"\text{window allowed}",),
@@ -149,7 +149,7 @@ def _queue(law: Any) -> Iterator[str]:
     link = network_with(type(law), "queue").links[0]
     fluid = [f"{a} = {sp.latex(b)}" for a, b in queue_equations(link).items()]
     if fluid:
-        yield "In the fluid, and what it says:"
+        yield "In the fluid, with its signal:"
         yield from _display(fluid)
 
 
@@ -158,7 +158,7 @@ def _feedback(law: AbstractFeedback) -> Iterator[str]:
     wait = sp.Symbol("q") / sp.Symbol("C")
     ages = {
         r"\text{age of the signal}": law.age(trip),
-        r"\text{age of what carries it}": law.carrier(trip),
+        r"\text{age of its carrier}": law.carrier(trip),
     }
     shown = {name: sp.sympify(age).subs(trip.queueing, wait) for name, age in ages.items()}
     yield from _display([f"{name} = {sp.latex(age)}" for name, age in shown.items()])

@@ -1,4 +1,4 @@
-"""Pages on the papers and their peers: cards, verdicts on their claims, figures, scenarios."""
+"""Pages on the papers and their peers: notes, verdicts on their claims, figures, scenarios."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def badge(verdict: str) -> str:
 
 
 def _card(folder: str) -> tuple[str, str, str]:
-    """Title, opening and the sections of a card."""
+    """Title, opening and the sections of the notes on a paper."""
     text = (bundled("models") / folder / f"{folder}.md").read_text(encoding="utf-8")
     text = re.sub(r"<!-- .*? -->\n", "", text)
     title, _, rest = text.partition("\n")
@@ -55,7 +55,7 @@ def _card(folder: str) -> tuple[str, str, str]:
 
 def _counts(rows: list[dict[str, Any]]) -> Iterator[str]:
     found = Counter(row["verdict"] for row in rows)
-    yield from ("| verdict | claims | which says |", "|---|---|---|")
+    yield from ("| verdict | claims | meaning |", "|---|---|---|")
     for verdict in VERDICTS:
         yield f"| {badge(verdict)} | {found[verdict]} | {MEANINGS[verdict]} |"
 
@@ -69,7 +69,7 @@ def _figures(figures: list[dict[str, Any]], level: str = "###") -> Iterator[str]
         yield from (line for note in said for line in (plain(note), ""))
         if judged:
             yield "Claims: " + ", ".join(f"`{j[1]}` {badge(j[2])}" for j in judged)
-        yield from ("", f"`fluidcc figures {made['paper']}/{made['figure']}` makes it anew.", "")
+        yield from ("", f"`fluidcc figures {made['paper']}/{made['figure']}` draws it.", "")
 
 
 def _expected(claim: Claim) -> str:
@@ -104,7 +104,7 @@ def _reading(reading: Reading) -> str:
 def _readings(short: str) -> Iterator[str]:
     """What a paper leaves open, with the reading that is taken first."""
     yield from (
-        "| left open | reading taken (and what it departs from) | others |",
+        "| question | reading taken (and its departures) | others |",
         "|---|---|---|",
     )
     for question in questions(short).values():
@@ -123,16 +123,16 @@ def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
     lines = [f"# {title}", "", opening, "", "## Verdicts on its claims", "", *_counts(rows), ""]
     lines += [
         f"{len(rows)} claims, judged on {data['date']} with fluidcc {data['version']} by "
-        f"`fluidcc validate {short}`, which does it anew and has every number with its interval. "
+        f"`fluidcc validate {short}`, which repeats it and has every number with its interval. "
         "[How claims are judged](index.md#how-claims-are-judged).", "",
     ]  # fmt: skip
     lines += ["## Figures", ""]
     lines += [
-        "Packets with 95 % intervals over seeds, the fluid model over them wherever it applies, "
+        "Packets with 95 % intervals over seeds, the fluid model over them if it applies, "
         "and the numbers that the paper prints marked.", "", *_figures(figures),
     ]  # fmt: skip
-    lines += ["## What it leaves open", "", (
-        "All verdicts and figures are under the readings taken: of each question the one that "
+    lines += ["## Open points", "", (
+        "All verdicts and figures are under the readings taken: for each question the one that "
         "departs from the fewest statements of the paper on its set-up."
     ), "", *_readings(short), "## Claims one by one", ""]  # fmt: skip
     for row in rows:
@@ -160,14 +160,14 @@ def _table(data: dict[str, Any]) -> str:
 def _beyond(data: dict[str, Any]) -> str:
     """Figures that no paper has."""
     lines = ["# Beyond the papers", "", (
-        "Figures that the papers do not have, of what their laws do: stability, margins, bounds."
+        "Figures that the papers do not have, on their laws: stability, margins, bounds."
     ), ""]  # fmt: skip
     lines += _figures([made for made in data["figures"] if made["paper"] == "beyond"], "##")
     return "\n".join(lines) + "\n"
 
 
 def _listed(folder: str) -> Iterator[str]:
-    yield from ("| scenario | what it is |", "|---|---|")
+    yield from ("| scenario | title |", "|---|---|")
     for name, title in titles().items():
         if name.startswith(f"{folder}/"):
             yield f"| `{name}` | {plain(title)} |"
@@ -176,11 +176,11 @@ def _listed(folder: str) -> Iterator[str]:
 
 def _all_scenarios(pages: dict[str, str]) -> str:
     lines = ["# Scenarios", "", (
-        "What `fluidcc list` prints: every bundled scenario by the name that commands and "
-        "`fc.load` take. Each folder has a card that tells where its values come from."
+        "Every bundled scenario (`fluidcc list`) by the name that commands and `fc.load` take. "
+        "Each folder has notes with the sources of its values."
     ), ""]  # fmt: skip
     for folder, page in pages.items():
-        lines += [f"## {folder}", "", f"[Its card]({page})", "", *_listed(folder)]
+        lines += [f"## {folder}", "", f"[Paper notes]({page})", "", *_listed(folder)]
     lines += ["```{toctree}", ":hidden:", "", *(p[:-3] for p in pages.values() if "/" not in p)]
     return "\n".join([*lines, "```"]) + "\n"
 

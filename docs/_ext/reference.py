@@ -23,7 +23,7 @@ GROUPS = (
     ),
     Group(
         "rest", "OperatingPoint",
-        "Where a network comes to rest, in which regime, and how its windows spread there.",
+        "The equilibrium of a network, its regime, and the distribution of its windows.",
         ("equilibrium", "Equilibrium", "window_distributions", "WindowDistributions",
          "window_distribution", "WindowDistribution", "gain_and_loss"),
     ),
@@ -39,13 +39,13 @@ GROUPS = (
     ),
     Group(
         "cycles", "Cycles",
-        "The oscillation that follows where rest is unstable.",
+        "The oscillation around an unstable equilibrium.",
         ("cycle", "Cycle", "cycles", "Cycles", "relay_cycle", "RelayCycle", "oscillation",
          "Oscillation"),
     ),
     Group(
         "derivatives", "Derivatives",
-        "Exact derivatives of what rests, of roots, margins, cycles and trajectories.",
+        "Exact derivatives of equilibria, roots, margins, cycles and trajectories.",
         ("gradient", "Gradient", "sensitivity", "Sensitivity"),
     ),
     Group(
@@ -59,13 +59,13 @@ GROUPS = (
         ("simulate_packets", "PacketRuns", "compare", "Comparison"),
     ),
     Group(
-        "laws", "Laws of one's own",
-        "A class or a file of laws joins those of the package, and is judged as these are.",
+        "laws", "User-defined laws",
+        "Add a class or a file of laws to those of the package, and test them as these.",
         ("register", "load_laws", "check_law", "LawReport"),
     ),
     Group(
         "sweeps", "Sweeps",
-        "One verb over a grid: in this process, in many, on a cluster; kept and taken up again.",
+        "One verb over a grid: in this process, in many, on a cluster; kept and resumed.",
         ("sweep", "Sweep", "SweepData", "sweep_status", "SweepStatus", "SweepStopped", "Progress"),
     ),
     Group(
@@ -107,7 +107,7 @@ def _page(group: Group) -> Iterator[str]:
 
 def _index() -> Iterator[str]:
     yield from ("Functions", "=========", "")
-    yield "Verbs are functions of a network; results say what they are when printed, and have"
+    yield "Verbs are functions of a network; results print as tables, and have"
     yield "``to_dict()`` and ``to_dataset()``. All are names of ``fluidcc``, by habit ``fc``."
     yield from ("Every example here is run by the tests.", "", ".. currentmodule:: fluidcc", "")
     for group in GROUPS:

@@ -1,8 +1,8 @@
 """Make the papers' figures and verdicts that the documentation shows anew.
 
 `uv run python docs/papers/refresh.py` runs `fluidcc figures all --quick` and `fluidcc validate all`
-(some twenty minutes on two cores; finished runs are taken up again, from the folder `--results`
-where one is named), and writes `verdicts.json` and the pictures in `figures` beside this file, and
+(some twenty minutes on two cores; finished runs are reused, from the folder `--results`
+if one is named), and writes `verdicts.json` and the pictures in `figures` beside this file, and
 the table of verdicts in the README.
 """
 
@@ -31,7 +31,7 @@ KEPT = ("id", "verdict", "engine", "reading", "counts", "bounds", "why")
 
 
 def _run(*words: str) -> dict[str, Any]:
-    """What a command prints, run with the arguments of this script."""
+    """Output of a command, run with the arguments of this script."""
     called = ["fluidcc", *words, "--json", *sys.argv[1:]]
     done = subprocess.run(called, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, 3):

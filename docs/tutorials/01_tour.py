@@ -3,15 +3,15 @@ The five-minute tour
 ====================
 
 Sixty TCP flows share a link of 15 Mbit/s with a RED queue, 200 ms away: the example on which the
-stability of RED was first analysed. Where does it settle? Does it stay there? How far is the next
-surprise, and do packets agree?
+stability of RED was first analysed. Where does it settle? Is it stable? How far is the
+boundary, and do packets agree?
 """
 
 # %%
 # Load
 # ----
 # A scenario is a TOML file. Bundled ones go by name, your own by path. It is a description and
-# nothing else: links with a queue law, groups of flows with a window law and a way back for marks.
+# nothing else: links with a queue law, groups of flows with a window law and a path for marks.
 
 import fluidcc as fc
 
@@ -28,9 +28,9 @@ rest = fc.equilibrium(net)
 print(rest)
 
 # %%
-# *Interior* says that every law works within its range: the queue neither runs empty nor is it
+# *Regular* means that every law works within its range: the queue neither runs empty nor is it
 # held by a limit. Read the window first. It is well above a handful of packets, so a fluid
-# description makes sense; at two or three packets it would not, and results say so.
+# description makes sense; at two or three packets it would not, and results warn of it.
 
 # %%
 # Does it stay there?
@@ -44,8 +44,8 @@ print(fc.stability(net))
 # %%
 # The margins are those of a control loop: how much more gain, phase lag or delay it bears. The
 # delay margin is the one to look at in a network. Here the loop could bear far more delay than a
-# round trip. That margin is bought with slowness: the rightmost root tells how fast a disturbance
-# dies out.
+# round trip. That margin is bought with slowness: the rightmost root is the rate at which a
+# disturbance dies out.
 
 # %%
 # How far is the edge?
@@ -72,8 +72,8 @@ print(both)
 picture = fc.plot(both)
 
 # %%
-# Rates and marks agree closely. The packets' queue moves about: marks are random there. The last
-# lines tell what the fluid model leaves out here and how much that costs.
+# Rates and marks agree closely. The packets' queue moves about: marks are random there. Lines
+# above the table are validity warnings; lines below it give the bias of the fluid model's windows.
 
 # %%
 # Change something

@@ -2,8 +2,8 @@
 Where does it settle?
 =====================
 
-What load does to queue, marks and windows, and what an equilibrium is called when a law has come
-to the end of its range.
+Queue, marks and windows over the load, and the names of equilibria at the ends of the ranges of
+laws.
 """
 
 # %%
@@ -37,14 +37,14 @@ for point in curve.points:
 # ``empty``
 #     Windows are capped and do not fill the link.
 # ``continuum``
-#     A law that rests anywhere within a range, as BLUE does: history decides where.
+#     A law with a range of equilibria, as BLUE: history decides between them.
 # ``none``
 #     Even marking everything leaves more demand than the link has. Losses decide then.
 # ``undetermined``
-#     The answer failed its own check in the moving model, or a law remembers an extreme of all its
-#     past, such as the least round trip: no number is given, and the message has the reason.
+#     The answer failed its check in the equations of motion, or a law remembers an extreme of all
+#     its past, such as the least round trip: no number is given, and the message has the reason.
 #
-# ``--json`` and ``to_dict()`` have the status as a word, and a message that says what to do.
+# ``--json`` and ``to_dict()`` have the status as a word, and a message with advice.
 
 # %%
 # What if RED were gentle?
@@ -58,7 +58,7 @@ print(fc.equilibrium(gentle))
 # ----------------------
 # The fluid has the mean window. Under random marks windows spread, and the mean of a spread is not
 # the window at which growth and halvings balance. The stationary distribution, one packet at a
-# time, tells by how much:
+# time, shows the difference:
 
 spread = fc.window_distributions(net)
 print(spread)

@@ -2,7 +2,7 @@
 Is it stable, and by what margin?
 =================================
 
-Roots, counts, margins; what each of them is good for, and when none of them says anything.
+Roots, counts, margins; the use of each of them, and the cases without any.
 """
 
 # %%
@@ -23,9 +23,9 @@ print(found)
 
 # %%
 # The verdict is the count of unstable roots. Margins go with a stable loop only: a positive phase
-# margin proves nothing where the gain crosses one more than once. The pair of unstable roots tells
-# two things about the oscillation to come: its imaginary part is the frequency, its real part how
-# fast it grows.
+# margin proves nothing where the gain crosses one more than once. The pair of unstable roots
+# describes the oscillation to come: its imaginary part is the frequency, its real part the
+# growth rate.
 
 period = 2 * np.pi / max(root.imag for root in found.roots if root.real > 0)
 print(f"small oscillations begin with a period of {period:.2f} s")
@@ -38,14 +38,14 @@ run = fc.simulate(fast, until=40)
 picture = fc.plot(run)
 
 # %%
-# It grows until something bends it: here RED's marking ends at min_th. What it settles in is a
+# It grows until something bends it: here RED's marking ends at min_th. It settles in a
 # limit cycle, which ``fc.cycle`` finds with its period, extremes and Floquet multipliers.
 
 cycle = fc.cycle(fast)
 print(cycle)
 
 # %%
-# The multipliers tell how fast the cycle comes back after a disturbance: a factor per period. The
+# The multipliers are the factors per period by which a disturbance of the cycle decays. The
 # first is always one, for a shift along the cycle; how close it is to one is the accuracy.
 
 # %%
@@ -59,11 +59,11 @@ picture = fc.plot(grid)
 
 # %%
 # Fewer flows are harder to control: each mark then takes a larger part of the load away. Points
-# without a colour have no smooth equilibrium; their status says why.
+# without a colour have no smooth equilibrium; their status has the reason.
 #
-# Where there is nothing to linearise
-# -----------------------------------
-# A step of the marking has no slope, so the rest point of a threshold has no roots: it is a relay,
+# Without a linearisation
+# -----------------------
+# A step of the marking has no slope, so the equilibrium of a threshold has no roots: it is a relay,
 # and its oscillation has a closed form.
 
 print(fc.relay_cycle(fc.load("durresi2001/slow_start_tail")))

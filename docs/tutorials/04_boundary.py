@@ -24,7 +24,7 @@ print(found)
 picture = fc.plot(found)
 
 # %%
-# Between these two weights the queue oscillates. The frequency at the edge tells the period with
+# Between these two weights the queue oscillates. The frequency at the edge gives the period with
 # which it will begin.
 
 # %%
@@ -32,7 +32,7 @@ picture = fc.plot(found)
 # -------------------
 # Each end of the range is an ordinary path of the scenario. Curves are followed from every crossing
 # on the edges of the rectangle and on lines inside it, so closed curves are found too; the counts
-# on a grid must agree with the curves, or the status says where they do not.
+# on a grid must agree with the curves, or the status names the disagreement.
 
 slow = fc.load("hollot2001/slow")
 edge = fc.boundary(slow, "link.queue.w_q", "link.queue.p_max", (1e-6, 0.1), (0.02, 1.0))
@@ -56,4 +56,4 @@ for w_q in np.geomspace(1e-6, 1e-4, 3):
 # ----------------
 # ``fc.cycles(net, path, low, high)`` follows the oscillation from each crossing: how its period and
 # amplitude grow, through folds and unstable parts. Where a crossing is subcritical, look for one
-# before it: rest and oscillation are both stable there, and history decides.
+# before it: equilibrium and oscillation are both stable there, and history decides.

@@ -2,8 +2,8 @@
 Which parameters are best?
 ==========================
 
-The fastest loop that keeps its margin, what holds it there, and whether the trajectory and the
-packets confirm it.
+The fastest loop that keeps its margin, the active constraints, and the check by a trajectory and
+by packets.
 """
 
 # %%
@@ -39,7 +39,7 @@ print(best)
 # %%
 # Read what is *active*: the constraints and ends of ranges that hold the optimum. A multiplier is a
 # price: by how much the goal would improve for one unit of slack. An optimum that is held by the
-# end of a range tells more about the range than about the network.
+# end of a range depends on the range rather than on the network.
 
 for held in best.active:
     print(held)
@@ -52,8 +52,8 @@ print("before:", fc.stability(net).margins.gain_crossover, "rad/s")
 print("after: ", fc.stability(best.net).margins.gain_crossover, "rad/s")
 
 # %%
-# The derivative of any margin by any parameter is exact, by the implicit function theorem. It says
-# which way to go and what the next percent costs:
+# The derivative of any margin by any parameter is exact, by the implicit function theorem. It gives
+# the direction and the cost of the next percent:
 
 slopes = fc.gradient(best.net, "phase_margin", ["link.queue.k_pi", "link.queue.z", "flow.rtt"])
 print(slopes)

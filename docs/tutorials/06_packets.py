@@ -2,15 +2,15 @@
 Do packets agree?
 =================
 
-A fluid model describes means. Before you trust it, hold it against the same laws, packet by packet,
-and let it say itself where it does not hold.
+A fluid model describes means. Before you trust it, compare it with the same laws, packet by packet,
+and read its validity warnings.
 """
 
 # %%
 # Side by side
 # ------------
-# ``trajectory=False`` takes the fluid model at rest; by default its trajectory is integrated too,
-# which tells deviations and periods.
+# ``trajectory=False`` takes the equilibrium of the fluid model; by default its trajectory is
+# integrated too, with standard deviations and periods.
 
 import fluidcc as fc
 
@@ -25,17 +25,17 @@ picture = fc.plot(both)
 # How to judge it:
 #
 # * An interval is over seeds (95 %, Student's t). A difference smaller than the interval is none.
-# * Utilisation is the easiest number of all; do not be content with it. Queue and marks tell more.
-# * ``deviation`` is how much a queue moves about. The fluid at rest has none, packets always have
-#   some: random marks, bursts of slow start.
-# * Lines below the table are the model's own objections, with their size where it is known.
+# * Utilisation is the easiest number of all; do not be content with it. Look at queue and marks.
+# * ``queue_std`` is the standard deviation of a queue. The fluid at equilibrium has none, packets
+#   always have some: random marks, bursts of slow start.
+# * Validity warnings above the table have the causes of differences, with their size if known.
 
 for reason in both.validity_warnings:
     print("*", reason)
 
 # %%
-# Where the fluid model says so itself
-# ------------------------------------
+# Where the fluid model warns
+# ---------------------------
 # Small windows are behind most of it. At two packets a halving is a step of whole packets, and
 # losses become timeouts. Six times as many flows on the same link:
 

@@ -2,7 +2,7 @@
 Many points: sweeps that survive
 ================================
 
-A grid of thousands of points on all cores, kept in a folder, killed and taken up again; and the
+A grid of thousands of points on all cores, kept in a folder, killed and resumed; and the
 same on a cluster.
 """
 
@@ -29,7 +29,7 @@ over = {"flow.n": [40, 50, 60, 70, 80, 90], "link.queue.p_max": [0.05, 0.1, 0.2]
 # -----------
 # With ``folder=`` the grid is cut into chunks of some seconds, and each finished chunk is a file.
 # Here the process kills itself after the first one, as a power cut would, without a chance to tidy
-# up. A script of your own leaves ``workers`` out and has every core at work; it does so under
+# up. Your own script omits ``workers`` and uses every core; it runs under
 # ``if __name__ == "__main__":``, as worker processes import it.
 
 script = """
@@ -52,12 +52,12 @@ killed = subprocess.run(
 print(killed.stdout, "exit code", killed.returncode)
 
 # %%
-# What is there, without running anything (``fluidcc sweep --status`` on the command line):
+# The state of the folder, without running anything (``fluidcc sweep --status``):
 
 print(fc.sweep_status(folder))
 
 # %%
-# The same call takes it up again. A folder refuses another scenario, grid, verb or code, so that
+# The same call resumes it. A folder refuses another scenario, grid, verb or code, so that
 # nothing is mixed that does not belong together.
 
 found = fc.sweep(net, over, fc.equilibrium, folder=folder, workers=0, progress=print)

@@ -22,8 +22,8 @@ from .figure import FLUID, FORMULA, PACKETS, Curve, Panel, Printed, Recipe
 
 _MARKS = "osD^vP*X"
 _DASHES: dict[str, Any] = {PACKETS: "-", FLUID: "--", FORMULA: "-."}
-_WIDTH, _HEIGHT, _LEGEND = 3.2, 2.5, 1.7  # of a panel, and of the legend beside it [inch]
-_PALE = 0.4  # opacity where the fluid model does not hold
+_WIDTH, _HEIGHT, _LEGEND = 3.2, 2.5, 1.7  # of a panel, and of the legend next to it [inch]
+_PALE = 0.4  # opacity if the fluid model does not hold
 _LETTERS, _TITLE = 21, 13  # letters of a caption and of a title in an inch
 
 
@@ -34,7 +34,7 @@ def _layout(count: int) -> tuple[int, int]:
 
 
 def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figure:
-    """The picture of a figure: panels, one legend beside all of them, and a caption below."""
+    """The picture of a figure: panels, one legend next to them, and a caption below."""
     rows, columns = _layout(len(panels))
     with style():
         spare = rows * columns > len(panels)  # the legend goes there
@@ -117,7 +117,7 @@ def _few_ticks(axis: Axis) -> None:
 
 
 def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
-    """Draw a curve; what stands for it in the legend."""
+    """Draw a curve; its entry in the legend."""
     dashes = _DASHES[curve.engine]
     if curve.dense:
         width = 0.6 if curve.engine == PACKETS else 1.0
@@ -138,12 +138,12 @@ def _curve(ax: Axes, curve: Curve, colour: Any, mark: str) -> Any:
 
 def _alone(y: Any) -> list[int]:
     """The points of a line that have no neighbours, so that no line shows them."""
-    there = np.pad(np.isfinite(y), 1)
-    return np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:]).tolist()
+    finite = np.pad(np.isfinite(y), 1)
+    return np.flatnonzero(finite[1:-1] & ~finite[:-2] & ~finite[2:]).tolist()
 
 
 def _printed(ax: Axes, number: Printed, colour: Any) -> Any:
-    """Draw a number of the paper; what stands for it in the legend."""
+    """Draw a number of the paper; its entry in the legend."""
     if isinstance(number.y, tuple):
         low, high = number.y
         if number.x is None:
@@ -178,8 +178,8 @@ def _field(ax: Axes, panel: Panel) -> None:
 
 
 def rows(recipe: Recipe, panels: Sequence[Panel]) -> list[list[Any]]:
-    """What is drawn, a line for each point: panel, curve, engine, x, y, half width, and whether the
-    model is inside its validity, where it is judged.
+    """The drawn points, a line for each: panel, curve, engine, x, y, half width, and whether the
+    model is valid there, if that is judged.
     """
     out: list[list[Any]] = [["panel", "curve", "engine", "x", "y", "ci95", "valid"]]
     for k, panel in enumerate(panels):
@@ -204,7 +204,7 @@ def rows(recipe: Recipe, panels: Sequence[Panel]) -> list[list[Any]]:
 
 
 def save(recipe: Recipe, panels: Sequence[Panel], folder: Path, notes: Sequence[str]) -> list[Path]:
-    """Write PDF, PNG and CSV of a figure; the notes stand above the table and in the caption."""
+    """Write PDF, PNG and CSV of a figure; the notes are above the table and in the caption."""
     folder.mkdir(parents=True, exist_ok=True)
     base = folder / f"fig{recipe.number}"
     figure = draw(recipe, panels, caption=notes[0])

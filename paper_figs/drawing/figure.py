@@ -1,4 +1,4 @@
-"""What a figure shows, as data: panels of curves, with what the paper prints beside them."""
+"""The contents of a figure as data: panels of curves, with the numbers that the paper prints."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +36,9 @@ class Curve:
     dense
         Samples over time rather than points of their own: a thin line without marks.
     note
-        Said of it in the legend beside the label, such as ``first seed``.
+        Remark in the legend after the label, such as ``first seed``.
     valid
-        Where the model holds, shape (points,), or None for everywhere: it is drawn pale elsewhere.
+        Whether the model holds, shape (points,), or None for everywhere; else it is drawn pale.
     """
 
     label: str
@@ -58,18 +58,18 @@ def measured(label: str, x: Any, samples: np.ndarray, **how: Any) -> Curve:
 
 
 def modelled(label: str, x: Any, y: Any, **how: Any) -> Curve:
-    """A curve of the fluid model; what is NaN is left out."""
+    """A curve of the fluid model; NaN is left out."""
     return Curve(label, np.asarray(x), np.asarray(y, float), engine=FLUID, **how)
 
 
 @dataclasses.dataclass(frozen=True)
 class Printed:
-    """A number that the paper prints: a point where `x` is given, else a line or a band.
+    """A number that the paper prints: a point if `x` is given, else a line or a band.
 
     Parameters
     ----------
     text
-        Said in the legend, such as ``43 % (VI.A)``.
+        Text of the legend, such as ``43 % (VI.A)``.
     y
         A number, or the two ends of a range.
     x
@@ -130,13 +130,13 @@ class Recipe:
     Parameters
     ----------
     number, title
-        ``4``, and what it shows.
+        ``4``, and the subject.
     draw
         Function of a `Lab` that returns the panels.
     needs
-        Names of the experiments that it asks for.
+        Names of the experiments that it needs.
     panels
-        Letters of the panels, where the paper has such.
+        Letters of the panels, if the paper has them.
     """
 
     number: str
@@ -162,7 +162,7 @@ class Recipe:
 
     @property
     def about(self) -> str:
-        """One sentence on what is drawn and how it was obtained; the docstring of `draw`."""
+        """One sentence on the contents and their origin; the docstring of `draw`."""
         return " ".join((self.draw.__doc__ or "").split())
 
 
@@ -174,7 +174,7 @@ def figure(
 
 
 def papers() -> list[str]:
-    """What there are figures of: the papers, and what is beyond them."""
+    """The papers with figures, and `beyond` for the others."""
     return [place.rpartition(".")[2] for place in modules("paper_figs")]
 
 
@@ -190,7 +190,7 @@ def wanted(which: Sequence[str]) -> list[Recipe]:
     Raises
     ------
     ScenarioError
-        For a paper or a figure that there is not.
+        For an unknown paper or figure.
     """
     every = {r.name: r for paper in papers() for r in recipes(paper).values()}
     found: dict[str, Recipe] = {}
