@@ -30,7 +30,7 @@ def _group(name):
 
 
 def _resting(rests, values):
-    """Values at the points where the fluid model has a smooth equilibrium, else NaN."""
+    """Values at points with a smooth equilibrium of the fluid model, else NaN."""
     return np.where([status == "regular" for status in rests.status], values, np.nan)
 
 

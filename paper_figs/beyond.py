@@ -25,7 +25,7 @@ def _roots(lab, net, over):
 def becn_stability(lab):
     """Network of the BECN paper (VI.B).
 
-    Blank where p_max is too small; low on the right windows are capped, and there is no queue.
+    Blank if p_max is too small; low on the right windows are capped, and there is no queue.
     """
     count = 7 if lab.quick else 20
     n, trips = np.round(np.geomspace(4, 50, count)), np.geomspace(0.06, 0.5, count)

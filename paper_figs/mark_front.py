@@ -72,7 +72,7 @@ def _panel(lab, name, ylabel, value, fluid=None, title="", *, rates="ack", **mor
 
 
 def _modelled(lab, name, fluid, rates):
-    """A quantity of the fluid trajectory of each point; NaN where there is none."""
+    """A quantity of the fluid trajectory of each point; NaN if there is none."""
     experiment = lab.experiment(name)
     net = experiment.net(0)
     courses = lab.courses(name, until=experiment.until) if rates == net.rates else Courses(

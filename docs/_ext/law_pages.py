@@ -61,9 +61,9 @@ KINDS = {
     ),
     "loss": (
         "Losses in the fluid",
-        "What losses of probability $l$ do to a sender of window $W$ with $x$ acknowledged packets "
-        "per second: loss indications per second that end in fast recovery, those that end in a "
-        "timeout, and the share of the time in which the sender is not recovering (for Reno's "
+        "Effects of losses of probability $l$ on a sender of window $W$ with $x$ acknowledged "
+        "packets per second: loss indications per second that end in fast recovery, those that end "
+        "in a timeout, and the share of the time in which the sender is not recovering (for Reno's "
         "recovery); or the equilibrium window.",
     ),
     "estimator": (
@@ -82,7 +82,7 @@ _EVENTS = {
     "on_ack": "ACK", "on_mark": "signal", "on_loss": "loss", "observe": "ACK, marked or not",
     "on_arrival": "arrival",
 }  # fmt: skip
-"""Rules by what causes them."""
+"""Rules by their causes."""
 
 _SAYS = {
     "shares": (r"\text{growing}", r"\text{reacting}"),
@@ -112,13 +112,13 @@ def aligned(lines: list[str]) -> str:
 
 
 def _display(lines: list[str]) -> Iterator[str]:
-    """Equations as a block; nothing where there are none."""
+    """Equations as a block, if there are any."""
     if lines:
         yield from ("", "```{math}", aligned(lines), "```", "")
 
 
 def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
-    """What single events change, each with the name of the event."""
+    """Changes by single events, each with the name of the event."""
     return [
         line + (rf" && \text{{({_EVENTS[method]})}}" if method in _EVENTS else "")
         for method, lines in changes(law).items()
@@ -190,7 +190,7 @@ def _marking(law: AbstractMarking) -> Iterator[str]:
 
 
 def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]:
-    """A table of what can be set, without what the law `apart` has too."""
+    """A table of the parameters, without those of the law `apart`."""
     shared = () if apart is None else infos(apart)
     fields = {name: info for name, info in infos(law).items() if name not in shared}
     if not fields:
@@ -207,7 +207,7 @@ def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]
 
 
 def _default(default: Any, unit: str) -> str:
-    """A default with its unit; nothing where it is another law, or has to be given."""
+    """A default with its unit; empty if it is another law, or has to be given."""
     if isinstance(default, bool):
         return str(default).lower()
     if isinstance(default, int | float):

@@ -24,7 +24,7 @@ MEANINGS = {
     "not_reproduced": "neither comes out, nor the opposite",
     "contradicted": "the opposite comes out, significantly",
     "under_specified": "the text leaves too much open to tell",
-    "not_applicable": "outside of what a model can judge, or nothing to judge",
+    "not_applicable": "outside the scope of a model, or nothing to judge",
 }
 """Verdicts in words; the rules are in `validation/lab/judging.py`."""
 
@@ -73,7 +73,7 @@ def _figures(figures: list[dict[str, Any]], level: str = "###") -> Iterator[str]
 
 
 def _expected(claim: Claim) -> str:
-    """What is printed, as text; long lists by their ends."""
+    """The printed value as text; long lists by their ends."""
     value = claim.value
     if value is None:
         return ""
@@ -102,7 +102,7 @@ def _reading(reading: Reading) -> str:
 
 
 def _readings(short: str) -> Iterator[str]:
-    """What a paper leaves open, with the reading that is taken first."""
+    """Open points of a paper, with the reading taken first."""
     yield from (
         "| question | reading taken (and its departures) | others |",
         "|---|---|---|",
@@ -141,7 +141,7 @@ def _paper(short: str, folder: str, data: dict[str, Any]) -> str:
 
 
 def table(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Lines of the table of verdicts: what is counted by the first cell of its line."""
+    """Lines of the table of verdicts; counts by the first cell of their line."""
     columns = tally([])
     yield from (f"| paper | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|")
     for first, own in counts.items():

@@ -1,4 +1,4 @@
-"""The public names by what they are for, and the pages that tell them."""
+"""The public names by their purpose, and their pages."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Group(NamedTuple):
 GROUPS = (
     Group(
         "scenarios", "Load and change",
-        "Scenarios come from files, bundled names or text, and stay as they are: what changes one "
+        "Scenarios come from files, bundled names or text, and are immutable: a change "
         "gives a new one. Numbers are SI with packets, text carries units.",
         ("load", "loads", "dumps", "replace", "paths", "number_at", "citations", "advice",
          "latex", "Network", "Link", "Flows", "Voice", "ScenarioError", "Fault"),

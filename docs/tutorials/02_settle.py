@@ -20,7 +20,7 @@ picture = fc.plot(curve)
 # %%
 # Judge it from the right: as flows are added, each gets a smaller window, a smaller window needs
 # more marks, and RED only marks more when its average queue is longer. So the queue is the price
-# of the load. At some load the marks needed exceed what RED can give:
+# of the load. At some load the marks needed exceed the most that RED gives:
 
 for point in curve.points:
     print(point.set["flow.n"], point.status, point.result.message)
@@ -33,7 +33,7 @@ for point in curve.points:
 # ``discontinuity``
 #     The marks needed exceed a jump of the marking: without ``gentle``, RED jumps from p_max to
 #     dropping everything at max_th, and the average is held there. The queue still has a value,
-#     but what keeps it is a switch, not a slope.
+#     but a switch holds it, not a slope.
 # ``empty``
 #     Windows are capped and do not fill the link.
 # ``continuum``
@@ -68,4 +68,4 @@ picture = fc.plot(spread)
 
 # %%
 # A bias of a few percent is the usual size at windows of more than ten packets. It grows as windows
-# shrink, and it is the first thing to look at where packets disagree with the fluid model.
+# shrink, and it is the first thing to look at if packets disagree with the fluid model.

@@ -23,7 +23,7 @@ print(found)
 
 # %%
 # The verdict is the count of unstable roots. Margins go with a stable loop only: a positive phase
-# margin proves nothing where the gain crosses one more than once. The pair of unstable roots
+# margin proves nothing if the gain crosses one more than once. The pair of unstable roots
 # describes the oscillation to come: its imaginary part is the frequency, its real part the
 # growth rate.
 
@@ -31,8 +31,8 @@ period = 2 * np.pi / max(root.imag for root in found.roots if root.real > 0)
 print(f"small oscillations begin with a period of {period:.2f} s")
 
 # %%
-# What the trajectory does
-# ------------------------
+# The trajectory
+# --------------
 
 run = fc.simulate(fast, until=40)
 picture = fc.plot(run)

@@ -55,5 +55,5 @@ for w_q in np.geomspace(1e-6, 1e-4, 3):
 # What lies beyond
 # ----------------
 # ``fc.cycles(net, path, low, high)`` follows the oscillation from each crossing: how its period and
-# amplitude grow, through folds and unstable parts. Where a crossing is subcritical, look for one
+# amplitude grow, through folds and unstable parts. If a crossing is subcritical, look for one
 # before it: equilibrium and oscillation are both stable there, and history decides.

@@ -37,8 +37,8 @@ best = fc.optimize(
 print(best)
 
 # %%
-# Read what is *active*: the constraints and ends of ranges that hold the optimum. A multiplier is a
-# price: by how much the goal would improve for one unit of slack. An optimum that is held by the
+# See the *active* ones: the constraints and ends of ranges that hold the optimum. A multiplier is
+# a price: by how much the goal would improve for one unit of slack. An optimum that is held by the
 # end of a range depends on the range rather than on the network.
 
 for held in best.active:

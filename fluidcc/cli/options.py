@@ -303,7 +303,7 @@ def interval(
         faults.add(where, "", "PATH=LO:HI", f"{text!r}")
     elif task.net is not None:
         low, high = faults.catch(_ends, task.net, path, ends, where) or (0.0, 1.0)
-        if where != "--vary":  # of `optimize`, whose search begins at what is set
+        if where != "--vary":  # of `optimize`, whose search begins at the set values
             given = {"--set": task.typed, "--over": task.axes}
             _check_kept(task.net, given, path, where, faults)
         if low < high:

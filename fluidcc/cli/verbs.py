@@ -1,4 +1,4 @@
-"""The table of verbs: each is declared once; its command, and what `sweep` takes of it, follow.
+"""The table of verbs: each is declared once, with its command and its part in `sweep`.
 
 A verb is a public function of `fluidcc` that takes a network. A function declares it: it reads the
 words and options, returns the options of the public function, and has the help line as docstring.
@@ -52,7 +52,7 @@ class Verb(NamedTuple):
     Parameters
     ----------
     name, function
-        The command, and the name in `fluidcc` of what it runs.
+        The command, and the name of its function in `fluidcc`.
     read
         Reads its words and options: ``read(task, faults, ...)``.
     options

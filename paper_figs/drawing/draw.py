@@ -1,4 +1,4 @@
-"""Draws a figure in the house style, and writes what is drawn as a table."""
+"""Draws a figure in the house style, and writes its points as a table."""
 
 import csv
 import math

@@ -26,7 +26,7 @@ class Curve:
     Parameters
     ----------
     label
-        What it belongs to, such as a protocol: curves of one label have one colour.
+        The subject, such as a protocol: curves of one label have one colour.
     x, y
         Numbers, or categories in `x`.
     half
@@ -73,7 +73,7 @@ class Printed:
     y
         A number, or the two ends of a range.
     x
-        Where it holds, or None for everywhere.
+        The place, or None for everywhere.
     label
         The curve that it belongs to, for its colour; "" for none.
     """
@@ -95,7 +95,7 @@ class Field:
     x, y, z
         Places and values; NaN stays blank.
     middle
-        The value where colours change sides, such as 0 of a rightmost root; None for one ramp.
+        The value at which colours change sides, such as 0 of a rightmost root; None for one ramp.
     contours
         Values that get a line of their own.
     """
