@@ -404,7 +404,7 @@ def quenches(lab):
         runs = lab.packets(name)
         if delay == "40 ms":
             rests = lab.rests(name)
-            fluid = _resting(rests, rests.values(f"{_LINK}.quench_ratio"))
+            fluid = _resting(rests, rests.values(f"{_LINK}.quench_fraction"))
         else:
             quench_rate = _cycle(lab, name, f"{_LINK}.source_quench_rate")
             ack_rate = _cycle(lab, name, f"{_LINK}.utilization") * _RATE

@@ -44,7 +44,7 @@ _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 class LinkEquilibrium:
     """One link at equilibrium: queue and average [packet], mark or drop probability, utilization.
 
-    `load_factor` is that of the link, and `quench_ratio` the share of quenches in the packets on
+    `load_factor` is that of the link, and `quench_fraction` the share of quenches in the packets on
     the way back from it; None if there is none.
     """
 
@@ -53,7 +53,7 @@ class LinkEquilibrium:
     mark_probability: float
     utilization: float
     load_factor: float | None = None
-    quench_ratio: float | None = None
+    quench_fraction: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,7 +269,7 @@ def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquil
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
         queue, average, float(op.signals[k].either), 1.0 if busy else used, load,
-        _quench_ratio(net, k, op),
+        _quench_fraction(net, k, op),
     )  # fmt: skip
 
 
@@ -458,7 +458,7 @@ def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
     return out
 
 
-def _quench_ratio(net: Network, k: int, op: OperatingPoint) -> float | None:
+def _quench_fraction(net: Network, k: int, op: OperatingPoint) -> float | None:
     """Quenches as a share of all packets on the way back from link k; None without quenches."""
     if not any(f.feedback.quench and k in f.route for f in net.flows):
         return None

@@ -140,7 +140,7 @@ def compare(
 ) -> Comparison:
     """Run the fluid model and the packet simulator on one network and set them side by side.
 
-    Means count from `warmup` on. `deviation` is the standard deviation of a queue over time, and
+    Means count from `warmup` on. `queue_std` is the standard deviation of a queue over time, and
     `period` that of its oscillation, by one rule in both engines (`repeating_period`). It needs two
     samples in the shortest round trip; where these are more numbers than are kept, 40 million of
     the fluid or 20 million of the packets, that engine has no period, and `message` says so.

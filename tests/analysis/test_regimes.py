@@ -362,7 +362,7 @@ def test_quenches_of_two_links():
     assert eq.flows["b"].window[0] == pytest.approx(math.sqrt(2 / p[0]), rel=1e-9)
     together = 1 - (1 - p[0]) * (1 - p[1])
     assert eq.flows["a"].window[0] == pytest.approx(math.sqrt(2 / together), rel=1e-9)
-    assert eq.links["west"].quench_ratio == pytest.approx(p[0] / (1 + p[0]), rel=1e-12)
+    assert eq.links["west"].quench_fraction == pytest.approx(p[0] / (1 + p[0]), rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["recovery", "halve_only"])

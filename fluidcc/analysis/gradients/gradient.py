@@ -317,7 +317,7 @@ def _slopes(eq: Equilibrium, read: Callable[[Equilibrium], Any], motion: Motion)
 
     def value(seen: Observed) -> Any:
         links = {
-            name: dataclasses.replace(seen[0][name], quench_ratio=own.quench_ratio)
+            name: dataclasses.replace(seen[0][name], quench_fraction=own.quench_fraction)
             for name, own in eq.links.items()
         }
         flows = {name: seen[1][name] for name in eq.flows}

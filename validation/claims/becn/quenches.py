@@ -153,7 +153,7 @@ def _quench_share(lab, claim, name):
     found = near(claim.value, share[n], of="share", unit="%", what=what)
     if other in share:
         found = found.noting(f"quenches at {other} flows: {told(share[other].mean(), unit='%')}")
-    fluid = at_rest(lab, name, n, lambda rest: 100 * rest["links"]["bottleneck"]["quench_ratio"])
+    fluid = at_rest(lab, name, n, lambda rest: 100 * rest["links"]["bottleneck"]["quench_fraction"])
     return noting_fluid(found, [fluid], claimed(claim, "share"), unit="%")
 
 
