@@ -72,7 +72,7 @@ class Folder:
         try:
             _write(self.path / self._name(chunk), chunk.data)
         except OSError as error:
-            cure = "free some space" if error.errno in _FULL else "fix that"
+            cure = "make room" if error.errno in _FULL else "fix that"
             raise SweepStopped(
                 f"cannot write a chunk to '{self.path}' ({error.strerror}): {cure}, and run the "
                 "same again; finished chunks are kept"

@@ -225,7 +225,7 @@ def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=f"has another sweep, which differs .* {what}"):
             fc.sweep(net, over, verb, folder=folder, workers=0)
     monkeypatch.setattr(job, "code", lambda: "other")
-    with pytest.raises(ValueError, match="differs in the versions of the code:"):
+    with pytest.raises(ValueError, match="differs from this one in the versions of the code:"):
         fc.sweep(NET, OVER, draw, folder=folder, workers=0)
     sound = json.loads((folder / "manifest.json").read_text())
     for text in (
