@@ -114,13 +114,13 @@ def _crossovers(margins: Margins | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def numbers_at(net: Network, changed: Mapping[str, str]) -> dict[str, float]:
+def changed_numbers(net: Network, changed: Mapping[str, str]) -> dict[str, float]:
     """Values of the changed numbers by path, in SI units with packets."""
     return {c.path: c.value for c in numbers(net, net)
             if c.path in changed and isinstance(c.value, float | int)}  # fmt: skip
 
 
-def duration(net: Network) -> float:
+def default_duration(net: Network) -> float:
     """Default length of a run [s]: some 300 of the longest round trips, rounded to 1, 2 or 5."""
     wanted = 300 * max(float(np.max(np.asarray(flows.rtt))) for flows in net.flows)
     if wanted <= 0:
@@ -171,7 +171,7 @@ def packets(
             "until": until}  # fmt: skip
 
 
-def heavy(net: Network) -> bool:
+def is_heavy(net: Network) -> bool:
     """Whether a map takes long: each distinct round trip adds delays and states.
 
     A heavy map is coarser and computed point by point, with progress.
@@ -179,7 +179,7 @@ def heavy(net: Network) -> bool:
     return sum(np.size(flows.rtt) for flows in net.flows) > _FEW_CLASSES
 
 
-def axes(base: Network, net: Network) -> list[Control]:
+def map_axes(base: Network, net: Network) -> list[Control]:
     """The numbers that a map can run over; the first two are its default axes.
 
     The first is the parameter of a queue law with the widest slider, as it is the least certain;
@@ -227,17 +227,17 @@ def _values(control: Control, count: int) -> np.ndarray:
 def stability_grid(
     base: Network, net: Network, x: str | None, y: str | None, progress: Callable[[float], None]
 ) -> dict[str, Any]:
-    """The map over two parameters, `x` and `y` by path, or the first two of `axes`.
+    """The map over two parameters, `x` and `y` by path, or the first two of `map_axes`.
 
     Raises ScenarioError for parameters that no map can run over.
     """
-    choices = axes(base, net)
+    choices = map_axes(base, net)
     across, up = _axis(choices, x, 0, "map.x"), _axis(choices, y, 1, "map.y")
     if across.path == up.path:
         raise ScenarioError([Fault("", "map.y", "another parameter than map.x", up.path)])
-    count = _COARSE if heavy(net) else _GRID
+    count = _COARSE if is_heavy(net) else _GRID
     over = {up.path: _values(up, count), across.path: _values(across, count)}
-    if heavy(net):
+    if is_heavy(net):
         cells = [_cell(p, p.result) for p in sweep(net, over, stability, progress=progress).points]
     else:
         cells = [_cell(p, p) for p in stability_map(net, over, progress=progress).points]

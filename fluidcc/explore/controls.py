@@ -9,7 +9,7 @@ from typing import Any
 from latex2mathml.converter import convert
 
 from fluidcc.errors import ScenarioError
-from fluidcc.explore.state import changed
+from fluidcc.explore.state import apply_changes
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Interval, infos
 from fluidcc.scenario.network import Flows, Network
@@ -144,7 +144,7 @@ def _choice(
 
 def _refusal(net: Network, path: str, option: str) -> str:
     try:
-        changed(net, {path: option})
+        apply_changes(net, {path: option})
     except ScenarioError as error:
         return str(error)
     return ""

@@ -18,14 +18,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fluidcc.explore.answers import (
-    axes,
+    changed_numbers,
     check_map,
     check_packets,
     check_present,
     check_trajectory,
-    duration,
-    heavy,
-    numbers_at,
+    default_duration,
+    is_heavy,
+    map_axes,
     packets,
     present,
     stability_grid,
@@ -153,18 +153,18 @@ class Explorer:
 
     def controls(self, state: State) -> dict[str, Any]:
         """The controls of a state, the possible axes of a map, and the default length of runs."""
-        base, net = self._catalogue.changed(state)
+        base, net = self._catalogue.base_and_changed(state)
         return {
             "title": net.title,
             "groups": [dataclasses.asdict(group) for group in controls(base, net)],
-            "axes": [{"path": c.path, "name": c.name} for c in axes(base, net)],
-            "until": duration(net),
-            "heavy": heavy(net),
+            "axes": [{"path": c.path, "name": c.name} for c in map_axes(base, net)],
+            "until": default_duration(net),
+            "heavy": is_heavy(net),
         }
 
     def task(self, kind: str, state: State) -> Task:
         """The work that computes an answer of a kind; raises ScenarioError if it takes too long."""
-        base, net = self._catalogue.changed(state)
+        base, net = self._catalogue.base_and_changed(state)
         options, faults = state.options, Faults()
         if kind == "present":
             check_present(net)
@@ -174,7 +174,7 @@ class Explorer:
             across, up = options.get("map.x"), options.get("map.y")
             work = functools.partial(stability_grid, base, net, across, up)
         else:
-            until = options.get("until") or repr(duration(net))
+            until = options.get("until") or repr(default_duration(net))
             end = seconds("until", until, faults, within=_LONGEST_RUN)
             text = options.get("seed", "1") if kind == "packets" else "1"
             seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
@@ -190,7 +190,7 @@ class Explorer:
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
         name = "".join(c if c.isalnum() else "_" for c in state.scenario or "scenario")
-        return f"{name}.toml", dumps(self._catalogue.changed(state)[1])
+        return f"{name}.toml", dumps(self._catalogue.base_and_changed(state)[1])
 
     def warm(self) -> None:
         """Compile the programs of the first page."""
@@ -202,7 +202,7 @@ class Explorer:
         """Progress of a task and last its result or error, as `Worker.answers` has them."""
         return self._workers[task.kind].answers(task.work, task.structure)
 
-    async def at_once(self, request: Request, task: Task) -> Response:
+    async def whole_answer(self, request: Request, task: Task) -> Response:
         """The answer to a request when it is complete; empty if its client has left."""
         last = "", ""
         async with aclosing(self.answers(task)) as answers:
@@ -213,7 +213,7 @@ class Explorer:
         event, text = last
         return _json_response(text, 422 if event == "error" else 200)
 
-    async def lines(self, request: Request, task: Task) -> Response:
+    async def stream(self, request: Request, task: Task) -> Response:
         """The answer to a request for longer work, line by line."""
         return StreamingResponse(_lines(self.answers(task)), media_type="application/x-ndjson")
 
@@ -229,7 +229,7 @@ async def _lines(answers: AsyncGenerator[tuple[str, str]]) -> AsyncGenerator[str
 
 
 def _present(net: Network, changes: Mapping[str, str], _: Progress) -> dict[str, Any]:
-    return {**present(net), "numbers": numbers_at(net, changes)}
+    return {**present(net), "numbers": changed_numbers(net, changes)}
 
 
 def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     if warm:
         explorer.warm()
     routes = [_route(name, getattr(explorer, name), _json) for name in ("scenarios", "controls")]
-    answers = dict.fromkeys(KINDS, explorer.lines) | {"present": explorer.at_once}
+    answers = dict.fromkeys(KINDS, explorer.stream) | {"present": explorer.whole_answer}
     routes += [_route(k, functools.partial(explorer.task, k), answers[k]) for k in KINDS]
     routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)

@@ -100,16 +100,16 @@ class Catalogue:
             raise ScenarioError([Fault("", "scenario", expected, repr(name), close)])
         return _bundled(name)
 
-    def changed(self, state: State) -> tuple[Network, Network]:
+    def base_and_changed(self, state: State) -> tuple[Network, Network]:
         """The network of a state without and with its changes.
 
         Raises ScenarioError with all faults.
         """
         base = self.network(state.scenario or self.start)
-        return base, changed(base, state.changes)
+        return base, apply_changes(base, state.changes)
 
 
-def changed(net: Network, changes: Mapping[str, str]) -> Network:
+def apply_changes(net: Network, changes: Mapping[str, str]) -> Network:
     """The network with changes as text, such as ``10 Mbit/s``.
 
     Raises ScenarioError with all faults.

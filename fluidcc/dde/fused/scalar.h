@@ -17,6 +17,8 @@ const auto to_ring = [](number *ring, int index, long long stride, state x, stat
 };
 const auto store_lanes = [](auto *place, long long, auto value) { *place = value; };
 
+// Kahan's log1p and expm1: the factors correct the rounding of 1 + x and of exp(x) (Higham,
+// Accuracy and Stability of Numerical Algorithms, 2002, section 1.14.1 and problem 1.5).
 const auto log1p_scalar = [](double x) -> double {
     const double u = 1.0 + x;
     return u == 1.0 || x > 1e300 ? (u == 1.0 ? x : log(x)) : log(u) * (x / (u - 1.0));

@@ -8,6 +8,7 @@ const auto power_of_two = [=](i32 k) {
 const auto exp_long = [=](f64 x) NOINLINE {
     const f64 near = choose(x < -746.0, (f64)-746.0, choose(x > 710.0, (f64)710.0, x));
     const f64 whole = rint_of(near * LOG2_E), r = (near - whole * LN2) - whole * LN2_REST;
+    // two factors of half the exponent each, as 2^k itself may overflow or be subnormal
     const i32 k = AS(choose(x != x, (f64)0.0, whole), i32), half = k >> 1;
     const f64 y = EXP_SERIES * power_of_two(half) * power_of_two(k - half);
     return choose(x != x, x, y);
