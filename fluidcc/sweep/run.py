@@ -110,7 +110,7 @@ def sweep_in_chunks(
         clock = Clock(len(grid), sum(c.points for c in finished), sum(c.failed for c in finished))
 
         def take(chunk: Chunk) -> None:
-            store.keep(chunk)
+            store.add(chunk)
             now = clock.count(chunk.points, chunk.failed)
             if progress is not None:
                 progress(now)

@@ -38,7 +38,7 @@ class InMemory:
         self.manifest = manifest
         self._chunks: list[Chunk] = []
 
-    def keep(self, chunk: Chunk) -> None:
+    def add(self, chunk: Chunk) -> None:
         """Store a chunk."""
         self._chunks.append(chunk)
 
@@ -67,7 +67,7 @@ class Folder:
         """Number of points of the sweep."""
         return math.prod(map(len, self.manifest["sweep"]["grid"].values()))
 
-    def keep(self, chunk: Chunk) -> None:
+    def add(self, chunk: Chunk) -> None:
         """Write a chunk; raises SweepStopped if it cannot be written."""
         try:
             _write(self.path / self._name(chunk), chunk.data)
@@ -159,7 +159,7 @@ def _report_os_errors(path: Path) -> Iterator[None]:
 def manifest_in(path: Path) -> dict[str, Any] | None:
     """The manifest of the sweep in a folder; None if it has none.
 
-    Raises ValueError if the manifest is damaged, or the folder has other things in it.
+    Raises ValueError if the manifest is damaged, or the folder has other files in it.
     """
     file = path / _MANIFEST
     try:

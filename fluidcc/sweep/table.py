@@ -47,20 +47,20 @@ def table_of(data: xr.Dataset, numbers: Any, over: Sequence[str] = ()) -> xr.Dat
         name: xr.Variable((), value, {_ATTRIBUTE: 1}) for name, value in data.attrs.items()
         if name not in (*OUTCOME, *data.variables)
     }  # fmt: skip
-    laid: dict[Any, Any] = {d: np.arange(n) for d, n in sizes.items() if d not in over}
+    variables: dict[Any, Any] = {d: np.arange(n) for d, n in sizes.items() if d not in over}
     for name, variable in {**data.variables, **attributes}.items():
         if name in over:
             continue
         if name in sizes:
-            laid[name] = _plain(variable.values)
+            variables[name] = _plain(variable.values)
             continue
         dims = [d for d in variable.dims if d not in over]
         expanded = variable.set_dims({**{d: sizes[d] for d in over}, **variable.sizes})
         values = expanded.transpose(*over, *dims).values
         rows = _plain(values.reshape(count, *values.shape[len(over) :]))
-        laid[name] = ((POINT, *dims), rows, variable.attrs)
+        variables[name] = ((POINT, *dims), rows, variable.attrs)
     coords = [name for name in data.coords if name not in over]
-    return xr.Dataset({POINT: np.asarray(numbers), **laid}).set_coords(coords)
+    return xr.Dataset({POINT: np.asarray(numbers), **variables}).set_coords(coords)
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
@@ -161,8 +161,8 @@ def dataset(grid: Grid, table: xr.Dataset) -> xr.Dataset:
         elif common is not None:
             variables[name] = (dims, common, attributes)
         else:
-            laid = values.reshape(*grid.shape, *values.shape[1:])
-            variables[name] = ((*grid.axes, *dims), laid, attributes)
+            gridded = values.reshape(*grid.shape, *values.shape[1:])
+            variables[name] = ((*grid.axes, *dims), gridded, attributes)
     for path, values in grid.axes.items():
         variables[path] = (path, list(values), {"units": grid.units[path]})
     return xr.Dataset(variables, attrs=attrs).set_coords(coords)

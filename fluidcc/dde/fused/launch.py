@@ -28,12 +28,12 @@ def device() -> str:
 
     Raises ValueError if Warp does not find that GPU.
     """
-    place = memory.place()
-    if place.platform != "gpu":
+    target = memory.place()
+    if target.platform != "gpu":
         return "cpu"
     if not _import_threads().cards():
         raise ValueError("Uniform(fused=True): JAX computes on a graphics card that Warp lacks")
-    return f"cuda:{place.local_hardware_id}"
+    return f"cuda:{target.local_hardware_id}"
 
 
 def batch_size(history: int, saved: int, trajectories: int) -> int:
@@ -42,7 +42,7 @@ def batch_size(history: int, saved: int, trajectories: int) -> int:
     `history` and `saved` are the numbers of each in its history and in its saved results. Raises
     TooLittleMemory if they do not fit for a single trajectory.
     """
-    longest, place = max(history, saved, 1), device()
+    longest, target = max(history, saved, 1), device()
     if longest > _LONGEST:
         raise memory.TooLittleMemory(
             f"a fused kernel has up to {_LONGEST} numbers in a history and in saved results, "
@@ -50,10 +50,10 @@ def batch_size(history: int, saved: int, trajectories: int) -> int:
         )
     size = 8 * (history + saved)
     fit = min(_MOST_LANES, _MOST_BYTES // size)
-    if place != "cpu":
-        fit = int(_SHARE * _import_threads().free_memory(place)) // size
+    if target != "cpu":
+        fit = int(_SHARE * _import_threads().free_memory(target)) // size
     most = min(fit, _LONGEST // longest)
-    if place == "cpu" and trajectories > 1 and most >= SIMD_LANES:
+    if target == "cpu" and trajectories > 1 and most >= SIMD_LANES:
         return min(most, trajectories + SIMD_LANES - 1) // SIMD_LANES * SIMD_LANES
     return max(min(most, trajectories), 1)
 
@@ -101,22 +101,22 @@ def integrate(
     ValueError
         Without Warp, or for an operation that a kernel cannot do.
     """
-    shared_args, place = tuple(args[1:]), device()
+    shared_args, target = tuple(args[1:]), device()
     one_y0, one_args = one_of(y0, args, batched)
     record = system.record_size(one_y0, t0, one_args)
     trees = ((one_y0, one_args[0]), shared_args)
     lane_shapes, shared_shapes = map(shapes_of, in_single_precision(trees) if single else trees)
     count = y0.shape[0] if batched else 1
-    simd_lanes = 1 if place != "cpu" or lanes % SIMD_LANES else SIMD_LANES
+    simd_lanes = 1 if target != "cpu" or lanes % SIMD_LANES else SIMD_LANES
     shapes = lane_shapes, shared_shapes
-    plan = Plan(system, type(args), *shapes, record, slots, place != "cpu", simd_lanes)
+    plan = Plan(system, type(args), *shapes, record, slots, target != "cpu", simd_lanes)
     columns = _columns((y0, args[0]), count)
     columns = np.pad(columns, ((0, 0), (0, -count % simd_lanes)), mode="edge")
     shared = np.concatenate([np.array([[t0], [step], [t1]], float), _columns(shared_args, 1)])
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
     words = plan.ring // 2 if single else plan.ring
     results = _import_threads().run(
-        kernel(plan), columns, shared, ts, history=words, width=sum(sizes), place=place,
+        kernel(plan), columns, shared, ts, history=words, width=sum(sizes), device=target,
         simd_lanes=simd_lanes, lanes=lanes,
     )  # fmt: skip
     saved, times, ended = (values[:count] for values in results)

@@ -42,9 +42,9 @@ const auto pow_long = [=](f64 x, f64 y) NOINLINE {
     return found;
 };
 const auto log1p_long = [=](f64 x) NOINLINE {
-    const f64 u = x + 1.0, rest = u - 1.0, y = log_long(u);
-    const f64 found = choose(x > 1e300, y, y * (x / choose(rest == 0.0, (f64)1.0, rest)));
-    return choose(rest == 0.0, x, found);
+    const f64 u = x + 1.0, v = u - 1.0, y = log_long(u);
+    const f64 found = choose(x > 1e300, y, y * (x / choose(v == 0.0, (f64)1.0, v)));
+    return choose(v == 0.0, x, found);
 };
 const auto expm1_long = [=](f64 x) NOINLINE {
     const f64 u = exp_long(x), v = u - 1.0, w = log_long(u);

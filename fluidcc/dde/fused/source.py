@@ -23,15 +23,15 @@ MOST_NUMBERS = 4096
 class Plan(NamedTuple):
     """The data that determine the source of a kernel: hashable.
 
-    `own` are the shapes of (y0, args[0]), which each trajectory has, `shared` those of args[1:]. A
-    thread runs `simd_lanes` trajectories. If `interleaved`, equal entries of all histories are
-    adjacent, as suits an accelerator with one trajectory per thread; else each is contiguous.
+    `lane_shapes` are those of (y0, args[0]), which each trajectory has, `shared_shapes` those of
+    args[1:]. A thread runs `simd_lanes` trajectories. If `interleaved`, equal entries of all
+    histories are adjacent, as suits a GPU with one trajectory per thread; else each is contiguous.
     """
 
     system: System
     args: type
-    own: Shapes
-    shared: Shapes
+    lane_shapes: Shapes
+    shared_shapes: Shapes
     record: int
     slots: int
     interleaved: bool
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     @property
     def state(self) -> jax.ShapeDtypeStruct:
         """The state of a trajectory."""
-        return structs_of(self.own)[0]
+        return structs_of(self.lane_shapes)[0]
 
     @property
     def ring(self) -> int:
@@ -52,7 +52,11 @@ class _Kernel:
     """Emits the parts of a kernel, each traced from a method of `Stepper`."""
 
     def __init__(self, plan: Plan) -> None:
-        count = sum(size_of(shape) for shapes in (plan.own, plan.shared) for shape, _ in shapes[1])
+        count = sum(
+            size_of(shape)
+            for shapes in (plan.lane_shapes, plan.shared_shapes)
+            for shape, _ in shapes[1]
+        )
         if count > MOST_NUMBERS:
             raise ValueError(
                 f"a fused kernel takes up to {MOST_NUMBERS} numbers of state and parameters, got "
@@ -63,12 +67,14 @@ class _Kernel:
         self.writer.lines.extend(prelude(plan.simd_lanes, plan.state.dtype, plan.ring))
         clock = (((), np.dtype(float)),) * 3
         lane_numbers = self._load(
-            "from_lanes(lane_numbers.data + (long long){} * lanes + lane)", plan.own[1]
+            "from_lanes(lane_numbers.data + (long long){} * lanes + lane)", plan.lane_shapes[1]
         )
-        shared_numbers = self._load("(f64)shared_numbers.data[{}]", (*clock, *plan.shared[1]))
+        shared_numbers = self._load(
+            "(f64)shared_numbers.data[{}]", (*clock, *plan.shared_shapes[1])
+        )
         self.clock = shared_numbers[:3]
         self.y0, self.params = lane_numbers[0], [*lane_numbers[1:], *shared_numbers[3:]]
-        params, others = structs_of(plan.own)[1], structs_of(plan.shared)
+        params, others = structs_of(plan.lane_shapes)[1], structs_of(plan.shared_shapes)
         self.structs = plan.args(params, *others)
         self.table = Memory(self._read_history, (plan.slots, 2 * plan.record))
 

@@ -88,10 +88,10 @@ def kernel(source: str, *, simd_lanes: int, fuse_multiply_add: bool) -> Any:
 
 
 @functools.lru_cache(maxsize=16)
-def _load(module: Any, place: str) -> None:
+def _load(module: Any, device: str) -> None:
     """Load the module of a kernel on a device, compiled now or before."""
     try:
-        _load_sealed(module, place)
+        _load_sealed(module, device)
     except Exception:
         folder = _cache_folder()
         try:
@@ -99,7 +99,7 @@ def _load(module: Any, place: str) -> None:
         except OSError as error:
             wp.config.kernel_cache_dir = str(temporary_folder("warp", folder, error))
             module.mark_modified()  # else Warp would not try again
-            _load_sealed(module, place)
+            _load_sealed(module, device)
         else:
             raise
 
@@ -109,10 +109,10 @@ def _cache_folder() -> Path:
     return Path(str(wp.config.kernel_cache_dir))
 
 
-def _load_sealed(module: Any, place: str) -> None:
+def _load_sealed(module: Any, device: str) -> None:
     name = f"wp_{module.name}"
     with sealed(_cache_folder(), name, f"{name}_{'[0-9a-f]' * 7}/*"):
-        wp.load_module(module, device=place)
+        wp.load_module(module, device=device)
 
 
 def cards() -> int:
@@ -120,9 +120,9 @@ def cards() -> int:
     return wp.get_cuda_device_count()
 
 
-def free_memory(place: str) -> int:
+def free_memory(device: str) -> int:
     """Free memory of a GPU [byte]."""
-    return wp.get_device(place).free_memory
+    return wp.get_device(device).free_memory
 
 
 def run(
@@ -133,7 +133,7 @@ def run(
     *,
     history: int,
     width: int,
-    place: str,
+    device: str,
     simd_lanes: int,
     lanes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -145,7 +145,7 @@ def run(
         Numbers that all share, and the times to save (S,).
     history, width
         Words of 8 bytes of the history of each, and the numbers saved of each at a time.
-    place
+    device
         The device, as named by Warp.
     simd_lanes
         Trajectories per thread, a divisor of B.
@@ -156,21 +156,21 @@ def run(
     -------
     Saved numbers (B, S, width), the time that each reached (B,), and status and steps (B, 2).
     """
-    _load(kernel.module, place)
+    _load(kernel.module, device)
     most_lanes = min(lanes, lane_numbers.shape[1])
-    shared = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (shared_numbers, ts)]
+    shared = [wp.array(v.ravel(), dtype=wp.float64, device=device) for v in (shared_numbers, ts)]
     # launches can share the memory: no history is read before it is written. Four numbers are read
     # at once, beyond the end of the last history
-    memory = wp.zeros(history * most_lanes + 4, dtype=wp.int64, device=place)
+    memory = wp.zeros(history * most_lanes + 4, dtype=wp.int64, device=device)
     parts = []
     for columns in np.split(lane_numbers, range(lanes, lane_numbers.shape[1], lanes), axis=1):
         count = columns.shape[1]
-        lane_array = wp.array(columns.ravel(), dtype=wp.float64, device=place)
-        saved = wp.zeros(count * ts.size * width, dtype=wp.float64, device=place)
-        reached = wp.zeros(count, dtype=wp.float64, device=place)
-        ended = wp.zeros(2 * count, dtype=wp.int32, device=place)
+        lane_array = wp.array(columns.ravel(), dtype=wp.float64, device=device)
+        saved = wp.zeros(count * ts.size * width, dtype=wp.float64, device=device)
+        reached = wp.zeros(count, dtype=wp.float64, device=device)
+        ended = wp.zeros(2 * count, dtype=wp.int32, device=device)
         inputs = [count, ts.size, lane_array, *shared, memory, saved, reached, ended]
-        wp.launch(kernel, dim=count // simd_lanes, inputs=inputs, device=place)
+        wp.launch(kernel, dim=count // simd_lanes, inputs=inputs, device=device)
         values = saved.numpy().reshape(count, ts.size, width)
         parts.append((values, reached.numpy(), ended.numpy().reshape(count, 2)))
     values, reached, ended = map(np.concatenate, zip(*parts, strict=True))

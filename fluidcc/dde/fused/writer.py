@@ -41,7 +41,7 @@ class Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._names = 0
-        self._seen: list[dict[tuple[str, str], str]] = [{}]
+        self._scopes: list[dict[tuple[str, str], str]] = [{}]
         self.mask = "yes"
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Writer:
                 f"a fused kernel has up to {MOST_LINES} operations, and this would have more, some "
                 "minutes to compile: leave fused=True out"
             )
-        self.lines.append("    " * (len(self._seen) - 1) + line)
+        self.lines.append("    " * (len(self._scopes) - 1) + line)
 
     def name(self, stem: str) -> str:
         """A new name."""
@@ -71,12 +71,12 @@ class Writer:
 
     def _declare(self, stem: str, kind: str, size: str, text: str) -> str:
         """Name of the declaration with this text, which is added if it is new (value numbering)."""
-        for seen in self._seen:
-            if (kind + size, text) in seen:
-                return seen[kind + size, text]
+        for scope in self._scopes:
+            if (kind + size, text) in scope:
+                return scope[kind + size, text]
         name = self.name(stem)
         self.write(f"const {kind} {name}{size} = {text};")
-        self._seen[-1][kind + size, text] = name
+        self._scopes[-1][kind + size, text] = name
         return name
 
     @contextlib.contextmanager
@@ -90,9 +90,9 @@ class Writer:
     def block(self, head: str = "") -> Iterator[None]:
         """An inner block with `head` before its brace."""
         self.write(f"{head} {{".lstrip())
-        self._seen.append({})
+        self._scopes.append({})
         yield
-        self._seen.pop()
+        self._scopes.pop()
         self.write("}")
 
     def variables(self, dtypes: Iterable[Any]) -> list[str]:

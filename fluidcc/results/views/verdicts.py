@@ -75,23 +75,23 @@ def _finite(value: float, unit: str) -> str:
     return "infinite" if abs(value) == float("inf") else quantity(value, unit)
 
 
-def _value(each: Any) -> tuple[Any, str]:
-    infinite = abs(each.value) == float("inf")
-    return "infinite" if infinite else Number(each.value, 6), "met" if each.met else "missed"
+def _value(rule: Any) -> tuple[Any, str]:
+    infinite = abs(rule.value) == float("inf")
+    return "infinite" if infinite else Number(rule.value, 6), "met" if rule.met else "missed"
 
 
-def _multiplier(each: Any) -> tuple[Any]:
-    return (Number(each.multiplier),)
+def _multiplier(rule: Any) -> tuple[Any]:
+    return (Number(rule.multiplier),)
 
 
 def _rules(
     title: str, columns: Sequence[str], scenario_title: str, rules: Sequence[Any], cells: Any
 ) -> list[Block]:
     """Constraints line by line, with their worst scenario if there is a box; empty without any."""
-    has_scenario = any(each.scenario for each in rules)
+    has_scenario = any(rule.scenario for rule in rules)
     out = table(title, "constraint", *columns, *([scenario_title] if has_scenario else []))
-    for each in rules:
-        out.add_row(each.text, *cells(each), *([_scenario(each.scenario)] if has_scenario else []))
+    for rule in rules:
+        out.add_row(rule.text, *cells(rule), *([_scenario(rule.scenario)] if has_scenario else []))
     return [out] if rules else []
 
 
@@ -155,8 +155,8 @@ class TradeoffView(View):
         """The best goal over the other quantity; levels without an optimum are hollow."""
         curve = self.found
         ax = figure.subplots()
-        sound = [p for p in curve.levels if p.status == "ok"]
-        ax.plot([p.quantity for p in sound], [p.objective for p in sound], "o-", label="optimum")
+        optima = [p for p in curve.levels if p.status == "ok"]
+        ax.plot([p.quantity for p in optima], [p.objective for p in optima], "o-", label="optimum")
         others = [p for p in curve.levels if p.status != "ok"]
         if others:
             x, y = [p.quantity for p in others], [p.objective for p in others]
