@@ -172,7 +172,7 @@ class Uniform(AbstractMesh):
         history, saved = 2 * width * slots, 8.0 * trajectories * times * columns
         ring, most = (4 if self.single else 8) * history, _LONGEST // history
         if self.fused:
-            lanes = launch.together(history, times * columns, trajectories)
+            lanes = launch.batch_size(history, times * columns, trajectories)
             in_memory, copies = lanes, 1
         else:
             share = -(-trajectories // max(len(devices), 1))

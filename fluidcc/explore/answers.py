@@ -1,5 +1,5 @@
-"""What the page shows, as plain numbers: equilibrium, roots, margins and Nyquist curves, runs and
-maps; and what each costs, reckoned before it begins.
+"""The page's results as plain numbers: equilibrium, roots, margins and Nyquist curves, runs and
+maps; and checks of their cost before they begin.
 """
 
 import math
@@ -24,70 +24,71 @@ from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.run import sweep
 
-_DRAWN = 800
-"""Most points of a Nyquist curve that are drawn."""
+_CURVE_POINTS = 800
+"""Most points of a Nyquist curve on the page."""
 
 
 _SAMPLES = 600
 _GRID, _COARSE = 32, 16
 _FEW_CLASSES = 4
-_AT_ONCE = 200
-"""Links and distinct round trips of what is shown at once: some seconds, and 1 GB."""
+_MOST_SHOWN = 200
+"""Most links and distinct round trips for equilibrium and roots: some seconds, and 1 GB."""
 
-_IN_A_MAP = 60
-"""Links and distinct round trips of a map: some minutes for its points."""
+_MOST_MAP = 60
+"""Most links and distinct round trips of a map: some minutes for its points."""
 
-_STEPS = 3e7
-"""Steps of a trajectory, times links and distinct round trips: some minutes."""
+_MOST_STEPS = 3e7
+"""Most steps of a trajectory, times links and distinct round trips: some minutes."""
 
-_EVENTS = 3e8
-"""Packets at links, and ticks of laws, of a packet run: some minutes."""
+_MOST_EVENTS = 3e8
+"""Most packets at links plus ticks of laws in a packet run: some minutes."""
 
 
 def present(net: Network) -> dict[str, Any]:
     """Equilibrium, roots, margins and Nyquist curves of a network.
 
-    Where one of them has no answer, its `message` says why.
+    If one of them has no answer, its `message` has the reason.
     """
     try:
-        found = stability(net)
+        verdict = stability(net)
     except (ValueError, ArithmeticError) as fault:
-        rest, out, loops, margins = _rest(net), {"message": str(fault)}, [], None
+        point, out, loops, margins = _equilibrium_alone(net), {"message": str(fault)}, [], None
     else:
-        out, loops, margins = found.to_dict(), _loops(net, found), found.margins
-        rest = out.pop("equilibrium")
-    return {"equilibrium": rest, "window_mean": _windows(net, rest), "stability": out,
+        out, loops, margins = verdict.to_dict(), _loops(net, verdict), verdict.margins
+        point = out.pop("equilibrium")
+    return {"equilibrium": point, "window_mean": _mean_windows(net, point), "stability": out,
             "loops": loops, "crossovers": _crossovers(margins)}  # fmt: skip
 
 
-def _rest(net: Network) -> dict[str, Any]:
-    """The equilibrium alone."""
+def _equilibrium_alone(net: Network) -> dict[str, Any]:
+    """The equilibrium without stability; status `failed` if the solver fails."""
     try:
         return equilibrium(net).to_dict()
     except (ValueError, ArithmeticError) as fault:
         return {"status": "failed", "message": str(fault), "links": {}, "flows": {}}
 
 
-def _windows(net: Network, rest: dict[str, Any]) -> dict[str, Any]:
-    """The mean window of each group at rest [packet]."""
+def _mean_windows(net: Network, point: dict[str, Any]) -> dict[str, Any]:
+    """The mean window of each group at equilibrium [packet]."""
     return {
-        name: mean_over_flows(flows.n, np.array(rest["flows"][name]["window"], float))
+        name: mean_over_flows(flows.n, np.array(point["flows"][name]["window"], float))
         for name, flows in zip(net.flow_names, net.flows, strict=True)
-        if name in rest["flows"]
+        if name in point["flows"]
     }
 
 
-def _loops(net: Network, found: Stability) -> list[dict[str, Any]]:
-    if found.linear is None or found.margins is None:
+def _loops(net: Network, verdict: Stability) -> list[dict[str, Any]]:
+    """The Nyquist curve of each link's loop gain, thinned out."""
+    if verdict.linear is None or verdict.margins is None:
         return []
     names, curves = as_fluid(net).link_names, []
-    for curve in loop_curves(found.linear):
-        kept = np.unique(np.linspace(0, len(curve.frequency) - 1, _DRAWN).astype(int))
-        response = curve.response[kept]
+    for curve in loop_curves(verdict.linear):
+        indices = np.unique(np.linspace(0, len(curve.frequency) - 1, _CURVE_POINTS).astype(int))
+        response = curve.response[indices]
         curves.append(
             {
                 "link": names[curve.link],
-                "frequency": curve.frequency[kept],
+                "frequency": curve.frequency[indices],
                 "real": np.real(response),
                 "imag": np.imag(response),
             }
@@ -96,7 +97,7 @@ def _loops(net: Network, found: Stability) -> list[dict[str, Any]]:
 
 
 def _crossovers(margins: Margins | None) -> dict[str, Any]:
-    """Where the margins are read: on the unit circle, and on the negative real axis."""
+    """Crossovers as points of the Nyquist plane: on the unit circle and the negative real axis."""
     if margins is None:
         return {"gain": [], "phase": []}
     angles = [(c, math.radians(c.phase_margin - 180)) for c in margins.gain_crossovers]
@@ -113,14 +114,14 @@ def _crossovers(margins: Margins | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def numbers_at(net: Network, changed: Mapping[str, str]) -> dict[str, float]:
-    """What the changed numbers are in SI with packets, by path."""
+def changed_numbers(net: Network, changed: Mapping[str, str]) -> dict[str, float]:
+    """Values of the changed numbers by path, in SI units with packets."""
     return {c.path: c.value for c in numbers(net, net)
             if c.path in changed and isinstance(c.value, float | int)}  # fmt: skip
 
 
-def duration(net: Network) -> float:
-    """How long a run is unless told [s]: some 300 of the longest round trips, as 1, 2 or 5."""
+def default_duration(net: Network) -> float:
+    """Default length of a run [s]: some 300 of the longest round trips, rounded to 1, 2 or 5."""
     wanted = 300 * max(float(np.max(np.asarray(flows.rtt))) for flows in net.flows)
     if wanted <= 0:
         return 1.0
@@ -129,9 +130,9 @@ def duration(net: Network) -> float:
 
 
 def trajectory(net: Network, until: float) -> dict[str, Any]:
-    """A fluid run: queues, windows and marks over time; None where a run did not get to.
+    """A fluid run: queues, windows and marks over time; NaN after a run that ended early.
 
-    Raises ValueError where there is none.
+    Raises ValueError if the run cannot begin.
     """
     run = simulate(net, until=until, points=np.linspace(0.0, until, _SAMPLES + 1))
     links = {
@@ -139,7 +140,8 @@ def trajectory(net: Network, until: float) -> dict[str, Any]:
         for name, link in run.links.items()
     }
     groups = {
-        name: {"window": mean_over_flows(own.n, own.window)} for name, own in run.flows.items()
+        name: {"window": mean_over_flows(group.n, group.window)}
+        for name, group in run.flows.items()
     }
     message = run.message.removeprefix(Status.ok.advice).removeprefix("; ")
     return {"time": run.time, "links": links, "flows": groups, "message": message,
@@ -151,37 +153,37 @@ def packets(
 ) -> dict[str, Any]:
     """One packet run with a seed: queues with the packet in service, and mean windows.
 
-    Raises PacketError where the network cannot be simulated.
+    Raises PacketError if the network cannot be simulated.
     """
     run = simulate_packets(
         net, until=until, seeds=(seed,), threads=1, sample=until / _SAMPLES, progress=progress
     )
     series = run.series
-    assert series is not None  # samples were asked for
-    one = series.isel(seed=0)
+    assert series is not None  # samples were requested
+    first = series.isel(seed=0)
     links = {
-        str(n): {"queue": one["link_number_in_system"].sel(link=n).values}
-        for n in one["link"].values
+        str(n): {"queue": first["link_number_in_system"].sel(link=n).values}
+        for n in first["link"].values
     }
-    groups = {str(n): {"window": one["group_window"].sel(group=n).values}
-              for n in one["group"].values}  # fmt: skip
-    return {"time": one["time"].values, "links": links, "flows": groups, "seed": seed,
+    groups = {str(n): {"window": first["group_window"].sel(group=n).values}
+              for n in first["group"].values}  # fmt: skip
+    return {"time": first["time"].values, "links": links, "flows": groups, "seed": seed,
             "until": until}  # fmt: skip
 
 
-def heavy(net: Network) -> bool:
-    """Whether a map takes long: many distinct round trips take as many delays and states each.
+def is_heavy(net: Network) -> bool:
+    """Whether a map takes long: each distinct round trip adds delays and states.
 
-    Then it is coarser and done point by point, which tells how far it is.
+    A heavy map is coarser and computed point by point, with progress.
     """
     return sum(np.size(flows.rtt) for flows in net.flows) > _FEW_CLASSES
 
 
-def axes(base: Network, net: Network) -> list[Control]:
-    """The numbers that a map can run over; the first two are what it runs over unless told.
+def map_axes(base: Network, net: Network) -> list[Control]:
+    """The numbers that a map can run over; the first two are its default axes.
 
-    These are the parameter of a queue law whose slider is the widest, as it is the least certain,
-    and the number of flows, a round trip where that cannot move, or whatever comes first.
+    The first is the parameter of a queue law with the widest slider, as it is the least certain;
+    the second is the number of flows, or a round trip if that is fixed, or the first number left.
     """
     movable = [c for c in numbers(base, net) if c.span is not None]
     movable.sort(key=lambda c: (not _of_queue(c), -_decades(c) if _of_queue(c) else 0.0))
@@ -197,14 +199,15 @@ def _of_queue(control: Control) -> bool:
 
 
 def _decades(control: Control) -> float:
-    """How wide a slider is."""
+    """Width of a slider with a logarithmic scale, in decades; 0 for a linear one."""
     span = control.span
     return math.log10(span.high / span.low) if span is not None and span.log else 0.0
 
 
-def _axis(choices: Sequence[Control], wanted: str | None, place: int, key: str) -> Control:
-    if wanted is None and len(choices) > place:
-        return choices[place]
+def _axis(choices: Sequence[Control], wanted: str | None, default: int, key: str) -> Control:
+    """The number at the path `wanted`, or the one with the index `default`."""
+    if wanted is None and len(choices) > default:
+        return choices[default]
     by_path = {c.path: c for c in choices}
     if wanted is None or wanted not in by_path:
         close = nearest(wanted or "", list(by_path))
@@ -214,41 +217,41 @@ def _axis(choices: Sequence[Control], wanted: str | None, place: int, key: str) 
 
 
 def _values(control: Control, count: int) -> np.ndarray:
-    """The values of an axis: evenly over the slider, in its scale."""
+    """The values of an axis, evenly spaced over the slider in its scale."""
     span = control.span
     assert span is not None
-    spread = np.geomspace if span.log else np.linspace
-    return spread(span.low, span.high, count)
+    spaced = np.geomspace if span.log else np.linspace
+    return spaced(span.low, span.high, count)
 
 
 def stability_grid(
     base: Network, net: Network, x: str | None, y: str | None, progress: Callable[[float], None]
 ) -> dict[str, Any]:
-    """The map over two parameters, `x` and `y` by path, or the first two of `axes`.
+    """The map over two parameters, `x` and `y` by path, or the first two of `map_axes`.
 
     Raises ScenarioError for parameters that no map can run over.
     """
-    choices = axes(base, net)
+    choices = map_axes(base, net)
     across, up = _axis(choices, x, 0, "map.x"), _axis(choices, y, 1, "map.y")
     if across.path == up.path:
         raise ScenarioError([Fault("", "map.y", "another parameter than map.x", up.path)])
-    count = _COARSE if heavy(net) else _GRID
+    count = _COARSE if is_heavy(net) else _GRID
     over = {up.path: _values(up, count), across.path: _values(across, count)}
-    if heavy(net):
+    if is_heavy(net):
         cells = [_cell(p, p.result) for p in sweep(net, over, stability, progress=progress).points]
     else:
         cells = [_cell(p, p) for p in stability_map(net, over, progress=progress).points]
     shape = (count, count)
     return {
-        "x": _described(across, over[across.path]), "y": _described(up, over[up.path]),
+        "x": _describe_axis(across, over[across.path]), "y": _describe_axis(up, over[up.path]),
         **{key: np.reshape([cell[key] for cell in cells], shape) for key in cells[0]},
     }  # fmt: skip
 
 
-def _cell(point: Any, found: Any) -> dict[str, Any]:
-    """One point; -1 and NaN for what is not known, a message only where there is undetermined."""
-    stable, root = getattr(found, "stable", None), getattr(found, "rightmost", None)
-    unstable = getattr(found, "unstable", None)
+def _cell(point: Any, verdict: Any) -> dict[str, Any]:
+    """One point; -1 and NaN for unknown values, a message only if stability is undetermined."""
+    stable, root = getattr(verdict, "stable", None), getattr(verdict, "rightmost", None)
+    unstable = getattr(verdict, "unstable", None)
     return {
         "status": point.status,
         "message": "" if stable is not None else getattr(point, "why", point.message),
@@ -259,7 +262,7 @@ def _cell(point: Any, found: Any) -> dict[str, Any]:
     }
 
 
-def _described(control: Control, values: np.ndarray) -> dict[str, Any]:
+def _describe_axis(control: Control, values: np.ndarray) -> dict[str, Any]:
     assert control.span is not None
     return {
         "path": control.path, "name": control.name, "unit": control.unit, "log": control.span.log,
@@ -269,39 +272,39 @@ def _described(control: Control, values: np.ndarray) -> dict[str, Any]:
 
 def check_present(net: Network) -> None:
     """Raise ScenarioError for a network whose equilibrium and roots take too long."""
-    _require(_size(net), _AT_ONCE, "scenario", "links and distinct round trips to show at once")
+    _require(_size(net), _MOST_SHOWN, "scenario", "links and distinct round trips to show at once")
 
 
 def check_map(net: Network) -> None:
     """Raise ScenarioError for a network whose stability map takes too long."""
-    _require(_size(net), _IN_A_MAP, "scenario", "links and distinct round trips to map")
+    _require(_size(net), _MOST_MAP, "scenario", "links and distinct round trips to map")
 
 
 def check_trajectory(net: Network, until: float) -> None:
     """Raise ScenarioError for a fluid run that takes too long."""
     step = float(uniform_mesh(net).step)
     size = _size(net)
-    what = f"steps of {step:.3g} s, times {size} links and distinct round trips"
-    _require(until / step * size, _STEPS, "until", what)
+    unit = f"steps of {step:.3g} s, times {size} links and distinct round trips"
+    _require(until / step * size, _MOST_STEPS, "until", unit)
 
 
 def check_packets(net: Network, until: float) -> None:
     """Raise ScenarioError for a packet run that takes too long."""
     rates = [float(link.capacity) + float(link.cross) for link in net.links]
     rates += [1.0 / period for period in periods(net)]
-    _require(until * sum(rates), _EVENTS, "until", "packets at links and ticks of laws")
+    _require(until * sum(rates), _MOST_EVENTS, "until", "packets at links and ticks of laws")
 
 
 def structure(net: Network) -> tuple[object, ...]:
-    """What programs are compiled for: all of a network but its numbers."""
-    leaves, kind = jax.tree.flatten(net)
-    return kind, *map(np.shape, leaves)
+    """The part of a network that compiled programs depend on: everything but its numbers."""
+    leaves, treedef = jax.tree.flatten(net)
+    return treedef, *map(np.shape, leaves)
 
 
 def _size(net: Network) -> int:
     return len(net.links) + sum(np.size(flows.rtt) for flows in net.flows)
 
 
-def _require(cost: float, most: float, key: str, what: str) -> None:
+def _require(cost: float, most: float, key: str, unit: str) -> None:
     if not cost <= most:
-        raise ScenarioError([Fault("", key, f"at most {most:g} {what}", f"{cost:.4g}")])
+        raise ScenarioError([Fault("", key, f"at most {most:g} {unit}", f"{cost:.4g}")])

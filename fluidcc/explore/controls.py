@@ -1,4 +1,4 @@
-"""The controls of a network, made from what laws, links and groups tell of their parameters."""
+"""The controls of a network, made from the parameter metadata of laws, links and groups."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ from typing import Any
 from latex2mathml.converter import convert
 
 from fluidcc.errors import ScenarioError
-from fluidcc.explore.state import changed
+from fluidcc.explore.state import apply_changes
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Interval, infos
 from fluidcc.scenario.network import Flows, Network
@@ -18,27 +18,27 @@ from fluidcc.scenario.reader import Laws
 from fluidcc.scenario.tables import laws_of, tables
 from fluidcc.scenario.window import KINDS, NAMED
 
-_ELSEWHERE = ("initial", "start", "sender", "voice")
-"""Tables that say how a run begins, or what else there is: folded away at first."""
+_FOLDED = ("initial", "start", "sender", "voice")
+"""Tables of initial states and of less common parts of a network: folded at first."""
 
-_APART = ("packets:", "fluid:")
-"""How the meaning of what matters in one engine alone begins."""
+_ONE_ENGINE = ("packets:", "fluid:")
+"""Prefixes in the meaning of parameters that only one engine uses."""
 
 
 _KINDS = {**KINDS, "queue": "queue law", "marking": "which flows a mark is for",
-          "estimator": "what senders know of the load", "traffic": "what sources send",
+          "estimator": "load estimate of the senders", "traffic": "traffic of the sources",
           "spreading": "how signals are spread over packets"}  # fmt: skip
-"""What kinds of laws are called."""
+"""By kind of law: its meaning on the page."""
 
 
 _FEW_GROUPS = 3
-"""Up to so many groups of flows every option is tried; with more, what does not fit is told when
-it is chosen, as there are too many to try."""
+"""Most groups of flows for which every option is tried beforehand; with more, an option that does
+not fit is reported when it is chosen."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """What a slider runs over."""
+    """The range of a slider."""
 
     low: float
     high: float
@@ -49,9 +49,9 @@ class Span:
 class Control:
     """One parameter or choice of a network.
 
-    `value` is None for a number that is not set, `span` None where no slider makes sense. `owner`
-    is the path of the law that a number belongs to: another law there does away with it.
-    `options` are those of a choice, each with what speaks against it, or nothing.
+    `value` is None for a number that is not set, `span` None if no slider makes sense. `owner` is
+    the path of the law that a number belongs to: another law there removes the number. `options`
+    are those of a choice, each with the reason why it is not possible, or empty text.
     """
 
     path: str
@@ -69,7 +69,7 @@ class Control:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Controls that belong together; `folded` ones are not shown until asked for."""
+    """Controls that belong together; a `folded` group is closed at first."""
 
     title: str
     folded: bool
@@ -77,32 +77,32 @@ class Group:
 
 
 def controls(base: Network, net: Network) -> tuple[Group, ...]:
-    """All controls of `net`; sliders run about the values of `base`, the scenario as it stands."""
-    found: dict[tuple[str, bool], list[Control]] = {}
+    """All controls of `net`; sliders are centred on the values of the scenario `base`."""
+    by_title: dict[tuple[str, bool], list[Control]] = {}
     for control in (*_choices(net), *numbers(base, net)):
-        kind, name, *rest = control.path.split(".")
-        inner = rest[0] if rest else ""
-        aside = inner in _ELSEWHERE or control.meaning.startswith(_APART) or kind == "model"
-        # what is not set, or without limit, is rarely what one wants to move
-        aside = aside or (not control.options and control.span is None)
-        found.setdefault((_title(net, kind, name, inner), aside), []).append(control)
-    for own in found.values():  # the law, its numbers, then what else can be chosen
-        own.sort(key=lambda c: (not c.path.endswith(".law"), bool(c.options)))
-    folded = [control for (_, aside), own in found.items() if aside for control in own]
-    shown = [Group(title, False, tuple(own)) for (title, aside), own in found.items() if not aside]
+        kind, name, *inner = control.path.split(".")
+        table = inner[0] if inner else ""
+        fold = table in _FOLDED or control.meaning.startswith(_ONE_ENGINE) or kind == "model"
+        # a number that is not set, or has no limit, is rarely moved
+        fold = fold or (not control.options and control.span is None)
+        by_title.setdefault((_title(net, kind, name, table), fold), []).append(control)
+    for members in by_title.values():  # the law, its numbers, then other choices
+        members.sort(key=lambda c: (not c.path.endswith(".law"), bool(c.options)))
+    folded = [c for (_, fold), members in by_title.items() if fold for c in members]
+    shown = [Group(title, False, tuple(cs)) for (title, fold), cs in by_title.items() if not fold]
     shown.sort(key=lambda group: ":" in group.title)  # flows and links before their laws
     return (*shown, Group("Further values", True, tuple(folded)))
 
 
-def _title(net: Network, kind: str, name: str, inner: str) -> str:
-    """The group that a control goes to."""
+def _title(net: Network, kind: str, name: str, table: str) -> str:
+    """Title of the group that a control belongs to."""
     if kind == "model":
         return "Model"
     single = len(net.links if kind == "links" else net.flows) == 1
     title = {"links": "Link", "flows": "Flows"}[kind] + ("" if single else f" {name}")
     law = {"queue": ": queue law", "window": ": window law and signal"}
     law |= {"feedback": law["window"], "marking": law["window"], "estimator": law["window"]}
-    return title + law.get(inner, "")
+    return title + law.get(table, "")
 
 
 @functools.cache
@@ -112,13 +112,13 @@ def _symbol(latex: str) -> str:
 
 
 def _values(net: Network) -> dict[str, Any]:
-    """What stands at each path; None where nothing is set."""
-    whole = tables(net)
-    return {path: leaf(whole, path) for path in paths(net)}
+    """The value at each path; None if it is not set."""
+    tree = tables(net)
+    return {path: leaf(tree, path) for path in paths(net)}
 
 
 def _choices(net: Network) -> Iterator[Control]:
-    """Laws that can be exchanged, and the words and yes/no of laws and of the model."""
+    """Choices of laws, and the named and yes/no options of laws and of the model."""
     known, laws = laws_of(net), dict[str, str]()
     for path, kind, law in _laws(net, known):
         laws[path] = law.name
@@ -136,22 +136,22 @@ def _choices(net: Network) -> Iterator[Control]:
 def _choice(
     net: Network, path: str, name: str, meaning: str, value: str, options: Iterable[str]
 ) -> Control:
-    """A choice, with what the network has against each option."""
+    """A choice, with the reason against each option that does not fit the network."""
     tried = len(net.flows) <= _FEW_GROUPS
-    refused = {o: _refused(net, path, o) if tried and o != value else "" for o in options}
-    return Control(path, name, meaning, "", "", "", value, options=refused)
+    reasons = {o: _refusal(net, path, o) if tried and o != value else "" for o in options}
+    return Control(path, name, meaning, "", "", "", value, options=reasons)
 
 
-def _refused(net: Network, path: str, option: str) -> str:
+def _refusal(net: Network, path: str, option: str) -> str:
     try:
-        changed(net, {path: option})
+        apply_changes(net, {path: option})
     except ScenarioError as error:
         return str(error)
     return ""
 
 
 def _laws(net: Network, known: Laws) -> Iterator[tuple[str, str, Law]]:
-    """Path, kind and law of everything that is chosen by the name of a law."""
+    """Path, kind and law of each law of a network."""
     for name, link in zip(net.link_names, net.links, strict=True):
         yield f"links.{name}.queue.law", "queue", link.queue
         for kind in (f.name for f in dataclasses.fields(link.queue) if f.name in known):
@@ -168,19 +168,19 @@ def _law_path(group: str, kind: str) -> str:
 
 
 def numbers(base: Network, net: Network) -> Iterator[Control]:
-    """The controls of all single numbers of `net`; sliders run about the values of `base`."""
-    values, first = _values(net), _values(base)
+    """The controls of all single numbers of `net`; sliders are centred on the values of `base`."""
+    values, base_values = _values(net), _values(base)
     for path, value in values.items():
         info = info_at(net, path)
         if info is None or info.within is None or isinstance(value, list):
             continue
-        start = first.get(path, value)
+        start = base_values.get(path, value)
         start = value if isinstance(start, list) or start is None else start
         whole = path.endswith(".n")  # flows are counted
-        spread = whole and path.removesuffix("n") + "rtt.min" in values  # each a round trip
+        spread = whole and path.removesuffix("n") + "rtt.min" in values  # one round trip per flow
         span = None if spread else _span(info.within, start, value, whole)
         if span is None and start == 0 and value == 0:
-            span = Span(0.0, _alike(base, first, info.unit), False)
+            span = Span(0.0, _largest_of_unit(base, base_values, info.unit), False)
         unit = "" if info.unit == "1" else info.unit
         yield Control(
             path, _name(path), info.doc, _symbol(info.symbol), unit, str(info.within), value, span,
@@ -191,7 +191,7 @@ def numbers(base: Network, net: Network) -> Iterator[Control]:
 def _owner(net: Network, path: str) -> str:
     """The path of the law that a number belongs to."""
     kind, name, *inner = path.split(".")
-    if len(inner) < 2 or inner[0] in (*_ELSEWHERE, "rtt"):
+    if len(inner) < 2 or inner[0] in (*_FOLDED, "rtt"):
         return ""
     if kind == "links":
         return f"links.{name}.{inner[0]}.law"
@@ -202,17 +202,17 @@ def _owner(net: Network, path: str) -> str:
 
 
 def _name(path: str) -> str:
-    """The last words of a path: what a parameter is called."""
+    """Name of a parameter: the last parts of its path."""
     *_, table, last = path.split(".")
     return f"{table}.{last}" if table in ("rtt", "initial") else last
 
 
 def _span(within: Interval, start: Any, value: Any, whole: bool) -> Span | None:
-    """A slider about the scenario's own value that reaches the present one.
+    """A slider around the scenario's value `start` that includes the present `value`.
 
-    Numbers in a range that is not much wider than they are go through all of it. Other positive
-    ones go from a tenth to ten times the value, a thirtieth to thirty times where the range has
-    an upper end, evenly in the logarithm.
+    If the allowed range is finite and at most some 20 times the value, the slider covers it all.
+    Other positive numbers go from a tenth to ten times the value, or from a thirtieth to thirty
+    times if the range has an upper end, on a logarithmic scale.
     """
     if value is None or math.isinf(start) or math.isinf(value):
         return None
@@ -230,7 +230,7 @@ def _span(within: Interval, start: Any, value: Any, whole: bool) -> Span | None:
 
 
 def _inside(within: Interval, low: float, high: float, value: float, *, log: bool) -> Span:
-    """A slider from low to high, within the range, its open ends left out, that has the value."""
+    """A slider from low to high within the range, without open ends, that includes the value."""
     first, last = within.ends
     gap = (min(high, last) - max(low, first)) / 1000
     low, high = max(low, first), min(high, last)
@@ -243,8 +243,8 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _alike(net: Network, values: Mapping[str, Any], unit: str) -> float:
-    """The largest number of a unit in the scenario: how far a number that is 0 may go."""
-    found = ((info_at(net, p), v) for p, v in values.items() if isinstance(v, int | float))
-    same = [v for i, v in found if i is not None and i.within is not None and i.unit == unit]
+def _largest_of_unit(net: Network, values: Mapping[str, Any], unit: str) -> float:
+    """The largest number of a unit in the scenario: the slider's end for a number that is 0."""
+    pairs = ((info_at(net, p), v) for p, v in values.items() if isinstance(v, int | float))
+    same = [v for i, v in pairs if i is not None and i.within is not None and i.unit == unit]
     return max(filter(math.isfinite, same), default=0.0) or 1.0

@@ -1,6 +1,6 @@
-"""What is computed, in processes of their own: they are told of, given up, ended and replaced.
+"""Jobs of the explorer in worker processes: progress, cancellation, time limits, replacement.
 
-Nothing heavy is imported here, as it is by the processes that start.
+Heavy imports are left to the processes themselves, so that this module loads fast.
 """
 
 import asyncio
@@ -25,84 +25,84 @@ Progress = Callable[[float], None]
 Work = Callable[[Progress], Any]
 
 KINDS = ("present", "map", "trajectory", "packets")
-"""What is computed; each kind has its own processes, so that none waits for another."""
+"""Kinds of jobs; each kind has its own processes, so that none waits for another."""
 
 _BEAT = 0.5
-"""Seconds between answers while nothing happens."""
+"""Seconds between empty answers while there is no news."""
 
 _LOOK = 0.1
-"""Seconds between looks at whether an answer is still wanted."""
+"""Seconds between checks for cancellation."""
 
 _GRACE = 10.0
-"""Seconds that work may go on when nobody waits for it: mostly it compiles what is asked for
-again, and so would be lost with the process."""
+"""Seconds that cancelled work may go on: mostly it compiles a program that the next request needs
+too, and that would be lost with the process."""
 
-_LONGEST = 600.0
+_TIME_LIMIT = 600.0
 """Seconds that any work may take."""
 
-_KEPT = 2
-"""Processes of each kind, each with what was compiled for one structure."""
+_PROCESSES = 2
+"""Most processes of each kind; each holds the compiled programs of one structure."""
 
-_COMPILED = 3.0
-"""Seconds after which work has probably compiled something."""
+_COMPILE_TIME = 3.0
+"""Seconds; work that takes longer has probably compiled a program."""
 
-# what has imported this package but computed nothing has no threads of JAX, and can be forked
+# a process that has imported this package but computed nothing has no threads of JAX: it can fork
 _START = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 _log = logging.getLogger("fluidcc.explore")
 
 
-class _Unwanted(Exception):
+class _Cancelled(Exception):
     """Nobody waits for the answer any more."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """Work for a structure, and where its answers go: a word for their kind, and JSON."""
+    """Work for a structure; `report` takes its answers, each an event's name and JSON."""
 
     work: Work
     structure: Hashable
-    tell: Callable[[str, str], None]
-    unwanted: threading.Event = dataclasses.field(default_factory=threading.Event)
+    report: Callable[[str, str], None]
+    cancelled: threading.Event = dataclasses.field(default_factory=threading.Event)
 
-    def fault(self, text: str) -> None:
-        """Tell that there will be no result."""
-        self.tell("error", _json({"error": text, "faults": []}))
+    def fail(self, message: str) -> None:
+        """Report that there will be no result."""
+        self.report("error", _json({"error": message, "faults": []}))
 
 
 class _Process:
     """A process that does one job after the other, and a pipe to it."""
 
     def __init__(self) -> None:
-        self.pipe, other = _START.Pipe()
-        self._process = _START.Process(target=_serve, args=(other,), daemon=True)
+        self.pipe, child_end = _START.Pipe()
+        self._process = _START.Process(target=_serve, args=(child_end,), daemon=True)
         self._process.start()
-        other.close()
+        child_end.close()
 
     def perform(self, job: Job) -> bool:
-        """Have a job done, and tell of it; False if the process must end.
+        """Do a job and report its answers; False if the process must end.
 
         Raises EOFError or OSError if it has died.
         """
-        begun, left = time.monotonic(), None
+        started, cancelled_at = time.monotonic(), None
         self.pipe.send(job.work)
         while True:
             if self.pipe.poll(_LOOK):
-                word, text = self.pipe.recv()
-                job.tell(word, text)
-                if word != "share":
+                event, text = self.pipe.recv()
+                job.report(event, text)
+                if event != "share":
                     return True
             now = time.monotonic()
-            if left is None and job.unwanted.is_set():
-                left = now
+            if cancelled_at is None and job.cancelled.is_set():
+                cancelled_at = now
                 self.pipe.send(None)
-            if left is not None and now - left > _GRACE:
+            if cancelled_at is not None and now - cancelled_at > _GRACE:
                 return False
-            if now - begun > _LONGEST:
-                job.fault(f"given up after {_LONGEST:g} s: take less of it")
+            if now - started > _TIME_LIMIT:
+                job.fail(f"stopped after {_TIME_LIMIT:g} s: choose a shorter run or a smaller map")
                 return False
 
     def end(self) -> int | None:
-        """End it, whatever it does; its exit code."""
+        """Kill the process and return its exit code."""
         self._process.kill()
         self._process.join()
         self.pipe.close()
@@ -110,10 +110,10 @@ class _Process:
 
 
 class Worker:
-    """A thread that has jobs done in their order; those that nobody waits for are left out.
+    """A thread that does jobs in their order and skips cancelled ones.
 
-    Each structure has a process. Of these the one not used for longest is ended for another: so
-    what was compiled there gives its memory back.
+    Each structure has a process. The least recently used process is ended to make room for another,
+    which frees the memory of its compiled programs.
     """
 
     def __init__(self) -> None:
@@ -122,57 +122,57 @@ class Worker:
         threading.Thread(target=self._run, name="explore", daemon=True).start()
 
     def put(self, job: Job) -> None:
-        """Have a job done when those before it are."""
+        """Add a job to the queue."""
         self._jobs.put(job)
 
     def _run(self) -> None:
         while True:
             job = self._jobs.get()
-            if not job.unwanted.is_set():
+            if not job.cancelled.is_set():
                 self._perform(job)
 
     def _perform(self, job: Job) -> None:
         process = self._processes.pop(job.structure, None) or _Process()
         self._processes[job.structure] = process
-        if len(self._processes) > _KEPT:
+        if len(self._processes) > _PROCESSES:
             self._processes.pop(next(iter(self._processes))).end()
         try:
-            sound = process.perform(job)
+            reusable = process.perform(job)
         except (EOFError, OSError):
-            sound = False
-            job.fault(
+            reusable = False
+            job.fail(
                 "the process that computed this has died: there may not have been enough memory"
             )
-        if not sound:
+        if not reusable:
             self._processes.pop(job.structure).end()
 
     async def answers(self, work: Work, structure: Hashable) -> AsyncGenerator[tuple[str, str]]:
-        """Answers as a word and JSON: the "share" done, at last a "result" or an "error".
+        """Yield events with their JSON: the "share" done, and last a "result" or an "error".
 
-        One comes at least every half second, of two empty texts if there is nothing to say. Closing
-        the iterator gives the work up: where it next tells of its progress, or with its process.
+        An event comes at least every half second; without news both of its texts are empty. Closing
+        the iterator cancels the work at its next progress report, or by ending its process.
         """
-        loop, told = asyncio.get_running_loop(), asyncio.Queue[tuple[str, str]]()
+        loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, str]]()
 
-        def tell(word: str, text: str) -> None:
+        def report(event: str, text: str) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(told.put_nowait, (word, text))
+                loop.call_soon_threadsafe(events.put_nowait, (event, text))
 
-        job, word = Job(work, structure, tell), ""
+        job, event = Job(work, structure, report), ""
         self.put(job)
         try:
-            while word not in ("result", "error"):
+            while event not in ("result", "error"):
                 try:
-                    word, text = await asyncio.wait_for(told.get(), _BEAT)
+                    event, text = await asyncio.wait_for(events.get(), _BEAT)
                 except TimeoutError:
-                    word = text = ""
-                yield word, text
+                    event = text = ""
+                yield event, text
         finally:
-            job.unwanted.set()
+            job.cancelled.set()
 
 
 def prepare() -> None:
-    """Let what processes need be imported meanwhile."""
+    """Start importing the modules that processes need, in the background."""
     if _START.get_start_method() == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
@@ -181,15 +181,15 @@ def prepare() -> None:
 
 
 def _serve(pipe: Connection) -> None:
-    """Do work as it is sent, until there is no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this one
+    """Do work as it is received, until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
     keep_compiled()
     from fluidcc.memory import shared_by
 
     def progress(share: float) -> None:
         if pipe.poll():
-            raise _Unwanted
+            raise _Cancelled
         pipe.send(("share", _json(share)))
 
     with shared_by(len(KINDS)):
@@ -198,18 +198,18 @@ def _serve(pipe: Connection) -> None:
                 work = pipe.recv()
             except EOFError:
                 return
-            if work is None:  # of a job that had ended by itself
+            if work is None:  # a cancellation that came after its job had ended
                 continue
-            begun = time.monotonic()
+            started = time.monotonic()
             try:
                 progress(0.0)
                 answer = "result", _json(work(progress))
             except Exception as fault:
-                answer = "error", _json(told(fault))
+                answer = "error", _json(describe_fault(fault))
             pipe.send(answer)
-            if time.monotonic() - begun > _COMPILED:
+            if time.monotonic() - started > _COMPILE_TIME:
                 gc.collect()
-                gc.freeze()  # what was compiled stays: the collector need not walk through it
+                gc.freeze()  # compiled programs stay: the collector need not scan them
 
 
 def _json(value: Any) -> str:
@@ -218,19 +218,19 @@ def _json(value: Any) -> str:
     return to_json(value)
 
 
-def told(fault: Exception) -> dict[str, Any]:
-    """What the page is told of a fault: the library's own message, and its place if known.
+def describe_fault(fault: Exception) -> dict[str, Any]:
+    """The message of an exception for the page, with the parameter paths at fault if known.
 
-    What is no fault of the input goes to the log in full.
+    Exceptions that the input did not cause are logged with their traceback.
     """
     if isinstance(fault, ScenarioError):
         faults = [{"path": f.key, "text": str(f)} for f in fault.faults]
         return {"error": str(fault), "faults": faults}
-    if isinstance(fault, ValueError | ArithmeticError | _Unwanted):
+    if isinstance(fault, ValueError | ArithmeticError | _Cancelled):
         return {"error": str(fault), "faults": []}
     if isinstance(fault, MemoryError):
-        words = "there is not enough memory for this: take fewer flows, or a shorter run"
-        return {"error": words, "faults": []}
+        message = "there is not enough memory for this: take fewer flows, or a shorter run"
+        return {"error": message, "faults": []}
     _log.error("a fault of fluidcc", exc_info=fault)
-    words = f"a fault of fluidcc itself ({type(fault).__name__}); the terminal tells more"
-    return {"error": words, "faults": []}
+    message = f"a fault of fluidcc itself ({type(fault).__name__}); see the terminal for details"
+    return {"error": message, "faults": []}

@@ -1,4 +1,4 @@
-"""The routes of the explorer, and what keeps other pages and other machines away from it."""
+"""The routes of the explorer, and its guard against other pages and other machines."""
 
 import dataclasses
 import functools
@@ -18,14 +18,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fluidcc.explore.answers import (
-    axes,
+    changed_numbers,
     check_map,
     check_packets,
     check_present,
     check_trajectory,
-    duration,
-    heavy,
-    numbers_at,
+    default_duration,
+    is_heavy,
+    map_axes,
     packets,
     present,
     stability_grid,
@@ -33,7 +33,7 @@ from fluidcc.explore.answers import (
     trajectory,
 )
 from fluidcc.explore.controls import controls
-from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, told
+from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, describe_fault
 from fluidcc.explore.state import Catalogue, State, parse
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
@@ -56,7 +56,7 @@ _TYPES = {
 _Answer = Callable[[Request, Any], Awaitable[Response]]
 
 _HEADERS = {
-    # plotly sets attributes `style` on what it draws
+    # plotly sets `style` attributes on its elements
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -69,10 +69,10 @@ _HEADERS = {
 
 
 class Guard:
-    """Refuses what other pages send, names that may lead here by mistake, and long addresses.
+    """Refuses requests of other pages, unknown host names, and long addresses.
 
-    A page elsewhere can make its own name point to this machine, but no number: so a host must be
-    an address in numbers, `localhost`, or the name that the explorer was told to listen on.
+    Another page can make its own name point to this machine (DNS rebinding), but not an IP address:
+    so a host must be an IP address, `localhost`, or the name that the explorer listens on.
     """
 
     def __init__(self, app: ASGIApp, host: str) -> None:
@@ -85,26 +85,26 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *own]}
+                added = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
-        refused = self._refused(scope)
-        answer = self._app if refused is None else refused
+        refusal = self._refusal(scope)
+        answer = self._app if refusal is None else refusal
         await answer(scope, receive, with_headers)
 
-    def _refused(self, scope: Scope) -> Response | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if not self._known(headers.get("host", "")):
+        if not self._is_known(headers.get("host", "")):
             return PlainTextResponse("this name does not belong to the explorer", 421)
-        if scope["path"] != "/" and _of_another_page(headers):
+        if scope["path"] != "/" and _is_foreign(headers):
             # a link from elsewhere may open the page, nothing more
             return PlainTextResponse("other pages may not ask this", 403)
         if len(scope["query_string"]) > _LONGEST_ADDRESS:
             return PlainTextResponse(f"addresses have at most {_LONGEST_ADDRESS} bytes", 414)
         return None
 
-    def _known(self, host: str) -> bool:
+    def _is_known(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         name = name.strip("[]").lower()
         try:
@@ -114,10 +114,10 @@ class Guard:
         return True
 
 
-def _of_another_page(headers: Headers) -> bool:
-    """Whether a browser says that another page asks.
+def _is_foreign(headers: Headers) -> bool:
+    """Whether another page sent the request, by the headers of the browser.
 
-    To addresses that are no secure context, such as those of a local network, it sends no
+    To addresses that are no secure context, such as those of a local network, browsers send no
     `Sec-Fetch-Site`, but `Origin` or `Referer` if the page does not forbid it.
     """
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -127,12 +127,12 @@ def _of_another_page(headers: Headers) -> bool:
         return False
     try:
         return urlsplit(page).netloc.lower() != headers.get("host", "").lower()
-    except ValueError:  # no address
+    except ValueError:  # not a URL
         return True
 
 
 class Task(NamedTuple):
-    """What is to be computed, by a process that has programs for the structure."""
+    """Work of a kind, for a process with compiled programs for the structure."""
 
     kind: str
     work: Work
@@ -140,7 +140,7 @@ class Task(NamedTuple):
 
 
 class Explorer:
-    """What is asked of the explorer; it keeps nothing of any page."""
+    """Answers to requests; it stores nothing about any page."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -148,35 +148,35 @@ class Explorer:
 
     def scenarios(self, state: State) -> dict[str, Any]:
         """Every scenario's name and title, and the one to start with."""
-        named = [{"name": n, "title": t} for n, t in self._catalogue.titles().items()]
-        return {"start": self._catalogue.start, "scenarios": named}
+        scenarios = [{"name": n, "title": t} for n, t in self._catalogue.titles().items()]
+        return {"start": self._catalogue.start, "scenarios": scenarios}
 
     def controls(self, state: State) -> dict[str, Any]:
-        """The controls of a state, what a map may run over, and how long runs are."""
-        base, net = self._catalogue.changed(state)
+        """The controls of a state, the possible axes of a map, and the default length of runs."""
+        base, net = self._catalogue.base_and_changed(state)
         return {
             "title": net.title,
             "groups": [dataclasses.asdict(group) for group in controls(base, net)],
-            "axes": [{"path": c.path, "name": c.name} for c in axes(base, net)],
-            "until": duration(net),
-            "heavy": heavy(net),
+            "axes": [{"path": c.path, "name": c.name} for c in map_axes(base, net)],
+            "until": default_duration(net),
+            "heavy": is_heavy(net),
         }
 
     def task(self, kind: str, state: State) -> Task:
-        """What computes an answer of a kind, if it takes no longer than anybody waits."""
-        base, net = self._catalogue.changed(state)
-        given, faults = state.options, Faults()
+        """The work that computes an answer of a kind; raises ScenarioError if it takes too long."""
+        base, net = self._catalogue.base_and_changed(state)
+        options, faults = state.options, Faults()
         if kind == "present":
             check_present(net)
             work = functools.partial(_present, net, state.changes)
         elif kind == "map":
             check_map(net)
-            across, up = given.get("map.x"), given.get("map.y")
+            across, up = options.get("map.x"), options.get("map.y")
             work = functools.partial(stability_grid, base, net, across, up)
         else:
-            until = given.get("until") or repr(duration(net))
+            until = options.get("until") or repr(default_duration(net))
             end = seconds("until", until, faults, within=_LONGEST_RUN)
-            text = given.get("seed", "1") if kind == "packets" else "1"
+            text = options.get("seed", "1") if kind == "packets" else "1"
             seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
             faults.finish()
             if kind == "trajectory":
@@ -190,30 +190,30 @@ class Explorer:
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
         name = "".join(c if c.isalnum() else "_" for c in state.scenario or "scenario")
-        return f"{name}.toml", dumps(self._catalogue.changed(state)[1])
+        return f"{name}.toml", dumps(self._catalogue.base_and_changed(state)[1])
 
     def warm(self) -> None:
-        """Compile what the first page will ask for."""
+        """Compile the programs of the first page."""
         task = self.task("present", State(self._catalogue.start, {}, {}))
         job = Job(task.work, task.structure, lambda *_: None)
         self._workers[task.kind].put(job)
 
     def answers(self, task: Task) -> AsyncGenerator[tuple[str, str]]:
-        """What is told of a task while it is computed, and at last."""
+        """Progress of a task and last its result or error, as `Worker.answers` has them."""
         return self._workers[task.kind].answers(task.work, task.structure)
 
-    async def at_once(self, request: Request, task: Task) -> Response:
-        """The answer to a request when it is there; there is none if its client has left."""
+    async def whole_answer(self, request: Request, task: Task) -> Response:
+        """The answer to a request when it is complete; empty if its client has left."""
         last = "", ""
         async with aclosing(self.answers(task)) as answers:
             async for answer in answers:
                 last = answer
                 if await request.is_disconnected():
                     break
-        word, text = last
-        return _sent(text, 422 if word == "error" else 200)
+        event, text = last
+        return _json_response(text, 422 if event == "error" else 200)
 
-    async def lines(self, request: Request, task: Task) -> Response:
+    async def stream(self, request: Request, task: Task) -> Response:
         """The answer to a request for longer work, line by line."""
         return StreamingResponse(_lines(self.answers(task)), media_type="application/x-ndjson")
 
@@ -221,15 +221,15 @@ class Explorer:
 async def _lines(answers: AsyncGenerator[tuple[str, str]]) -> AsyncGenerator[str]:
     """Answers as lines of JSON."""
     async with aclosing(answers):
-        async for word, text in answers:
-            if word == "error":
+        async for event, text in answers:
+            if event == "error":
                 yield text + "\n"
             else:
-                yield f'{{"{word}": {text}}}\n' if word else "{}\n"
+                yield f'{{"{event}": {text}}}\n' if event else "{}\n"
 
 
 def _present(net: Network, changes: Mapping[str, str], _: Progress) -> dict[str, Any]:
-    return {**present(net), "numbers": numbers_at(net, changes)}
+    return {**present(net), "numbers": changed_numbers(net, changes)}
 
 
 def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
@@ -237,25 +237,25 @@ def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
 
 
 def _route(path: str, question: Callable[[State], Any], answer: _Answer) -> Route:
-    """A route that answers what is found, beside the event loop, at the state of the address."""
+    """A route that answers a question about the state of the address, in a thread."""
 
     async def route(request: Request) -> Response:
         try:
             state = parse(request.query_params.multi_items())
-            found = await run_in_threadpool(question, state)
+            value = await run_in_threadpool(question, state)
         except Exception as fault:
-            return _sent(to_json(told(fault)), 422)
-        return await answer(request, found)
+            return _json_response(to_json(describe_fault(fault)), 422)
+        return await answer(request, value)
 
     return Route(f"/api/{path}", route)
 
 
-def _sent(text: str, status: int = 200) -> Response:
+def _json_response(text: str, status: int = 200) -> Response:
     return Response(text, status, media_type="application/json")
 
 
 async def _json(request: Request, value: dict[str, Any]) -> Response:
-    return _sent(to_json(value))
+    return _json_response(to_json(value))
 
 
 async def _download(request: Request, file: tuple[str, str]) -> Response:
@@ -273,10 +273,10 @@ def _file(text: bytes, kind: str) -> Callable[..., Any]:
 
 def _static() -> list[Route]:
     """The files of the page, each by its own route: there is no folder to climb out of."""
-    own, routes = files("fluidcc") / "explore" / "static", []
+    folder, routes = files("fluidcc") / "explore" / "static", []
     for name, kind in _TYPES.items():
         path = "/" if name == "index.html" else f"/{name}"
-        routes.append(Route(path, _file((own / name).read_bytes(), kind)))
+        routes.append(Route(path, _file((folder / name).read_bytes(), kind)))
     plotly = files("plotly") / "package_data" / "plotly.min.js"
     return [*routes, Route("/plotly.js", _file(plotly.read_bytes(), _TYPES["app.js"]))]
 
@@ -291,13 +291,13 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     host
         The name that the server listens on, which requests may name.
     warm
-        Whether to compile what the first page asks for before it does.
+        Whether to compile the programs of the first page before it asks.
     """
     explorer = Explorer(catalogue)
     if warm:
         explorer.warm()
     routes = [_route(name, getattr(explorer, name), _json) for name in ("scenarios", "controls")]
-    answers = dict.fromkeys(KINDS, explorer.lines) | {"present": explorer.at_once}
+    answers = dict.fromkeys(KINDS, explorer.stream) | {"present": explorer.whole_answer}
     routes += [_route(k, functools.partial(explorer.task, k), answers[k]) for k in KINDS]
     routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)

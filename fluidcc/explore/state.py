@@ -1,7 +1,7 @@
-"""What a page shows: a scenario by name, changes to it, and what it is looked at by.
+"""The state of a page: a scenario by name, changes to it, and options of the request.
 
-A state is text, as it stands in an address; nothing of it is kept on the server. Only bundled
-scenarios and the one file that the explorer was started with can be named.
+A state is the text of an address; the server keeps none of it. Only bundled scenarios and the one
+file that the explorer was started with can be named.
 """
 
 import dataclasses
@@ -18,12 +18,12 @@ from fluidcc.scenario.parsing import value_of
 from fluidcc.scenario.paths import replace
 
 START = "hollot2001/slow"
-"""The scenario of a page that names none, and of an explorer that was given none."""
+"""The scenario of a page without one, if the explorer was started without one."""
 
 _PARTS = ("links.", "flows.", "link.", "flow.", "model.")
 _MOST_CHANGES = 200
 _LONGEST = 200
-"""Characters of one value."""
+"""Most characters of one value."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,24 +36,24 @@ class State:
 
 
 def parse(query: Iterable[tuple[str, str]]) -> State:
-    """The state that an address tells.
+    """The state in the query of an address.
 
-    Raises ScenarioError for a key that is told twice, and for what is too long.
+    Raises ScenarioError for a key that occurs twice, too many changes, or a value that is too long.
     """
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in query:
-        if key in told:
+        if key in values:
             raise ScenarioError([Fault("address", key, "each key once", "it twice")])
-        told[key] = value
-    changes = {key: value for key, value in told.items() if key.startswith(_PARTS)}
+        values[key] = value
+    changes = {key: value for key, value in values.items() if key.startswith(_PARTS)}
     if len(changes) > _MOST_CHANGES:
         expected = f"at most {_MOST_CHANGES} changes"
         raise ScenarioError([Fault("address", "", expected, str(len(changes)))])
-    for key, value in told.items():
+    for key, value in values.items():
         if len(value) > _LONGEST:
             expected = f"at most {_LONGEST} characters"
             raise ScenarioError([Fault("address", key, expected, str(len(value)))])
-    options = {key: value for key, value in told.items() if key not in changes}
+    options = {key: value for key, value in values.items() if key not in changes}
     return State(options.pop("scenario", ""), changes, options)
 
 
@@ -63,7 +63,7 @@ class Catalogue:
     Parameters
     ----------
     given
-        A bundled scenario, or a file, which is read once; by its file name it is one of `names`.
+        A bundled scenario, or a file, which is read once and listed in `names` by its file name.
 
     Raises
     ------
@@ -72,47 +72,47 @@ class Catalogue:
     """
 
     def __init__(self, given: str | None = None) -> None:
-        self._own: dict[str, Network] = {}
+        self._from_file: dict[str, Network] = {}
         self.start = given or START
         if given is not None and (given not in bundled.scenarios() or Path(given).is_file()):
             self.start = Path(given).name
-            self._own[self.start] = load(given)
+            self._from_file[self.start] = load(given)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name, the file's first."""
-        return (*self._own, *bundled.scenarios())
+        return (*self._from_file, *bundled.scenarios())
 
     def titles(self) -> dict[str, str]:
         """The title of every scenario, by name."""
-        return {name: net.title for name, net in self._own.items()} | bundled.titles()
+        return {name: net.title for name, net in self._from_file.items()} | bundled.titles()
 
     def network(self, name: str) -> Network:
-        """The network of a scenario as it stands.
+        """The network of a scenario, without changes.
 
         Raises ScenarioError for any other name.
         """
-        if name in self._own:
-            return self._own[name]
+        if name in self._from_file:
+            return self._from_file[name]
         if name not in bundled.scenarios():
             close = nearest(name, self.names)
             expected = "one of the scenarios listed"
             raise ScenarioError([Fault("", "scenario", expected, repr(name), close)])
         return _bundled(name)
 
-    def changed(self, state: State) -> tuple[Network, Network]:
-        """The network of a state as it stands in the file, and with the changes.
+    def base_and_changed(self, state: State) -> tuple[Network, Network]:
+        """The network of a state without and with its changes.
 
-        Raises ScenarioError with every fault there is.
+        Raises ScenarioError with all faults.
         """
         base = self.network(state.scenario or self.start)
-        return base, changed(base, state.changes)
+        return base, apply_changes(base, state.changes)
 
 
-def changed(net: Network, changes: Mapping[str, str]) -> Network:
+def apply_changes(net: Network, changes: Mapping[str, str]) -> Network:
     """The network with changes as text, such as ``10 Mbit/s``.
 
-    Raises ScenarioError with every fault there is.
+    Raises ScenarioError with all faults.
     """
     values: dict[str, Any] = {path: value_of(text) for path, text in changes.items()}
     return replace(net, values, where="") if values else net

@@ -1,4 +1,4 @@
-"""Grids of parameters, and the blocks that they are cut into."""
+"""Grids of parameters, and their division into blocks."""
 
 import dataclasses
 import itertools
@@ -37,8 +37,8 @@ class Grid:
 
     def point(self, number: int) -> dict[str, Any]:
         """The changes at the point of this number, by path."""
-        places = np.unravel_index(number, self.shape)
-        return {path: self.axes[path][k] for path, k in zip(self.axes, places, strict=True)}
+        indices = np.unravel_index(number, self.shape)
+        return {path: self.axes[path][k] for path, k in zip(self.axes, indices, strict=True)}
 
     def points(self) -> Iterator[dict[str, Any]]:
         """The changes at every point, in their order."""
@@ -48,9 +48,9 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """A grid cut into boxes, `parts` along each axis; they follow from the grid and a size alone.
+    """A grid cut into boxes, `parts` along each axis; they depend only on the grid and a size.
 
-    What is computed for a block does not depend on who computes it, or with which others.
+    The results of a block do not depend on the worker, or on the other blocks of its chunk.
     """
 
     grid: Grid
@@ -58,11 +58,11 @@ class Blocks:
 
     @classmethod
     def of(cls, grid: Grid, most: int) -> "Blocks":
-        """Boxes of up to `most` points, as even as can be."""
+        """Boxes of up to `most` points, of nearly equal size."""
         if most == 1:
             return cls(grid, grid.shape)
         parts = [1] * len(grid.shape)
-        while math.prod(sides := list(map(_longest, grid.shape, parts))) > most:
+        while math.prod(sides := list(map(_longest_side, grid.shape, parts))) > most:
             parts[int(np.argmax(sides))] += 1
         return cls(grid, tuple(parts))
 
@@ -70,11 +70,11 @@ class Blocks:
         return math.prod(self.parts)
 
     def _ends(self, block: int) -> list[tuple[int, int]]:
-        """First place and the one after the last along each axis."""
-        at = np.unravel_index(block, self.parts)
+        """First index and the one after the last along each axis."""
+        position = np.unravel_index(block, self.parts)
         return [
             (int(k) * n // p, (int(k) + 1) * n // p)
-            for k, n, p in zip(at, self.grid.shape, self.parts, strict=True)
+            for k, n, p in zip(position, self.grid.shape, self.parts, strict=True)
         ]
 
     def axes(self, block: int) -> dict[str, tuple]:
@@ -85,9 +85,10 @@ class Blocks:
     def numbers(self, block: int) -> np.ndarray:
         """Numbers of a block's points in the grid, the last axis fastest."""
         sides = [np.arange(low, high) for low, high in self._ends(block)]
-        places = np.meshgrid(*sides, indexing="ij")
-        return np.ravel_multi_index([p.ravel() for p in places], self.grid.shape)
+        indices = np.meshgrid(*sides, indexing="ij")
+        return np.ravel_multi_index([k.ravel() for k in indices], self.grid.shape)
 
 
-def _longest(size: int, parts: int) -> int:
+def _longest_side(size: int, parts: int) -> int:
+    """Length of the longest of so many nearly equal parts."""
     return -(-size // parts)

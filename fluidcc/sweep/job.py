@@ -1,7 +1,6 @@
 """The job of a sweep: a verb over the blocks of a grid, one chunk of them at a time.
 
-Its description as plain data identifies it: two sweeps of the same description have the same
-results.
+Its description as plain data identifies it: sweeps with equal descriptions have equal results.
 """
 
 import dataclasses
@@ -21,25 +20,25 @@ from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Blocks, Grid
-from fluidcc.sweep.result import Sweep, evaluate_point, interrupted, tabulate_point
+from fluidcc.sweep.result import Sweep, evaluate_point, is_interrupted, tabulate_point
 from fluidcc.sweep.table import join, memory_of, table_of, to_bytes, with_outcome
 
 GRID_VERBS = {
     "fluidcc.analysis.batch.stability_map.stability_map": 16384,
     "fluidcc.sweep.simulate_map.simulate_map": 256,
 }
-"""Verbs of a network and a grid, and how many points are given to each at once.
+"""Verbs of a network and a grid, and the most points that each takes at once.
 
-Points are computed together there, and some start from their neighbours' results, so that this
-number is part of the result.
+They compute points together, and start some from the results of neighbours, so that the results
+depend on this number.
 """
 
 
 class Chunk(NamedTuple):
-    """Results of some blocks in a row: how many points, how many of them failed, a netCDF file."""
+    """Results of consecutive blocks: number of points, of failed ones, and a netCDF file."""
 
     first: int
-    last: int  # the block after them
+    last: int  # the block after the last one
     points: int
     failed: int
     memory: int  # bytes of the table that the file holds
@@ -62,7 +61,7 @@ class Job:
 
     @classmethod
     def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
-        """The job with the blocks that the verb works on."""
+        """The job with the grid cut into blocks for the verb."""
         size = GRID_VERBS.get(name_of(verb), 1)
         return cls(Carried(files()), net, Blocks.of(grid, size), verb, code())
 
@@ -72,29 +71,29 @@ class Job:
         return self.blocks.grid
 
     @property
-    def pointwise(self) -> bool:
-        """Whether the verb sees one point at a time."""
+    def is_pointwise(self) -> bool:
+        """Whether the verb takes one point at a time."""
         return name_of(self.verb) not in GRID_VERBS
 
     def compute(self, first: int, last: int) -> Chunk:
         """Compute the blocks from `first` to the one before `last`.
 
-        Raises ValueError if this process has other code than the one that began the sweep, and
+        Raises ValueError if this process has other code than the process that began it, and
         KeyboardInterrupt if packet runs were interrupted.
         """
         if code() != self.code:
             raise ValueError(
-                "this process has other versions of fluidcc, or of what it computes with, than "
-                "the one that began the sweep: install the same in both"
+                "this process has other versions of fluidcc, or of its numerical libraries, than "
+                "the process that began the sweep: install the same versions in both"
             )
-        compute_table = self._point if self.pointwise else self._block
+        compute_table = self._point if self.is_pointwise else self._block
         table = join([compute_table(block) for block in range(first, last)])
         count, failed = table["failed"].size, int(table["failed"].sum())
         return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
     def _point(self, number: int) -> xr.Dataset:
         point = evaluate_point(self.net, self.grid.point(number), self.verb)
-        if interrupted(point.result):
+        if is_interrupted(point.result):
             raise KeyboardInterrupt
         return tabulate_point(point, number)
 
@@ -109,16 +108,16 @@ class Job:
 
 @functools.cache
 def code() -> str:
-    """Fingerprint of the code that results of any verb follow from.
+    """Fingerprint of the code that the results of any verb depend on.
 
-    Python is in it as its versions differ in last bits: from 3.12 on `sum` rounds less.
+    It includes the version of Python, as last bits differ: from 3.12 on `sum` rounds less.
     """
     major, minor, _ = python_version_tuple()
     return f"{fingerprint(*SHOWING)} {major}.{minor}"
 
 
 def name_of(verb: Callable[..., Any]) -> str:
-    """Module and name of a function, or of the one that a `functools.partial` is of."""
+    """Module and name of a function, or of the function inside a `functools.partial`."""
     inner = _inner(verb)
     return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', '')}"
 
@@ -130,16 +129,16 @@ def _inner(verb: Callable[..., Any]) -> Any:
 
 
 def options_of(verb: Callable[..., Any]) -> dict[str, Any]:
-    """Options that a `functools.partial` gives, as plain data.
+    """Options of a `functools.partial`, as plain data.
 
-    Raises ValueError for a verb that has no name, or an option that is no plain value, as nothing
-    would distinguish such a sweep from another.
+    Raises ValueError for a verb without a name, or an option that is not a plain value, as such a
+    sweep could not be distinguished from another.
     """
     name, options = name_of(verb), {}
     if "<" in name or name.startswith(".") or name.endswith("."):
         raise ValueError(
             "verb: expected a function of a module, such as fc.equilibrium, or a functools.partial "
-            f"of one, got {verb!r}: processes and files know it by its name"
+            f"of one, got {verb!r}: processes and files refer to it by its name"
         )
     while isinstance(verb, functools.partial):
         if verb.args:
@@ -150,7 +149,7 @@ def options_of(verb: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value as JSON has it; every digit of a number is kept."""
+    """A value as JSON data; numbers keep all digits."""
     if isinstance(value, bool | int | str | None):
         return value
     if isinstance(value, float):
@@ -176,8 +175,8 @@ def _plain(name: str, value: Any) -> Any:
 def description(
     net: Network, axes: Mapping[str, tuple], verb: Callable[..., Any], code: str
 ) -> dict[str, Any]:
-    """Scenario, grid, verb with its options, user-defined laws and the code that the results
-    follow from.
+    """The data that the results depend on: scenario, grid, verb with its options, user-defined laws
+    and code.
     """
     inner = _inner(verb)
     source = "" if inner.__module__.startswith("fluidcc.") else source_of(inner)

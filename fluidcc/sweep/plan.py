@@ -1,4 +1,4 @@
-"""The schedule of a sweep: blocks left, sizes of chunks, and progress."""
+"""The schedule of a sweep: remaining blocks, sizes of chunks, and progress."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from fluidcc.errors import SweepStopped
 from fluidcc.sweep.job import Chunk, Job
 
-_SECONDS = 10.0  # of work in a chunk: what an interruption costs at most
-_BYTES = 64_000_000  # of results in a chunk
-_GROWTH = 8  # of chunks, as the first ones compile
-_LEAST = 1.0  # seconds of work, below which a chunk is not worth its file
-_DEATHS = 2  # of processes over the same block that stop the sweep
+_SECONDS = 10.0  # most work in a chunk, which an interruption may lose
+_BYTES = 64_000_000  # most results in a chunk
+_GROWTH = 8  # most growth from chunk to chunk, as the first ones also compile
+_LEAST = 1.0  # seconds of work; a shorter chunk is not worth a file
+_DEATHS = 2  # deaths of processes at the same block that stop the sweep
 
 
 class Progress(float):
@@ -19,7 +19,7 @@ class Progress(float):
     Parameters
     ----------
     done, failed, total
-        Points: finished, finished without a sound result, and all.
+        Points: finished, finished without a valid result, and all.
     left
         Time until the end [s]; None if it is not known yet.
 
@@ -49,35 +49,35 @@ class Progress(float):
 
 
 class Clock:
-    """Makes `Progress` of counts: the time left follows from what was done since it was made."""
+    """Turns counts into `Progress`; the time left follows from the rate since its creation."""
 
     def __init__(self, total: int, done: int = 0, failed: int = 0) -> None:
         self.total, self.done, self.failed = total, done, failed
-        self._before, self._begin = done, time.monotonic()
+        self._done_before, self._started = done, time.monotonic()
 
-    def passed(self, points: int, failed: int) -> Progress:
-        """Count finished points."""
+    def count(self, points: int, failed: int) -> Progress:
+        """Add finished points, of which some failed."""
         self.done, self.failed = self.done + points, self.failed + failed
-        count = self.done - self._before
-        rate = (time.monotonic() - self._begin) / count if count else None
-        left = None if rate is None else rate * (self.total - self.done)
+        new = self.done - self._done_before
+        seconds_each = (time.monotonic() - self._started) / new if new else None
+        left = None if seconds_each is None else seconds_each * (self.total - self.done)
         return Progress(self.done, self.failed, self.total, left)
 
 
 class Plan:
-    """Hands out chunks of the blocks that are left, and takes finished ones.
+    """Hands out chunks of the remaining blocks, and takes finished ones.
 
-    Chunks grow until one takes some seconds or its results are large, and get smaller at the end,
-    so that all workers end together.
+    Chunks grow until one takes some seconds or its results are large, and shrink at the end, so
+    that all workers end together.
 
     Parameters
     ----------
     job
-        What is computed.
+        The job of the sweep.
     left
-        Blocks to do, as pairs: the first and the one after the last.
+        Remaining blocks as pairs: the first, and the one after the last.
     workers
-        How many work at a time.
+        Number of workers.
     take
         Called with each finished chunk.
     """
@@ -90,36 +90,36 @@ class Plan:
         self._left = list(reversed(left))
         self._size = 1
         self._deaths: dict[int, int] = {}
-        self._begun: dict[int, float] = {}
+        self._started: dict[int, float] = {}
 
     def next(self) -> tuple[int, int] | None:
-        """The blocks to do next, as a pair; None if none are left."""
+        """The blocks of the next chunk, as a pair; None if none are left."""
         if not self._left:
             return None
         first, last = self._left.pop()
         end = min(last, first + self._size)
         if end < last:
             self._left.append((end, last))
-        self._begun[first] = time.monotonic()
+        self._started[first] = time.monotonic()
         return first, end
 
     def done(self, chunk: Chunk) -> None:
-        """Take a finished chunk, and learn from it how large the next ones should be."""
+        """Take a finished chunk, and adapt the size of the next ones to its time and bytes."""
         self._take(chunk)
         count = chunk.last - chunk.first
-        each = max((time.monotonic() - self._begun.pop(chunk.first)) / count, 1e-9)
+        seconds_each = max((time.monotonic() - self._started.pop(chunk.first)) / count, 1e-9)
         left = sum(last - first for first, last in self._left)
-        fair = max(left / (2 * self.workers), _LEAST / each)
-        heavy = _BYTES * count / max(len(chunk.data), 1)
-        self._size = max(1, int(min(_SECONDS / each, heavy, _GROWTH * count, fair)))
+        even = max(left / (2 * self.workers), _LEAST / seconds_each)
+        by_bytes = _BYTES * count / max(len(chunk.data), 1)
+        self._size = max(1, int(min(_SECONDS / seconds_each, by_bytes, _GROWTH * count, even)))
 
-    def lost(self, first: int, last: int, why: str, *, guilty: bool = True) -> None:
-        """Blocks whose process died: they are done again, in halves, to find the one at fault.
+    def retry(self, first: int, last: int, why: str, *, guilty: bool = True) -> None:
+        """Schedule blocks whose process died again, in halves, to find the block at fault.
 
-        Raises SweepStopped if one block did this before. `guilty` is false if the process died
-        before it began.
+        Raises SweepStopped if a single block has killed two processes. `guilty` is false if the
+        process died before it started the blocks.
         """
-        self._begun.pop(first, None)
+        self._started.pop(first, None)
         middle = (first + last) // 2
         if not guilty:
             self._left.append((first, last))
@@ -130,9 +130,9 @@ class Plan:
         self._deaths[first] = self._deaths.get(first, 0) + 1
         if self._deaths[first] >= _DEATHS:
             points = self.job.blocks.axes(first)
-            place = ", ".join(f"{path} = {_span(values)}" for path, values in points.items())
+            where = ", ".join(f"{path} = {_span(values)}" for path, values in points.items())
             raise SweepStopped(
-                f"a process died {_DEATHS} times at {place} ({why}), perhaps for want of memory: "
+                f"a process died {_DEATHS} times at {where} ({why}), perhaps from lack of memory: "
                 "use fewer workers, or leave this out of the grid"
             )
         self._left.append((first, last))

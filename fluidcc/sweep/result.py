@@ -1,4 +1,4 @@
-"""Results at the points of a grid before they are tabulated, and whether each is sound."""
+"""Results at the points of a grid before they are tabulated, and checks of their validity."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -18,18 +18,18 @@ from fluidcc.sweep.table import dataset, join, table_of, with_outcome
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One point of a sweep: the changes that were set, the result, and why there is none."""
+    """One point of a sweep: its changes, its result, and the error message if it failed."""
 
     set: Mapping[str, Any]
     result: Any = None
     message: str = ""
 
     def describe(self) -> str:
-        """Where the point failed and why, in one line."""
+        """The changes of a failed point and its error, in one line."""
         return failed_at(self.set, self.message)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result's own dictionary with what was set."""
+        """The result's dictionary with the changes under `set`."""
         if self.result is None:
             return {"set": dict(self.set), "status": "failed", "message": self.message}
         return {"set": dict(self.set), **self.result.to_dict()}
@@ -44,7 +44,7 @@ class Point:
 
     @property
     def why(self) -> str:
-        """Why there is no sound result, or the message of the result."""
+        """The error message, or the message of a valid result."""
         return self.message or str(getattr(self.result, "message", ""))
 
 
@@ -55,7 +55,7 @@ def evaluate_point(net: Network, changes: dict[str, Any], verb: Callable[[Networ
     """
     try:
         result = verb(replace(net, changes))
-    except Exception as error:  # whatever goes wrong at one point must not end the others
+    except Exception as error:  # an error at one point must not end the sweep
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
             raise MemoryError(f"no memory left: {error}") from None
         return Point(changes, None, str(error) or type(error).__name__)
@@ -63,10 +63,10 @@ def evaluate_point(net: Network, changes: dict[str, Any], verb: Callable[[Networ
 
 
 def failure(result: Any) -> str:
-    """Why a result is not sound, by its `failure` or its status; empty if it is sound.
+    """The reason why a result is not valid, by its `failure` or status; empty if it is valid.
 
-    That a network has no equilibrium, no cycle or no root is an answer; an equilibrium that fails
-    its own check is none.
+    "No equilibrium", "no cycle" and "no root" are valid results; an equilibrium that fails its own
+    check is not.
     """
     if why := getattr(result, "failure", ""):
         return str(why)
@@ -75,10 +75,11 @@ def failure(result: Any) -> str:
         return status.advice
     if status in ("incomplete", "infeasible", "unbounded", "unknown", "undetermined"):
         return str(result.message)
-    return getattr(getattr(result, "packets", result), "message", "") if interrupted(result) else ""
+    packets = getattr(result, "packets", result)
+    return getattr(packets, "message", "") if is_interrupted(result) else ""
 
 
-def interrupted(result: Any) -> bool:
+def is_interrupted(result: Any) -> bool:
     """Whether packet runs were stopped before all seeds were done."""
     return bool(getattr(getattr(result, "packets", result), "missing", ()))
 
@@ -103,7 +104,7 @@ class Sweep(Result):
 
     @property
     def failed(self) -> tuple[Point, ...]:
-        """The points without a sound result."""
+        """The points without a valid result."""
         return tuple(p for p in self.points if p.message)
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class Sweep(Result):
         return dataset(Grid(self.axes, self.units), self.table(np.arange(len(self.points))))
 
     def table(self, numbers: np.ndarray) -> xr.Dataset:
-        """All points as one table, with their numbers (P,) in a grid."""
+        """All points as one table; `numbers` (P,) are their indices in a grid."""
         return join([tabulate_point(p, k) for p, k in zip(self.points, numbers, strict=True)])
 
     def __repr__(self) -> str:

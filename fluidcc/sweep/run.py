@@ -1,6 +1,6 @@
-"""One verb over a grid of parameters; a point that fails is labelled, and the others go on.
+"""One verb over a grid of parameters; a point that fails is recorded, and the others go on.
 
-In chunks, missing blocks are computed by processes or a cluster and put together.
+In chunks, processes or a cluster compute the missing blocks, which are then joined.
 """
 
 import dataclasses
@@ -27,19 +27,27 @@ from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import GRID_VERBS, Chunk, Job, description, name_of
 from fluidcc.sweep.plan import Clock, Plan, Progress
 from fluidcc.sweep.result import Point, Sweep, evaluate_point
-from fluidcc.sweep.store import Folder, InMemory, busy, check, gaps, manifest_in, opened
+from fluidcc.sweep.store import (
+    Folder,
+    InMemory,
+    check,
+    is_busy,
+    manifest_in,
+    missing_blocks,
+    open_folder,
+)
 from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 
-_NAMED = 10  # failed points that are named
-_COPIES = 2  # of a table at a time: its parts and the whole, or the whole and its layout
-_POLL = 1.0  # s between looks at the workers
+_LISTED = 10  # failed points in a summary
+_COPIES = 2  # of a table at a time: its parts and the joined table, or that and its layout
+_POLL = 1.0  # s between updates of the number of workers
 _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  # bytes
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepData(Result):
-    """Results over a grid as labelled numbers, as a sweep in chunks gives them.
+    """Results of a sweep in chunks, as labelled arrays over the grid.
 
     Examples
     --------
@@ -59,7 +67,7 @@ class SweepData(Result):
     def to_dataset(self) -> xr.Dataset:
         """All points in one dataset with the axes as dimensions.
 
-        Numbers are NaN at points without a result; `failed` is 1 at points without a sound one,
+        Numbers are NaN at points without a result; `failed` is 1 at points without a valid one,
         `message` has the reason. Attributes are the scenario, the command, versions, verb, its
         options and seeds.
         """
@@ -67,7 +75,7 @@ class SweepData(Result):
 
     @property
     def failed(self) -> tuple[Point, ...]:
-        """The points without a sound result."""
+        """The points without a valid result."""
         grid, flat = Grid(self.axes, self.units), self.data["failed"].values.ravel()
         messages = self.data["message"].values.ravel()
         return tuple(Point(grid.point(k), None, messages[k]) for k in flat.nonzero()[0].tolist())
@@ -76,8 +84,8 @@ class SweepData(Result):
         failed = self.data["failed"]
         sizes, count = " x ".join(map(str, failed.shape)), int(failed.sum())
         lines = [f"Sweep of {sizes} points over {', '.join(self.axes)}, {count} failed"]
-        lines += [f"  {p.describe()}" for p in self.failed[:_NAMED]]
-        return "\n".join(lines + ["  ..."] * (count > _NAMED))
+        lines += [f"  {p.describe()}" for p in self.failed[:_LISTED]]
+        return "\n".join(lines + ["  ..."] * (count > _LISTED))
 
 
 def sweep_in_chunks(
@@ -91,44 +99,44 @@ def sweep_in_chunks(
     progress: Callable[[Progress], None] | None = None,
     command: str | None = None,
 ) -> SweepData:
-    """Compute the missing points of a sweep and put it together; options are those of `sweep`."""
+    """Compute the missing points of a sweep and join all; the options are those of `sweep`."""
     if not len(grid):
         raise ValueError(f"over: expected at least one value for each path, got {grid.shape}")
-    _require_room(len(grid), _LEAST)
-    job, wanted = _prepare_job(net, grid, verb, command)
-    in_memory = nullcontext((InMemory(wanted), []))
-    with in_memory if folder is None else opened(folder, wanted) as (store, finished):
-        _require_room(len(grid), max((c.memory / c.points for c in finished), default=0.0))
+    _require_memory(len(grid), _LEAST)
+    job, manifest = _prepare_job(net, grid, verb, command)
+    in_memory = nullcontext((InMemory(manifest), []))
+    with in_memory if folder is None else open_folder(folder, manifest) as (store, finished):
+        _require_memory(len(grid), max((c.memory / c.points for c in finished), default=0.0))
         clock = Clock(len(grid), sum(c.points for c in finished), sum(c.failed for c in finished))
 
         def take(chunk: Chunk) -> None:
-            store.keep(chunk)
-            now = clock.passed(chunk.points, chunk.failed)
+            store.add(chunk)
+            now = clock.count(chunk.points, chunk.failed)
             if progress is not None:
                 progress(now)
             try:
-                _require_room(len(grid), chunk.memory / chunk.points)
+                _require_memory(len(grid), chunk.memory / chunk.points)
             except ValueError as error:
                 raise SweepStopped(str(error)) from None
 
-        if left := gaps(finished, len(job.blocks)):
+        if left := missing_blocks(finished, len(job.blocks)):
             count = processors() if workers is None else workers
             plan = Plan(job, left, max(count, 1), take)
             try:
                 _perform(job, plan, count, scheduler)
             except SweepStopped as error:
-                where = f"{clock.done} of {clock.total} points are done"
-                raise SweepStopped(f"{error}; {where}, {store.describe()}") from error.__cause__
+                done = f"{clock.done} of {clock.total} points are done"
+                raise SweepStopped(f"{error}; {done}, {store.describe()}") from error.__cause__
         data = dataset(grid, store.table())
         origin = store.manifest["origin"]
     return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}))
 
 
-def _require_room(points: int, row: float) -> None:
-    """Raise ValueError if there is no memory for the table of all points, `row` bytes each.
+def _require_memory(points: int, row: float) -> None:
+    """Raise ValueError if the table of all points, `row` bytes each, does not fit in memory.
 
-    A row of that table is at least as long as the longest of any chunk. What counts is the memory
-    of this machine: to ask for that of an accelerator would take some of it from the workers.
+    A row of that table is at least as long as the longest row of any chunk. Only the memory of this
+    machine counts: a query of an accelerator would take some of its memory from the workers.
     """
     memory.require(
         _COPIES * row * points,
@@ -139,7 +147,7 @@ def _require_room(points: int, row: float) -> None:
 
 
 def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
-    """Do a plan by a cluster, by processes, or, without `workers`, here."""
+    """Run a plan on a cluster, in processes, or, with 0 `workers`, in this process."""
     if scheduler is not None:
         pool = Cluster(job, scheduler)
     elif workers:
@@ -161,7 +169,7 @@ def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
                 try:
                     chunk = pool.result(future)
                 except WorkerDied as death:
-                    plan.lost(*task, str(death), guilty=death.guilty)
+                    plan.retry(*task, str(death), guilty=death.guilty)
                 else:
                     plan.done(chunk)
 
@@ -169,12 +177,12 @@ def _perform(job: Job, plan: Plan, workers: int, scheduler: str | None) -> None:
 def _prepare_job(
     net: Network, grid: Grid, verb: Callable[..., Any], command: str | None
 ) -> tuple[Job, dict[str, Any]]:
-    """The job of a sweep, and the manifest that it begins with."""
+    """The job of a sweep, and its manifest: what identifies the sweep, and its provenance."""
     job = Job.of(net, grid, verb)
     sweep = description(net, grid.axes, verb, job.code)
     options = sweep["options"]
-    typed = " ".join(sys.argv) if command is None else command
-    origin = provenance(net, typed) | {
+    command = " ".join(sys.argv) if command is None else command
+    origin = provenance(net, command) | {
         "verb": sweep["verb"], "options": json.dumps(options),
         "seeds": json.dumps(options["seeds"]) if "seeds" in options else "",
     }  # fmt: skip
@@ -183,7 +191,7 @@ def _prepare_job(
 
 @dataclasses.dataclass(frozen=True)
 class SweepStatus:
-    """How far the sweep in a folder has come: points that are done, failed (of these), missing.
+    """Progress of the sweep in a folder: points that are done, failed (of these), and missing.
 
     `busy` is true while a process works on it.
 
@@ -213,11 +221,11 @@ class SweepStatus:
 
     @property
     def working(self) -> str:
-        """Whether a process works on it, in words."""
+        """A phrase for `busy`."""
         return "a process works on it" if self.busy else "no process works on it"
 
     def check(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> None:
-        """Raise ValueError if the folder has another sweep than this, with the differences."""
+        """Raise ValueError with the differences if the folder has another sweep than this."""
         check(self.folder, _require_manifest(self.folder), _prepare_job(net, grid, verb, "")[1])
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,7 +241,7 @@ class SweepStatus:
 
 
 def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
-    """How far the sweep in a folder has come; nothing is run or changed.
+    """Progress of the sweep in a folder; it runs and changes nothing.
 
     Raises ValueError if there is no sweep in the folder.
 
@@ -247,20 +255,20 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
     ...     print(fc.sweep_status(folder))
     SweepStatus: 2 of 2 points done, 0 of them failed, 0 missing; no process works on it
     """
-    place = Path(folder)
-    store = Folder(place, _require_manifest(place))
+    path = Path(folder)
+    store = Folder(path, _require_manifest(path))
     finished = store.chunks()
     return SweepStatus(
-        place, store.points, sum(c.points for c in finished), sum(c.failed for c in finished),
-        busy(place), store.manifest["origin"],
+        path, store.points, sum(c.points for c in finished), sum(c.failed for c in finished),
+        is_busy(path), store.manifest["origin"],
     )  # fmt: skip
 
 
-def _require_manifest(place: Path) -> Mapping[str, Any]:
+def _require_manifest(folder: Path) -> Mapping[str, Any]:
     """The manifest in a folder; raises ValueError if no sweep was begun there."""
-    manifest = manifest_in(place) if place.is_dir() else None
+    manifest = manifest_in(folder) if folder.is_dir() else None
     if manifest is None:
-        raise ValueError(f"folder: expected one with a sweep in it, got '{place}'")
+        raise ValueError(f"folder: expected one with a sweep in it, got '{folder}'")
     return manifest
 
 
@@ -299,15 +307,15 @@ def sweep(
 ) -> Sweep | SweepData:
     """Apply a verb at every point of a grid.
 
-    Without `folder`, `workers` and `scheduler` this goes on in the calling process, point by
-    point, and gives the results themselves. With any of them the grid is done in chunks of some
-    seconds each, by processes or a cluster, and what comes back is labelled numbers: the same to
-    the last bit however they were computed, on processors of one kind.
+    Without `folder`, `workers` and `scheduler` it runs in the calling process, point by point, and
+    returns the result objects. With any of them processes or a cluster compute the grid in chunks
+    of some seconds each, and it returns labelled arrays: the same to the last bit for any number of
+    workers, on processors of one kind.
 
-    In a folder every finished chunk is kept. Whatever ends a sweep, the same call goes on from
-    there; a folder that has another sweep, or one of other code, is refused. Random numbers follow
-    from the `seeds` of the verb, which are the same at every point (common random numbers): a point
-    is what the verb gives for `replace(net, ...)` alone.
+    A folder keeps every finished chunk. After any interruption the same call continues from there;
+    a folder with another sweep, or one of other code, is refused. Random numbers follow from the
+    `seeds` of the verb, which are the same at every point (common random numbers): each point is
+    the result of the verb for `replace(net, ...)` alone.
 
     Parameters
     ----------
@@ -318,31 +326,31 @@ def sweep(
     verb
         Function of a network that returns a result, such as `equilibrium` or
         ``functools.partial(simulate_packets, until=60, seeds=range(5))``; or `stability_map` or
-        ``functools.partial(simulate_map, until=60)``, which do many points at once. In chunks it
-        is a function that a new process can import, and its options are plain values.
+        ``functools.partial(simulate_map, until=60)``, which compute many points at once. In
+        chunks it is a function that a new process can import, and its options are plain values.
     folder
-        Where finished chunks are kept.
+        Folder for finished chunks.
     workers
         Number of processes (default: one per processor); 0 computes in the calling process.
-        A script that calls this with workers does so under ``if __name__ == "__main__":``.
+        A script must call this with workers under ``if __name__ == "__main__":``.
     scheduler
-        Address of a Dask scheduler, ``tcp://host:8786``, whose workers do the chunks
-        (`fluidcc.sweep.workers` has the commands that start some).
+        Address of a Dask scheduler, ``tcp://host:8786``, whose workers compute the chunks
+        (`fluidcc.sweep.workers` has the commands that start workers).
     progress
         Called with a `Progress`, the finished share, after each point or chunk.
 
     Raises
     ------
     ScenarioError
-        If a path or a value's unit is wrong. What fails at single points is in `failed`.
+        If a path or a value's unit is wrong. Errors at single points are in `failed`.
     TypeError
-        If the verb is no function, or cannot be called with a network alone.
+        If the verb is not a function, or cannot be called with a network alone.
     ValueError
-        If the verb is of no use in chunks, the folder is not one for this sweep, or the table of
-        all points would not fit in memory.
+        If the verb cannot run in chunks, the folder has another sweep, or the table of all points
+        would not fit in memory.
     SweepStopped
-        If the sweep ended early: no space left, a table that turns out not to fit in memory,
-        processes that die, a cluster that is gone.
+        If the sweep ended early: a full disk, a table that turns out not to fit in memory, dead
+        processes, or a lost cluster.
 
     Examples
     --------
@@ -366,23 +374,23 @@ def sweep(
     clock, points = Clock(len(grid)), []
     for changes in grid.points():
         points.append(evaluate_point(net, changes, verb))
-        now = clock.passed(1, int(bool(points[-1].message)))
+        now = clock.count(1, int(bool(points[-1].message)))
         if progress is not None:
             progress(now)
     return Sweep(grid.axes, grid.units, tuple(points))
 
 
 def _require_callable(verb: Any, count: int) -> None:
-    """Raise TypeError unless a verb can be called with so many arguments, a network first."""
+    """Raise TypeError if a verb cannot be called with so many arguments, a network first."""
     if not callable(verb):
         raise TypeError(f"verb: expected a function such as fluidcc.equilibrium, got {verb!r}")
-    whole = functools.partial(verb)  # of the innermost function, with all that partials give it
+    flat = functools.partial(verb)  # nested partials are merged into one of the innermost function
     try:
-        signature = inspect.signature(whole.func)
+        signature = inspect.signature(flat.func)
     except ValueError:  # a function in C without a signature
         return
     try:
-        signature.bind(*whole.args, *(None,) * count, **whole.keywords)
+        signature.bind(*flat.args, *(None,) * count, **flat.keywords)
     except TypeError as error:
         name = name_of(verb).rpartition(".")[2]
         raise TypeError(

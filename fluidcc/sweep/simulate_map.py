@@ -27,9 +27,9 @@ def simulate_map(
 ) -> Sweep:
     """Integrate the fluid model at every point of a grid, points of one structure side by side.
 
-    What `sweep` with `simulate` finds on uniform steps, to rounding where these are equal, by all
-    processors and without `fast_cpu`. With ``Uniform(fused=True)`` each structure is one kernel, on
-    the card where JAX computes on one: the fastest way on processors too.
+    The results are those of `sweep` with `simulate` on uniform steps, to rounding if the steps are
+    equal. It uses all processors, without `fast_cpu`. With ``Uniform(fused=True)`` each structure
+    is one kernel, on the GPU if JAX computes on one: the fastest choice on processors too.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def simulate_map(
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
-        Steps of one length, by default `Uniform()`: each network has the step that `simulate` would
-        take for it, or up to 16 % less, as four lengths in an octave are enough for all. Ticks and
-        self-clocked flows keep theirs: only points of equal steps are side by side then.
+        Uniform steps, by default `Uniform()`: each network has the step of `simulate`, or up to
+        16 % less: lengths are rounded down to four per octave, so that networks share them. Ticks
+        and self-clocked flows need the exact step: then only equal steps are batched.
     progress
-        Called with a `Progress`, the finished share, as runs end; first for the points that fail
-        before their runs.
+        Called with a `Progress`, the finished share, as runs end; first for points that fail before
+        their runs.
 
     Returns
     -------
@@ -57,10 +57,10 @@ def simulate_map(
     Raises
     ------
     ScenarioError
-        If a path, a value's unit or a list of values is wrong. What fails at single points is in
+        If a path, a value's unit or a list of values is wrong. Errors at single points are in
         `failed`.
     ValueError
-        If `until` is not positive, `points` lie outside the runs, `mesh` is no `Uniform`, or one in
+        If `until` is not positive, `points` lie outside the runs, `mesh` is not `Uniform` or is in
         single precision, or the trajectories together would not fit in memory.
 
     Examples
@@ -79,15 +79,15 @@ def simulate_map(
         )
     times, grid = checked_times(until, points), Grid.of(net, over)
     begin = functools.partial(Member.of, until=until)
-    found = [evaluate_point(net, changes, begin) for changes in grid.points()]
-    places = [place for place, point in enumerate(found) if point.result is not None]
-    clock = Clock(len(grid), failed := len(grid) - len(places), failed)
+    swept = [evaluate_point(net, changes, begin) for changes in grid.points()]
+    runnable = [k for k, point in enumerate(swept) if point.result is not None]
+    clock = Clock(len(grid), failed := len(grid) - len(runnable), failed)
     report = progress or (lambda now: None)
     if failed:
-        report(clock.passed(0, 0))
-    for k, run in simulate_batch([found[place].result for place in places], until, times, mesh):
-        place = places[k]
+        report(clock.count(0, 0))
+    for j, run in simulate_batch([swept[k].result for k in runnable], until, times, mesh):
+        k = runnable[j]
         result, message = (None, run) if isinstance(run, str) else (run, failure(run))
-        found[place] = dataclasses.replace(found[place], result=result, message=message)
-        report(clock.passed(1, int(bool(message))))
-    return Sweep(grid.axes, grid.units, tuple(found))
+        swept[k] = dataclasses.replace(swept[k], result=result, message=message)
+        report(clock.count(1, int(bool(message))))
+    return Sweep(grid.axes, grid.units, tuple(swept))

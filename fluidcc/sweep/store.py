@@ -20,14 +20,14 @@ from fluidcc.sweep.table import from_bytes, join
 
 try:
     import fcntl
-except ImportError:  # Windows: chunks are whole and the same whoever writes them
+except ImportError:  # Windows has no locks: chunks are atomic and equal for every writer
     fcntl = None
 
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
 _CHUNKS = "chunk-*.nc"
 _NUMBERS = re.compile("chunk-" + r"(\d+)-" * 5)
-_HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
+_LOCKED = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -38,8 +38,8 @@ class InMemory:
         self.manifest = manifest
         self._chunks: list[Chunk] = []
 
-    def keep(self, chunk: Chunk) -> None:
-        """Keep a chunk."""
+    def add(self, chunk: Chunk) -> None:
+        """Store a chunk."""
         self._chunks.append(chunk)
 
     def table(self) -> xr.Dataset:
@@ -48,34 +48,34 @@ class InMemory:
 
     def describe(self) -> str:
         """Where chunks are, for messages."""
-        return "without a folder nothing is kept"
+        return "which are lost without a folder"
 
 
 class Folder:
     """Chunks of one sweep in a folder, one file each, with a manifest that identifies the sweep.
 
-    The name of a file has its blocks, its counts, and a hash of the sweep, of these numbers and of
-    the data, so that a damaged file is recognised, and one of another sweep.
+    The name of a file has its blocks, its counts, and a hash of the sweep, these numbers and the
+    data, so that damaged files and files of another sweep are detected.
     """
 
-    def __init__(self, place: Path, manifest: Mapping[str, Any]) -> None:
-        self.place, self.manifest = place, manifest
+    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        self.path, self.manifest = path, manifest
         self._key = json.dumps(manifest["sweep"], sort_keys=True).encode()
 
     @property
     def points(self) -> int:
-        """How many points the sweep has."""
+        """Number of points of the sweep."""
         return math.prod(map(len, self.manifest["sweep"]["grid"].values()))
 
-    def keep(self, chunk: Chunk) -> None:
+    def add(self, chunk: Chunk) -> None:
         """Write a chunk; raises SweepStopped if it cannot be written."""
         try:
-            _write(self.place / self._name(chunk), chunk.data)
+            _write(self.path / self._name(chunk), chunk.data)
         except OSError as error:
-            cure = "make room" if error.errno in _FULL else "mend that"
+            cure = "make room" if error.errno in _FULL else "fix that"
             raise SweepStopped(
-                f"cannot write a chunk to '{self.place}' ({error.strerror}): {cure}, and run the "
-                "same again; what is finished is kept"
+                f"cannot write a chunk to '{self.path}' ({error.strerror}): {cure}, and run the "
+                "same again; finished chunks are kept"
             ) from None
 
     def _name(self, chunk: Chunk) -> str:
@@ -83,10 +83,10 @@ class Folder:
         numbers = "-".join([f"{first:09d}", f"{last:09d}", *map(str, counts)])
         return sealed_name(f"chunk-{numbers}", data, ".nc", self._key)
 
-    def _sound(self) -> Iterator[tuple[Path, Chunk]]:
-        """The sound chunks in their order, none of which covers another, and their files."""
+    def _read_chunks(self) -> Iterator[tuple[Path, Chunk]]:
+        """The undamaged chunks in their order, without duplicates, and their files."""
         end = 0
-        for file in sorted(self.place.glob(_CHUNKS)):
+        for file in sorted(self.path.glob(_CHUNKS)):
             numbers = _NUMBERS.match(file.name)
             if numbers is None:
                 continue
@@ -96,82 +96,82 @@ class Folder:
                 yield file, chunk
 
     def chunks(self, *, tidy: bool = False) -> list[Chunk]:
-        """The sound chunks, without their data, in their order.
+        """The undamaged chunks, without their data, in their order.
 
-        With `tidy` those that are damaged or there twice are deleted.
+        With `tidy` damaged and duplicate ones are deleted.
         """
-        sound = {file: chunk._replace(data=b"") for file, chunk in self._sound()}
+        undamaged = {file: chunk._replace(data=b"") for file, chunk in self._read_chunks()}
         if tidy:
-            for file in set(self.place.glob(_CHUNKS)) - set(sound):
+            for file in set(self.path.glob(_CHUNKS)) - set(undamaged):
                 file.unlink()
-        return list(sound.values())
+        return list(undamaged.values())
 
     def table(self) -> xr.Dataset:
-        """All chunks as one table; raises SweepStopped if some have gone since they were written.
+        """All chunks as one table; raises SweepStopped if some were lost after they were written.
 
-        They are read and verified again, as a disk may return other data than were written.
+        They are read and verified again, as a disk may corrupt data.
         """
-        tables = [from_bytes(chunk.data) for _, chunk in self._sound()]
+        tables = [from_bytes(chunk.data) for _, chunk in self._read_chunks()]
         if sum(table["failed"].size for table in tables) < self.points:
             raise SweepStopped(
-                f"chunks were damaged or deleted meanwhile in '{self.place}': run the same again"
+                f"chunks were damaged or deleted meanwhile in '{self.path}': run the same again"
             )
         return join(tables)
 
     def describe(self) -> str:
         """Where chunks are, for messages."""
-        return f"what is finished is kept in '{self.place}'"
+        return f"finished chunks are kept in '{self.path}'"
 
 
 @contextlib.contextmanager
-def opened(place: Path, wanted: Mapping[str, Any]) -> Iterator[tuple[Folder, list[Chunk]]]:
-    """Hold a folder for the sweep of a manifest; gives it, and its sound chunks without their data.
+def open_folder(path: Path, wanted: Mapping[str, Any]) -> Iterator[tuple[Folder, list[Chunk]]]:
+    """Lock a folder for the sweep of a manifest; yields it and its chunks without their data.
 
     Raises ValueError if another sweep is in the folder, or another process works on it.
     """
-    with _refused(place):
-        place.mkdir(parents=True, exist_ok=True)
-        manifest_in(place)  # what is no folder of a sweep stays as it is
-        lock = (place / _LOCK).open("ab+", buffering=0)
+    with _report_os_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+        manifest_in(path)  # refuses a folder that is not one of a sweep
+        lock = (path / _LOCK).open("ab+", buffering=0)
     with lock:
-        _hold(lock, place)
-        with _refused(place):
-            for file in place.glob(f"{UNFINISHED}*"):
-                file.unlink(missing_ok=True)  # of a process that was ended
-            known = manifest_in(place)  # now that no other process may begin it
+        _acquire(lock, path)
+        with _report_os_errors(path):
+            for file in path.glob(f"{UNFINISHED}*"):
+                file.unlink(missing_ok=True)  # left by a process that was killed
+            known = manifest_in(path)  # now that no other process can begin a sweep here
             if known is None:
-                _write(place / _MANIFEST, json.dumps(wanted, indent=1).encode())
+                _write(path / _MANIFEST, json.dumps(wanted, indent=1).encode())
                 known = wanted
-        check(place, known, wanted)
-        folder = Folder(place, known)
+        check(path, known, wanted)
+        folder = Folder(path, known)
         yield folder, folder.chunks(tidy=True)
 
 
 @contextlib.contextmanager
-def _refused(place: Path) -> Iterator[None]:
-    """A folder that cannot be used is wrong use, unless it is full."""
+def _report_os_errors(path: Path) -> Iterator[None]:
+    """Turn OSError into ValueError: a folder that cannot be written is wrong use."""
     try:
         yield
     except OSError as error:
-        raise ValueError(f"folder: cannot write to '{place}': {error.strerror}") from None
+        raise ValueError(f"folder: cannot write to '{path}': {error.strerror}") from None
 
 
-def manifest_in(place: Path) -> dict[str, Any] | None:
+def manifest_in(path: Path) -> dict[str, Any] | None:
     """The manifest of the sweep in a folder; None if it has none.
 
-    Raises ValueError if the manifest is damaged, or the folder has other things in it.
+    Raises ValueError if the manifest is damaged, or the folder has other files in it.
     """
-    file = place / _MANIFEST
+    file = path / _MANIFEST
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         others = [
-            f.name for f in place.iterdir()
+            f.name for f in path.iterdir()
             if f.name != _LOCK and not f.name.startswith(UNFINISHED)
         ]  # fmt: skip
         if others:
             raise ValueError(
-                f"folder: expected one of a sweep, or an empty one, got '{place}', which has "
+                f"folder: expected one of a sweep, or an empty one, got '{path}', which has "
                 f"{min(others)} in it"
             ) from None
         return None
@@ -185,7 +185,7 @@ def manifest_in(place: Path) -> dict[str, Any] | None:
 
 
 def _has_form(manifest: Any) -> bool:
-    """Whether this has the parts of a manifest, each of its type."""
+    """Whether the data have the parts of a manifest, each of its type."""
     try:
         axes, texts = manifest["sweep"]["grid"].values(), manifest["origin"].values()
         command = manifest["origin"]["command"]
@@ -196,34 +196,34 @@ def _has_form(manifest: Any) -> bool:
     )
 
 
-def check(place: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise ValueError if a folder has another sweep than is wanted, with the differences."""
+def check(path: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise ValueError with the differences if the `known` sweep is not the `wanted` one."""
     parts = [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
     if parts:
         words = {"code": "the versions of the code", "laws": "the text of user-defined laws"}
         named = ", ".join(words.get(part, f"the {part}") for part in parts)
         raise ValueError(
-            f"folder: '{place}' has another sweep, from which this one differs in "
-            f"{named}: take another folder, or delete this one"
+            f"folder: '{path}' has another sweep, which differs from this one in {named}: choose "
+            "another folder, or delete this one"
         )
 
 
-def busy(place: Path) -> bool:
+def is_busy(path: Path) -> bool:
     """Whether a process works on a folder now."""
-    if not (place / _LOCK).exists():
+    if not (path / _LOCK).exists():
         return False
-    with (place / _LOCK).open("rb") as lock:
-        return _held_by_another(lock)
+    with (path / _LOCK).open("rb") as lock:
+        return _is_locked(lock)
 
 
-def _held_by_another(lock: Any) -> bool:
-    """Whether another process holds a lock; if not, this one does, if the system has locks."""
+def _is_locked(lock: Any) -> bool:
+    """Whether another process holds a lock; if not, acquire it, if the system has locks."""
     if fcntl is None:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:  # of a file system without locks
-        return error.errno in _HELD
+    except OSError as error:  # a file system without locks raises others
+        return error.errno in _LOCKED
     return False
 
 
@@ -232,21 +232,21 @@ def _write(file: Path, data: bytes) -> None:
         part.write_bytes(data)
 
 
-def _hold(lock: Any, place: Path) -> None:
-    """Hold the lock of a folder; the system frees it when this process ends, however it does."""
-    if _held_by_another(lock):
+def _acquire(lock: Any, path: Path) -> None:
+    """Acquire the lock of a folder; the system releases it when this process ends in any way."""
+    if _is_locked(lock):
         lock.seek(0)
         raise ValueError(
-            f"folder: {lock.read().decode() or 'another process'} is sweeping into '{place}': wait "
-            "for it, end it, or take another folder"
+            f"folder: {lock.read().decode() or 'another process'} is sweeping into '{path}': wait "
+            "for it, end it, or choose another folder"
         )
-    with contextlib.suppress(OSError, AttributeError):  # a full disk, Windows: it is for messages
+    with contextlib.suppress(OSError, AttributeError):  # a full disk, Windows: only for messages
         lock.truncate(0)
         lock.write(f"process {os.getpid()} of {os.uname().nodename}".encode())
 
 
-def gaps(finished: Iterable[Chunk], blocks: int) -> list[tuple[int, int]]:
-    """The blocks missing between chunks, as pairs: the first block and the one after."""
+def missing_blocks(finished: Iterable[Chunk], blocks: int) -> list[tuple[int, int]]:
+    """The blocks that no chunk covers, as pairs: the first, and the one after the last."""
     out, end = [], 0
     for chunk in sorted(finished):
         if chunk.first > end:

@@ -1,7 +1,7 @@
 """Results of points as one table: joined, as bytes, and laid out over a grid.
 
 A table is a dataset along the dimension `point`, whose coordinate has the numbers of the points in
-their grid. Joining is associative: so results do not depend on how points were put into chunks.
+their grid. Joining is associative: so results do not depend on the division into chunks.
 """
 
 import io
@@ -18,22 +18,22 @@ from fluidcc.sweep.grid import Grid
 
 POINT = "point"
 OUTCOME = ("status", "message", "failed")
-"""Variables that every table has; `failed` is 1 without a sound result."""
+"""Variables that every table has; `failed` is 1 without a valid result."""
 
 _ATTRIBUTE = "attribute of results"  # marks variables that are attributes of results
 _LAYOUT = "layout"
-_TEXT = 64  # bytes of a short text, without the reference to it
+_TEXT = 64  # bytes of a short string object, without the reference to it
 
 
 def memory_of(table: xr.Dataset) -> int:
-    """About how many bytes the values of a table take."""
+    """Approximate size of the values of a table [byte]."""
     values = [variable.values for variable in table.variables.values()]
     texts = sum(int(np.count_nonzero(v != "")) for v in values if v.dtype.kind == "O")
     return sum(v.nbytes for v in values) + _TEXT * texts
 
 
 def with_outcome(table: xr.Dataset, status: Any, message: Any, failed: Any) -> xr.Dataset:
-    """A table with the variables that every table has, of values (P,)."""
+    """A table with the variables `OUTCOME` added, of values (P,)."""
     values = (status, message, np.asarray(failed, np.int8))
     return table.assign(
         {k: (POINT, _plain(np.asarray(v))) for k, v in zip(OUTCOME, values, strict=True)}
@@ -41,30 +41,30 @@ def with_outcome(table: xr.Dataset, status: Any, message: Any, failed: Any) -> x
 
 
 def table_of(data: xr.Dataset, numbers: Any, over: Sequence[str] = ()) -> xr.Dataset:
-    """A dataset as a table: of one point, or of those of a grid `over` these dimensions."""
+    """A dataset as a table: of one point, or of the points of a grid `over` these dimensions."""
     count, sizes = len(numbers), data.sizes
-    known = {
+    attributes = {
         name: xr.Variable((), value, {_ATTRIBUTE: 1}) for name, value in data.attrs.items()
         if name not in (*OUTCOME, *data.variables)
     }  # fmt: skip
-    laid: dict[Any, Any] = {d: np.arange(n) for d, n in sizes.items() if d not in over}
-    for name, variable in {**data.variables, **known}.items():
+    variables: dict[Any, Any] = {d: np.arange(n) for d, n in sizes.items() if d not in over}
+    for name, variable in {**data.variables, **attributes}.items():
         if name in over:
             continue
         if name in sizes:
-            laid[name] = _plain(variable.values)
+            variables[name] = _plain(variable.values)
             continue
         dims = [d for d in variable.dims if d not in over]
-        spread = variable.set_dims({**{d: sizes[d] for d in over}, **variable.sizes})
-        values = spread.transpose(*over, *dims).values
+        expanded = variable.set_dims({**{d: sizes[d] for d in over}, **variable.sizes})
+        values = expanded.transpose(*over, *dims).values
         rows = _plain(values.reshape(count, *values.shape[len(over) :]))
-        laid[name] = ((POINT, *dims), rows, variable.attrs)
+        variables[name] = ((POINT, *dims), rows, variable.attrs)
     coords = [name for name in data.coords if name not in over]
-    return xr.Dataset({POINT: np.asarray(numbers), **laid}).set_coords(coords)
+    return xr.Dataset({POINT: np.asarray(numbers), **variables}).set_coords(coords)
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
-    """Text as objects, yes and no as 1 and 0."""
+    """Text as objects, Booleans as 1 and 0."""
     kind = values.dtype.kind
     if kind in "UTS":
         return values.astype(object)
@@ -72,16 +72,16 @@ def _plain(values: np.ndarray) -> np.ndarray:
 
 
 def join(tables: Sequence[xr.Dataset]) -> xr.Dataset:
-    """One table of the points of all; NaN and empty text in gaps.
+    """One table of the points of all tables; missing values are NaN or empty text.
 
-    NumPy concatenates tables of one structure, ten times as fast as xarray.
+    NumPy concatenates tables of one structure ten times as fast as xarray.
     """
-    alike: dict[Any, list[xr.Dataset]] = {}
+    by_structure: dict[Any, list[xr.Dataset]] = {}
     for table in tables:
         shapes = tuple((name, v.dims) for name, v in table.variables.items())
         labels = tuple(tuple(table[d].values.tolist()) for d in table.sizes if d != POINT)
-        alike.setdefault((shapes, labels), []).append(table)
-    stacked = [_stacked(same) for same in alike.values()]
+        by_structure.setdefault((shapes, labels), []).append(table)
+    stacked = [_stacked(same) for same in by_structure.values()]
     if len(stacked) == 1:
         return stacked[0]
     dims = [{name: v.dims for name, v in table.variables.items()} for table in stacked]
@@ -90,17 +90,17 @@ def join(tables: Sequence[xr.Dataset]) -> xr.Dataset:
         if len(shapes) > 1:
             listed = " and ".join(map(str, shapes))
             raise ValueError(f"{name} has different shapes at different points: {listed}")
-    whole = xr.concat(
+    joined = xr.concat(
         [table.reset_coords() for table in stacked], POINT, data_vars="minimal", coords="minimal",
         compat="override", join="outer", combine_attrs="override",
     )  # fmt: skip
-    texts = [name for name, v in whole.data_vars.items() if v.dtype.kind == "O"]
+    texts = [name for name, v in joined.data_vars.items() if v.dtype.kind == "O"]
     coords = {name for table in stacked for name in table.coords}
-    return whole.assign({name: whole[name].fillna("") for name in texts}).set_coords(coords)
+    return joined.assign({name: joined[name].fillna("") for name in texts}).set_coords(coords)
 
 
 def _stacked(tables: Sequence[xr.Dataset]) -> xr.Dataset:
-    """The points of tables of one structure."""
+    """One table of the points of tables of one structure."""
     first = tables[0]
     joined = {
         name: (v.dims, np.concatenate([t.variables[name].values for t in tables]), v.attrs)
@@ -112,7 +112,7 @@ def _stacked(tables: Sequence[xr.Dataset]) -> xr.Dataset:
 def to_bytes(table: xr.Dataset) -> bytes:
     """The table as a netCDF file.
 
-    Without xarray, which asks for locks of the cluster if a worker of one writes.
+    It does not use xarray, which would request locks of the cluster in its workers.
     """
     layout = {
         "attrs": {name: v.attrs for name, v in table.variables.items()},
@@ -140,7 +140,7 @@ def from_bytes(data: bytes) -> xr.Dataset:
 
 
 def dataset(grid: Grid, table: xr.Dataset) -> xr.Dataset:
-    """The points of a whole grid laid out over its axes; values that all share are stored once.
+    """The table of a complete grid laid out over its axes; values that all share are stored once.
 
     Raises ValueError if every point failed.
     """
@@ -161,16 +161,16 @@ def dataset(grid: Grid, table: xr.Dataset) -> xr.Dataset:
         elif common is not None:
             variables[name] = (dims, common, attributes)
         else:
-            laid = values.reshape(*grid.shape, *values.shape[1:])
-            variables[name] = ((*grid.axes, *dims), laid, attributes)
+            gridded = values.reshape(*grid.shape, *values.shape[1:])
+            variables[name] = ((*grid.axes, *dims), gridded, attributes)
     for path, values in grid.axes.items():
         variables[path] = (path, list(values), {"units": grid.units[path]})
     return xr.Dataset(variables, attrs=attrs).set_coords(coords)
 
 
 def _common(values: np.ndarray) -> np.ndarray | None:
-    """The values that all points share, gaps apart; None if points differ."""
+    """The values that all points share, except where missing; None if points differ."""
     missing = values == "" if values.dtype.kind == "O" else values != values
-    where = np.argmax(~missing, axis=0)
-    first = np.take_along_axis(values, where[None], axis=0)
+    index = np.argmax(~missing, axis=0)
+    first = np.take_along_axis(values, index[None], axis=0)
     return first[0, ...] if np.all(missing | (values == first)) else None

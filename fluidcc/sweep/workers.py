@@ -1,12 +1,12 @@
-"""Chunks computed by processes of this machine, or by the workers of a Dask cluster; one process
-writes the results.
+"""Workers of a sweep: processes of this machine, or workers of a Dask cluster. They compute chunks;
+the calling process writes the results.
 
 Processes are spawned, as threads of JAX do not survive a fork. Nothing heavy is imported here, as
-processes that start need to know first where compiled code is.
+a new process must set the folder of compiled code before it imports JAX.
 
-Workers of a cluster need the same fluidcc as the one that asks, with the same versions of what it
-computes with; that is checked. They are processes of their own (Dask spawns them, and must not be
-made to fork, as threads of JAX do not survive that), best one for each core, with one thread::
+Workers of a cluster need the same version of fluidcc and of its numerical libraries as the calling
+process; this is checked. Each must be a separate process (Dask spawns them by default; forking
+would break threads of JAX), best one for each core, with one thread::
 
     dask scheduler
     export OPENBLAS_NUM_THREADS=1 FLUIDCC_FAST_CPU=1 FLUIDCC_THREADS=1
@@ -25,8 +25,8 @@ On a batch system dask-jobqueue starts them, and the address is that of its sche
     cluster.scale(jobs=8)
     fc.sweep(net, over, fc.stability, folder="map", scheduler=cluster.scheduler_address)
 
-Where workers share an accelerator each takes a fraction of its memory, which JAX reads when it
-starts: ``export XLA_PYTHON_CLIENT_MEM_FRACTION=0.2`` for four of them; each takes 0.75 otherwise.
+If workers share an accelerator, each needs a fraction of its memory, which JAX reads when it
+starts: ``export XLA_PYTHON_CLIENT_MEM_FRACTION=0.2`` for four of them (default: 0.75 each).
 """
 
 import contextlib
@@ -61,13 +61,13 @@ _NO_START = (
 
 
 _ADDRESS = re.compile(r"(\w+://)?[^/]+:\d+|inproc://.+")
-_PATIENCE = 30.0  # s until there must be a scheduler, and a worker
-_GOODBYE = 1.0  # s
+_PATIENCE = 30.0  # s to wait for a scheduler, and for a first worker
+_CLOSE_TIMEOUT = 1.0  # s
 _LOST = "the connection to the scheduler is lost: start it, and run the same again"
 
 
 class WorkerDied(Exception):
-    """A worker ended in the middle of a chunk, or, if not `guilty`, before it began."""
+    """A worker died in the middle of a chunk, or, if not `guilty`, before it began."""
 
     def __init__(self, why: str, guilty: bool = True) -> None:
         super().__init__(why)
@@ -77,20 +77,19 @@ class WorkerDied(Exception):
 class Processes:
     """Workers that are processes of this machine; one that dies is replaced.
 
-    Each has an executor of its own: an executor that loses a process loses all that it was asked
-    for, and cannot name the chunk at fault.
+    Each has its own executor: an executor that loses a process loses all its chunks, and cannot
+    name the chunk at fault.
 
-    Raises ValueError if the job cannot be sent to a process, SweepStopped if processes die again
-    and again.
+    Raises ValueError if the job cannot be pickled, SweepStopped if processes die repeatedly.
     """
 
     def __init__(self, job: "Job", workers: int) -> None:
         self.workers = workers
         self._idle: list[_Process] = []
         self._busy: dict[Future[Chunk], _Process] = {}
-        self._stillborn = 0
+        self._failed_starts = 0
         try:
-            self._sent = pickle.dumps(job)
+            self._pickled = pickle.dumps(job)
         except Exception as error:
             raise ValueError(
                 f"verb: expected a function that a new process can import, got {job.verb!r} "
@@ -98,9 +97,9 @@ class Processes:
             ) from None
 
     def submit(self, first: int, last: int) -> "Future[Chunk]":
-        """Begin a chunk."""
-        process = self._idle.pop() if self._idle else _Process(self._sent, self.workers)
-        future = process.executor.submit(work, self._sent, first, last)
+        """Start a chunk: the blocks from `first` to the one before `last`."""
+        process = self._idle.pop() if self._idle else _Process(self._pickled, self.workers)
+        future = process.executor.submit(work, self._pickled, first, last)
         self._busy[future] = process
         return future
 
@@ -111,14 +110,14 @@ class Processes:
             self._idle.append(process)
             process.ready.result()
             return future.result()
-        code, began = process.end(), process.ready.exception() is None
-        self._stillborn += not began
-        if self._stillborn > self.workers:
+        code, started = process.end(), process.ready.exception() is None
+        self._failed_starts += not started
+        if self._failed_starts > self.workers:
             raise SweepStopped(_NO_START.format(code))
-        raise WorkerDied(f"exit code {code}", began)
+        raise WorkerDied(f"exit code {code}", started)
 
     def close(self) -> None:
-        """End all processes, whatever they do."""
+        """End all processes, even busy ones."""
         for process in (*self._idle, *self._busy.values()):
             process.end()
 
@@ -126,14 +125,14 @@ class Processes:
 class _Process:
     """A process with its executor."""
 
-    def __init__(self, sent: bytes, workers: int) -> None:
+    def __init__(self, pickled: bytes, workers: int) -> None:
         self.executor = ProcessPoolExecutor(1, mp_context=_SPAWN)
         with _environment(workers):
-            self.ready = self.executor.submit(_begin, sent)
+            self.ready = self.executor.submit(_begin, pickled)
         (self._process,) = self.executor._processes.values()
 
     def end(self) -> int | None:
-        """End it, if it lives; its exit code."""
+        """End the process if it is alive, and return its exit code."""
         self._process.terminate()
         self.executor.shutdown(cancel_futures=True)
         return self._process.exitcode
@@ -141,14 +140,14 @@ class _Process:
 
 @contextlib.contextmanager
 def _environment(workers: int) -> Iterator[None]:
-    """Start processes with their share of the threads, unless the user has set it.
+    """Environment in which processes start with their share of the threads, unless it is set.
 
-    Libraries for linear algebra get one: the matrices are small.
+    Linear algebra libraries get one thread, as the matrices are small.
     """
-    wanted: dict[str, str] = dict.fromkeys(_LIBRARIES, "1")
-    wanted["FLUIDCC_THREADS"] = str(max(1, processors() // workers))
-    wanted["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.75 / workers:.3f}"  # of an accelerator
-    added = {name: text for name, text in wanted.items() if name not in os.environ}
+    defaults: dict[str, str] = dict.fromkeys(_LIBRARIES, "1")
+    defaults["FLUIDCC_THREADS"] = str(max(1, processors() // workers))
+    defaults["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.75 / workers:.3f}"  # of an accelerator
+    added = {name: text for name, text in defaults.items() if name not in os.environ}
     os.environ.update(added)
     try:
         yield
@@ -157,38 +156,38 @@ def _environment(workers: int) -> Iterator[None]:
             del os.environ[name]
 
 
-def _begin(sent: bytes) -> None:
-    """Make this process ready for the chunks of a job."""
+def _begin(pickled: bytes) -> None:
+    """Prepare this process for the chunks of a job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
-        _job(sent)
+        _job(pickled)
     except Exception as error:
         raise ValueError(f"verb: a new process cannot import it: {error}") from None
 
 
-def work(sent: bytes, first: int, last: int) -> "Chunk":
-    """A chunk of a pickled job, by a worker.
+def work(pickled: bytes, first: int, last: int) -> "Chunk":
+    """Compute a chunk of a pickled job in a worker.
 
-    Raises ValueError for wrong use, and SweepStopped with whatever else went wrong.
+    Raises ValueError for wrong use, and SweepStopped with the message of any other error.
     """
     try:
-        return _job(sent).compute(first, last)
+        return _job(pickled).compute(first, last)
     except ValueError as error:
-        raise ValueError(str(error)) from None  # its class need not survive a pickle
+        raise ValueError(str(error)) from None  # a subclass may not unpickle
     except BaseException as error:
         raise SweepStopped(f"{type(error).__name__}: {error}") from None
 
 
 @functools.lru_cache(maxsize=1)
-def _job(sent: bytes) -> "Job":
-    """The job of a sweep, unpacked once, which imports JAX."""
+def _job(pickled: bytes) -> "Job":
+    """The job of a sweep, unpickled once; this imports JAX."""
     keep_compiled()
-    return pickle.loads(sent)
+    return pickle.loads(pickled)
 
 
 def end_with_parent() -> None:
-    """Leave when the parent is gone, however it went."""
+    """Wait until the parent process has ended in any way, then exit."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -210,15 +209,15 @@ class Cluster:
                 "scheduler: expected the address of a Dask scheduler, such as tcp://host:8786, got "
                 f"{scheduler!r}"
             )
-        # sent with each chunk, some kilobytes: what is scattered is lost with its holders
-        self._sent = cloudpickle.dumps(job)
+        # some kilobytes, sent with each chunk: scattered data are lost with their workers
+        self._pickled = cloudpickle.dumps(job)
         logger = logging.getLogger("distributed.client")
-        self._unmuted = logger.level
+        self._log_level = logger.level
         logger.setLevel(logging.CRITICAL + 1)  # a lost connection is reported once, as an error
         try:
             self._client = self._dask.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
-            logger.setLevel(self._unmuted)
+            logger.setLevel(self._log_level)
             raise ValueError(
                 f"scheduler: expected the address of a Dask scheduler, got {scheduler!r} ({error})"
             ) from None
@@ -235,14 +234,14 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many chunks can be done at a time now; raises SweepStopped without a connection."""
+        """Number of chunks that can run at a time now; raises SweepStopped without a connection."""
         with self._connected():
             return max(1, sum(self._client.nthreads().values()))
 
     def submit(self, first: int, last: int) -> "Future[Chunk]":
-        """Begin a chunk."""
+        """Start a chunk: the blocks from `first` to the one before `last`."""
         with self._connected():
-            return self._executor.submit(work, self._sent, first, last)
+            return self._executor.submit(work, self._pickled, first, last)
 
     def result(self, future: "Future[Chunk]") -> "Chunk":
         """The chunk of a future that is done; raises WorkerDied if workers died over it."""
@@ -256,13 +255,13 @@ class Cluster:
         raise SweepStopped(f"a worker of the cluster failed: {why}")
 
     def close(self) -> None:
-        """Leave the cluster; what it still does for this sweep is given up."""
-        self._client.close(timeout=_GOODBYE)
-        logging.getLogger("distributed.client").setLevel(self._unmuted)
+        """Disconnect from the cluster, which cancels the chunks of this sweep."""
+        self._client.close(timeout=_CLOSE_TIMEOUT)
+        logging.getLogger("distributed.client").setLevel(self._log_level)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[None]:
-        """Report a lost connection in one way, whatever it makes fail."""
+        """Turn every error of a lost connection into SweepStopped."""
         try:
             if self._client.status != "running":
                 raise SweepStopped(_LOST)

@@ -37,7 +37,7 @@ def test_a_sweep_is_written_and_taken_up_again(run, tmp_path):
         xr.testing.assert_equal(again.load(), data)
 
     code, _, err = run("sweep", "stability", *words[2:], "--status")
-    assert code == 2 and "has another sweep, from which this one differs in the verb" in err
+    assert code == 2 and "has another sweep, which differs from this one in the verb" in err
 
 
 def test_failed_points_are_named(run, tmp_path):

@@ -88,7 +88,7 @@ def test_a_process_that_dies_is_told_and_replaced(worker):
         (ScenarioError, [[Fault("", "n", "more", "less")]], "n: expected more, got less"),
         (ValueError, ["no flows"], "no flows"),
         (MemoryError, [], "there is not enough memory for this: take fewer flows"),
-        (KeyError, ["secret"], "a fault of fluidcc itself (KeyError); the terminal tells more"),
+        (KeyError, ["secret"], "a fault of fluidcc itself (KeyError); see the terminal"),
     ],
 )
 def test_faults_are_told_and_tracebacks_are_not(worker, fault, values, told):

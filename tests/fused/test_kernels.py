@@ -87,7 +87,7 @@ def same(found, expected, rtol):
 
 
 def test_one_that_fails_leaves_the_others_as_they_are(monkeypatch):
-    monkeypatch.setattr(launch, "_TOGETHER", 64)
+    monkeypatch.setattr(launch, "_MOST_LANES", 64)
     params = parameters(70)
     sound = solved(params, fused=True, slots=512)
     params["n"] = params["n"].at[5].set(jnp.nan)

@@ -61,7 +61,7 @@ def test_a_sweep_by_two_processes_knows_the_file(run, here):
     assert queue.ravel() == pytest.approx([12.5, 12.5, 18.75, 18.75, 25.0, 25.0])  # C times delay
     (here / "pi2.py").write_text((here / "pi2.py").read_text() + "\n# another text\n")
     code, _, err = run(*words, *grid, "--workers", "2")
-    assert code == 2 and "differs in the text of user-defined laws" in err
+    assert code == 2 and "differs from this one in the text of user-defined laws" in err
 
 
 def test_the_command_reports_a_faulty_law(run, here):

@@ -55,7 +55,7 @@ def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp
     folder = tmp_path / "kept"
     with pytest.raises(fc.SweepStopped, match="the connection to the scheduler is lost") as told:
         fc.sweep(NET, OVER, SLOWLY, folder=folder, scheduler=address, progress=lose)
-    assert "what is finished is kept" in str(told.value)
+    assert "finished chunks are kept" in str(told.value)
     assert 0 < fc.sweep_status(folder).done < SIZE
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), here)
 

@@ -16,7 +16,7 @@ from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
 from fluidcc.sweep import job
-from fluidcc.sweep.store import manifest_in, opened
+from fluidcc.sweep.store import manifest_in, open_folder
 
 SLOWLY = functools.partial(draw, pause=0.02)
 _FOLDER = "FLUIDCC_TEST_FOLDER"
@@ -142,7 +142,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
             fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "1 of 32 points are done, what is finished is kept in" in str(told.value)
+    assert "1 of 32 points are done, finished chunks are kept in" in str(told.value)
     assert [f.name for f in folder.iterdir() if f.name.startswith(".")] == []
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
 
@@ -173,7 +173,7 @@ def test_a_table_without_room_is_refused_as_soon_as_it_is_known(tmp_path, monkey
     monkeypatch.setattr("fluidcc.memory._of_machine", lambda: 10_000.0)
     with pytest.raises(fc.SweepStopped, match=f"there are 10 kB: {advice}; 1 of 32 points") as told:
         sweep()
-    assert f"what is finished is kept in '{folder}'" in str(told.value)
+    assert f"finished chunks are kept in '{folder}'" in str(told.value)
     with pytest.raises(ValueError, match="there are 10 kB"):  # known from what was kept
         sweep(progress=calls.append)
     assert not calls and fc.sweep_status(folder).done == 1
@@ -197,7 +197,7 @@ def test_a_point_that_kills_its_workers_is_named(tmp_path):
         fc.sweep(NET, {"flows.tcp.n": [4]}, deadly, workers=1, folder=tmp_path / "kept")
     message = str(told.value)
     assert "died 2 times at flows.tcp.n = 4 (exit code -9)" in message and "memory" in message
-    assert "0 of 1 points are done, what is finished is kept in" in message
+    assert "0 of 1 points are done, finished chunks are kept in" in message
 
 
 def test_two_sweeps_do_not_share_a_folder_at_once(tmp_path):
@@ -205,7 +205,7 @@ def test_two_sweeps_do_not_share_a_folder_at_once(tmp_path):
     fc.sweep(NET, OVER, draw, folder=folder, workers=0)
     manifest = manifest_in(folder)
     assert manifest is not None
-    with opened(folder, manifest):
+    with open_folder(folder, manifest):
         assert fc.sweep_status(folder).busy
         with pytest.raises(ValueError, match=rf"folder: process {os.getpid()} of .* is sweeping"):
             fc.sweep(NET, OVER, draw, folder=folder, workers=0)
@@ -222,10 +222,10 @@ def test_a_folder_is_for_one_sweep(tmp_path, monkeypatch):
         (NET, {"flows.tcp.n": [1]}, draw, "in the grid:"),
         (NET, OVER, seeded, "in the options:"),
     ):
-        with pytest.raises(ValueError, match=f"has another sweep, from which this .* {what}"):
+        with pytest.raises(ValueError, match=f"has another sweep, which differs .* {what}"):
             fc.sweep(net, over, verb, folder=folder, workers=0)
     monkeypatch.setattr(job, "code", lambda: "other")
-    with pytest.raises(ValueError, match="differs in the versions of the code:"):
+    with pytest.raises(ValueError, match="differs from this one in the versions of the code:"):
         fc.sweep(NET, OVER, draw, folder=folder, workers=0)
     sound = json.loads((folder / "manifest.json").read_text())
     for text in (

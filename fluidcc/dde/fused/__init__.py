@@ -1,1 +1,1 @@
-"""One kernel for a whole run on a uniform mesh, written out from the rules of its system."""
+"""One kernel for whole runs on a uniform mesh, generated from the right-hand side of a system."""

@@ -1,8 +1,7 @@
-"""What stands at the head of a kernel: its words for numbers, for one trajectory or for several.
+"""The prelude of a kernel: types and functions, for one trajectory per thread or several.
 
-The statements of a kernel are the same for a thread that runs one trajectory, where every name is
-a number (`one.h`), and for one that runs several abreast, where it is a vector with a number of
-each (`abreast.h`).
+The statements of a kernel are the same for a thread with one trajectory, where every name is a
+scalar (`scalar.h`), and for a thread with several in SIMD lanes, where it is a vector (`simd.h`).
 """
 
 import decimal
@@ -13,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-ABREAST = 8
-"""Trajectories that a thread on a processor runs at a time, in a batch."""
+SIMD_LANES = 8
+"""Trajectories per thread on a processor, in a batch."""
 
 TYPES = {
     "float64": ("f64", "double"),
@@ -29,9 +28,9 @@ TYPES = {
     "uint64": ("u64", "unsigned long long"),
     "bool": ("truth", "bool"),
 }
-"""By type of numbers: the word for it in a kernel, and that for one of them in C."""
+"""By NumPy type: the type in a kernel, a scalar or a vector of lanes, and the scalar type in C."""
 
-AT_ONCE = {
+BUILTINS = {
     "sqrt": "sqrt(x)",
     "floor": "floor(x)",
     "ceil": "ceil(x)",
@@ -39,18 +38,18 @@ AT_ONCE = {
     "round": "round(x)",
     "rint": "rint(x)",
 }
-"""Functions that a processor has for vectors too, and what they are of one number."""
+"""Functions with vector instructions: their C for one number."""
 
-IN_SERIES = {
+SERIES = {
     "exp": "exp(x)",
     "log": "log(x)",
     "pow": "pow(x, y)",
-    "log1p": "log_of_one_and(x)",
-    "expm1": "exp_less_one(x)",
+    "log1p": "log1p_scalar(x)",
+    "expm1": "expm1_scalar(x)",
 }
-"""Functions that are written out for vectors (`series.h`), and what they are of one number."""
+"""Functions with series for vectors (`series.h`): their C for one number."""
 
-ONE_BY_ONE = {
+PER_LANE = {
     **{
         name: f"{name}(x)"
         for name in (
@@ -61,11 +60,11 @@ ONE_BY_ONE = {
     "fmod": "fmod(x, y)",
     "atan2": "atan2(x, y)",
 }  # fmt: skip
-"""Functions that are taken of each number of a vector, and what they are of one number."""
+"""Functions evaluated lane by lane: their C for one number."""
 
 
-def word_of(dtype: Any) -> str:
-    """The word for a type of numbers; ValueError where there is none."""
+def lane_type(dtype: Any) -> str:
+    """The type in a kernel, such as `f64`; raises ValueError if there is none."""
     name = np.dtype(dtype).name
     if name not in TYPES:
         raise ValueError(
@@ -74,82 +73,82 @@ def word_of(dtype: Any) -> str:
     return TYPES[name][0]
 
 
-def in_c(dtype: Any) -> str:
-    """What C calls one number of a type."""
+def scalar_type(dtype: Any) -> str:
+    """The C type of one number."""
     return TYPES[np.dtype(dtype).name][1]
 
 
 def literal(value: Any, dtype: Any) -> str:
-    """A known number."""
+    """A constant as C."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return "yes" if value else "no"
     if kind.kind == "f":
-        return f"(({word_of(kind)}){_float(kind.type(value))})"
+        return f"(({lane_type(kind)}){_float(kind.type(value))})"
     number = int(value)
     if number == np.iinfo(kind).min < 0:
-        return f"(({word_of(kind)})({number + 1} - 1))"
-    return f"(({word_of(kind)}){number}{'u' if kind.kind == 'u' else ''})"
+        return f"(({lane_type(kind)})({number + 1} - 1))"
+    return f"(({lane_type(kind)}){number}{'u' if kind.kind == 'u' else ''})"
 
 
 def _float(value: Any) -> str:
-    """C of a number of either precision."""
+    """C of a floating-point number of either precision."""
     if np.isfinite(value):
         return repr(float(value)) + ("f" if value.itemsize == 4 else "")
     name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "-INFINITE"
     return name if value.itemsize == 8 else f"(float)({name})"
 
 
-def head(abreast: int, dtype: Any, history: int) -> list[str]:
-    """Lines that come before all else in a kernel with so many trajectories in a thread.
+def prelude(simd_lanes: int, dtype: Any, history: int) -> list[str]:
+    """First lines of a kernel with `simd_lanes` trajectories per thread.
 
-    Numbers of its state have a type, and so many of them are in the history of a trajectory.
+    `dtype` is the type of the state, `history` the numbers in the history of a trajectory.
     """
-    if abreast not in (1, ABREAST):
-        raise ValueError(f"a thread runs 1 trajectory or {ABREAST}, got {abreast}")
-    several = abreast > 1
-    vector = f" __attribute__((ext_vector_type({abreast})))" if several else ""
+    if simd_lanes not in (1, SIMD_LANES):
+        raise ValueError(f"a thread runs 1 trajectory or {SIMD_LANES}, got {simd_lanes}")
+    several = simd_lanes > 1
+    vector = f" __attribute__((ext_vector_type({simd_lanes})))" if several else ""
     return [
         "const double INFINITE = 1e308 * 1e308, NOT_A_NUMBER = INFINITE - INFINITE;",
         *(f"typedef {c} {word}{vector};" for word, c in TYPES.values() if word != "truth"),
-        f"typedef {word_of(dtype)} state;",
-        f"typedef {in_c(dtype)} number;",
-        f"#define ABREAST {abreast}",
+        f"typedef {lane_type(dtype)} state;",
+        f"typedef {scalar_type(dtype)} number;",
+        f"#define SIMD_LANES {simd_lanes}",
         f"#define HISTORY {history}ll",
-        *(_lines("abreast.h") if several else _lines("one.h")),
-        *(_vectors() if several else _singles({**AT_ONCE, **IN_SERIES, **ONE_BY_ONE})),
+        *(_lines("simd.h") if several else _lines("scalar.h")),
+        *(_vector_functions() if several else _scalar_functions()),
     ]
 
 
-def _singles(functions: dict[str, str]) -> list[str]:
-    """Functions of one number."""
+def _scalar_functions() -> list[str]:
+    """C of functions of one number."""
     return [
-        f"const auto {name}_of = [=]({_given(c)}) {{ return {c}; }};"
-        for name, c in functions.items()
+        f"const auto {name}_of = [=]({_parameters(c)}) {{ return {c}; }};"
+        for name, c in {**BUILTINS, **SERIES, **PER_LANE}.items()
     ]
 
 
-def _vectors() -> list[str]:
-    """Functions of several numbers."""
+def _vector_functions() -> list[str]:
+    """C of functions of vectors."""
     lines = [
         f"const auto {name}_of = [](auto x) {{ return __builtin_elementwise_{name}(x); }};"
-        for name in AT_ONCE
+        for name in BUILTINS
     ]
     lines.extend(f"#define {name} {value}" for name, value in _constants().items())
     lines.extend(_lines("series.h"))
-    for name, c in IN_SERIES.items():
-        long = ", ".join(f"AS({x}, f64)" for x in ("xy" if "y" in _given(c) else "x"))
+    for name, c in SERIES.items():
+        long = ", ".join(f"AS({x}, f64)" for x in ("xy" if "y" in _parameters(c) else "x"))
         result = f"AS({name}_long({long}), decltype(x))"
-        lines.append(f"const auto {name}_of = [=]({_given(c)}) {{ return {result}; }};")
-    for name, c in ONE_BY_ONE.items():
-        each = c.replace("x)", "x[k])").replace("x,", "x[k],").replace("y)", "y[k])")
-        body = f"auto z = x; EACH z[k] = {each}; return z;"
-        lines.append(f"const auto {name}_of = [=]({_given(c)}) APART {{ {body} }};")
+        lines.append(f"const auto {name}_of = [=]({_parameters(c)}) {{ return {result}; }};")
+    for name, c in PER_LANE.items():
+        one_lane = c.replace("x)", "x[k])").replace("x,", "x[k],").replace("y)", "y[k])")
+        body = f"auto z = x; EACH_LANE z[k] = {one_lane}; return z;"
+        lines.append(f"const auto {name}_of = [=]({_parameters(c)}) NOINLINE {{ {body} }};")
     return lines
 
 
-def _given(c: str) -> str:
-    """What a function is given, from what it is of one number."""
+def _parameters(c: str) -> str:
+    """Parameters of a function, from its C for one number."""
     return "auto x, auto y" if "y)" in c else "auto x"
 
 
@@ -158,15 +157,15 @@ def _lines(name: str) -> list[str]:
 
 
 def _constants() -> dict[str, str]:
-    """What the series take: they leave out terms below the last digit."""
+    """Constants of the series, which are truncated below the last digit."""
     least, most = np.finfo(float).tiny, np.finfo(float).max
     with decimal.localcontext(prec=50):
         two = math.floor(math.log(2.0) * 2**32) / 2**32
-        rest = float(decimal.Decimal(2).ln() - decimal.Decimal(two))
+        remainder = float(decimal.Decimal(2).ln() - decimal.Decimal(two))
     return {
         "LOG2_E": repr(1.0 / math.log(2.0)),
         "LN2": repr(two),
-        "LN2_REST": repr(rest),
+        "LN2_REST": repr(remainder),
         "LEAST": repr(float(least)),
         "MOST": repr(float(most)),
         "ROOT_OF_HALF": f"{np.float64(math.sqrt(0.5)).view(np.int64)}ll",
@@ -176,7 +175,7 @@ def _constants() -> dict[str, str]:
 
 
 def _series(coefficients: Sequence[float]) -> str:
-    """A polynomial in r, by pairs of terms, pairs of pairs and so on: few operations in a row."""
+    """A polynomial in r by Estrin's scheme, pairs of terms, pairs of pairs: few steps in a row."""
     terms, power = [f"(f64){c!r}" for c in coefficients], "r"
     while len(terms) > 1:
         pairs = [f"({a} + {power} * {b})" for a, b in zip(terms[::2], terms[1::2], strict=False)]

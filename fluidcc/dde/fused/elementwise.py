@@ -1,15 +1,15 @@
-"""What each primitive of JAX does to numbers: in C, and in NumPy where they are known."""
+"""Elementwise primitives of JAX: in C, and in NumPy for constants."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.dde.fused.dialect import AT_ONCE, IN_SERIES, ONE_BY_ONE, literal
+from fluidcc.dde.fused.dialect import BUILTINS, PER_LANE, SERIES, literal
 
 
 class Rule(NamedTuple):
-    """C of an operation, with `{0}`, `{1}`, ... for its operands, and the same on known numbers."""
+    """C of an operation, with `{0}`, `{1}`, ... for operands, and its NumPy for constants."""
 
     c: str
     known: Callable[..., Any] | None = None
@@ -27,7 +27,7 @@ _ANY = {
     "ge": Rule("truth_of({0} >= {1})", np.greater_equal),
     "eq": Rule("truth_of({0} == {1})", np.equal),
     "ne": Rule("truth_of({0} != {1})", np.not_equal),
-    # in the order in which NaN comes last
+    # in the total order, in which NaN is last
     "le_to": Rule("truth_of(({0} <= {1}) | ({1} != {1}))"),
     "lt_to": Rule("truth_of(({0} < {1}) | (({0} == {0}) & ({1} != {1})))"),
     "and": Rule("{0} & {1}", np.bitwise_and),
@@ -37,9 +37,9 @@ _ANY = {
 }
 
 _FLOATS = {
-    **{name: Rule(f"{name}_of({{0}})") for name in (*ONE_BY_ONE, *AT_ONCE, *IN_SERIES)},
+    **{name: Rule(f"{name}_of({{0}})") for name in (*PER_LANE, *BUILTINS, *SERIES)},
     "div": Rule("{0} / {1}"),
-    "max": Rule("choose(({0} > {1}) | ({0} != {0}), {0}, {1})"),  # what is no number stays none
+    "max": Rule("choose(({0} > {1}) | ({0} != {0}), {0}, {1})"),  # NaN stays NaN
     "min": Rule("choose(({0} < {1}) | ({0} != {0}), {0}, {1})"),
     "sign": Rule("choose({0} > 0, ({type})1, choose({0} < 0, ({type})-1, {0}))"),
     "is_finite": Rule("truth_of({0} - {0} == 0)"),
@@ -52,7 +52,7 @@ _FLOATS = {
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """As XLA divides integers: towards zero, and -1 by zero."""
+    """Integer division as in XLA: towards zero; division by zero gives -1."""
     if b in (0, -1):
         return np.negative(a) if b else -1
     whole = abs(int(a)) // abs(int(b))
@@ -60,12 +60,12 @@ def _quotient(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    """What `_quotient` leaves, with the sign of `a`; all of it by zero."""
-    left = abs(int(a)) % abs(int(b)) if b else abs(int(a))
-    return -left if a < 0 else left
+    """Remainder of `_quotient`, with the sign of `a`; `a` itself for division by zero."""
+    size = abs(int(a)) % abs(int(b)) if b else abs(int(a))
+    return -size if a < 0 else size
 
 
-_BY = "choose(({1} == 0) | ({1} == -1), ({type})1, {1})"  # what a processor can divide by
+_BY = "choose(({1} == 0) | ({1} == -1), ({type})1, {1})"  # a divisor that no processor traps on
 
 _INTEGERS = {
     "div": Rule(
@@ -104,22 +104,22 @@ _TRUTHS = {
 
 
 def rule(primitive: str, dtype: Any) -> Rule | None:
-    """The rule of a primitive on operands of a type; None if it does not go number by number."""
-    own = {"f": _FLOATS, "b": _TRUTHS, "u": _UNSIGNED}.get(np.dtype(dtype).kind, _INTEGERS)
-    return own.get(primitive) or _ANY.get(primitive)
+    """The rule of a primitive on operands of a type; None if it is not elementwise."""
+    by_kind = {"f": _FLOATS, "b": _TRUTHS, "u": _UNSIGNED}.get(np.dtype(dtype).kind, _INTEGERS)
+    return by_kind.get(primitive) or _ANY.get(primitive)
 
 
-def converted(old: Any, new: Any) -> Rule:
-    """The rule that makes a number of another type."""
+def conversion(old: Any, new: Any) -> Rule:
+    """The rule that converts a number to another type."""
     old, new = np.dtype(old), np.dtype(new)
-    if old.kind == "f" and new.kind in "iu":  # as XLA has it: the nearest, and 0 for no number
+    if old.kind == "f" and new.kind in "iu":  # as in XLA: clamped to the range, and 0 for NaN
         least, most = int(np.iinfo(new).min), int(np.iinfo(new).max)
         low, high = literal(least, new), literal(most, new)
         below, above = literal(least, old), literal(most, old)
         within = f"choose({{0}} >= {above}, {high}, AS({{0}}, {{type}}))"
-        held = f"choose({{0}} <= {below}, {low}, {within})"
-        near = lambda v: 0 if v != v else int(min(max(v, least), most))  # noqa: E731
-        return Rule(f"choose({{0}} != {{0}}, ({{type}})0, {held})", near)
+        clamped = f"choose({{0}} <= {below}, {low}, {within})"
+        to_integer = lambda v: 0 if v != v else int(min(max(v, least), most))  # noqa: E731
+        return Rule(f"choose({{0}} != {{0}}, ({{type}})0, {clamped})", to_integer)
     to = lambda value: np.asarray(value).astype(new)[()]  # noqa: E731
     if new.kind == "b":
         return Rule("truth_of({0} != 0)", to)

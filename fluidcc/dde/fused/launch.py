@@ -1,4 +1,4 @@
-"""Kernels compiled and run by Warp: on an NVIDIA card, or on the processor without a compiler."""
+"""Kernels compiled and run by Warp: on an NVIDIA GPU, or on the processor without a C compiler."""
 
 import functools
 from typing import Any
@@ -9,69 +9,71 @@ import numpy as np
 from jax import Array
 
 from fluidcc import memory
-from fluidcc.dde.fused.dialect import ABREAST
-from fluidcc.dde.fused.source import Plan, source
+from fluidcc.dde.fused.dialect import SIMD_LANES
+from fluidcc.dde.fused.source import Plan, write_source
 from fluidcc.dde.integrate import in_single_precision, one_of
 from fluidcc.dde.steps import Saved
 from fluidcc.dde.system import Args, System, shapes_of
 
-_TOGETHER, _HELD = 256, 1 << 28
-"""Trajectories in one launch on a processor, and bytes for them."""
+_MOST_LANES, _MOST_BYTES = 256, 1 << 28
+"""Most trajectories of one launch on a processor, and most bytes for them."""
 _SHARE = 0.8
-"""Of a card's free memory, for those in one launch."""
+"""Share of a GPU's free memory for one launch."""
 _LONGEST = (1 << 31) - 1
-"""Of an array that Warp has."""
+"""Most elements of an array in Warp."""
 
 
 def device() -> str:
-    """Where kernels run, as Warp calls it: on the card where JAX computes on one, or else ``cpu``.
+    """The device of kernels, as named by Warp: the GPU on which JAX computes, or else ``cpu``.
 
-    Raises ValueError where Warp does not see that card.
+    Raises ValueError if Warp does not find that GPU.
     """
-    place = memory.place()
-    if place.platform != "gpu":
+    target = memory.place()
+    if target.platform != "gpu":
         return "cpu"
-    if not _threads().cards():
+    if not _import_threads().cards():
         raise ValueError("Uniform(fused=True): JAX computes on a graphics card that Warp lacks")
-    return f"cuda:{place.local_hardware_id}"
+    return f"cuda:{target.local_hardware_id}"
 
 
-def together(history: int, saved: int, trajectories: int) -> int:
-    """How many trajectories to have in one launch; on a processor whole threads of them if it can.
+def batch_size(history: int, saved: int, trajectories: int) -> int:
+    """Number of trajectories in one launch; on a processor a multiple of SIMD_LANES if possible.
 
-    `history` and `saved` are the numbers of each that are kept for later and for the caller.
-    Raises TooLittleMemory where there are too many for one.
+    `history` and `saved` are the numbers of each in its history and in its saved results. Raises
+    TooLittleMemory if they do not fit for a single trajectory.
     """
-    longest, place = max(history, saved, 1), device()
+    longest, target = max(history, saved, 1), device()
     if longest > _LONGEST:
         raise memory.TooLittleMemory(
-            f"a fused kernel has up to {_LONGEST} numbers in a history and among what is saved, "
+            f"a fused kernel has up to {_LONGEST} numbers in a history and in saved results, "
             f"got {longest}: take a larger step, fewer saved times, or leave fused=True out"
         )
     size = 8 * (history + saved)
-    fit = min(_TOGETHER, _HELD // size)
-    if place != "cpu":
-        fit = int(_SHARE * _threads().free_memory(place)) // size
+    fit = min(_MOST_LANES, _MOST_BYTES // size)
+    if target != "cpu":
+        fit = int(_SHARE * _import_threads().free_memory(target)) // size
     most = min(fit, _LONGEST // longest)
-    if place == "cpu" and trajectories > 1 and most >= ABREAST:
-        return min(most, trajectories + ABREAST - 1) // ABREAST * ABREAST
+    if target == "cpu" and trajectories > 1 and most >= SIMD_LANES:
+        return min(most, trajectories + SIMD_LANES - 1) // SIMD_LANES * SIMD_LANES
     return max(min(most, trajectories), 1)
 
 
 @functools.lru_cache(maxsize=16)
 def kernel(plan: Plan) -> Any:
-    """The kernel of a plan, compiled at its first launch; ValueError where Warp is missing."""
-    return _threads().kernel(source(plan), abreast=plan.abreast, contracted=plan.side_by_side)
+    """The kernel of a plan, compiled at its first launch; raises ValueError without Warp."""
+    return _import_threads().kernel(
+        write_source(plan), simd_lanes=plan.simd_lanes, fuse_multiply_add=plan.interleaved
+    )
 
 
-def _threads() -> Any:
-    """The part that needs Warp."""
+def _import_threads() -> Any:
+    """The module that needs Warp."""
     try:
         from fluidcc.dde.fused import threads
     except ImportError:
         raise ValueError(
             "Uniform(fused=True) needs the package warp-lang: pip install 'fluidcc[gpu]', or "
-            "warp-lang alone where there is no card"
+            "warp-lang alone without a graphics card"
         ) from None
     return threads
 
@@ -90,42 +92,43 @@ def integrate(
     batched: bool,
     single: bool,
 ) -> Saved:
-    """As `uniform.integrate`, by one kernel: a thread for each trajectory, or for several.
+    """As `uniform.integrate`, by one kernel with a thread for each trajectory, or for several.
 
-    `lanes` trajectories are in one launch.
+    Each launch has `lanes` trajectories.
 
     Raises
     ------
     ValueError
-        Without Warp, or for an operation from which no kernel can be made.
+        Without Warp, or for an operation that a kernel cannot do.
     """
-    rest, place = tuple(args[1:]), device()
+    shared_args, target = tuple(args[1:]), device()
     one_y0, one_args = one_of(y0, args, batched)
     record = system.record_size(one_y0, t0, one_args)
-    trees = ((one_y0, one_args[0]), rest)
-    mine, common = map(shapes_of, in_single_precision(trees) if single else trees)
+    trees = ((one_y0, one_args[0]), shared_args)
+    lane_shapes, shared_shapes = map(shapes_of, in_single_precision(trees) if single else trees)
     count = y0.shape[0] if batched else 1
-    abreast = 1 if place != "cpu" or lanes % ABREAST else ABREAST
-    plan = Plan(system, type(args), mine, common, record, slots, place != "cpu", abreast)
-    columns = _numbers((y0, args[0]), count)
-    columns = np.pad(columns, ((0, 0), (0, -count % abreast)), mode="edge")
-    shared = np.concatenate([np.array([[t0], [step], [t1]], float), _numbers(rest, 1)])
+    simd_lanes = 1 if target != "cpu" or lanes % SIMD_LANES else SIMD_LANES
+    shapes = lane_shapes, shared_shapes
+    plan = Plan(system, type(args), *shapes, record, slots, target != "cpu", simd_lanes)
+    columns = _columns((y0, args[0]), count)
+    columns = np.pad(columns, ((0, 0), (0, -count % simd_lanes)), mode="edge")
+    shared = np.concatenate([np.array([[t0], [step], [t1]], float), _columns(shared_args, 1)])
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
     words = plan.ring // 2 if single else plan.ring
-    found = _threads().run(
-        kernel(plan), columns, shared, ts, history=words, width=sum(sizes), place=place,
-        abreast=abreast, lanes=lanes,
+    results = _import_threads().run(
+        kernel(plan), columns, shared, ts, history=words, width=sum(sizes), device=target,
+        simd_lanes=simd_lanes, lanes=lanes,
     )  # fmt: skip
-    saved, times, ended = (values[:count] for values in found)
-    y, slope, kept = np.split(saved, np.cumsum(sizes)[:-1], axis=-1)
-    values = (y, slope, kept, ended[:, 0], times, ended[:, 1])
+    saved, times, ended = (values[:count] for values in results)
+    y, slope, records = np.split(saved, np.cumsum(sizes)[:-1], axis=-1)
+    values = (y, slope, records, ended[:, 0], times, ended[:, 1])
     return Saved(*(jnp.asarray(v if batched else v[0]) for v in values))
 
 
-def _numbers(tree: Any, lanes: int) -> np.ndarray:
-    """Leaves of a PyTree as numbers in double precision: (K, lanes).
+def _columns(tree: Any, lanes: int) -> np.ndarray:
+    """Leaves of a PyTree as numbers in double precision, a column for each lane: (K, lanes).
 
-    Raises ValueError for whole numbers that are none there.
+    Raises ValueError for integers that double precision cannot represent.
     """
     parts = [np.zeros((lanes, 0))]
     for leaf in map(np.asarray, jax.tree.leaves(tree)):

@@ -1,4 +1,4 @@
-"""From equations that JAX has traced to C, number by number: arrays exist only while this runs."""
+"""Lowering of jaxprs to scalar C: arrays exist only as arrays of elements during this."""
 
 import functools
 import itertools
@@ -11,29 +11,29 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 from jax.lax import GatherScatterMode
 
-from fluidcc.dde.fused.elementwise import ROUNDINGS, Rule, converted, rule
+from fluidcc.dde.fused.elementwise import ROUNDINGS, Rule, conversion, rule
 from fluidcc.dde.fused.writer import (
+    Arithmetic,
     Element,
     Elements,
     Memory,
-    Numbers,
     Operand,
-    all_known,
-    known,
-    text,
+    constants,
+    is_constant,
+    to_c,
 )
 
 _CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
 
 
-class Lowering(Numbers):
-    """Writes what jaxprs compute; operands are arrays of elements, or in memory."""
+class Lowering(Arithmetic):
+    """Emits the operations of jaxprs; operands are arrays of elements, or in memory."""
 
-    def closed(self, jaxpr: ClosedJaxpr, operands: Sequence[Operand]) -> list[Any]:
-        """Results of a jaxpr; ValueError where an operation has no rule."""
-        inner, consts = jaxpr.jaxpr, [known(const) for const in jaxpr.consts]
+    def lower(self, jaxpr: ClosedJaxpr, operands: Sequence[Operand]) -> list[Any]:
+        """Emit a jaxpr and return its results; ValueError for an operation without a rule."""
+        inner, consts = jaxpr.jaxpr, [constants(const) for const in jaxpr.consts]
         values = dict(zip([*inner.constvars, *inner.invars], [*consts, *operands], strict=True))
-        read = lambda v: known(v.val) if isinstance(v, Literal) else values[v]  # noqa: E731
+        read = lambda v: constants(v.val) if isinstance(v, Literal) else values[v]  # noqa: E731
         for equation in inner.eqns:
             results = self._results(equation, [read(v) for v in equation.invars])
             values.update(zip(equation.outvars, results, strict=True))
@@ -53,101 +53,103 @@ class Lowering(Numbers):
         types, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
         by = rule(name, types[0]) if types else None
         if by is not None:
-            return [self.each(by, operands, types, out)]
-        if name in _JOINED and "axes" in params:
-            return [_joined(self, name, operands[0], out.dtype, params["axes"])]
-        if name in _JOINED:
+            return [self.apply_each(by, operands, types, out)]
+        if name in _REDUCTIONS and "axes" in params:
+            return [_reduce(self, name, operands[0], out.dtype, params["axes"])]
+        if name in _REDUCTIONS:
             axis, back = params["axis"], params["reverse"]
-            return [_running(self, name, operands[0], out.dtype, axis, back)]
+            return [_accumulate(self, name, operands[0], out.dtype, axis, back)]
         inner = next((params[key] for key in _CALLED if key in params), None)
         if isinstance(inner, ClosedJaxpr):
-            return self.closed(inner, operands)
-        if all(map(all_known, operands)):
-            given = [jnp.asarray(v.tolist(), t) for v, t in zip(operands, types, strict=True)]
-            found = equation.primitive.bind(*given, **params)
-            return list(map(known, found if equation.primitive.multiple_results else [found]))
+            return self.lower(inner, operands)
+        if all(map(is_constant, operands)):
+            values = [jnp.asarray(v.tolist(), t) for v, t in zip(operands, types, strict=True)]
+            result = equation.primitive.bind(*values, **params)
+            results = result if equation.primitive.multiple_results else [result]
+            return list(map(constants, results))
         raise ValueError(f"a fused kernel cannot be made of '{name}': leave fused=True out")
 
 
-def _iota(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    del to, operands
+def _iota(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    del emit, operands
     shape, axis = equation.params["shape"], equation.params["dimension"]
     ones = [-1 if k == axis else 1 for k in range(len(shape))]
-    return [known(np.broadcast_to(np.arange(shape[axis]).reshape(ones), shape))]
+    return [constants(np.broadcast_to(np.arange(shape[axis]).reshape(ones), shape))]
 
 
-def _as(to: Lowering, operand: Any, old: Any, dtype: Any) -> Any:
-    """An operand, which is `old`, in another type."""
-    by = converted(old.dtype, dtype)
-    return to.each(by, [operand], [old.dtype], old.update(dtype=dtype))
+def _cast(emit: Lowering, operand: Any, old: Any, dtype: Any) -> Any:
+    """Cast an operand with the shape and type `old` to another type."""
+    by = conversion(old.dtype, dtype)
+    return emit.apply_each(by, [operand], [old.dtype], old.update(dtype=dtype))
 
 
-def _convert(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _convert(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     (old,), (new,) = equation.invars, equation.outvars
-    return [_as(to, operands[0], old.aval, new.aval.dtype)]
+    return [_cast(emit, operands[0], old.aval, new.aval.dtype)]
 
 
-def _round(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _round(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     by, out = ROUNDINGS[int(equation.params["rounding_method"])], equation.outvars[0].aval
-    return [to.each(by, operands, [out.dtype], out)]
+    return [emit.apply_each(by, operands, [out.dtype], out)]
 
 
-def _power(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _integer_pow(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
-    powers = [to.power(base, equation.params["y"], out.dtype) for base in operands[0].flat]
+    powers = [emit.power(base, equation.params["y"], out.dtype) for base in operands[0].flat]
     return [np.array(powers, object).reshape(out.shape)]
 
 
-def _polynomial(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _polynomial(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
     x, *coefficients = (np.broadcast_to(v, out.shape).ravel() for v in operands)
     value = coefficients.pop().copy()
     for coefficient in reversed(coefficients):
         for k, (base, added) in enumerate(zip(x, coefficient, strict=True)):
-            value[k] = to.pair("add", to.pair("mul", value[k], base, out.dtype), added, out.dtype)
+            product = emit.binary("mul", value[k], base, out.dtype)
+            value[k] = emit.binary("add", product, added, out.dtype)
     return [value.reshape(out.shape)]
 
 
-def _select(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _select_n(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
     which, *cases = (np.broadcast_to(operand, out.shape).ravel() for operand in operands)
     chosen = np.empty(which.size, object)
     for i, index in enumerate(which):
-        chosen[i] = to.choice(index, [case[i] for case in cases], out.dtype)
+        chosen[i] = emit.select(index, [case[i] for case in cases], out.dtype)
     return [chosen.reshape(out.shape)]
 
 
-def _largest(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _argmax(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     sign = ">" if equation.primitive.name == "argmax" else "<"
     (axis,), dtype = equation.params["axes"], equation.invars[0].aval.dtype
-    return [_first_largest(to, operands[0], dtype, axis, sign, equation.outvars[0].aval.dtype)]
+    return [_find_extreme(emit, operands[0], dtype, axis, sign, equation.outvars[0].aval.dtype)]
 
 
-def _products(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _dot_general(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     dtype, axes = equation.outvars[0].aval.dtype, equation.params["dimension_numbers"]
     left, right = (
-        _as(to, operand, v.aval, dtype)
+        _cast(emit, operand, v.aval, dtype)
         for v, operand in zip(equation.invars, operands, strict=True)
     )
-    return [_matrix_products(to, left, right, dtype, axes)]
+    return [_multiply_matrices(emit, left, right, dtype, axes)]
 
 
-def _clamp(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _clamp(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
-    each = zip(*(np.broadcast_to(v, out.shape).flat for v in operands), strict=True)
-    held = [
-        to.pair("min", to.pair("max", low, value, out.dtype), high, out.dtype)
-        for low, value, high in each
+    triples = zip(*(np.broadcast_to(v, out.shape).flat for v in operands), strict=True)
+    clamped = [
+        emit.binary("min", emit.binary("max", low, value, out.dtype), high, out.dtype)
+        for low, value, high in triples
     ]
-    return [np.array(held, object).reshape(out.shape)]
+    return [np.array(clamped, object).reshape(out.shape)]
 
 
-def _expanded(to: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _hi_primitive(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
-    return to.closed(jax.make_jaxpr(equation.params["_prim"].expand)(*structs), operands)
+    return emit.lower(jax.make_jaxpr(equation.params["_prim"].expand)(*structs), operands)
 
 
-# numbers that only move: arrays of anything, without a computation
+# primitives that only move elements
 
 
 def _broadcast(a: Elements, shape: Any, broadcast_dimensions: Any, **_: Any) -> Elements:
@@ -157,22 +159,22 @@ def _broadcast(a: Elements, shape: Any, broadcast_dimensions: Any, **_: Any) -> 
     return np.broadcast_to(a.reshape(ones), shape)
 
 
-def _cut(a: Elements, start_indices: Any, limit_indices: Any, strides: Any) -> Elements:
-    every = strides or (1,) * a.ndim
-    return a[tuple(map(slice, start_indices, limit_indices, every))]
+def _slice(a: Elements, start_indices: Any, limit_indices: Any, strides: Any) -> Elements:
+    steps = strides or (1,) * a.ndim
+    return a[tuple(map(slice, start_indices, limit_indices, steps))]
 
 
-def _padded(a: Elements, value: Elements, padding_config: Any) -> Elements:
+def _pad(a: Elements, value: Elements, padding_config: Any) -> Elements:
     gaps = [gap for *_, gap in padding_config]
     inner = [n + max(n - 1, 0) * gap for n, gap in zip(a.shape, gaps, strict=True)]
-    spread = np.full(inner, value[()], object)
-    spread[tuple(slice(None, None, gap + 1) for gap in gaps)] = a
+    padded = np.full(inner, value[()], object)
+    padded[tuple(slice(None, None, gap + 1) for gap in gaps)] = a
     for axis, (low, high, _) in enumerate(padding_config):
         ends = [(max(low, 0), max(high, 0)) if k == axis else (0, 0) for k in range(a.ndim)]
-        spread = np.pad(spread, ends, constant_values=value[()])
-        keep = slice(max(-low, 0), spread.shape[axis] - max(-high, 0))
-        spread = spread[(slice(None),) * axis + (keep,)]
-    return spread
+        padded = np.pad(padded, ends, constant_values=value[()])
+        keep = slice(max(-low, 0), padded.shape[axis] - max(-high, 0))
+        padded = padded[(slice(None),) * axis + (keep,)]
+    return padded
 
 
 _MOVES: dict[str, Callable[..., Any]] = {
@@ -186,9 +188,9 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "stack": lambda *parts, axis: np.stack(parts, axis),
     "unstack": lambda a, axis: [np.squeeze(v, axis) for v in np.split(a, a.shape[axis], axis)],
     "split": lambda a, sizes, axis: np.split(a, np.cumsum(sizes)[:-1], axis),
-    "slice": _cut,
+    "slice": _slice,
     "tile": lambda a, reps: np.tile(a, reps),
-    "pad": _padded,
+    "pad": _pad,
     "copy": lambda a: a,
     "copy_p": lambda a: a,
     "stop_gradient": lambda a: a,
@@ -197,9 +199,9 @@ _MOVES: dict[str, Callable[..., Any]] = {
 """By primitive: function of operands and parameters."""
 
 
-# numbers that are joined into one
+# reductions and cumulative operations
 
-_JOINED = {
+_REDUCTIONS = {
     "reduce_sum": "add",
     "reduce_prod": "mul",
     "reduce_max": "max",
@@ -211,171 +213,177 @@ _JOINED = {
     "cummax": "max",
     "cummin": "min",
 }
-"""By primitive: the one that joins two."""
+"""By primitive: the binary primitive that combines two elements."""
 
 
-def _joined(
-    to: Numbers, primitive: str, operand: Elements, dtype: Any, axes: Sequence[int]
+def _reduce(
+    emit: Arithmetic, primitive: str, operand: Elements, dtype: Any, axes: Sequence[int]
 ) -> Elements:
-    """Sums and the like over some axes."""
-    kept = [axis for axis in range(operand.ndim) if axis not in axes]
-    shape = tuple(operand.shape[axis] for axis in kept)
+    """Reduce an operand over some axes."""
+    remaining = [axis for axis in range(operand.ndim) if axis not in axes]
+    shape = tuple(operand.shape[axis] for axis in remaining)
     count = int(np.prod([operand.shape[axis] for axis in axes]))
-    lines = np.transpose(operand, [*kept, *axes]).reshape(*shape, count)
-    join = functools.partial(_join, to, _JOINED[primitive], dtype)
+    lines = np.transpose(operand, [*remaining, *axes]).reshape(*shape, count)
+    join = functools.partial(_combine, emit, _REDUCTIONS[primitive], dtype)
     out = np.empty(shape, object)
-    for place in np.ndindex(shape):
-        line = list(lines[place])
-        out[place] = functools.reduce(join, line) if line else _of_none(_JOINED[primitive], dtype)
+    empty = _identity(_REDUCTIONS[primitive], dtype)
+    for index in np.ndindex(shape):
+        line = list(lines[index])
+        out[index] = functools.reduce(join, line) if line else empty
     return out
 
 
-def _running(
-    to: Numbers, primitive: str, operand: Elements, dtype: Any, axis: int, back: bool
+def _accumulate(
+    emit: Arithmetic, primitive: str, operand: Elements, dtype: Any, axis: int, back: bool
 ) -> Elements:
-    """Running sums and the like along an axis, from its end if `back`."""
-    join = functools.partial(_join, to, _JOINED[primitive], dtype)
+    """Cumulative results along an axis, from its end if `back`."""
+    join = functools.partial(_combine, emit, _REDUCTIONS[primitive], dtype)
     lines = np.moveaxis(operand, axis, -1)
     lines = lines[..., ::-1] if back else lines
     out = np.empty(lines.shape, object)
-    for place in np.ndindex(lines.shape[:-1]):
-        out[place] = np.array([*itertools.accumulate(lines[place], join)], object)
+    for index in np.ndindex(lines.shape[:-1]):
+        out[index] = np.array([*itertools.accumulate(lines[index], join)], object)
     return np.moveaxis(out[..., ::-1] if back else out, -1, axis)
 
 
-def _first_largest(
-    to: Numbers, operand: Elements, dtype: Any, axis: int, sign: str, index: Any
+def _find_extreme(
+    emit: Arithmetic, operand: Elements, dtype: Any, axis: int, sign: str, index_type: Any
 ) -> Elements:
-    """Place of the first largest number along an axis, of the type `index`; of the first smallest
+    """Index, of type `index_type`, of the first largest number along an axis; of the first smallest
     if `sign` is <.
     """
     lines = np.moveaxis(operand, axis, -1)
     better = rule("gt" if sign == ">" else "lt", dtype)
-    if np.dtype(dtype).kind == "f":  # the first that is no number is before all others
-        none = "({0} != {0}) & ({1} == {1})"
-        better = Rule(f"truth_of(({{0}} {sign} {{1}}) | ({none}))")
+    if np.dtype(dtype).kind == "f":  # the first NaN precedes all numbers
+        new_nan = "({0} != {0}) & ({1} == {1})"
+        better = Rule(f"truth_of(({{0}} {sign} {{1}}) | ({new_nan}))")
     assert better is not None
     out = np.empty(lines.shape[:-1], object)
     for at in np.ndindex(out.shape):
-        best, place = lines[at][0], 0
+        best, position = lines[at][0], 0
         for k, element in enumerate(lines[at][1:], 1):
-            more = to.one(better, (element, best), (dtype, dtype), bool)
-            best = to.choice(more, (best, element), dtype)
-            place = to.choice(more, (place, k), index)
-        out[at] = place
+            is_better = emit.apply(better, (element, best), (dtype, dtype), bool)
+            best = emit.select(is_better, (best, element), dtype)
+            position = emit.select(is_better, (position, k), index_type)
+        out[at] = position
     return out
 
 
-def _matrix_products(
-    to: Numbers, left: Elements, right: Elements, dtype: Any, axes: Any
+def _multiply_matrices(
+    emit: Arithmetic, left: Elements, right: Elements, dtype: Any, axes: Any
 ) -> Elements:
-    """Products of matrices as `lax.dot_general` has them."""
-    (sums_left, sums_right), (same_left, same_right) = axes
-    a, own_left = _ordered(left, same_left, sums_left)
-    b, own_right = _ordered(right, same_right, sums_right)
+    """Batched matrix products, with the axes of `lax.dot_general`."""
+    (sums_left, sums_right), (batch_left, batch_right) = axes
+    a, free_left = _to_matrices(left, batch_left, sums_left)
+    b, free_right = _to_matrices(right, batch_right, sums_right)
     out = np.empty((a.shape[0], a.shape[1], b.shape[1]), object)
     for i, j, k in np.ndindex(out.shape):
-        terms = [to.pair("mul", *two, dtype) for two in zip(a[i, j], b[i, k], strict=True)]
-        join = functools.partial(_join, to, "add", dtype)
+        terms = [emit.binary("mul", *two, dtype) for two in zip(a[i, j], b[i, k], strict=True)]
+        join = functools.partial(_combine, emit, "add", dtype)
         out[i, j, k] = functools.reduce(join, terms) if terms else 0
-    return out.reshape([left.shape[k] for k in same_left] + own_left + own_right)
+    return out.reshape([left.shape[k] for k in batch_left] + free_left + free_right)
 
 
-def _ordered(
-    operand: Elements, same: Sequence[int], sums: Sequence[int]
+def _to_matrices(
+    operand: Elements, batch: Sequence[int], sums: Sequence[int]
 ) -> tuple[Elements, list[int]]:
-    """The operand with shape (same, own, summed), and the lengths of its own axes."""
-    own = [k for k in range(operand.ndim) if k not in (*same, *sums)]
-    sizes = [[operand.shape[k] for k in part] for part in (same, own, sums)]
-    turned = np.transpose(operand, [*same, *own, *sums])
-    return turned.reshape([int(np.prod(part)) for part in sizes]), sizes[1]
+    """The operand with shape (batch, free, summed), and the lengths of its free axes."""
+    free = [k for k in range(operand.ndim) if k not in (*batch, *sums)]
+    sizes = [[operand.shape[k] for k in part] for part in (batch, free, sums)]
+    permuted = np.transpose(operand, [*batch, *free, *sums])
+    return permuted.reshape([int(np.prod(part)) for part in sizes]), sizes[1]
 
 
-def _join(to: Numbers, primitive: str, dtype: Any, a: Element, b: Element) -> Element:
-    return to.pair(primitive, a, b, dtype)
+def _combine(emit: Arithmetic, primitive: str, dtype: Any, a: Element, b: Element) -> Element:
+    return emit.binary(primitive, a, b, dtype)
 
 
-def _of_none(primitive: str, dtype: Any) -> Element:
-    """What joining no numbers gives."""
+def _identity(primitive: str, dtype: Any) -> Element:
+    """The identity element of a binary primitive: the result of an empty reduction."""
     kind = np.dtype(dtype)
     if primitive in ("max", "min") and kind.kind != "b":
         sign = -1 if primitive == "max" else 1
         bounds = np.iinfo(kind) if kind.kind in "iu" else None
         return sign * np.inf if bounds is None else bounds.min if sign < 0 else bounds.max
-    every = True if kind.kind == "b" else -1
-    return {"add": 0, "mul": 1, "and": every, "or": 0, "max": 0, "min": every}[primitive]
+    all_ones = True if kind.kind == "b" else -1
+    return {"add": 0, "mul": 1, "and": all_ones, "or": 0, "max": 0, "min": all_ones}[primitive]
 
 
-# numbers found by a computed index, in an array or in memory
+# elements at a computed index, in an array or in memory
 
-_HELD = Rule(
+_CLAMPED = Rule(
     "choose({0} < 0, ({type})0, choose({0} > {1}, {1}, {0}))", lambda a, most: np.clip(a, 0, most)
 )
-_INSIDE = Rule(
+_IN_BOUNDS = Rule(
     "{0} & truth_of(({1} >= 0) & ({1} <= {2}))",
     lambda so, a, most: so & (0 <= a) & (a <= most),
 )
 
 
-def _sum(to: Numbers, a: Element, b: Element) -> Element:
-    """Sum of two indices."""
-    return a if b == 0 else b if a == 0 else to.pair("add", a, b, np.int32)
+def _add_indices(emit: Arithmetic, a: Element, b: Element) -> Element:
+    """Sum of two indices, without a statement if one is 0."""
+    return a if b == 0 else b if a == 0 else emit.binary("add", a, b, np.int32)
 
 
-def _index(to: Numbers, value: Element, dtype: Any) -> Element:
-    """An index as all are counted here."""
-    return to.one(converted(dtype, np.int32), (value,), (dtype,), np.int32)
+def _to_index(emit: Arithmetic, value: Element, dtype: Any) -> Element:
+    """An index of any type as int32."""
+    return emit.apply(conversion(dtype, np.int32), (value,), (dtype,), np.int32)
 
 
-def _held(to: Numbers, start: Element, most: int, dtype: Any) -> Element:
-    """A start held inside the array."""
-    return _index(to, to.one(_HELD, (start, _most(most, dtype)), (dtype, dtype), dtype), dtype)
+def _clamp_index(emit: Arithmetic, start: Element, most: int, dtype: Any) -> Element:
+    """A start of a slice, clamped to [0, most] as XLA does."""
+    operands = (start, _last_index(most, dtype))
+    return _to_index(emit, emit.apply(_CLAMPED, operands, (dtype, dtype), dtype), dtype)
 
 
-def _most(most: int, dtype: Any) -> int:
-    """The largest index that a type has, up to the last one."""
+def _last_index(most: int, dtype: Any) -> int:
+    """The last index, or the largest number of the index type if that is less."""
     return min(most, int(np.iinfo(dtype).max))
 
 
-def _starts(to: Numbers, operands: Sequence[Any], sizes: Sequence[int], equation: Any) -> Any:
-    """Starts of a slice of `sizes` in the first of some operands, held inside it."""
+def _slice_starts(
+    emit: Arithmetic, operands: Sequence[Any], sizes: Sequence[int], equation: Any
+) -> Any:
+    """Starts of a slice of `sizes` in the first operand, clamped so that it lies inside."""
     operand, *starts = operands
     types = [v.aval.dtype for v in equation.invars[len(equation.invars) - len(starts) :]]
-    each = zip(starts, operand.shape, sizes, types, strict=True)
-    return [_held(to, start.item(), n - size, dtype) for start, n, size, dtype in each]
+    rows = zip(starts, operand.shape, sizes, types, strict=True)
+    return [_clamp_index(emit, start.item(), n - size, dtype) for start, n, size, dtype in rows]
 
 
-def _flat(to: Numbers, place: Sequence[Element], shape: Sequence[int]) -> Element:
-    """Index of a place in an array of this shape, counted through."""
-    flat: Element = 0
-    for k, part in enumerate(place):
+def _flat_index(emit: Arithmetic, position: Sequence[Element], shape: Sequence[int]) -> Element:
+    """The flat index of a position in an array of this shape (row-major)."""
+    index: Element = 0
+    for k, part in enumerate(position):
         stride = int(np.prod(shape[k + 1 :]))
-        flat = _sum(to, flat, part if stride == 1 else to.pair("mul", part, stride, np.int32))
-    return flat
+        term = part if stride == 1 else emit.binary("mul", part, stride, np.int32)
+        index = _add_indices(emit, index, term)
+    return index
 
 
-def _picked(
-    to: Numbers, operand: Operand, place: Sequence[Element], dtype: Any, row: bool
+def _read_element(
+    emit: Arithmetic, operand: Operand, position: Sequence[Element], dtype: Any, row: bool
 ) -> Element:
-    """The element at a place inside an operand, one of a `row` or alone."""
-    flat = _flat(to, place, operand.shape)
+    """The element at a position in an operand, one of a `row` that is read or alone."""
+    index = _flat_index(emit, position, operand.shape)
     if isinstance(operand, Memory):
-        return operand.read(*to.sum_of(text(flat, np.int32)), row)
-    return to.choice(flat, list(operand.flat), dtype)
+        return operand.read(*emit.split_sum(to_c(index, np.int32)), row)
+    return emit.select(index, list(operand.flat), dtype)
 
 
-def _dynamic_slice(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
+def _dynamic_slice(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.dynamic_slice`."""
     operand, sizes = operands[0], equation.params["slice_sizes"]
-    held = _starts(to, operands, sizes, equation)
+    dtype = equation.outvars[0].aval.dtype
+    starts = _slice_starts(emit, operands, sizes, equation)
     result = np.empty(sizes, object)
     for at in np.ndindex(*sizes):
-        place = [_sum(to, *two) for two in zip(held, at, strict=True)]
-        result[at] = _picked(to, operand, place, equation.outvars[0].aval.dtype, sizes[-1] > 1)
+        position = [_add_indices(emit, *pair) for pair in zip(starts, at, strict=True)]
+        result[at] = _read_element(emit, operand, position, dtype, sizes[-1] > 1)
     return [result]
 
 
-def _gather(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
+def _gather(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.gather`."""
     (operand, indices), params, out = operands, equation.params, equation.outvars[0].aval
     numbering, sizes, mode = params["dimension_numbers"], params["slice_sizes"], params["mode"]
@@ -386,25 +394,29 @@ def _gather(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
     outer = [k for k in range(len(out.shape)) if k not in numbering.offset_dims]
     result = np.empty(out.shape, object)
     for at in np.ndindex(*out.shape):
-        place: list[Element] = [0] * len(sizes)
+        position: list[Element] = [0] * len(sizes)
         inside: Element = True
         for k, axis in enumerate(numbering.start_index_map):
             start, most = indices[(*(at[i] for i in outer), k)], operand.shape[axis] - sizes[axis]
             if mode == GatherScatterMode.FILL_OR_DROP:
-                given = (inside, start, _most(most, dtype))
-                inside = to.one(_INSIDE, given, (bool, dtype, dtype), bool)
+                tested = (inside, start, _last_index(most, dtype))
+                inside = emit.apply(_IN_BOUNDS, tested, (bool, dtype, dtype), bool)
             promised = mode == GatherScatterMode.PROMISE_IN_BOUNDS
-            place[axis] = _index(to, start, dtype) if promised else _held(to, start, most, dtype)
-        for axis, position in zip(inner, numbering.offset_dims, strict=True):
-            place[axis] = _sum(to, place[axis], at[position])
-        found = _picked(to, operand, place, out.dtype, sizes[-1] > 1)
-        missing = _missing(out.dtype, params["fill_value"])
-        result[at] = to.choice(inside, (missing, found), out.dtype)
+            position[axis] = (
+                _to_index(emit, start, dtype)
+                if promised
+                else _clamp_index(emit, start, most, dtype)
+            )
+        for axis, dim in zip(inner, numbering.offset_dims, strict=True):
+            position[axis] = _add_indices(emit, position[axis], at[dim])
+        element = _read_element(emit, operand, position, out.dtype, sizes[-1] > 1)
+        missing = _fill_value(out.dtype, params["fill_value"])
+        result[at] = emit.select(inside, (missing, element), out.dtype)
     return [result]
 
 
-def _missing(dtype: Any, fill: Any) -> Element:
-    """What stands for numbers outside an array."""
+def _fill_value(dtype: Any, fill: Any) -> Element:
+    """The default of `lax.gather` for elements outside an array."""
     kind = np.dtype(dtype)
     if fill is not None or kind.kind == "f":
         return np.nan if fill is None else fill
@@ -412,10 +424,13 @@ def _missing(dtype: Any, fill: Any) -> Element:
     return True if bounds is None else int(bounds.min if kind.kind == "i" else bounds.max)
 
 
-def _scatter(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
-    """`lax.scatter` and `lax.scatter_add` to places that are known."""
+def _scatter(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
+    """`lax.scatter` and `lax.scatter_add` with constant indices.
+
+    JAX itself scatters the numbers of the updates, which shows where each update goes.
+    """
     (operand, indices, updates), dtype = operands, equation.outvars[0].aval.dtype
-    if not all_known(indices):
+    if not is_constant(indices):
         raise ValueError("a fused kernel cannot write to a computed index: leave fused=True out")
     marks = jnp.arange(1, updates.size + 1, dtype=jnp.int32).reshape(updates.shape)
     marked = jax.lax.scatter_p.bind(
@@ -431,23 +446,23 @@ def _scatter(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
         )
     for at in map(tuple, np.argwhere(mark)):
         new = updates.flat[mark[at] - 1]
-        result[at] = to.pair("add", result[at], new, dtype) if add else new
+        result[at] = emit.binary("add", result[at], new, dtype) if add else new
     return [result]
 
 
-def _dynamic_update_slice(to: Numbers, operands: list[Any], equation: Any) -> list[Any]:
+def _dynamic_update_slice(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.dynamic_update_slice`."""
     (operand, update, *starts), dtype = operands, equation.outvars[0].aval.dtype
-    held = _starts(to, [operand, *starts], update.shape, equation)
-    result, flat = operand.copy(), _flat(to, held, operand.shape)
+    clamped = _slice_starts(emit, [operand, *starts], update.shape, equation)
+    result, start = operand.copy(), _flat_index(emit, clamped, operand.shape)
     same = rule("eq", np.int32)
     assert same is not None
     for at in np.ndindex(*update.shape):
         shift = int(np.ravel_multi_index(at, operand.shape))
         for k in range(operand.size - shift):
-            here = to.one(same, (flat, k), (np.int32, np.int32), bool)
-            place = np.unravel_index(k + shift, operand.shape)
-            result[place] = to.choice(here, (result[place], update[at]), dtype)
+            is_start = emit.apply(same, (start, k), (np.int32, np.int32), bool)
+            index = np.unravel_index(k + shift, operand.shape)
+            result[index] = emit.select(is_start, (result[index], update[at]), dtype)
     return [result]
 
 
@@ -456,18 +471,18 @@ def _dynamic_update_slice(to: Numbers, operands: list[Any], equation: Any) -> li
 MOST_UNROLLED = 64
 
 
-def flat(values: Sequence[Elements]) -> list[Any]:
-    """All elements of some arrays in turn."""
+def flatten(values: Sequence[Elements]) -> list[Any]:
+    """All elements of some arrays, one after the other."""
     return [element for value in values for element in value.flat]
 
 
-def shaped(elements: Sequence[Any], avals: Sequence[Any]) -> list[Elements]:
-    """Arrays of these shapes with the elements in turn."""
-    rest, values = list(elements), []
+def unflatten(elements: Sequence[Any], avals: Sequence[Any]) -> list[Elements]:
+    """Arrays of these shapes with consecutive elements: the inverse of `flatten`."""
+    remaining, values = list(elements), []
     for aval in avals:
         value = np.empty(int(np.prod(aval.shape)), object)
-        value[:] = rest[: value.size]
-        rest = rest[value.size :]
+        value[:] = remaining[: value.size]
+        remaining = remaining[value.size :]
         values.append(value.reshape(aval.shape))
     return values
 
@@ -476,70 +491,71 @@ def _types(avals: Sequence[Any]) -> list[Any]:
     return [aval.dtype for aval in avals for _ in range(int(np.prod(aval.shape)))]
 
 
-def _while_loop(to: Any, operands: list[Any], equation: Any) -> list[Any]:
+def _while_loop(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.while_loop`."""
-    writer, params = to.writer, equation.params
+    writer, params = emit.writer, equation.params
     out, split = [v.aval for v in equation.outvars], params["cond_nconsts"]
     ends = split + params["body_nconsts"]
-    tested, used, start = operands[:split], operands[split:ends], operands[ends:]
+    cond_consts, body_consts, start = operands[:split], operands[split:ends], operands[ends:]
     types = _types(out)
     names = writer.variables(types)
-    writer.assign(names, flat(start), types)
-    carry = shaped(names, out)
-    on = writer.name("on")
-    writer.write(f"truth {on} = {writer.on};")
-    with writer.block("for (;;)"), writer.only(on):
-        (go,) = to.closed(params["cond_jaxpr"], [*tested, *carry])
-        any_goes = _joined(to, "reduce_or", go, bool, range(go.ndim)).item()
-        left = writer.name("on")  # a name of its own: what the condition said of others was before
-        writer.write(f"const truth {left} = {on} & {text(any_goes, bool)};")
-        writer.write(f"{on} = {left};")
-        writer.write(f"if (!some({left})) break;")
-        with writer.only(left):
-            new = to.closed(params["body_jaxpr"], [*used, *carry])
-            if go.ndim:  # a loop under vmap, in which each goes on for as long as its own condition
+    writer.assign(names, flatten(start), types)
+    carry = unflatten(names, out)
+    active = writer.name("mask")
+    writer.write(f"truth {active} = {writer.mask};")
+    with writer.block("for (;;)"), writer.masked(active):
+        (go,) = emit.lower(params["cond_jaxpr"], [*cond_consts, *carry])
+        any_goes = _reduce(emit, "reduce_or", go, bool, range(go.ndim)).item()
+        # a new name, as the condition was evaluated under the former mask
+        left = writer.name("mask")
+        writer.write(f"const truth {left} = {active} & {to_c(any_goes, bool)};")
+        writer.write(f"{active} = {left};")
+        writer.write(f"if (!any_lane({left})) break;")
+        with writer.masked(left):
+            new = emit.lower(params["body_jaxpr"], [*body_consts, *carry])
+            if go.ndim:  # a loop under vmap: each element stops at its own condition
                 new = [
-                    _going(to, go, *values, dtype=aval.dtype)
+                    _keep_finished(emit, go, *values, dtype=aval.dtype)
                     for *values, aval in zip(carry, new, out, strict=True)
                 ]
-            writer.assign(names, flat(new), types)
+            writer.assign(names, flatten(new), types)
     return carry
 
 
-def _going(to: Any, go: Elements, old: Elements, new: Elements, dtype: Any) -> Elements:
-    """New values where a loop goes on, by its leading axes."""
+def _keep_finished(emit: Any, go: Elements, old: Elements, new: Elements, dtype: Any) -> Elements:
+    """New values where the condition `go` (leading axes) is true, else old ones."""
     which = np.broadcast_to(go.reshape(*go.shape, *(1,) * (new.ndim - go.ndim)), new.shape)
-    found = np.empty(new.shape, object)
+    values = np.empty(new.shape, object)
     for at in np.ndindex(new.shape):
-        found[at] = to.choice(which[at], (old[at], new[at]), dtype)
-    return found
+        values[at] = emit.select(which[at], (old[at], new[at]), dtype)
+    return values
 
 
-def _cond(to: Any, operands: list[Any], equation: Any) -> list[Any]:
+def _cond(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.cond` and `lax.switch`."""
-    writer, (index, *given) = to.writer, operands
+    writer, (index, *inputs) = emit.writer, operands
     out, branches = [v.aval for v in equation.outvars], equation.params["branches"]
     if not isinstance(index.item(), str):
-        place = int(np.clip(int(index.item()), 0, len(branches) - 1))
-        return to.closed(branches[place], given)
+        chosen = int(np.clip(int(index.item()), 0, len(branches) - 1))
+        return emit.lower(branches[chosen], inputs)
     types = _types(out)
     names = writer.variables(types)
     for k, branch in enumerate(branches):
         sign = "<=" if k == 0 else ">=" if k == len(branches) - 1 else "=="
-        on = writer.let("truth", f"{writer.on} & truth_of({index.item()} {sign} {k})")
-        with writer.block(f"if (some({on}))"), writer.only(on):
-            writer.assign(names, flat(to.closed(branch, given)), types)
-    return shaped(names, out)
+        active = writer.constant("truth", f"{writer.mask} & truth_of({index.item()} {sign} {k})")
+        with writer.block(f"if (any_lane({active}))"), writer.masked(active):
+            writer.assign(names, flatten(emit.lower(branch, inputs)), types)
+    return unflatten(names, out)
 
 
-def _alike(inside: Sequence[Any], outside: Sequence[Any]) -> int:
-    """How many operands or results of a loop have the shape that they have in its body."""
+def _count_alike(inside: Sequence[Any], outside: Sequence[Any]) -> int:
+    """Number of operands or results of a loop with the same shape in its body: the carry."""
     pairs = zip(inside, outside, strict=True)
-    return sum(own.aval.shape == aval.shape for own, aval in pairs)
+    return sum(inner.aval.shape == aval.shape for inner, aval in pairs)
 
 
-def _scan(to: Any, operands: list[Any], equation: Any) -> list[Any]:
-    """`lax.scan`, written out step by step."""
+def _scan(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
+    """`lax.scan`, unrolled."""
     params = equation.params
     out, count = [v.aval for v in equation.outvars], params["length"]
     if count > MOST_UNROLLED:
@@ -548,39 +564,41 @@ def _scan(to: Any, operands: list[Any], equation: Any) -> list[Any]:
             "leave fused=True out"
         )
     body = params["jaxpr"].jaxpr
-    split = _alike(body.outvars, out)  # what a row is cut from, or piled up to, has one axis more
-    ends = _alike(body.invars, [v.aval for v in equation.invars])
+    split = _count_alike(body.outvars, out)  # scanned inputs and outputs have one axis more outside
+    ends = _count_alike(body.invars, [v.aval for v in equation.invars])
     consts, carry, rows = operands[: ends - split], operands[ends - split : ends], operands[ends:]
     order = range(count)[::-1] if params["reverse"] else range(count)
-    found: dict[int, list[Elements]] = {}
+    rows_out: dict[int, list[Elements]] = {}
     for k in order:
-        results = to.closed(params["jaxpr"], [*consts, *carry, *(row[k] for row in rows)])
-        carry, found[k] = results[:split], results[split:]
+        results = emit.lower(params["jaxpr"], [*consts, *carry, *(row[k] for row in rows)])
+        carry, rows_out[k] = results[:split], results[split:]
     stacked = [
-        np.stack([found[k][i] for k in range(count)]) if count else known(np.zeros(aval.shape))
+        np.stack([rows_out[k][i] for k in range(count)])
+        if count
+        else constants(np.zeros(aval.shape))
         for i, aval in enumerate(out[split:])
     ]
     return [*carry, *stacked]
 
 
 _SPECIAL: dict[str, Callable[..., list[Any]]] = {
-    "argmax": _largest,
-    "argmin": _largest,
-    "call_hi_primitive": _expanded,
+    "argmax": _argmax,
+    "argmin": _argmax,
+    "call_hi_primitive": _hi_primitive,
     "clamp": _clamp,
     "cond": _cond,
     "convert_element_type": _convert,
-    "dot_general": _products,
+    "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
-    "integer_pow": _power,
+    "integer_pow": _integer_pow,
     "iota": _iota,
     "polynomial": _polynomial,
     "round": _round,
     "scan": _scan,
     "scatter": _scatter,
     "scatter-add": _scatter,
-    "select_n": _select,
+    "select_n": _select_n,
     "while": _while_loop,
 }

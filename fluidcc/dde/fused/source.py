@@ -1,4 +1,4 @@
-"""The source of a kernel: whole runs, from what JAX traces of their steps."""
+"""The source of a kernel: whole runs, generated from the steps as traced by JAX."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -8,166 +8,176 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from fluidcc.dde.fused.dialect import head
-from fluidcc.dde.fused.elementwise import converted
-from fluidcc.dde.fused.lower import Lowering, flat, shaped
-from fluidcc.dde.fused.writer import Elements, Memory, Writer, text
+from fluidcc.dde.fused.dialect import prelude
+from fluidcc.dde.fused.elementwise import conversion
+from fluidcc.dde.fused.lower import Lowering, flatten, unflatten
+from fluidcc.dde.fused.writer import Elements, Memory, Writer, to_c
 from fluidcc.dde.steps import Ring, Stepper
 from fluidcc.dde.system import Shapes, System, size_of, structs_of
 
 _TIME, _NODE = (jax.ShapeDtypeStruct((), jnp.dtype(kind)) for kind in ("float64", "int32"))
 MOST_NUMBERS = 4096
-"""Up to so many parameters each have a name of their own."""
+"""Most numbers of state and parameters, as each has a name in the source."""
 
 
 class Plan(NamedTuple):
-    """What the source of a kernel follows from: hashable.
+    """The data that determine the source of a kernel: hashable.
 
-    `own` and `shared` are the shapes of (y0, args[0]), of which each trajectory has its own, and
-    of args[1:]. A thread runs so many trajectories `abreast`. `side_by_side` tells that the
-    histories of all threads lie interleaved, as suits an accelerator with one trajectory in each,
-    else one after the other.
+    `lane_shapes` are those of (y0, args[0]), which each trajectory has, `shared_shapes` those of
+    args[1:]. A thread runs `simd_lanes` trajectories. If `interleaved`, equal entries of all
+    histories are adjacent, as suits a GPU with one trajectory per thread; else each is contiguous.
     """
 
     system: System
     args: type
-    own: Shapes
-    shared: Shapes
+    lane_shapes: Shapes
+    shared_shapes: Shapes
     record: int
     slots: int
-    side_by_side: bool
-    abreast: int
+    interleaved: bool
+    simd_lanes: int
 
     @property
     def state(self) -> jax.ShapeDtypeStruct:
         """The state of a trajectory."""
-        return structs_of(self.own)[0]
+        return structs_of(self.lane_shapes)[0]
 
     @property
     def ring(self) -> int:
-        """How many numbers the history of a trajectory has."""
+        """Length of the history of a trajectory, in numbers."""
         return self.slots * 2 * self.record
 
 
 class _Kernel:
-    """Writes the parts of a kernel, each traced from a method of `Stepper`."""
+    """Emits the parts of a kernel, each traced from a method of `Stepper`."""
 
     def __init__(self, plan: Plan) -> None:
-        count = sum(size_of(shape) for shapes in (plan.own, plan.shared) for shape, _ in shapes[1])
+        count = sum(
+            size_of(shape)
+            for shapes in (plan.lane_shapes, plan.shared_shapes)
+            for shape, _ in shapes[1]
+        )
         if count > MOST_NUMBERS:
             raise ValueError(
                 f"a fused kernel takes up to {MOST_NUMBERS} numbers of state and parameters, got "
                 f"{count}: leave fused=True out"
             )
         self.plan, self.writer = plan, Writer()
-        self.to = Lowering(self.writer)
-        self.writer.lines.extend(head(plan.abreast, plan.state.dtype, plan.ring))
+        self.lowering = Lowering(self.writer)
+        self.writer.lines.extend(prelude(plan.simd_lanes, plan.state.dtype, plan.ring))
         clock = (((), np.dtype(float)),) * 3
-        own = self._loaded("from_own(own.data + (long long){} * lanes + lane)", plan.own[1])
-        shared = self._loaded("(f64)shared.data[{}]", (*clock, *plan.shared[1]))
-        self.clock = shared[:3]
-        self.y0, self.params = own[0], [*own[1:], *shared[3:]]
-        first, rest = structs_of(plan.own)[1], structs_of(plan.shared)
-        self.structs = plan.args(first, *rest)
-        self.table = Memory(self._kept, (plan.slots, 2 * plan.record))
+        lane_numbers = self._load(
+            "from_lanes(lane_numbers.data + (long long){} * lanes + lane)", plan.lane_shapes[1]
+        )
+        shared_numbers = self._load(
+            "(f64)shared_numbers.data[{}]", (*clock, *plan.shared_shapes[1])
+        )
+        self.clock = shared_numbers[:3]
+        self.y0, self.params = lane_numbers[0], [*lane_numbers[1:], *shared_numbers[3:]]
+        params, others = structs_of(plan.lane_shapes)[1], structs_of(plan.shared_shapes)
+        self.structs = plan.args(params, *others)
+        self.table = Memory(self._read_history, (plan.slots, 2 * plan.record))
 
-    def _kept(self, index: str, more: int, row: bool) -> str:
-        """A number of the history, `more` places after an index; as one of a `row` of them."""
-        if row and self.plan.abreast > 1:
-            four = self.writer.let("Four", f"four_from_ring(ring, {index}, {more // 4 * 4})")
-            return f"{four}.of[{more % 4}]"
-        return self.writer.let("state", f"from_ring(ring, {index}, {more}, stride)")
+    def _read_history(self, index: str, offset: int, row: bool) -> str:
+        """The number of the history at `index` + `offset`; one of a `row` that is read at once."""
+        if row and self.plan.simd_lanes > 1:
+            four = self.writer.constant("Four", f"four_from_ring(ring, {index}, {offset // 4 * 4})")
+            return f"{four}.of[{offset % 4}]"
+        return self.writer.constant("state", f"from_ring(ring, {index}, {offset}, stride)")
 
-    def _loaded(self, place: str, leaves: Sequence[Any]) -> list[Elements]:
-        """Parameters read from memory, one after the other."""
+    def _load(self, pattern: str, leaves: Sequence[Any]) -> list[Elements]:
+        """Emit reads of the numbers of leaves, which are consecutive in memory."""
         values, first = [], 0
         for shape, dtype in leaves:
             value = np.empty(size_of(shape), object)
             for k in range(value.size):
-                number = self.writer.let("f64", place.format(first + k))
-                value[k] = self.to.one(converted(float, dtype), [number], [float], dtype)
+                number = self.writer.constant("f64", pattern.format(first + k))
+                value[k] = self.lowering.apply(conversion(float, dtype), [number], [float], dtype)
             first += value.size
             values.append(value.reshape(shape))
         return values
 
     def trace(self, function: Callable[..., Any], *structs: Any) -> tuple[ClosedJaxpr, Any]:
-        """`function(problem, ring, *values)` as JAX sees it, and the shapes of its results."""
+        """The jaxpr of `function(stepper, ring, *values)`, and the shapes of its results."""
         plan, dtype = self.plan, self.plan.state.dtype
 
         def run(args: Any, t0: Any, step: Any, table: Any, *values: Any) -> Any:
-            problem = Stepper(plan.system, t0, step, args, plan.record, dtype)
-            return function(problem, Ring(table, 0, 1), *values)
+            stepper = Stepper(plan.system, t0, step, args, plan.record, dtype)
+            return function(stepper, Ring(table, 0, 1), *values)
 
         table = jax.ShapeDtypeStruct(self.table.shape, dtype)
         trace = jax.make_jaxpr(run, return_shape=True)
         return trace(self.structs, _TIME, _TIME, table, *structs)
 
-    def write(self, jaxpr: ClosedJaxpr, *operands: Elements) -> list[Elements]:
-        """What has been traced, written down: its results."""
-        return self.to.closed(jaxpr, [*self.params, *self.clock[:2], self.table, *operands])
+    def emit(self, jaxpr: ClosedJaxpr, *operands: Elements) -> list[Elements]:
+        """Emit a traced function, and return its results."""
+        return self.lowering.lower(jaxpr, [*self.params, *self.clock[:2], self.table, *operands])
 
-    def enter(self, row: Elements, node: str) -> None:
-        """Put the row of a node into the ring."""
+    def store_node(self, row: Elements, node: str) -> None:
+        """Store the row of a node in the ring buffer of the history."""
         slot = f"(({node}) & {self.plan.slots - 1})"
-        numbers = [text(element, self.plan.state.dtype) for element in row]
+        numbers = [to_c(element, self.plan.state.dtype) for element in row]
         for j, two in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
-            place = f"{slot} * {row.size} + {2 * j}"
-            self.writer.write(f"to_ring(ring, {place}, stride, {', '.join(two)});")
+            index = f"{slot} * {row.size} + {2 * j}"
+            self.writer.write(f"to_ring(ring, {index}, stride, {', '.join(two)});")
 
     def save(self, values: Elements) -> None:
-        """Put numbers among what is saved."""
-        size, to_float = values.size, converted(self.plan.state.dtype, float)
+        """Store numbers in the saved results."""
+        size, to_float = values.size, conversion(self.plan.state.dtype, float)
         self.writer.write(
             f"auto *place = saved.data + ((long long)lane * times + saving) * {size};"
         )
         for i, element in enumerate(values):
-            number = self.to.one(to_float, [element], [self.plan.state.dtype], float)
-            self.writer.write(f"to_each(place + {i}, (long long)times * {size}, {number});")
+            number = self.lowering.apply(to_float, [element], [self.plan.state.dtype], float)
+            self.writer.write(f"store_lanes(place + {i}, (long long)times * {size}, {number});")
 
 
-def source(plan: Plan) -> str:
-    """C of a kernel's body: in it stand the first `lane` of `lanes`, `times` saved, and the arrays.
+def write_source(plan: Plan) -> str:
+    """C of a kernel's body, in which `lane` is the first lane of the thread, of `lanes` in all.
 
     Raises ValueError for an operation that has no rule.
     """
     kernel = _Kernel(plan)
     writer, n, until = kernel.writer, _scalar("((i32)n)"), _scalar("((f64)until)")
-    start, lane = kernel.trace(lambda problem, ring, y0: problem.start(ring, y0), plan.state)
-    place, _ = kernel.trace(lambda problem, ring, t: problem.node_at(t), _TIME)
+    start, lane = kernel.trace(lambda stepper, ring, y0: stepper.start(ring, y0), plan.state)
+    node_at, _ = kernel.trace(lambda stepper, ring, t: stepper.node_at(t), _TIME)
     advance, _ = kernel.trace(
-        lambda problem, ring, n, at: problem.advance(ring, n, at), _NODE, lane
+        lambda stepper, ring, n, carry: stepper.advance(ring, n, carry), _NODE, lane
     )
     saved, _ = kernel.trace(
-        lambda problem, ring, n, t, at: problem.saved(ring, n, t, at), _NODE, _TIME, lane
+        lambda stepper, ring, n, t, carry: stepper.saved(ring, n, t, carry), _NODE, _TIME, lane
     )
-    cause, _ = kernel.trace(lambda problem, ring, n, at: problem.cause(ring, n, at), _NODE, lane)
+    cause, _ = kernel.trace(
+        lambda stepper, ring, n, carry: stepper.cause(ring, n, carry), _NODE, lane
+    )
     types = [leaf.dtype for leaf in jax.tree.leaves(lane) for _ in range(leaf.size)]
     names = writer.variables(types)
-    at = shaped(names, jax.tree.leaves(lane))
+    carry = unflatten(names, jax.tree.leaves(lane))
 
     base, stride = f"(long long)lane * {plan.ring}", "1"
-    if plan.side_by_side:
+    if plan.interleaved:
         base, stride = "lane", "lanes"
     writer.write(f"number *ring = (number *)memory.data + {base};")
     writer.write(f"const long long stride = {stride};")
     writer.write("int n = -1;")
     with writer.block():
-        writer.assign(names, flat(kernel.write(start, kernel.y0)), types)
+        writer.assign(names, flatten(kernel.emit(start, kernel.y0)), types)
     with writer.block("for (int saving = 0; saving <= times; ++saving)"):
-        writer.write("const double until = saving < times ? ts.data[saving] : shared.data[2];")
-        (target,) = kernel.write(place, until)
-        with writer.block(f"while (n < first({text(target.item(), np.int32)}))"):
-            *new, row = kernel.write(advance, n, *at)
-            kernel.enter(row, "n + 1")
-            writer.assign(names, flat(new), types)
+        end = "shared_numbers.data[2]"
+        writer.write(f"const double until = saving < times ? ts.data[saving] : {end};")
+        (target,) = kernel.emit(node_at, until)
+        with writer.block(f"while (n < first_lane({to_c(target.item(), np.int32)}))"):
+            *new, row = kernel.emit(advance, n, *carry)
+            kernel.store_node(row, "n + 1")
+            writer.assign(names, flatten(new), types)
             writer.write("++n;")
         with writer.block("if (saving < times)"):
-            kernel.save(np.concatenate(kernel.write(saved, n, until, *at)))
-    (status,) = kernel.write(cause, n, *at)
-    ended = at[[*_paths(lane)].index(".status_time")]
-    writer.write(f"to_each(ended.data + 2 * lane, 2, {text(status.item(), np.int32)});")
-    writer.write("to_each(ended.data + 2 * lane + 1, 2, (i32)n);")
-    writer.write(f"to_each(status_time.data + lane, 1, {text(ended.item(), float)});")
+            kernel.save(np.concatenate(kernel.emit(saved, n, until, *carry)))
+    (status,) = kernel.emit(cause, n, *carry)
+    ended = carry[[*_paths(lane)].index(".status_time")]
+    writer.write(f"store_lanes(ended.data + 2 * lane, 2, {to_c(status.item(), np.int32)});")
+    writer.write("store_lanes(ended.data + 2 * lane + 1, 2, (i32)n);")
+    writer.write(f"store_lanes(status_time.data + lane, 1, {to_c(ended.item(), float)});")
     return str(writer)
 
 
@@ -176,5 +186,5 @@ def _scalar(name: str) -> Elements:
 
 
 def _paths(tree: Any) -> list[str]:
-    """Where each leaf of a PyTree is."""
+    """The path of each leaf of a PyTree."""
     return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(tree)]

@@ -20,35 +20,35 @@ _Words = wp.array(dtype=wp.int64)
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what libraries print while they look for a card."""
+def _without_output() -> Iterator[None]:
+    """Suppress output of libraries that search for a GPU."""
     try:
-        kept = os.dup(2)
+        stderr = os.dup(2)
     except OSError:  # there is no standard error
         yield
         return
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    with open(os.devnull, "w") as null:
+        os.dup2(null.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
-# both hold for all that uses Warp in this process
+# both settings apply to all use of Warp in this process
 if "WARP_CACHE_PATH" not in os.environ and wp.config.kernel_cache_dir is None:
     wp.config.kernel_cache_dir = str(compiled_folder("warp"))
 wp.config.log_level = max(wp.config.log_level, wp.LOG_ERROR)
-with _quiet():
+with _without_output():
     wp.init()
 
 
-def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
+def kernel(source: str, *, simd_lanes: int, fuse_multiply_add: bool) -> Any:
     """The kernel with this body, compiled at its first launch on a device.
 
-    A thread runs so many trajectories `abreast`; `contracted` lets a product and a sum be one
-    operation, with one rounding.
+    A thread runs `simd_lanes` trajectories; `fuse_multiply_add` allows the compiler to round a
+    product and a sum only once.
     """
 
     @wp.func_native(source)
@@ -56,8 +56,8 @@ def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
         lane: int,
         lanes: int,
         times: int,
-        own: _Floats,
-        shared: _Floats,
+        lane_numbers: _Floats,
+        shared_numbers: _Floats,
         ts: _Floats,
         memory: _Words,
         saved: _Floats,
@@ -68,109 +68,110 @@ def kernel(source: str, *, abreast: int, contracted: bool) -> Any:
     def uniform(
         lanes: int,
         times: int,
-        own: _Floats,
-        shared: _Floats,
+        lane_numbers: _Floats,
+        shared_numbers: _Floats,
         ts: _Floats,
         memory: _Words,
         saved: _Floats,
         status_time: _Floats,
         ended: _Integers,
     ):
-        run(wp.tid() * abreast, lanes, times, own, shared, ts, memory, saved, status_time, ended)
+        run(wp.tid() * simd_lanes, lanes, times, lane_numbers, shared_numbers, ts, memory, saved,
+            status_time, ended)  # fmt: skip
 
     options = {
         "fast_math": False,
-        "fuse_fp": contracted,
+        "fuse_fp": fuse_multiply_add,
         "cpu_compiler_flags": "-march=native -fwrapv -fno-slp-vectorize -w",
     }
     return wp.kernel(uniform, module="unique", enable_backward=False, module_options=options)
 
 
 @functools.lru_cache(maxsize=16)
-def _load(module: Any, place: str) -> None:
+def _load(module: Any, device: str) -> None:
     """Load the module of a kernel on a device, compiled now or before."""
     try:
-        _load_sealed(module, place)
+        _load_sealed(module, device)
     except Exception:
-        kept = _kept()
+        folder = _cache_folder()
         try:
-            require_room(kept)
+            require_room(folder)
         except OSError as error:
-            wp.config.kernel_cache_dir = str(temporary_folder("warp", kept, error))
-            module.mark_modified()  # or else it fails as before
-            _load_sealed(module, place)
+            wp.config.kernel_cache_dir = str(temporary_folder("warp", folder, error))
+            module.mark_modified()  # else Warp would not try again
+            _load_sealed(module, device)
         else:
             raise
 
 
-def _kept() -> Path:
-    """Where Warp keeps what it compiles."""
+def _cache_folder() -> Path:
+    """The folder in which Warp stores compiled kernels."""
     return Path(str(wp.config.kernel_cache_dir))
 
 
-def _load_sealed(module: Any, place: str) -> None:
+def _load_sealed(module: Any, device: str) -> None:
     name = f"wp_{module.name}"
-    with sealed(_kept(), name, f"{name}_{'[0-9a-f]' * 7}/*"):
-        wp.load_module(module, device=place)
+    with sealed(_cache_folder(), name, f"{name}_{'[0-9a-f]' * 7}/*"):
+        wp.load_module(module, device=device)
 
 
 def cards() -> int:
-    """How many graphics cards Warp has."""
+    """Number of GPUs that Warp finds."""
     return wp.get_cuda_device_count()
 
 
-def free_memory(place: str) -> int:
-    """Bytes that are free on a card."""
-    return wp.get_device(place).free_memory
+def free_memory(device: str) -> int:
+    """Free memory of a GPU [byte]."""
+    return wp.get_device(device).free_memory
 
 
 def run(
     kernel: Any,
-    own: np.ndarray,
-    shared: np.ndarray,
+    lane_numbers: np.ndarray,
+    shared_numbers: np.ndarray,
     ts: np.ndarray,
     *,
     history: int,
     width: int,
-    place: str,
-    abreast: int,
+    device: str,
+    simd_lanes: int,
     lanes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run trajectories whose numbers are the columns of `own` (K, B).
+    """Run B trajectories; each column of `lane_numbers` (K, B) has the numbers of one.
 
     Parameters
     ----------
-    shared, ts
-        What they share, and the times to save (S,).
+    shared_numbers, ts
+        Numbers that all share, and the times to save (S,).
     history, width
-        Words of 8 bytes of the history of each, and how many numbers of it are saved at a time.
-    place
-        The device, as Warp calls it.
-    abreast
-        Trajectories of a thread, by whose number B can be divided.
+        Words of 8 bytes of the history of each, and the numbers saved of each at a time.
+    device
+        The device, as named by Warp.
+    simd_lanes
+        Trajectories per thread, a divisor of B.
     lanes
-        How many of them are in one launch.
+        Trajectories per launch.
 
     Returns
     -------
-    What is saved (B, S, width), how far each came in time (B,), and status and steps (B, 2).
+    Saved numbers (B, S, width), the time that each reached (B,), and status and steps (B, 2).
     """
-    _load(kernel.module, place)
-    room = min(lanes, own.shape[1])
-    in_common = [wp.array(v.ravel(), dtype=wp.float64, device=place) for v in (shared, ts)]
-    # launches follow each other, and no history is read where it has not been written; the rows of
-    # several trajectories are read by fours, the last one of all beyond its end
-    memory = wp.zeros(history * room + 4, dtype=wp.int64, device=place)
+    _load(kernel.module, device)
+    most_lanes = min(lanes, lane_numbers.shape[1])
+    shared = [wp.array(v.ravel(), dtype=wp.float64, device=device) for v in (shared_numbers, ts)]
+    # launches can share the memory: no history is read before it is written. Four numbers are read
+    # at once, beyond the end of the last history
+    memory = wp.zeros(history * most_lanes + 4, dtype=wp.int64, device=device)
     parts = []
-    for columns in np.split(own, range(lanes, own.shape[1], lanes), axis=1):
+    for columns in np.split(lane_numbers, range(lanes, lane_numbers.shape[1], lanes), axis=1):
         count = columns.shape[1]
-        mine = wp.array(columns.ravel(), dtype=wp.float64, device=place)
-        saved = wp.zeros(count * ts.size * width, dtype=wp.float64, device=place)
-        reached = wp.zeros(count, dtype=wp.float64, device=place)
-        ended = wp.zeros(2 * count, dtype=wp.int32, device=place)
-        inputs = [count, ts.size, mine, *in_common, memory, saved, reached, ended]
-        wp.launch(kernel, dim=count // abreast, inputs=inputs, device=place)
-        kept = saved.numpy().reshape(count, ts.size, width)
-        parts.append((kept, reached.numpy(), ended.numpy().reshape(count, 2)))
-    kept, reached, ended = map(np.concatenate, zip(*parts, strict=True))
-    return kept, reached, ended
+        lane_array = wp.array(columns.ravel(), dtype=wp.float64, device=device)
+        saved = wp.zeros(count * ts.size * width, dtype=wp.float64, device=device)
+        reached = wp.zeros(count, dtype=wp.float64, device=device)
+        ended = wp.zeros(2 * count, dtype=wp.int32, device=device)
+        inputs = [count, ts.size, lane_array, *shared, memory, saved, reached, ended]
+        wp.launch(kernel, dim=count // simd_lanes, inputs=inputs, device=device)
+        values = saved.numpy().reshape(count, ts.size, width)
+        parts.append((values, reached.numpy(), ended.numpy().reshape(count, 2)))
+    values, reached, ended = map(np.concatenate, zip(*parts, strict=True))
+    return values, reached, ended

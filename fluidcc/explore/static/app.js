@@ -1,17 +1,17 @@
-// The page: an address is a state, a state is a scenario with changes, and the server answers it.
+// The page: its address holds the state (a scenario with changes), and the server computes results.
 
 import { Controls } from "./controls.js";
-import { Longer } from "./longer.js";
+import { SlowTask } from "./longer.js";
 import * as plots from "./plots.js";
 import * as tables from "./tables.js";
 import { shown } from "./theme.js";
 
-const PAUSE = 350; // ms without a change before longer work begins
+const PAUSE = 350; // ms without a change before slow work begins
 const byId = (id) => document.getElementById(id);
 const page = { scenario: "", changes: new Map(), view: new Map(), heavy: false, present: null };
-const AT_ONCE = ["equilibrium", "stability", "roots", "nyquist"]; // panels that each answer fills
+const QUICK = ["equilibrium", "stability", "roots", "nyquist"]; // panels that one answer fills
 const panels = Object.fromEntries(
-  [...AT_ONCE, "map", "trajectory"].map((name) => {
+  [...QUICK, "map", "trajectory"].map((name) => {
     const root = byId(name);
     return [name, { root, note: root.querySelector(".note"), plot: root.querySelector(".plot"),
       body: root.querySelector(".body"), table: null }];
@@ -27,11 +27,11 @@ function query(view = [], without = []) {
 }
 
 function read() {
-  const told = new URLSearchParams(location.search);
+  const address = new URLSearchParams(location.search);
   page.changes.clear();
   page.view.clear();
   page.scenario = "";
-  for (const [key, value] of told) {
+  for (const [key, value] of address) {
     if (key === "scenario") page.scenario = value;
     else if (/^(links?|flows?|model)\./.test(key)) page.changes.set(key, value);
     else page.view.set(key, value);
@@ -55,46 +55,47 @@ async function ask(name, parameters) {
   return answer.json();
 }
 
-function say(text) {
+function showStatus(text) {
   byId("status").textContent = text;
 }
 
-// What a panel shows in place of its plot.
-function instead(panel, message) {
+// Show a message in place of the panel's plot.
+function replacePlot(panel, message) {
   panel.note.textContent = message;
   panel.note.hidden = false;
   panel.note.classList.add("instead");
   if (panel.plot) panel.plot.hidden = true;
   panel.table = null;
-  tools(panel);
+  enableExports(panel);
 }
 
-function beside(panel, message = "") {
+// Show the plot with a note, or without one.
+function showPlot(panel, message = "") {
   panel.note.textContent = message;
   panel.note.hidden = !message;
   panel.note.classList.remove("instead");
   if (panel.plot) panel.plot.hidden = false;
 }
 
-function tools(panel) {
+function enableExports(panel) {
   for (const button of panel.root.querySelectorAll("[data-export]")) button.disabled = !panel.table;
 }
 
-function stale(on, names) {
+function markStale(on, names) {
   for (const name of names) panels[name].root.classList.toggle("stale", on);
 }
 
-// Faults go beside their controls, others to the top of the form.
-function faults(answer) {
-  const left = controls.faults(answer?.faults ?? []);
-  const words = left.map((f) => f.text);
-  if (answer && !answer.faults?.length) words.push(answer.error);
-  byId("fault").textContent = words.join("\n");
-  byId("fault").hidden = !words.length;
-  if (answer) say(`Not possible: ${answer.error}`);
+// Show faults next to their controls, others at the top of the form.
+function showFaults(answer) {
+  const left = controls.showFaults(answer?.faults ?? []);
+  const messages = left.map((f) => f.text);
+  if (answer && !answer.faults?.length) messages.push(answer.error);
+  byId("fault").textContent = messages.join("\n");
+  byId("fault").hidden = !messages.length;
+  if (answer) showStatus(`Not possible: ${answer.error}`);
 }
 
-// ---- what is computed at once
+// ---- quick results
 
 let wanted = false;
 let busy = false;
@@ -102,240 +103,241 @@ async function refresh() {
   wanted = true;
   if (busy) return;
   busy = true;
-  const slow = setTimeout(() => say("Computing; the first time a structure is compiled for some seconds \u2026"), 400);
+  const timer = setTimeout(() => showStatus("Computing; a new structure takes some seconds to compile \u2026"), 400);
   try {
     while (wanted) {
       wanted = false;
-      const asked = query();
-      const answer = await ask("present", asked);
-      faults(answer.error ? answer : null);
-      stale(Boolean(answer.error), AT_ONCE);
+      const parameters = query();
+      const answer = await ask("present", parameters);
+      showFaults(answer.error ? answer : null);
+      markStale(Boolean(answer.error), QUICK);
       if (answer.error) continue;
       page.present = answer;
-      controls.place(answer.numbers);
+      controls.setSliders(answer.numbers);
       showPresent();
-      document.body.dataset.shown = asked;
+      document.body.dataset.shown = parameters;
     }
   } catch (error) {
-    say(`The server does not answer (${error.message}). Is it still running?`);
+    showStatus(`The server does not answer (${error.message}). Is it still running?`);
   } finally {
     busy = false;
-    clearTimeout(slow);
+    clearTimeout(timer);
   }
 }
 
 function showTables({ equilibrium, stability }) {
-  const rest = tables.equilibrium(equilibrium);
-  panels.equilibrium.body.replaceChildren(...rest.nodes);
-  if (rest.nodes.length) beside(panels.equilibrium, rest.note);
-  else instead(panels.equilibrium, rest.note);
-  panels.equilibrium.table = rest.table;
-  const found = tables.stability(stability);
-  panels.stability.body.replaceChildren(...found.nodes);
-  beside(panels.stability, found.note);
-  panels.stability.table = found.table;
-  tools(panels.equilibrium);
-  tools(panels.stability);
+  const point = tables.equilibrium(equilibrium);
+  panels.equilibrium.body.replaceChildren(...point.nodes);
+  if (point.nodes.length) showPlot(panels.equilibrium, point.note);
+  else replacePlot(panels.equilibrium, point.note);
+  panels.equilibrium.table = point.table;
+  const verdict = tables.stability(stability);
+  panels.stability.body.replaceChildren(...verdict.nodes);
+  showPlot(panels.stability, verdict.note);
+  panels.stability.table = verdict.table;
+  enableExports(panels.equilibrium);
+  enableExports(panels.stability);
 }
 
 function showPresent() {
   const { stability, loops, crossovers } = page.present;
   showTables(page.present);
   if (stability.roots?.length) {
-    beside(panels.roots);
+    showPlot(panels.roots);
     panels.roots.table = plots.roots(panels.roots.plot, stability);
-    tools(panels.roots);
-  } else instead(panels.roots, stability.message || "No roots are known.");
+    enableExports(panels.roots);
+  } else replacePlot(panels.roots, stability.message || "No roots are known.");
   if (loops.length) {
     const { note, table } = plots.nyquist(panels.nyquist.plot, loops, crossovers, page.scenario);
-    beside(panels.nyquist, note);
+    showPlot(panels.nyquist, note);
     panels.nyquist.table = table;
-    tools(panels.nyquist);
-  } else instead(panels.nyquist, stability.message || "There is no loop that a signal closes.");
-  if (longer.map.result && `${point()}` !== panels.map.point) showMap();
+    enableExports(panels.nyquist);
+  } else replacePlot(panels.nyquist, stability.message || "No signal closes a loop.");
+  if (slow.map.result && `${mapPoint()}` !== panels.map.point) showMap();
 }
 
 function summary() {
   const { stability, equilibrium } = page.present ?? {};
   if (!stability) return;
-  const verdict = stability.stable === true ? "Stable" : stability.stable === false ? "Unstable" : "No verdict on stability";
+  const verdict = stability.stable === true ? "Stable" : stability.stable === false ? "Unstable" : "Stability undetermined";
   const margin = stability.phase_margin === null || stability.phase_margin === undefined ? "" : `, phase margin ${shown(stability.phase_margin)} deg`;
   const queues = Object.entries(equilibrium.links).map(([n, l]) => (l.queue === null ? "" : `queue of ${n} ${shown(l.queue)} packets`));
-  say([`${verdict}${margin}`, ...queues.filter(Boolean)].join("; ") + ".");
+  showStatus([`${verdict}${margin}`, ...queues.filter(Boolean)].join("; ") + ".");
 }
 
-// ---- what takes longer, each in lines as it goes
+// ---- slow results, with progress
 
-const longer = {
-  map: new Longer("map", panels.map.root.querySelector(".working"),
-    () => { stale(false, ["map"]); showMap(); }, (fault) => { longer.map.result = null; stale(false, ["map"]); instead(panels.map, fault.error); }),
-  trajectory: new Longer("trajectory", panels.trajectory.root.querySelector(".working"),
-    () => { longer.trajectory.fault = ""; stale(false, ["trajectory"]); showRuns(); },
-    (fault) => { longer.trajectory.result = null; longer.trajectory.fault = fault.error; stale(false, ["trajectory"]); showRuns(); }),
-  packets: new Longer("packets", byId("packets-working"),
-    () => { longer.packets.fault = ""; showRuns(); },
-    (fault) => { longer.packets.result = null; longer.packets.fault = `Packets: ${fault.error}`; showRuns(); }),
+const slow = {
+  map: new SlowTask("map", panels.map.root.querySelector(".working"),
+    () => { markStale(false, ["map"]); showMap(); }, (fault) => { slow.map.result = null; markStale(false, ["map"]); replacePlot(panels.map, fault.error); }),
+  trajectory: new SlowTask("trajectory", panels.trajectory.root.querySelector(".working"),
+    () => { slow.trajectory.fault = ""; markStale(false, ["trajectory"]); showRuns(); },
+    (fault) => { slow.trajectory.result = null; slow.trajectory.fault = fault.error; markStale(false, ["trajectory"]); showRuns(); }),
+  packets: new SlowTask("packets", byId("packets-working"),
+    () => { slow.packets.fault = ""; showRuns(); },
+    (fault) => { slow.packets.result = null; slow.packets.fault = `Packets: ${fault.error}`; showRuns(); }),
 };
 
-function here(path) {
+// Present value of a number.
+function valueAt(path) {
   const row = controls.rows.get(path);
   return page.present?.numbers[path] ?? row?.control.value;
 }
 
-// Where the present state is in the map.
-function point() {
-  const { x, y } = longer.map.result;
-  return [here(x.path), here(y.path)];
+// The present state as a point of the map.
+function mapPoint() {
+  const { x, y } = slow.map.result;
+  return [valueAt(x.path), valueAt(y.path)];
 }
 
 function showMap() {
-  const found = longer.map.result;
-  if (!found || !page.present) return;
-  const [x, y] = point();
+  const grid = slow.map.result;
+  if (!grid || !page.present) return;
+  const [x, y] = mapPoint();
   panels.map.point = `${[x, y]}`;
-  const why = found.message.flat();
-  const unsure = found.stable.flat().map((s, k) => (s === -1 ? why[k] || "unknown" : "")).filter(Boolean);
-  beside(panels.map, unsure.length ? `${unsure.length} of ${why.length} points have undetermined, the first as: ${unsure[0]}` : "");
-  panels.map.table = plots.map(panels.map.plot, found, { x, y });
-  tools(panels.map);
+  const messages = grid.message.flat();
+  const undetermined = grid.stable.flat().map((s, k) => (s === -1 ? messages[k] || "unknown" : "")).filter(Boolean);
+  showPlot(panels.map, undetermined.length ? `stability is undetermined at ${undetermined.length} of ${messages.length} points; at the first: ${undetermined[0]}` : "");
+  panels.map.table = plots.map(panels.map.plot, grid, { x, y });
+  enableExports(panels.map);
 }
 
 function showRuns() {
   const panel = panels.trajectory;
-  const [fluid, packets] = [longer.trajectory.result, longer.packets.result];
-  const notes = [longer.trajectory.fault, fluid?.message, longer.packets.fault].filter(Boolean).join("\n");
+  const [fluid, packets] = [slow.trajectory.result, slow.packets.result];
+  const notes = [slow.trajectory.fault, fluid?.message, slow.packets.fault].filter(Boolean).join("\n");
   if (!fluid && !packets) {
-    if (notes) instead(panel, notes);
+    if (notes) replacePlot(panel, notes);
     return;
   }
-  beside(panel, notes);
+  showPlot(panel, notes);
   panel.table = plots.runs(panel.plot, fluid, packets, page.present);
-  tools(panel);
+  enableExports(panel);
 }
 
 let pause = 0;
-function later() {
+function runSlow() {
   clearTimeout(pause);
   pause = setTimeout(() => {
-    if (busy) return later();
+    if (busy) return runSlow();
     summary();
     if (!byId("fault").hidden || document.querySelector(".control .fault:not([hidden])")) return;
-    const run = () => longer.trajectory.run(query(["until"]));
-    if (!longer.map.result) run(); // what compiles longer comes last
-    if (!page.heavy) longer.map.run(query(["map.x", "map.y"]), mapKey());
-    else if (longer.map.key !== mapKey() && !longer.map.result) {
-      instead(panels.map, "With so many distinct round trips a map takes minutes: it is computed when you ask for it.");
+    const run = () => slow.trajectory.run(query(["until"]));
+    if (!slow.map.result) run(); // the map compiles longer, so it comes last
+    if (!page.heavy) slow.map.run(query(["map.x", "map.y"]), mapKey());
+    else if (slow.map.key !== mapKey() && !slow.map.result) {
+      replacePlot(panels.map, "With so many distinct round trips a map takes minutes: it is computed when you ask for it.");
     }
     run();
   }, PAUSE);
 }
 
-// A map is of everything but the two numbers that it runs over.
+// A map depends on everything but the two numbers on its axes.
 function mapKey() {
   return `${query(["map.x", "map.y"], [byId("map-x").value, byId("map-y").value])}`;
 }
 
-// ---- what people do
+// ---- events
 
 function changed(path, text, choice) {
   if (text === null) page.changes.delete(path);
   else page.changes.set(path, text);
   if (choice) for (const other of controls.owned(path)) page.changes.delete(other);
-  moved();
+  dropSlow();
   if (choice || text === null) return rebuild();
   controls.mark(path, controls.rows.get(path), true);
   refresh();
-  later();
+  runSlow();
 }
 
-// What longer work was about is no longer so.
-function moved() {
+// Drop slow work and results of the former state.
+function dropSlow() {
   write();
-  if (longer.map.key !== mapKey()) {
-    longer.map.drop();
-    stale(true, ["map"]);
+  if (slow.map.key !== mapKey()) {
+    slow.map.drop();
+    markStale(true, ["map"]);
   }
-  longer.trajectory.drop();
-  stale(true, ["trajectory"]);
-  longer.packets.drop();
-  longer.packets.result = null;
-  longer.packets.fault = "";
+  slow.trajectory.drop();
+  markStale(true, ["trajectory"]);
+  slow.packets.drop();
+  slow.packets.result = null;
+  slow.packets.fault = "";
 }
 
-// Controls anew: for another scenario, another law, or after a reset.
+// Load the controls again: for another scenario, another law, or after a reset.
 let rebuilt = 0;
 async function rebuild() {
-  const own = ++rebuilt;
+  const number = ++rebuilt;
   try {
     let answer = await ask("controls", query());
-    if (own !== rebuilt) return; // a later choice is on its way
+    if (number !== rebuilt) return; // a later choice supersedes this one
     if (answer.error) {
       const gone = answer.faults.map((f) => f.path).filter((p) => page.changes.has(p) && !controls.rows.has(p));
-      gone.forEach((path) => page.changes.delete(path)); // of a law that was exchanged
+      gone.forEach((path) => page.changes.delete(path)); // they belong to a law that was replaced
       if (gone.length) answer = await ask("controls", query());
-      if (own !== rebuilt) return;
+      if (number !== rebuilt) return;
     }
     if (answer.error) {
-      faults(answer);
-      stale(true, AT_ONCE);
+      showFaults(answer);
+      markStale(true, QUICK);
       return;
     }
     page.heavy = answer.heavy;
     byId("map-run").hidden = !answer.heavy;
     byId("title").textContent = answer.title || "Parameters";
     controls.show(answer.groups, page.changes);
-    options(answer);
+    setOptions(answer);
   } catch (error) {
-    say(`The server does not answer (${error.message}). Is it still running?`);
+    showStatus(`The server does not answer (${error.message}). Is it still running?`);
     return;
   }
   write();
   refresh();
-  later();
+  runSlow();
 }
 
-function options(answer) {
+function setOptions(answer) {
   const paths = answer.axes.map((a) => a.path);
-  ["map.x", "map.y"].forEach((key, place) => {
+  ["map.x", "map.y"].forEach((key, index) => {
     const select = byId(key.replace(".", "-"));
     if (!paths.includes(page.view.get(key))) page.view.delete(key);
     select.replaceChildren(...paths.map((path) => new Option(path.replace(/^(links|flows)\./, ""), path)));
-    select.value = page.view.get(key) ?? paths[place] ?? "";
+    select.value = page.view.get(key) ?? paths[index] ?? "";
   });
   byId("until").value = page.view.get("until") ?? String(answer.until);
   byId("seed").value = page.view.get("seed") ?? "1";
 }
 
-function view(key, value) {
+function setView(key, value) {
   if (value) page.view.set(key, value);
   else page.view.delete(key);
   write();
-  later();
+  runSlow();
 }
 
-byId("map-x").onchange = (event) => view("map.x", event.target.value);
-byId("map-y").onchange = (event) => view("map.y", event.target.value);
-byId("until").onchange = (event) => view("until", event.target.value.trim());
-byId("seed").onchange = (event) => view("seed", event.target.value.trim());
-byId("map-run").onclick = () => { beside(panels.map); longer.map.run(query(["map.x", "map.y"]), mapKey()); };
-byId("packets").onclick = () => longer.packets.run(query(["until", "seed"]));
-byId("reset").onclick = () => { page.changes.clear(); moved(); rebuild(); };
+byId("map-x").onchange = (event) => setView("map.x", event.target.value);
+byId("map-y").onchange = (event) => setView("map.y", event.target.value);
+byId("until").onchange = (event) => setView("until", event.target.value.trim());
+byId("seed").onchange = (event) => setView("seed", event.target.value.trim());
+byId("map-run").onclick = () => { showPlot(panels.map); slow.map.run(query(["map.x", "map.y"]), mapKey()); };
+byId("packets").onclick = () => slow.packets.run(query(["until", "seed"]));
+byId("reset").onclick = () => { page.changes.clear(); dropSlow(); rebuild(); };
 byId("controls").onsubmit = (event) => event.preventDefault();
 byId("scenario").onchange = (event) => {
   page.scenario = event.target.value;
   page.changes.clear();
   page.view.clear();
-  longer.map.result = longer.trajectory.result = null;
-  moved();
+  slow.map.result = slow.trajectory.result = null;
+  dropSlow();
   rebuild();
 };
 byId("link").onclick = async () => {
   flush();
   try {
     await navigator.clipboard.writeText(location.href);
-    say("The link to this state is in the clipboard.");
+    showStatus("The link to this state is in the clipboard.");
   } catch {
-    say(`The link to this state: ${location.href}`);
+    showStatus(`The link to this state: ${location.href}`);
   }
 };
 
@@ -358,7 +360,7 @@ function csv(panel) {
 }
 
 for (const [name, panel] of Object.entries(panels)) {
-  tools({ ...panel, table: null });
+  enableExports({ ...panel, table: null });
   panel.root.addEventListener("click", async (event) => {
     const kind = event.target.dataset?.export;
     const file = `${page.scenario.replace(/\W+/g, "_")}_${name}.${kind}`;

@@ -1,13 +1,13 @@
-// The controls of a network, as the server describes them: sliders, boxes and choices.
+// The controls of a network as the server describes them: sliders, text boxes and choices.
 
 import { shown, withUnit } from "./theme.js";
 
 const STEPS = 400;
 
 function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
 }
 
 function toStep(span, value) {
@@ -33,7 +33,7 @@ function symbol(mathml) {
 }
 
 export class Controls {
-  // `changed(path, text, choice)` is called with what was set, text null for a reset.
+  // `changed(path, text, choice)` is called after each change; text is null for a reset.
   constructor(root, changed) {
     this.root = root;
     this.changed = changed;
@@ -47,12 +47,12 @@ export class Controls {
     let unfolded = 0;
     this.root.replaceChildren(
       ...groups.filter((group) => group.controls.length).map((group) => {
-        const made = element("details", {}, element("summary", { textContent: group.title }));
-        made.dataset.title = group.title;
-        made.open = open.get(group.title) ?? (!group.folded && unfolded < 6);
-        unfolded += made.open;
-        made.append(...group.controls.map((control) => this.row(control)));
-        return made;
+        const details = element("details", {}, element("summary", { textContent: group.title }));
+        details.dataset.title = group.title;
+        details.open = open.get(group.title) ?? (!group.folded && unfolded < 6);
+        unfolded += details.open;
+        details.append(...group.controls.map((control) => this.row(control)));
+        return details;
       }),
     );
     for (const [path, row] of this.rows) this.mark(path, row, changes.has(path));
@@ -83,9 +83,9 @@ export class Controls {
 
   choice(control, id) {
     const select = element("select", { id });
-    for (const [name, against] of Object.entries(control.options)) {
-      const option = element("option", { value: name, textContent: name, disabled: Boolean(against), title: against });
-      if (against) option.textContent += " (not here)";
+    for (const [name, reason] of Object.entries(control.options)) {
+      const option = element("option", { value: name, textContent: name, disabled: Boolean(reason), title: reason });
+      if (reason) option.textContent += " (not here)";
       select.append(option);
     }
     select.value = control.value;
@@ -104,19 +104,19 @@ export class Controls {
       type: "range", min: 0, max: STEPS, step: 1, value: toStep(control.span, control.value),
       ariaLabel: withUnit(control.path, control.unit),
     });
-    const tell = (value) => slider.setAttribute("aria-valuetext", `${shown(value)} ${control.unit}`);
-    tell(control.value);
+    const announce = (value) => slider.setAttribute("aria-valuetext", `${shown(value)} ${control.unit}`);
+    announce(control.value);
     slider.oninput = () => {
       const value = fromStep(control, Number(slider.value));
       box.value = shown(value);
-      tell(value);
+      announce(value);
       this.changed(control.path, String(value), false);
     };
     return [slider, box];
   }
 
-  // Put sliders where boxes were typed into: numbers come back in SI with packets.
-  place(numbers) {
+  // Move sliders to the values typed into text boxes: the server returns them in SI with packets.
+  setSliders(numbers) {
     for (const [path, value] of Object.entries(numbers)) {
       const row = this.rows.get(path);
       if (!row?.control.span) continue;
@@ -132,13 +132,13 @@ export class Controls {
     row.row.classList.toggle("changed", changed);
   }
 
-  // Those that another law at `path` does away with.
+  // Paths of the numbers that belong to the law at `path`.
   owned(path) {
     return [...this.rows.values()].map((r) => r.control).filter((c) => c.owner === path).map((c) => c.path);
   }
 
-  // Show each fault beside its control; what has none is returned.
-  faults(list) {
+  // Show each fault next to its control; return those without a control.
+  showFaults(list) {
     for (const { fault, parts } of this.rows.values()) {
       fault.hidden = true;
       parts.at(-1).removeAttribute("aria-invalid");

@@ -1,6 +1,6 @@
-// Longer work: one request whose answer comes in lines, told of as it goes, given up when unwanted.
+// Slow work: one request whose answer comes in lines, with progress; aborted when superseded.
 
-export class Longer {
+export class SlowTask {
   constructor(name, working, done, failed) {
     Object.assign(this, { name, working, done, failed, key: null, result: null, stop: null });
   }
@@ -17,25 +17,25 @@ export class Longer {
     this.drop();
     const stop = (this.stop = new AbortController());
     this.key = key;
-    const [bar, words] = this.working.children;
+    const [bar, label] = this.working.children;
     bar.removeAttribute("value");
-    words.textContent = "waiting \u2026";
-    const begun = performance.now();
+    label.textContent = "waiting \u2026";
+    const started = performance.now();
     const show = setTimeout(() => { this.working.hidden = false; }, 250);
     try {
       const answer = await fetch(`api/${this.name}?${parameters}`, { signal: stop.signal });
       const lines = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
+      let buffer = "";
       for (let part = await lines.read(); !part.done; part = await lines.read()) {
-        rest += part.value;
-        const whole = rest.split("\n");
-        rest = whole.pop();
-        for (const text of whole) this.take(JSON.parse(text), bar, words, begun);
+        buffer += part.value;
+        const complete = buffer.split("\n");
+        buffer = complete.pop();
+        for (const text of complete) this.take(JSON.parse(text), bar, label, started);
       }
-      if (rest) this.take(JSON.parse(rest), bar, words, begun);
+      if (buffer) this.take(JSON.parse(buffer), bar, label, started);
     } catch (error) {
       if (!stop.signal.aborted) {
-        this.key = null; // the same may be asked again
+        this.key = null; // so that the same request can be repeated
         this.failed({ error: `The server does not answer (${error.message}).` });
       }
     } finally {
@@ -47,15 +47,15 @@ export class Longer {
     }
   }
 
-  take(line, bar, words, begun) {
-    const seconds = Math.round((performance.now() - begun) / 1000);
+  take(line, bar, label, started) {
+    const seconds = Math.round((performance.now() - started) / 1000);
     if (line.result) {
       this.result = line.result;
       this.done(line.result);
     } else if (line.error) this.failed(line);
     else {
       if (line.share) bar.value = line.share;
-      words.textContent = `${line.share ? `${Math.round(100 * line.share)} %` : "computing, at first compiling"}, ${seconds} s`;
+      label.textContent = `${line.share ? `${Math.round(100 * line.share)} %` : "compiling or computing"}, ${seconds} s`;
     }
   }
 }

@@ -1,25 +1,25 @@
-// Draws what the server computed. Each function draws one panel and returns its table for CSV.
+// Plots of results. Each function draws one panel and returns its table for CSV.
 
 import { axis, colour, config, layout, legend, series, shown, withUnit } from "./theme.js";
 
-function draw(place, traces, more) {
-  return globalThis.Plotly.react(place, traces, layout(more), config);
+function draw(target, traces, more) {
+  return globalThis.Plotly.react(target, traces, layout(more), config);
 }
 
 const column = (name, unit, values) => ({ name: unit && unit !== "1" ? `${name} (${unit})` : name, values });
 
-export function roots(place, stability) {
+export function roots(target, stability) {
   const points = stability.roots;
   const real = points.map((p) => p[0]);
   const imag = points.map((p) => p[1]);
-  const inner = { x: real, y: imag, mode: "markers", type: "scatter", name: "roots",
+  const markers = { x: real, y: imag, mode: "markers", type: "scatter", name: "roots",
     marker: { symbol: "x", size: 9, color: real.map((r) => colour(r > 0 ? "two" : "one")) },
     hovertemplate: "%{x:.5g} %{y:+.5g} i 1/s<extra></extra>" };
   const least = Math.min(...real, 0);
   const most = Math.max(...real, 0);
   const pad = 0.08 * (most - least || 1);
   const range = [least - pad, Math.max(most + pad, 0.12 * (most - least || 1))];
-  draw(place, [inner], {
+  draw(target, [markers], {
     xaxis: axis("real part [1/s]", { range, zeroline: true, zerolinecolor: colour("soft") }),
     yaxis: axis("imaginary part [rad/s]"),
     shapes: [{ type: "rect", xref: "x", yref: "paper", x0: 0, x1: range[1] + 1e3 * pad, y0: 0, y1: 1,
@@ -30,7 +30,7 @@ export function roots(place, stability) {
   return [column("real", "1/s", real), column("imag", "rad/s", imag)];
 }
 
-export function nyquist(place, loops, crossovers, revision) {
+export function nyquist(target, loops, crossovers, revision) {
   const circle = [...Array(181).keys()].map((k) => (k * Math.PI) / 90);
   const traces = [
     { x: circle.map(Math.cos), y: circle.map(Math.sin), mode: "lines", name: "unit circle", hoverinfo: "skip", showlegend: false,
@@ -60,7 +60,7 @@ export function nyquist(place, loops, crossovers, revision) {
   );
   const largest = Math.max(...loops.flatMap((l) => l.real.map((v, k) => Math.hypot(v, l.imag[k]))));
   const reach = Math.min(3, Math.max(1.4, 1.1 * largest));
-  draw(place, traces, {
+  draw(target, traces, {
     xaxis: axis("real part of L", { range: [-reach, reach], constrain: "domain" }),
     yaxis: axis("imaginary part of L", { range: [-reach, reach], scaleanchor: "x", constrain: "domain" }),
     uirevision: revision, showlegend: true,
@@ -75,51 +75,51 @@ export function nyquist(place, loops, crossovers, revision) {
 
 const VERDICTS = ["undetermined", "stable", "unstable"];
 
-export function map(place, found, point) {
-  const verdict = found.stable.map((row) => row.map((s) => (s === 1 ? 1 : s === 0 ? 2 : 0)));
-  const text = found.stable.map((row, j) => row.map((_, i) => {
-    const words = [VERDICTS[verdict[j][i]]];
-    if (found.unstable[j][i] >= 0) words.push(`${found.unstable[j][i]} unstable roots`);
-    if (found.real[j][i] !== null) words.push(`rightmost ${shown(found.real[j][i])} \u00b1 ${shown(Math.abs(found.imag[j][i]))} i 1/s`);
-    if (verdict[j][i] === 0) words.push(found.status[j][i]);
-    return words.join("<br>");
+export function map(target, grid, point) {
+  const verdict = grid.stable.map((row) => row.map((s) => (s === 1 ? 1 : s === 0 ? 2 : 0)));
+  const text = grid.stable.map((row, j) => row.map((_, i) => {
+    const lines = [VERDICTS[verdict[j][i]]];
+    if (grid.unstable[j][i] >= 0) lines.push(`${grid.unstable[j][i]} unstable roots`);
+    if (grid.real[j][i] !== null) lines.push(`rightmost ${shown(grid.real[j][i])} \u00b1 ${shown(Math.abs(grid.imag[j][i]))} i 1/s`);
+    if (verdict[j][i] === 0) lines.push(grid.status[j][i]);
+    return lines.join("<br>");
   }));
   const colours = ["unknown", "stable", "unstable"].map(colour);
   const scale = colours.flatMap((c, k) => [[k / 3, c], [(k + 1) / 3, c]]);
-  const [x, y] = [found.x, found.y];
+  const [x, y] = [grid.x, grid.y];
   const traces = [{ type: "heatmap", x: x.values, y: y.values, z: verdict, text, zmin: -0.5, zmax: 2.5, colorscale: scale,
     showscale: false, hovertemplate: `${x.name} %{x:.4g}<br>${y.name} %{y:.4g}<br>%{text}<extra></extra>` }];
   VERDICTS.forEach((name, k) => {
     if (verdict.some((row) => row.includes(k))) traces.push({ x: [null], y: [null], mode: "markers", name,
       marker: { symbol: "square", size: 11, color: colours[k] } });
   });
-  traces.push({ x: [point.x], y: [point.y], mode: "markers", name: "here",
+  traces.push({ x: [point.x], y: [point.y], mode: "markers", name: "present state",
     marker: { symbol: "x", size: 12, color: colour("ink"), line: { width: 1, color: colour("card") } },
-    hovertemplate: "here: %{x:.4g}, %{y:.4g}<extra></extra>" });
+    hovertemplate: "present state: %{x:.4g}, %{y:.4g}<extra></extra>" });
   const scaled = (a) => axis(withUnit(a.name, a.unit), { type: a.log ? "log" : "linear", dtick: a.log ? "D2" : undefined, showgrid: false });
-  draw(place, traces, { xaxis: scaled(x), yaxis: scaled(y), showlegend: true,
+  draw(target, traces, { xaxis: scaled(x), yaxis: scaled(y), showlegend: true,
     legend });
   return [
     column(x.path, x.unit, y.values.flatMap(() => x.values)), column(y.path, y.unit, y.values.flatMap((v) => x.values.map(() => v))),
-    column("stable", "", found.stable.flat()), column("unstable", "", found.unstable.flat()),
-    column("root_real", "1/s", found.real.flat()), column("root_imag", "rad/s", found.imag.flat()),
-    column("status", "", found.status.flat()), column("message", "", found.message.flat()),
+    column("stable", "", grid.stable.flat()), column("unstable", "", grid.unstable.flat()),
+    column("root_real", "1/s", grid.real.flat()), column("root_imag", "rad/s", grid.imag.flat()),
+    column("status", "", grid.status.flat()), column("message", "", grid.message.flat()),
   ];
 }
 
-export function runs(place, fluid, packets, present) {
+export function runs(target, fluid, packets, present) {
   const traces = [];
   const table = [];
   let k = 0;
   const rows = [["links", "queue", "y"], ["flows", "window", "y2"]];
   for (const [kind, key, yaxis] of rows) {
-    for (const [name, own] of Object.entries(fluid?.[kind] ?? packets?.[kind] ?? {})) {
+    for (const [name, item] of Object.entries(fluid?.[kind] ?? packets?.[kind] ?? {})) {
       const color = series(k++);
       const common = { mode: "lines", yaxis, hovertemplate: `%{y:.4g} packet at %{x:.4g} s<extra>%{fullData.name}</extra>` };
-      const beside = packets?.[kind][name];
-      if (beside) traces.push({ ...common, x: packets.time, y: beside[key], name: `${key} ${name}, packets`,
+      const packetRun = packets?.[kind][name];
+      if (packetRun) traces.push({ ...common, x: packets.time, y: packetRun[key], name: `${key} ${name}, packets`,
         line: { color, width: 1 }, opacity: 0.5 });
-      if (fluid) traces.push({ ...common, x: fluid.time, y: own[key], name: `${key} ${name}, fluid`, line: { color, width: 2 } });
+      if (fluid) traces.push({ ...common, x: fluid.time, y: item[key], name: `${key} ${name}, fluid`, line: { color, width: 2 } });
       const level = kind === "links" ? present?.equilibrium.links[name]?.queue : present?.window_mean[name];
       if (level !== null && level !== undefined) {
         const end = (fluid ?? packets).until;
@@ -128,7 +128,7 @@ export function runs(place, fluid, packets, present) {
       }
     }
   }
-  draw(place, traces, {
+  draw(target, traces, {
     grid: { rows: 2, columns: 1, pattern: "independent" }, showlegend: true,
     xaxis: axis("time [s]", { anchor: "y2", range: [0, (fluid ?? packets).until] }),
     yaxis: axis("queue [packet]", { domain: [0.54, 1], rangemode: "tozero" }),
@@ -138,8 +138,8 @@ export function runs(place, fluid, packets, present) {
   for (const [model, run] of [["fluid", fluid], ["packets", packets]]) {
     if (!run) continue;
     table.push(column(`${model}.time`, "s", run.time));
-    for (const kind of ["links", "flows"]) for (const [name, own] of Object.entries(run[kind])) {
-      for (const [key, values] of Object.entries(own)) {
+    for (const kind of ["links", "flows"]) for (const [name, item] of Object.entries(run[kind])) {
+      for (const [key, values] of Object.entries(item)) {
         table.push(column(`${model}.${kind}.${name}.${key}`, ["queue", "window"].includes(key) ? "packet" : "", values));
       }
     }

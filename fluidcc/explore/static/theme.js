@@ -29,7 +29,7 @@ export const config = {
   responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false,
 };
 
-// A number as people read it: four digits, no needless zeros.
+// Format a number: four digits, without trailing zeros.
 export function shown(value) {
   if (value === null || value === undefined) return "none";
   if (value === 0 || !Number.isFinite(value)) return String(value);

@@ -1,4 +1,4 @@
-"""Limit cycles: one, those along a parameter, and the switching cycle of a relay."""
+"""Views of limit cycles: a single one, branches along a parameter, and relay cycles."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _SHOWN = 8  # multipliers
 
 
-def _leading(found: Any) -> float | None:
-    """Size of the largest multiplier beside the trivial one."""
-    return max(map(abs, found.floquet[1:]), default=None)
+def _leading_multiplier(cycle: Any) -> float | None:
+    """Modulus of the largest Floquet multiplier except the trivial one, 1."""
+    return max(map(abs, cycle.floquet[1:]), default=None)
 
 
 def _extremes(links: Any, flows: Any, states: Any = ()) -> Table:
@@ -41,8 +41,8 @@ def _extremes(links: Any, flows: Any, states: Any = ()) -> Table:
             out.add_row(f"{name}: {key} [packet]", *map(Number, getattr(link, key)))
     for name, group in flows.items():
         for k, pair in enumerate(group):
-            place = "" if len(group) == 1 else f" ({k + 1} of {len(group)})"
-            out.add_row(f"{name}: window{place} [packet]", *map(Number, pair))
+            suffix = "" if len(group) == 1 else f" ({k + 1} of {len(group)})"
+            out.add_row(f"{name}: window{suffix} [packet]", *map(Number, pair))
     for k, pair in enumerate(states):
         out.add_row(f"state {k}", *map(Number, pair))
     return out
@@ -53,46 +53,46 @@ class CycleView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Extremes and multipliers."""
-        found = self.found
-        if found.period is None:
-            return [verdict(None, found.message)]
-        word = {True: "stable", False: "unstable", None: "stability not known"}[found.stable]
-        head = f"Cycle: {found.status}, {word}, period {quantity(found.period, 's')}"
-        flows = {name: group.window for name, group in found.flows.items()}
-        ends = _extremes(found.links, flows, found.states)
-        out = [verdict(found.stable, head), *lines(found.message), ends]
-        if found.floquet:
-            own = table("Floquet multipliers", "real", "imaginary", "modulus")
-            for mu in found.floquet[:_SHOWN]:
-                own.add_row(*(Number(float(v), 8) for v in (mu.real, mu.imag, abs(mu))))
-            out.append(own)
+        cycle = self.found
+        if cycle.period is None:
+            return [verdict(None, cycle.message)]
+        word = {True: "stable", False: "unstable", None: "stability not known"}[cycle.stable]
+        head = f"Cycle: {cycle.status}, {word}, period {quantity(cycle.period, 's')}"
+        flows = {name: group.window for name, group in cycle.flows.items()}
+        ends = _extremes(cycle.links, flows, cycle.states)
+        out = [verdict(cycle.stable, head), *lines(cycle.message), ends]
+        if cycle.floquet:
+            multipliers = table("Floquet multipliers", "real", "imaginary", "modulus")
+            for mu in cycle.floquet[:_SHOWN]:
+                multipliers.add_row(*(Number(float(v), 8) for v in (mu.real, mu.imag, abs(mu))))
+            out.append(multipliers)
         return out
 
     def numbers(self) -> dict[str, Measured]:
-        """Period, size of the leading multiplier, and least and greatest queue of each link."""
+        """Period, modulus of the leading multiplier, and least and greatest queue of each link."""
         out = {
             "period": Measured(self.found.period, "s"),
-            "leading multiplier": Measured(_leading(self.found)),
+            "leading multiplier": Measured(_leading_multiplier(self.found)),
         }
         for name, link in self.found.links.items():
-            for word, end in zip(("least", "greatest"), link.queue, strict=True):
-                out[f"{name}: {word} queue"] = Measured(end, "packet")
+            for extreme, queue in zip(("least", "greatest"), link.queue, strict=True):
+                out[f"{name}: {extreme} queue"] = Measured(queue, "packet")
         return out
 
     def draw(self, figure: "SubFigure") -> None:
         """One period: queues and averages above, windows below; or the states of an equation."""
-        found = self.found
+        cycle = self.found
         above, below = over_time(figure)
-        if found.course is not None:
-            for name, values in found.course.values.items():
+        if cycle.course is not None:
+            for name, values in cycle.course.values.items():
                 ax = below if name.partition("[")[0].endswith(".window") else above
                 style = "--" if name.endswith(".average") else "-"
-                ax.plot(found.course.time, values, style, label=name)
-        known = (
-            "no cycle" if found.period is None else f"{found.status}, period {found.period:.5g} s"
+                ax.plot(cycle.course.time, values, style, label=name)
+        title = (
+            "no cycle" if cycle.period is None else f"{cycle.status}, period {cycle.period:.5g} s"
         )
-        above.set(title=known)
-        if not found.links:
+        above.set(title=title)
+        if not cycle.links:
             above.set(ylabel="state")
         for ax in (above, below):
             if ax.get_lines():
@@ -109,18 +109,18 @@ class CyclesView(View):
         for branch in self.found.branches:
             links = list(branch.cycles[0].links) if branch.cycles else []
             frequency = quantity(branch.frequency, "rad/s")
-            own = table(
+            cycles = table(
                 f"From the Hopf point at {number(branch.hopf, 8)}, {frequency}",
                 parameter(self.found.path, self.found.unit), ("period", "s"),
                 *((f"{name}: queue", "packet") for name in links),
                 "largest multiplier", "", "found as",
             )  # fmt: skip
-            for value, found in zip(branch.values, branch.cycles, strict=True):
-                ranges = (span(found.links[name].queue) for name in links)
-                word = {True: "stable", False: "unstable", None: ""}[found.stable]
-                line = (Number(float(value), 8), Number(found.period, 8), *ranges)
-                own.add_row(*line, Number(_leading(found)), word, found.status)
-            out.append(own)
+            for value, cycle in zip(branch.values, branch.cycles, strict=True):
+                ranges = (span(cycle.links[name].queue) for name in links)
+                word = {True: "stable", False: "unstable", None: ""}[cycle.stable]
+                line = (Number(float(value), 8), Number(cycle.period, 8), *ranges)
+                cycles.add_row(*line, Number(_leading_multiplier(cycle)), word, cycle.status)
+            out.append(cycles)
             ends = [f"fold at {number(float(value), 8)}" for value in branch.folds]
             ends += [f"ends: {branch.message}"] if branch.message else []
             out += lines("; ".join(ends))
@@ -139,9 +139,9 @@ class CyclesView(View):
 
     def draw(self, figure: "SubFigure") -> None:
         """Extremes of queues or states, and periods; unstable cycles are hollow."""
-        found = self.found
+        result = self.found
         above, below = figure.subplots(2, 1, sharex=True)
-        branches = [branch for branch in found.branches if branch.cycles]
+        branches = [branch for branch in result.branches if branch.cycles]
         for k, branch in enumerate(branches):
             names = list(branch.cycles[0].links) or list(range(len(branch.cycles[0].states)))
             for j, name in enumerate(names):
@@ -159,8 +159,8 @@ class CyclesView(View):
             if any(b.cycles[0].links for b in branches)
             else "state"
         )
-        below.set(xlabel=with_unit(found.path, found.unit), ylabel="period [s]")
-        fit_scale(below, found.low, found.high)
+        below.set(xlabel=with_unit(result.path, result.unit), ylabel="period [s]")
+        fit_scale(below, result.low, result.high)
         if branches:
             legend(above, 3)
 
@@ -172,29 +172,29 @@ class RelayView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Times and extremes."""
-        found = self.found
-        model = "exact" if found.exact else f"formula of {found.basis}"
-        out = [verdict(found.valid, f"Relay cycle ({model})"), *lines(found.message)]
+        cycle = self.found
+        model = "exact" if cycle.exact else f"formula of {cycle.basis}"
+        out = [verdict(cycle.valid, f"Relay cycle ({model})"), *lines(cycle.message)]
         times = table("Times", "quantity", ("value", "s"))
-        times.add_row("period", Number(found.period))
-        times.add_row("delay of the signal", Number(found.delay))
-        link, group = found.net.link_names[0], found.net.flow_names[0]
-        out += [times, _extremes({link: found}, {group: [found.window]})]
-        if found.utilization is not None:
-            out += lines(f"{link}: utilization {number(found.utilization)}")
+        times.add_row("period", Number(cycle.period))
+        times.add_row("delay of the signal", Number(cycle.delay))
+        link, group = cycle.net.link_names[0], cycle.net.flow_names[0]
+        out += [times, _extremes({link: cycle}, {group: [cycle.window]})]
+        if cycle.utilization is not None:
+            out += lines(f"{link}: utilization {number(cycle.utilization)}")
         return out
 
     def draw(self, figure: "SubFigure") -> None:
-        """What queue, average and window reach in the cycle of a relay."""
-        found = self.found
+        """Ranges of queue, average and window over the cycle of a relay."""
+        cycle = self.found
         ax = figure.subplots()
-        ranges = {"queue": found.queue, "average": found.average, "window": found.window}
+        ranges = {"queue": cycle.queue, "average": cycle.average, "window": cycle.window}
         for k, (low, high) in enumerate(ranges.values()):
             ax.barh(k, high - low, left=low, height=0.5, color=f"C{k}")
             ax.text(high, k, f" {low:.4g} to {high:.4g}", va="center", fontsize=7)
         ax.set_yticks(range(len(ranges)), [f"{name} [packet]" for name in ranges])
         ax.margins(x=0.3)
         ax.set(
-            title=f"relay cycle, period {found.period:.4g} s", xlabel="least to greatest [packet]"
+            title=f"relay cycle, period {cycle.period:.4g} s", xlabel="least to greatest [packet]"
         )
         ax.set(ylabel="quantity [packet]")

@@ -1,4 +1,4 @@
-"""Equilibria, their stability, and where it changes."""
+"""Views of equilibria, their stability, and changes of stability along parameters."""
 
 import itertools
 import math
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_MANY = 6  # round trips of a group up to which each has a line of its own
+_MANY = 6  # most round trips of a group that are shown one per line
 
 
-def head(found: Any) -> Block:
+def head(equilibrium: Any) -> Block:
     """The status of an equilibrium in a line."""
-    settled = {"regular": True, "empty": True, "none": False}.get(found.status)
-    why = f" ({found.message})" if found.message else ""
-    return verdict(settled, f"Equilibrium: {found.status}{why}")
+    good = {"regular": True, "empty": True, "none": False}.get(equilibrium.status)
+    why = f" ({equilibrium.message})" if equilibrium.message else ""
+    return verdict(good, f"Equilibrium: {equilibrium.status}{why}")
 
 
 class EquilibriumView(View):
@@ -58,8 +58,8 @@ class EquilibriumView(View):
         )
         flows = table("Flows", "group", "round trips", *columns)
         for name, group in self.found.flows.items():
-            each = (group.window, 1e3 * group.rtt, group.rate, group.mark_probability)
-            values = [np.asarray(own, float).tolist() for own in each]
+            arrays = (group.window, 1e3 * group.rtt, group.rate, group.mark_probability)
+            values = [np.asarray(array, float).tolist() for array in arrays]
             size = len(group.window)
             if np.any(np.isnan(group.window)):
                 flows.add_row(name, str(size), *(DASH for _ in values))
@@ -67,12 +67,12 @@ class EquilibriumView(View):
                 flows.add_row(name, str(size), *map(span, values))
             else:
                 for k, row in enumerate(zip(*values, strict=True)):
-                    place = "1" if size == 1 else f"{k + 1} of {size}"
-                    flows.add_row(name, place, *map(Number, row))
+                    label = "1" if size == 1 else f"{k + 1} of {size}"
+                    flows.add_row(name, label, *map(Number, row))
         return [head(self.found), links, flows]
 
     def numbers(self) -> dict[str, Measured]:
-        """Queue, signal and utilization of each link, mean window of each group."""
+        """Queue, mark probability and utilization of each link, mean window of each group."""
         out = {}
         for name, link in self.found.links.items():
             out[f"{name}: queue"] = Measured(link.queue, "packet")
@@ -100,7 +100,7 @@ class EquilibriumView(View):
 class EquationView(View):
     """State and lags of a delay equation at equilibrium."""
 
-    instead = "it is a point; draw its stability, or a solution that goes there"
+    instead = "it is a point; draw its stability, or a solution that converges to it"
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """States and lags."""
@@ -114,20 +114,20 @@ class EquationView(View):
 
 
 def _named(name: str, value: Any) -> list[tuple[str, Any]]:
-    """The numbers of a state with the names of their places."""
+    """The numbers of a state with their paths, such as ``y.queue[0]``."""
     if isinstance(value, Mapping):
-        return [pair for key, own in value.items() for pair in _named(f"{name}.{key}", own)]
+        return [pair for key, part in value.items() for pair in _named(f"{name}.{key}", part)]
     if isinstance(value, list):
-        return [pair for k, own in enumerate(value) for pair in _named(f"{name}[{k}]", own)]
+        return [pair for k, part in enumerate(value) for pair in _named(f"{name}[{k}]", part)]
     return [(name, value)]
 
 
 _SHOWN = 8  # roots
-_VIEW = ((-2.2, 1.4), (-1.9, 1.4))  # of the loop's plane: where margins are
+_VIEW = ((-2.2, 1.4), (-1.9, 1.4))  # limits of the Nyquist plot, which show the margins
 
 
 def root(rightmost: complex | None, unstable: int | None) -> dict[str, Measured]:
-    """The rightmost root, and how many are unstable."""
+    """The rightmost root as growth rate and frequency, and the number of unstable roots."""
     growth, frequency = (None, None) if rightmost is None else (rightmost.real, rightmost.imag)
     return {
         "unstable roots": Measured(unstable),
@@ -142,109 +142,109 @@ def period(frequency: float | None) -> Number:
 
 
 class StabilityView(View):
-    """The verdict, margins and roots; Nyquist's curve of a network with a linearisation."""
+    """The verdict, margins and roots; the Nyquist curve of a network with a linearisation."""
 
     @property
     def size(self) -> Any:
-        """Of roots, and of the loop where there is one."""
-        found = self.found
-        whole = found.linear is not None and found.margins is not None
-        return 3.4, 2 if whole and isinstance(found.equilibrium, Equilibrium) else 1
+        """A panel for the roots, and one for the loop if there is one."""
+        result = self.found
+        has_loop = result.linear is not None and result.margins is not None
+        return 3.4, 2 if has_loop and isinstance(result.equilibrium, Equilibrium) else 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict, margins and rightmost roots."""
-        found, rest = self.found, self.found.equilibrium.tables()
-        if found.unstable is None:
-            why = found.message.removeprefix(found.equilibrium.message).removeprefix("; ")
-            unknown = verdict(None, f"Stability: unknown ({found.status})")
-            return [*rest, unknown, *lines(why, tone="bold")]
-        known = f"certified by the argument principle in {found.proof}"
-        proof = known if found.certified else "not certified"
-        unstable = f"unstable, {found.unstable} roots in the right half plane"
-        text = {True: "stable", False: unstable, None: "undetermined"}[found.stable]
-        judged = verdict(found.stable, f"Stability: {text} ({proof})")
+        result, equilibrium = self.found, self.found.equilibrium.tables()
+        if result.unstable is None:
+            why = result.message.removeprefix(result.equilibrium.message).removeprefix("; ")
+            unknown = verdict(None, f"Stability: unknown ({result.status})")
+            return [*equilibrium, unknown, *lines(why, tone="bold")]
+        certificate = f"certified by the argument principle in {result.proof}"
+        proof = certificate if result.certified else "not certified"
+        unstable = f"unstable, {result.unstable} roots in the right half plane"
+        text = {True: "stable", False: unstable, None: "undetermined"}[result.stable]
+        judged = verdict(result.stable, f"Stability: {text} ({proof})")
         margins = table("Margins", "margin", "value", ("at", "rad/s"))
-        crossover = Number(found.gain_crossover)
-        margins.add_row("gain", Number(found.gain_margin), Number(found.phase_crossover))
-        margins.add_row("phase [deg]", Number(found.phase_margin), crossover)
-        margins.add_row("delay [s]", Number(found.delay_margin), crossover)
+        crossover = Number(result.gain_crossover)
+        margins.add_row("gain", Number(result.gain_margin), Number(result.phase_crossover))
+        margins.add_row("phase [deg]", Number(result.phase_margin), crossover)
+        margins.add_row("delay [s]", Number(result.delay_margin), crossover)
         roots = table("Rightmost roots", ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
-        for s in map(complex, found.roots[:_SHOWN]):
+        for s in map(complex, result.roots[:_SHOWN]):
             roots.add_row(Number(s.real, 8), Number(s.imag, 8), period(s.imag))
-        return [*rest, judged, *lines(found.message, tone="bold"), margins, roots]
+        return [*equilibrium, judged, *lines(result.message, tone="bold"), margins, roots]
 
     def numbers(self) -> dict[str, Measured]:
-        """Count of unstable roots, the rightmost root, and margins."""
-        found = self.found
-        return root(found.rightmost, found.unstable) | {
-            "gain margin": Measured(found.gain_margin),
-            "phase margin": Measured(found.phase_margin, "deg"),
-            "delay margin": Measured(found.delay_margin, "s"),
+        """Number of unstable roots, the rightmost root, and margins."""
+        result = self.found
+        return root(result.rightmost, result.unstable) | {
+            "gain margin": Measured(result.gain_margin),
+            "phase margin": Measured(result.phase_margin, "deg"),
+            "delay margin": Measured(result.delay_margin, "s"),
         }
 
     def draw(self, figure: "SubFigure") -> None:
-        """The rightmost roots, and Nyquist's curve with gain and phase margin if there is a loop.
+        """The rightmost roots, and the Nyquist curve with its margins if there is a loop.
 
-        Raises ValueError without a verdict, unless a relay cycle is known instead.
+        Without roots it draws the relay cycle; raises ValueError if that is unknown too.
         """
-        found = self.found
-        if not len(found.roots):
-            if found.cycle is None:
-                raise ValueError(f"no picture: {found.message or found.status}")
-            found.cycle.draw(figure)
+        result = self.found
+        if not len(result.roots):
+            if result.cycle is None:
+                raise ValueError(f"no picture: {result.message or result.status}")
+            result.cycle.draw(figure)
             return
         left, *right = abreast(figure, self.size[1])
-        _roots(left, found)
+        _roots(left, result)
         for ax in right:
-            _nyquist(ax, found, loop_curves(found.linear))
+            _nyquist(ax, result, loop_curves(result.linear))
 
 
-def _roots(ax: "Axes", found: Any) -> None:
+def _roots(ax: "Axes", result: Any) -> None:
     ax.axvline(0, color="0.4", linewidth=0.8)
     for colour, mark, unstable in (("C0", "x", False), ("C1", "+", True)):
-        roots = [complex(s) for s in found.roots if (s.real > 0) == unstable]
+        roots = [complex(s) for s in result.roots if (s.real > 0) == unstable]
         word = "unstable roots" if unstable else "stable roots"
         if roots:
             x, y = [s.real for s in roots], [s.imag for s in roots]
             ax.plot(x, y, mark, color=colour, markersize=6, label=word)
-    verdicts = {True: "stable", False: f"unstable, {found.unstable} roots", None: "undetermined"}
-    proof = "certified" if found.certified else "not certified"
-    ax.set(title=f"{verdicts[found.stable]} ({proof})", xlabel="real part [1/s]")
+    verdicts = {True: "stable", False: f"unstable, {result.unstable} roots", None: "undetermined"}
+    proof = "certified" if result.certified else "not certified"
+    ax.set(title=f"{verdicts[result.stable]} ({proof})", xlabel="real part [1/s]")
     ax.set(ylabel="imaginary part [rad/s]")
     legend(ax)
 
 
-def _nyquist(ax: "Axes", found: Any, curves: Sequence[LoopCurve]) -> None:
-    names = found.equilibrium.net.link_names
+def _nyquist(ax: "Axes", result: Any, curves: Sequence[LoopCurve]) -> None:
+    names = result.equilibrium.net.link_names
     for k, curve in enumerate(curves):
         x, y = np.real(curve.response), np.imag(curve.response)
         ax.plot(x, y, color=f"C{k}", label="loop gain L(iω)" if not k else None)
     circle = np.exp(1j * np.linspace(0, 2 * math.pi, 361))
     ax.plot(np.real(circle), np.imag(circle), color="0.6", linewidth=0.7, linestyle=":")
     ax.plot(-1, 0, "k+", markersize=8, label="-1")
-    _margins(ax, found)
+    _margins(ax, result)
     ax.set(xlim=_VIEW[0], ylim=_VIEW[1], aspect="equal")
     ax.set(xlabel="real part of the loop gain", ylabel="imaginary part of the loop gain")
-    where = names[0] if len(names) == 1 else "each link"
-    ax.set_title(f"loop cut at the signal of {where}")
+    cut = names[0] if len(names) == 1 else "each link"
+    ax.set_title(f"loop cut at the signal of {cut}")
     legend(ax, loc="lower left", fontsize=6, frameon=True, framealpha=0.8, edgecolor="none")
 
 
-def _margins(ax: "Axes", found: Any) -> None:
-    """Where the loop meets the negative axis and the unit circle, and how far from -1."""
+def _margins(ax: "Axes", result: Any) -> None:
+    """Crossings of the loop with the negative real axis and the unit circle, and its margins."""
     from matplotlib.patches import Arc
 
-    gain, phase = found.gain_margin, found.phase_margin
+    gain, phase = result.gain_margin, result.phase_margin
     if gain is not None:
         ax.plot([-1, -1 / gain], [0, 0], color="C1", linestyle="-", linewidth=2, alpha=0.7)
-        label = f"gain margin {gain:.3g} at {found.phase_crossover:.3g} rad/s"
+        label = f"gain margin {gain:.3g} at {result.phase_crossover:.3g} rad/s"
         ax.plot(-1 / gain, 0, "s", color="C1", label=label)
     if phase is not None:
         angle = math.radians(phase) - math.pi
         low, high = sorted((180.0, 180.0 + phase))
         ax.add_patch(Arc((0, 0), 2, 2, theta1=low, theta2=high, color="C2", linewidth=2))
-        delay = f", delay margin {found.delay_margin:.3g} s" if found.delay_margin else ""
-        label = f"phase margin {phase:.3g} deg at {found.gain_crossover:.3g} rad/s{delay}"
+        delay = f", delay margin {result.delay_margin:.3g} s" if result.delay_margin else ""
+        label = f"phase margin {phase:.3g} deg at {result.gain_crossover:.3g} rad/s{delay}"
         ax.plot(math.cos(angle), math.sin(angle), "o", color="C2", label=label)
 
 
@@ -255,40 +255,40 @@ class CrossingsView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The changes, and the parts of the range without a verdict."""
-        found, stable = self.found, self.found.stable_at_low
-        known = {True: "stable", False: "unstable", None: "undetermined"}[stable]
-        proof = "certified" if found.certified else "not certified: crossings may be missing"
-        head = f"At the low end: {known} ({proof})"
-        out: list[Block] = [verdict(stable if found.certified else None, head)]
-        along = parameter(found.path, found.unit)
+        result, stable = self.found, self.found.stable_at_low
+        word = {True: "stable", False: "unstable", None: "undetermined"}[stable]
+        proof = "certified" if result.certified else "not certified: crossings may be missing"
+        head = f"At the low end: {word} ({proof})"
+        out: list[Block] = [verdict(stable if result.certified else None, head)]
+        along = parameter(result.path, result.unit)
         changes = table(
             "Changes of stability", along, ("frequency", "rad/s"), ("period", "s"), "becomes",
             "Hopf point",
         )  # fmt: skip
-        for c in found.crossings:
+        for c in result.crossings:
             numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
             kind = c.criticality or ("jump" if c.jump else DASH)
             changes.add_row(*numbers, c.becomes, kind)
-        if found.crossings:
+        if result.crossings:
             out.append(changes)
-        elif not found.without_equilibrium and found.certified:
+        elif not result.without_equilibrium and result.certified:
             out += lines("No change of stability in this range.")
         else:
-            where = (
+            scope = (
                 "in the rest of the range"
-                if found.without_equilibrium
+                if result.without_equilibrium
                 else "by a search that is not certified"
             )
-            out.append(verdict(None, f"Changes of stability: none found {where}."))
-        if found.without_equilibrium:
+            out.append(verdict(None, f"Changes of stability: none found {scope}."))
+        if result.without_equilibrium:
             gaps = table("Parts without a verdict", f"{along.heading} from", "to", "equilibrium")
-            for gap in found.without_equilibrium:
+            for gap in result.without_equilibrium:
                 gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
             out.append(gaps)
         return out
 
     def numbers(self) -> dict[str, Measured]:
-        """How often stability changes, the first change, and how many parts have undetermined."""
+        """Number of changes, the first change, and the number of parts without equilibrium."""
         first = self.found.crossings[0] if self.found.crossings else None
         return {
             "changes": Measured(len(self.found.crossings)),
@@ -299,77 +299,77 @@ class CrossingsView(View):
 
     def draw(self, figure: "SubFigure") -> None:
         """Stable and unstable parts of the range, and the frequencies at its changes."""
-        ax, found = figure.subplots(), self.found
-        edges = [found.low, *(c.value for c in found.crossings), found.high]
-        stable = found.stable_at_low
+        ax, result = figure.subplots(), self.found
+        edges = [result.low, *(c.value for c in result.crossings), result.high]
+        stable = result.stable_at_low
         for low, high in itertools.pairwise(edges):
             word, colour = ("stable", "C2") if stable else ("unstable", "C1")
             ax.axvspan(low, high, color=colour, alpha=PALE, linewidth=0, label=word)
             stable = not stable
-        for gap in found.without_equilibrium:
+        for gap in result.without_equilibrium:
             ax.axvspan(gap.low, gap.high, color="0.8", label=gap.status)
-        values = [c.value for c in found.crossings]
-        ax.plot(values, [c.frequency for c in found.crossings], "ko")
-        fit_scale(ax, found.low, found.high)
+        values = [c.value for c in result.crossings]
+        ax.plot(values, [c.frequency for c in result.crossings], "ko")
+        fit_scale(ax, result.low, result.high)
         if values:
             from_zero(ax)
-        ax.set_xlim(found.low, found.high)
-        ax.set(xlabel=with_unit(found.path, found.unit), ylabel="frequency [rad/s]")
-        known = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-        ax.legend(known.values(), known.keys())
+        ax.set_xlim(result.low, result.high)
+        ax.set(xlabel=with_unit(result.path, result.unit), ylabel="frequency [rad/s]")
+        unique = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+        ax.legend(unique.values(), unique.keys())
 
 
 class BoundaryView(View):
     """Curves on which stability changes, over two parameters."""
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The curves: their ends, frequencies and how many roots cross."""
-        found = self.found
-        proof = "certified" if found.certified else "not certified"
-        good = None if not found.certified else found.status == "ok"
-        out: list[Block] = [verdict(good, f"Boundary: {len(found.curves)} curves ({proof})")]
+        """Every curve with its ranges, frequencies, unstable roots on both sides, and ends."""
+        result = self.found
+        proof = "certified" if result.certified else "not certified"
+        good = None if not result.certified else result.status == "ok"
+        out: list[Block] = [verdict(good, f"Boundary: {len(result.curves)} curves ({proof})")]
         curves = table(
             "Curves on which stability changes", "kind", "points",
-            *map(parameter, found.paths, found.units), ("frequency", "rad/s"), "unstable roots",
+            *map(parameter, result.paths, result.units), ("frequency", "rad/s"), "unstable roots",
             "ends",
         )  # fmt: skip
-        for c in found.curves:
+        for c in result.curves:
             known = c.frequency[np.isfinite(c.frequency)].tolist()
             curves.add_row(
                 c.kind, str(len(c.x)), span(c.x.tolist()), span(c.y.tolist()),
                 span(known) if known else DASH, f"{c.below} | {c.above}",
                 "closed" if c.closed else ", ".join(c.ends),
             )  # fmt: skip
-        out += lines(found.message, tone="bold")
-        return [*out, curves] if found.curves else out
+        out += lines(result.message, tone="bold")
+        return [*out, curves] if result.curves else out
 
     def numbers(self) -> dict[str, Measured]:
-        """How many curves there are, and the range of their frequencies."""
-        found = [f for c in self.found.curves for f in c.frequency if np.isfinite(f)]
+        """Number of curves, and the range of their frequencies."""
+        frequencies = [f for c in self.found.curves for f in c.frequency if np.isfinite(f)]
         return {
             "curves": Measured(len(self.found.curves)),
-            "least frequency": Measured(min(found, default=None), "rad/s"),
-            "greatest frequency": Measured(max(found, default=None), "rad/s"),
+            "least frequency": Measured(min(frequencies, default=None), "rad/s"),
+            "greatest frequency": Measured(max(frequencies, default=None), "rad/s"),
         }
 
     def draw(self, figure: "SubFigure") -> None:
-        """Curves over both parameters, and the grid points that are stable."""
-        ax, found = figure.subplots(), self.found
+        """Curves over both parameters, and the stable and unstable points of the grid."""
+        ax, result = figure.subplots(), self.found
         for kind, style in (("hopf", "C0-"), ("fold", "C3-"), ("jump", "C4--")):
-            curves = [c for c in found.curves if c.kind == kind]
+            curves = [c for c in result.curves if c.kind == kind]
             for k, curve in enumerate(curves):
                 ax.plot(curve.x, curve.y, style, label=kind if k == 0 else None)
-        for curve in found.secondary:
+        for curve in result.secondary:
             ax.plot(curve.x, curve.y, color="0.8", linewidth=0.8, zorder=0)
-        x, y = np.meshgrid(*found.grid, indexing="ij")
-        for marker, chosen, word in ((".", found.unstable == 0, "stable"),
-                                     ("x", found.unstable > 0, "unstable")):  # fmt: skip
+        x, y = np.meshgrid(*result.grid, indexing="ij")
+        for marker, chosen, word in ((".", result.unstable == 0, "stable"),
+                                     ("x", result.unstable > 0, "unstable")):  # fmt: skip
             ax.plot(
                 x[chosen], y[chosen], marker, color="0.6", markersize=4, label=word, linestyle=""
             )
-        for axis, (low, high) in zip("xy", found.ranges, strict=True):
+        for axis, (low, high) in zip("xy", result.ranges, strict=True):
             fit_scale(ax, low, high, axis)
             getattr(ax, f"set_{axis}lim")(low, high)
-        labels = [with_unit(p, u) for p, u in zip(found.paths, found.units, strict=True)]
+        labels = [with_unit(p, u) for p, u in zip(result.paths, result.units, strict=True)]
         ax.set(xlabel=labels[0], ylabel=labels[1])
         ax.legend()

@@ -1,4 +1,4 @@
-"""Grids of results: sweeps, and maps of stability."""
+"""Views of results over grids: sweeps and stability maps."""
 
 import math
 import textwrap
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
     from xarray import Dataset
 
-_FEW = 4  # numbers of a point along another dimension up to which each has a column
-_TOLD = ("failed", "message")  # of points, which have lines of their own
+_FEW = 4  # most numbers per point along another dimension that have a column each
+_HIDDEN = ("failed", "message")  # variables of points that are reported elsewhere
 _MOST = 8  # panels
-_LETTERS = 22  # of a label beside a panel
+_LETTERS = 22  # per line of an axis label
 _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
 _FIRST = (
@@ -37,11 +37,11 @@ _FIRST = (
     "gain_margin", "delay_margin", "period", "time_mean", "bias", "link_utilization",
     "link_queue_mean", "group_goodput", "group_window_mean", "fluid", "packets",
 )  # fmt: skip
-"""Variables of sweeps in chunks that are drawn; where there are none of them, the first ones."""
+"""Variables of sweeps in chunks that are drawn; without any of these, all numeric ones."""
 
 
 class Panel(NamedTuple):
-    """A quantity at every point (P,), half widths of its intervals (NaN: none), and its unit."""
+    """A quantity at every point (P,), half widths of its 95 % intervals (NaN: none), its unit."""
 
     values: np.ndarray
     halves: np.ndarray
@@ -53,7 +53,7 @@ class SweepView(View):
 
     @property
     def size(self) -> Any:
-        """As many rows of panels as there are quantities, two beside each other."""
+        """Two panels per row, one for each quantity."""
         return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3, 2
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
@@ -63,38 +63,38 @@ class SweepView(View):
         return None if point.result is None else {}
 
     def _measured(self, points: Sequence[Any]) -> dict[str, list[Measured]]:
-        """Each quantity at each point, without a number where a point has none."""
-        every, out = [self._numbers(point) or {} for point in points], {}
-        for name in dict.fromkeys(name for numbers in every for name in numbers):
-            unit = next(numbers[name].unit for numbers in every if name in numbers)
-            out[name] = [numbers.get(name, Measured(None, unit)) for numbers in every]
+        """Each quantity at each point, None at points without it."""
+        by_point, out = [self._numbers(point) or {} for point in points], {}
+        for name in dict.fromkeys(name for numbers in by_point for name in numbers):
+            unit = next(numbers[name].unit for numbers in by_point if name in numbers)
+            out[name] = [numbers.get(name, Measured(None, unit)) for numbers in by_point]
         return out
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points with their few numbers."""
-        found, points = self.found, self.found.points[:rows]
+        result, points = self.found, self.found.points[:rows]
         columns: dict[Column, Sequence[Cell]] = {
-            parameter(path, found.units[path]): [Number(point.set[path]) for point in points]
-            for path in found.axes
+            parameter(path, result.units[path]): [Number(point.set[path]) for point in points]
+            for path in result.axes
         }
         statuses = ["failed" if self._numbers(p) is None else p.status for p in points]
         if any(statuses):
             columns[Column("status")] = statuses
-        for name, own in self._measured(points).items():
-            unit, numbers = in_unit(own[0].unit, *own)
+        for name, measured in self._measured(points).items():
+            unit, numbers = in_unit(measured[0].unit, *measured)
             columns[Column(name, unit)] = numbers
         out = Table(
-            f"{len(found.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
+            f"{len(result.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
         )
-        out.hidden = len(found.points) - len(points)
+        out.hidden = len(result.points) - len(points)
         return [out]
 
     def _panels(self) -> dict[str, Panel]:
         """The quantities of a sweep; raises TypeError if there are none to draw."""
         out = {}
-        for name, own in self._measured(self.found.points).items():
-            values, halves = np.array([(each.value, each.half) for each in own], float).T
-            out[name] = Panel(values, halves, own[0].unit)
+        for name, measured in self._measured(self.found.points).items():
+            values, halves = np.array([(m.value, m.half) for m in measured], float).T
+            out[name] = Panel(values, halves, measured[0].unit)
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
@@ -114,7 +114,7 @@ class SweepView(View):
             for k, (line, half) in enumerate(zip(lines, halves, strict=True)):
                 mark, spread = MARKERS[k % len(MARKERS)], None if np.isnan(half).all() else half
                 ax.errorbar(
-                    x, line, yerr=spread, marker=mark, label=_told(sweep, others, k) or None
+                    x, line, yerr=spread, marker=mark, label=_line_label(sweep, others, k) or None
                 )
             ax.set(ylabel=textwrap.fill(with_unit(name.replace("_", " "), unit), _LETTERS))
             fit_scale(ax, x[0], x[-1])
@@ -129,16 +129,16 @@ class SweepView(View):
             legend(axes[0])
 
 
-def _told(sweep: Any, others: list[str], line: int) -> str:
-    """What a line of the picture has in common, with units."""
+def _line_label(sweep: Any, others: list[str], line: int) -> str:
+    """Values of the other parameters on a line of the picture, with units."""
     if not others:
         return ""
-    places = np.unravel_index(line, [len(sweep.axes[path]) for path in others])
-    words = []
-    for path, k in zip(others, places, strict=True):
+    indices = np.unravel_index(line, [len(sweep.axes[path]) for path in others])
+    parts = []
+    for path, k in zip(others, indices, strict=True):
         unit = "" if sweep.units[path] in ("", "1") else f" {sweep.units[path]}"
-        words.append(f"{path.split('.')[-1]} = {sweep.axes[path][int(k)]}{unit}")
-    return ", ".join(words)
+        parts.append(f"{path.split('.')[-1]} = {sweep.axes[path][int(k)]}{unit}")
+    return ", ".join(parts)
 
 
 class SweepDataView(SweepView):
@@ -146,31 +146,31 @@ class SweepDataView(SweepView):
 
     @property
     def size(self) -> Any:
-        """Of panels, or of a map."""
+        """Size of the panels, or of a map."""
         return (3.7, 1) if self._is_map() else super().size
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The points: what differs from one to the next, and has few numbers there."""
+        """The points with their variables that differ and have few numbers per point."""
         data, axes = self.found.data, list(self.found.axes)
         total = math.prod(data.sizes[a] for a in axes)
         wanted = total if rows is None else min(rows, total)
         chosen = [
             name for name, variable in data.variables.items()
-            if name in axes or (name not in _TOLD and _few(variable, axes))
+            if name in axes or (name not in _HIDDEN and _few(variable, axes))
         ]  # fmt: skip
-        found = columns(data[chosen].isel(_first(data, axes, wanted)), axes)
-        heads = (Column(name, unit, name in axes) for name, unit, _ in found)
+        cells = columns(data[chosen].isel(_first_points(data, axes, wanted)), axes)
+        heads = (Column(name, unit, name in axes) for name, unit, _ in cells)
         out = Table(f"{total} points", tuple(heads), hidden=total - wanted)
-        for row in zip(*(values[:wanted] for _, _, values in found), strict=True):
+        for row in zip(*(values[:wanted] for _, _, values in cells), strict=True):
             out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))
         return [out]
 
     def _is_map(self) -> bool:
         """Whether these are growth rates and verdicts over two parameters that are numbers."""
         data, axes = self.found.data, self.found.axes
-        laid = all(name in data and {*data[name].dims} == {*axes} for name in _MAP)
+        on_grid = all(name in data and {*data[name].dims} == {*axes} for name in _MAP)
         numbers = all(np.asarray(values).dtype.kind in "iuf" for values in axes.values())
-        return len(axes) == 2 and laid and numbers
+        return len(axes) == 2 and on_grid and numbers
 
     def _panels(self) -> dict[str, Panel]:
         """The variables that are drawn."""
@@ -179,19 +179,19 @@ class SweepDataView(SweepView):
         from fluidcc.packets.accounts.results import half_width
 
         data, axes = self.found.data, list(self.found.axes)
-        able = [
+        numeric = [
             str(k) for k, v in data.data_vars.items() if v.dtype.kind in "iuf" and _few(v, axes)
         ]
-        able = [name for name in able if name not in _FLAGS]
+        numeric = [name for name in numeric if name not in _FLAGS]
         out: dict[str, Panel] = {}
-        for name in [name for name in _FIRST if name in able] or able:
-            own = data[name].transpose(..., *axes)
-            halves = xr.full_like(own, math.nan, dtype=float)
-            if "seed" in own.dims:
-                seeds = own.transpose("seed", ...)
-                own = seeds.mean("seed", keep_attrs=True)
-                halves = own.copy(data=half_width(seeds.values))
-            means, spreads = (columns(v.to_dataset(name=name), axes) for v in (own, halves))
+        for name in [name for name in _FIRST if name in numeric] or numeric:
+            mean = data[name].transpose(..., *axes)
+            halves = xr.full_like(mean, math.nan, dtype=float)
+            if "seed" in mean.dims:
+                seeds = mean.transpose("seed", ...)
+                mean = seeds.mean("seed", keep_attrs=True)
+                halves = mean.copy(data=half_width(seeds.values))
+            means, spreads = (columns(v.to_dataset(name=name), axes) for v in (mean, halves))
             for (column, unit, values), (_, _, half) in zip(means, spreads, strict=True):
                 if column.startswith(name):
                     panel = Panel(np.array(values, float), np.array(half, float), unit)
@@ -201,24 +201,24 @@ class SweepDataView(SweepView):
         return dict(list(out.items())[:_MOST])
 
     def draw(self, figure: "SubFigure") -> None:
-        """A map, or what a sweep has."""
+        """A map, or panels as for any sweep."""
         if not self._is_map():
             super().draw(figure)
             return
-        found = self.found
-        data = found.data.transpose(*found.axes, ...)
+        result = self.found
+        data = result.data.transpose(*result.axes, ...)
         stable = np.nan_to_num(data["stable"].values, nan=-1)
-        _growth_map(figure, found.axes, found.units, data["root_real"].values, stable)
+        _growth_map(figure, result.axes, result.units, data["root_real"].values, stable)
 
 
 def _few(variable: Any, axes: Sequence[str]) -> bool:
-    """Whether a variable differs along all axes, and has but a few numbers at each point."""
+    """Whether a variable differs along all axes and has few numbers at each point."""
     others = math.prod(size for dim, size in variable.sizes.items() if dim not in axes)
     return set(axes) <= set(variable.dims) and others <= _FEW
 
 
-def _first(data: "Dataset", axes: Sequence[str], wanted: int) -> dict[Any, slice]:
-    """The smallest part of a grid that has its first points."""
+def _first_points(data: "Dataset", axes: Sequence[str], wanted: int) -> dict[Any, slice]:
+    """The smallest box of a grid that includes its first `wanted` points, as slices by axis."""
     box, inner = {}, 1
     for axis in reversed(axes):
         box[axis] = slice(-(-wanted // inner))
@@ -232,24 +232,24 @@ class MapView(SweepView):
     size: Any = (4.0, 1)
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
-        """Count of unstable roots and the rightmost root; None if the point failed."""
+        """Number of unstable roots and the rightmost root; None if the point failed."""
         return None if point.status == "failed" else root(point.rightmost, point.unstable)
 
     def draw(self, figure: "SubFigure") -> None:
-        """Growth rates over one or two parameters, and where there is undetermined."""
-        found = self.found
-        rate = np.real(found.grid("rightmost"))
-        _growth_map(figure, found.axes, found.units, rate, found.grid("stable"))
+        """Growth rates over one or two parameters, and the undetermined points."""
+        result = self.found
+        rate = np.real(result.grid("rightmost"))
+        _growth_map(figure, result.axes, result.units, rate, result.grid("stable"))
 
 
-def _uneven(values: np.ndarray) -> float:
-    """How much the steps between values differ."""
+def _unevenness(values: np.ndarray) -> float:
+    """Relative difference between the largest and the smallest step of values."""
     steps = np.diff(values)
     return float(np.ptp(steps) / np.max(np.abs(steps))) if steps.size > 1 else 0.0
 
 
 def _edges(values: np.ndarray, *, log: bool) -> np.ndarray:
-    """Ends of the cells about values, half-way between them on the axis as it is drawn."""
+    """Ends of the cells around values, half-way between them on a linear or logarithmic axis."""
     if len(values) < 2:
         return values[0] + np.array([-0.5, 0.5]) * (abs(values[0]) or 1.0)
     on_axis = np.log(values) if log else values
@@ -266,9 +266,9 @@ def _growth_map(
     rate: np.ndarray,
     stable: np.ndarray,
 ) -> None:
-    """Growth rates [1/s] and verdicts (-1: none) over one or two parameters.
+    """Draw growth rates [1/s] and verdicts (-1: undetermined) over one or two parameters.
 
-    Raises TypeError where there are more than two parameters.
+    Raises TypeError for more than two parameters.
     """
     if len(over) > 2:
         raise TypeError(f"a map over {len(over)} parameters has no picture: choose two")
@@ -284,7 +284,7 @@ def _growth_map(
     y = others[0]
     known = rate[np.isfinite(rate)]
     most = float(np.max(np.abs(known), initial=0.0)) or 1.0
-    logs = [v.min() > 0 and _uneven(np.log(v)) < _uneven(v) for v in (x, y)]
+    logs = [v.min() > 0 and _unevenness(np.log(v)) < _unevenness(v) for v in (x, y)]
     corners = [_edges(v, log=log) for v, log in zip((x, y), logs, strict=True)]
     image = ax.pcolormesh(*corners, rate.T, cmap="RdBu_r", vmin=-most, vmax=most, rasterized=True)
     if known.size and known.min() < 0 < known.max() and min(rate.shape) > 1:

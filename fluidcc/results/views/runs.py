@@ -1,4 +1,4 @@
-"""Trajectories, packet runs, both side by side, derivatives and distributions of windows."""
+"""Views of trajectories, packet runs, comparisons, derivatives and window distributions."""
 
 import math
 from collections.abc import Mapping
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_LISTS = ("goodput_flows",)  # metrics of single flows
-_LINES = 7  # of a solution
+_LISTS = ("goodput_flows",)  # metrics with a value for each flow
+_LINES = 7  # most components of a solution in a picture
 
 
 def ended(run: Any) -> Block:
-    """How a trajectory ended, in a line."""
+    """End time and status of a trajectory, in a line."""
     head = f"Fluid run to {number(float(run.time[-1]))} s: {run.message}"
     return verdict(run.status.name == "ok", head)
 
@@ -62,10 +62,10 @@ class TrajectoryView(View):
         """Means and extremes over the trajectory."""
         out = table("Over the whole run", "quantity", "at the end", "mean", "least", "greatest")
         for name, link in self.found.links.items():
-            _series_line(out, f"{name}: queue [packet]", link.queue)
-            _series_line(out, f"{name}: mark probability", link.mark_probability)
+            _add_series(out, f"{name}: queue [packet]", link.queue)
+            _add_series(out, f"{name}: mark probability", link.mark_probability)
         for name, group in self.found.flows.items():
-            _series_line(out, f"{name}: window [packet]", group.window)
+            _add_series(out, f"{name}: window [packet]", group.window)
         return [ended(self.found), out]
 
     def numbers(self) -> dict[str, Measured]:
@@ -73,49 +73,49 @@ class TrajectoryView(View):
         out = {}
         for name, link in self.found.links.items():
             known = link.queue[np.isfinite(link.queue)]
-            for what, of in (("mean", np.mean), ("least", np.min), ("greatest", np.max)):
-                value = float(of(known)) if known.size else None
-                out[f"{name}: {what} queue"] = Measured(value, "packet")
+            for word, statistic in (("mean", np.mean), ("least", np.min), ("greatest", np.max)):
+                value = float(statistic(known)) if known.size else None
+                out[f"{name}: {word} queue"] = Measured(value, "packet")
         return out
 
     def draw(self, figure: "SubFigure") -> None:
         """Queue and windows over time."""
-        found = self.found
+        result = self.found
         above, below = over_time(figure)
-        above.set(title=found.net.title)
-        for k, (name, link) in enumerate(found.links.items()):
-            _queue_over(above, k, name, found.time, link.queue, link.average)
-        for k, (name, group) in enumerate(found.flows.items()):
+        above.set(title=result.net.title)
+        for k, (name, link) in enumerate(result.links.items()):
+            _queue_over(above, k, name, result.time, link.queue, link.average)
+        for k, (name, group) in enumerate(result.flows.items()):
             mean = np.average(group.window, axis=1, weights=group.n)
-            _windows_over(below, k, name, found.time, group.window, mean)
+            _windows_over(below, k, name, result.time, group.window, mean)
         legend(above, 2)
         legend(below, 3)
 
 
 def _queue_over(ax: "Axes", k: int, name: str, time: Any, queue: Any, average: Any) -> None:
-    """A queue over time, and its average if the queue law has another one."""
+    """A queue over time, and its average if that differs."""
     ax.plot(time, queue, color=f"C{k}", linewidth=0.9, label=f"{name}: queue")
     if not np.array_equal(average, queue):
         ax.plot(time, average, "--", color="0.2", linewidth=1, label=f"{name}: average")
 
 
 def _windows_over(ax: "Axes", k: int, name: str, time: Any, windows: Any, mean: Any) -> None:
-    """The mean window of a group over time, and the range of its windows (T, m) where known."""
+    """The mean window of a group over time, and the range of its windows (T, m) if known."""
     known = ~np.isnan(windows).all(axis=1)
     low, high = np.nanmin(windows[known], axis=1), np.nanmax(windows[known], axis=1)
-    # its edge shows peaks that are narrower than a point of the picture
+    # the edge keeps peaks visible that are narrower than a pixel
     edge = {"color": f"C{k}", "alpha": PALE, "linewidth": 0.3}
     ax.fill_between(time[known], low, high, **edge)
     ax.plot(time, mean, color=f"C{k}", label=f"{name}: mean")
 
 
-def _series_line(out: Table, name: str, series: np.ndarray) -> None:
-    """A line for series (T,) or (T, m), unless nothing is known of them."""
+def _add_series(out: Table, name: str, series: np.ndarray) -> None:
+    """Add a line for series (T,) or (T, m) that have finite values."""
     known, ends = series[np.isfinite(series)], np.ravel(series[-1])
     ends = ends[np.isfinite(ends)]
     if known.size and ends.size:
-        each = (float(of(known)) for of in (np.mean, np.min, np.max))
-        out.add_row(name, span(ends.tolist()), *map(Number, each))
+        values = (float(statistic(known)) for statistic in (np.mean, np.min, np.max))
+        out.add_row(name, span(ends.tolist()), *map(Number, values))
 
 
 class SolutionView(View):
@@ -124,72 +124,73 @@ class SolutionView(View):
     size = (2.8, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """How the runs ended."""
+        """Status, end times and steps of the runs."""
         from fluidcc.dde.status import Status
 
-        found = self.found
-        if isinstance(found.status, Tracer):
+        solution = self.found
+        if isinstance(solution.status, Tracer):
             return [Line("Solution that JAX traces")]
-        codes, ends = np.ravel(found.status), np.ravel(found.status_time)
-        steps = np.ravel(found.steps)
+        codes, ends = np.ravel(solution.status), np.ravel(solution.status_time)
+        steps = np.ravel(solution.steps)
         runs = table(
             "Runs", "status", "runs", ("earliest end", "s"), ("latest end", "s"), "most steps"
         )
         for code in np.unique(codes):
-            some = codes == code
-            times = (Number(float(of(ends[some]))) for of in (np.min, np.max))
-            runs.add_row(Status(int(code)).name, str(some.sum()), *times, str(steps[some].max()))
-        head = f"Solution: {found.message}" if codes.size == 1 else f"{codes.size} solutions"
+            chosen = codes == code
+            times = (Number(float(extreme(ends[chosen]))) for extreme in (np.min, np.max))
+            name, count = Status(int(code)).name, str(chosen.sum())
+            runs.add_row(name, count, *times, str(steps[chosen].max()))
+        head = f"Solution: {solution.message}" if codes.size == 1 else f"{codes.size} solutions"
         return [verdict(bool((codes == Status.ok).all()), head), runs]
 
     def draw(self, figure: "SubFigure") -> None:
         """Components of the state of a delay equation over time."""
-        found = self.found
-        if np.ndim(found.status):
+        solution = self.found
+        if np.ndim(solution.status):
             raise TypeError("a batch of solutions has no picture: choose one, with jax.tree.map")
         ax = figure.subplots()
         parts = {
-            f"y{jax.tree_util.keystr(path)}": np.reshape(leaf, (len(found.t), -1))
-            for path, leaf in jax.tree_util.tree_leaves_with_path(found.y)
+            f"y{jax.tree_util.keystr(path)}": np.reshape(leaf, (len(solution.t), -1))
+            for path, leaf in jax.tree_util.tree_leaves_with_path(solution.y)
         }
         lines = [
-            (name if own.shape[1] == 1 else f"{name}[{k}]", own[:, k])
-            for name, own in parts.items()
-            for k in range(own.shape[1])
+            (name if values.shape[1] == 1 else f"{name}[{k}]", values[:, k])
+            for name, values in parts.items()
+            for k in range(values.shape[1])
         ]
         for name, values in lines[:_LINES]:
-            ax.plot(found.t, values, label=name)
-        rest = f", {_LINES} of {len(lines)} components" if len(lines) > _LINES else ""
-        ax.set(title=f"{found.message}{rest}", xlabel="time [s]", ylabel="state")
+            ax.plot(solution.t, values, label=name)
+        shown = f", {_LINES} of {len(lines)} components" if len(lines) > _LINES else ""
+        ax.set(title=f"{solution.message}{shown}", xlabel="time [s]", ylabel="state")
         legend(ax, 4)
 
 
 class PacketsView(View):
-    """Packet runs: metrics, and series if they were asked for."""
+    """Packet runs: metrics, and series if the runs have them."""
 
     @property
     def size(self) -> Any:
-        """Of goodputs and queues beside each other, or of series."""
+        """Two panels for goodputs and queues, or one for series."""
         return (2.6, 2) if self.found.series is None else (4.0, 1)
 
-    def _all(self, kind: str, metric: str) -> list[Measured]:
+    def _means(self, kind: str, metric: str) -> list[Measured]:
         """Means of a metric with their intervals, for each link or group."""
         means, halves = self.found.mean[kind], self.found.ci95[kind]
         unit = quantities.units("packets", kind)[metric]
-        return [Measured(own.get(metric), unit, halves[k].get(metric)) for k, own in means.items()]
+        return [Measured(v.get(metric), unit, halves[k].get(metric)) for k, v in means.items()]
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means over seeds with 95 % intervals."""
-        found = self.found
-        head = f"{found.message}, statistics from {number(found.warmup)} s"
+        result = self.found
+        head = f"{result.message}, statistics from {number(result.warmup)} s"
         out: list[Block] = [Line(f"{head}: mean ± half width of the 95 % interval")]
         for kind, title in (("links", "Links"), ("flows", "Flows")):
-            own = table(title, "metric", "unit", *found.mean[kind])
+            metrics = table(title, "metric", "unit", *result.mean[kind])
             for metric, unit in quantities.units("packets", kind).items():
-                known = any(metric in values for values in found.mean[kind].values())
+                known = any(metric in values for values in result.mean[kind].values())
                 if known and metric not in _LISTS:
-                    own.add_row(metric, *in_row(unit, *self._all(kind, metric)))
-            out.append(own)
+                    metrics.add_row(metric, *in_row(unit, *self._means(kind, metric)))
+            out.append(metrics)
         return out
 
     def numbers(self) -> dict[str, Measured]:
@@ -197,8 +198,8 @@ class PacketsView(View):
         out = {}
         wanted = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
         for kind, metric in wanted:
-            for name, own in zip(self.found.mean[kind], self._all(kind, metric), strict=True):
-                out[f"{name}: {metric}"] = own
+            for name, mean in zip(self.found.mean[kind], self._means(kind, metric), strict=True):
+                out[f"{name}: {metric}"] = mean
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -214,11 +215,11 @@ class PacketsView(View):
             (right, "links", "number_in_system_mean", "mean queue"),
         ):
             unit = quantities.units("packets", kind)[metric]
-            unit, own = in_unit(unit, *self._all(kind, metric))
-            values, halves = np.array([(each.value, each.half) for each in own], float).T
+            unit, means = in_unit(unit, *self._means(kind, metric))
+            values, halves = np.array([(mean.value, mean.half) for mean in means], float).T
             ax.errorbar(list(runs.mean[kind]), values, yerr=np.nan_to_num(halves), fmt="o")
-            what = {"flows": "group of flows", "links": "link"}[kind]
-            ax.set(xlabel=what, ylabel=with_unit(words, unit))
+            label = {"flows": "group of flows", "links": "link"}[kind]
+            ax.set(xlabel=label, ylabel=with_unit(words, unit))
             ax.margins(x=0.3)
         from_zero(left, right)
         left.set_title(f"{runs.message}: mean and 95 % interval")
@@ -228,7 +229,7 @@ class PacketsView(View):
         runs = self.found
         above, below = over_time(figure)
         run = runs.series.isel(seed=0)
-        above.set(title=f"{runs.message}, here seed {runs.seeds[0]}")
+        above.set(title=f"{runs.message}, seed {runs.seeds[0]} shown")
         time = run.time.values
         for k, name in enumerate(run.link.values):
             link = run.sel(link=name)
@@ -244,22 +245,22 @@ class PacketsView(View):
 
 
 class ComparisonView(View):
-    """The fluid model beside the packets."""
+    """The fluid model versus packets."""
 
     size = (6.6, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """Both engines, and what the fluid model says of itself."""
+        """Both engines, and the validity warnings of the fluid model."""
         both, fluid = self.found, self.found.fluid
         span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
-        own = table(
+        quantities_table = table(
             f"Fluid versus packets, {span}", "quantity", "unit", "equilibrium", "fluid",
             "packets (95 %)", ("fluid / packets - 1", "%"),
         )  # fmt: skip
-        for each in both.rows:
-            engines = ((each.equilibrium, None), (each.fluid, None), (each.packets, each.ci95))
-            cells = in_row(each.unit, *(Measured(value, half=half) for value, half in engines))
-            own.add_row(each.name, *cells, percent(each.difference))
+        for row in both.rows:
+            engines = ((row.equilibrium, None), (row.fluid, None), (row.packets, row.ci95))
+            cells = in_row(row.unit, *(Measured(value, half=half) for value, half in engines))
+            quantities_table.add_row(row.name, *cells, percent(row.difference))
         out = [head(both.equilibrium)]
         if fluid and (fluid.status.name != "ok" or "not to be trusted" in fluid.message):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
@@ -268,7 +269,8 @@ class ComparisonView(View):
             out.append(verdict(None, "Validity warnings of the fluid model:"))
             out += lines(*(f"  {reason}" for reason in both.validity_warnings))
         windows = both.window_distributions.items() if rows is None else ()
-        return [*out, own, *lines(*(f"flows.{name}: {w.describe()}" for name, w in windows))]
+        notes = (f"flows.{name}: {w.describe()}" for name, w in windows)
+        return [*out, quantities_table, *lines(*notes)]
 
     def numbers(self) -> dict[str, Measured]:
         """Each quantity in the fluid model and in packets."""
@@ -280,17 +282,17 @@ class ComparisonView(View):
 
     def draw(self, figure: "SubFigure") -> None:
         """Queues and windows over time, goodputs, and all relative differences."""
-        slim, both = is_narrow(figure), self.found
-        grid = figure.add_gridspec(4 if slim else 3, 1 if slim else 2)
+        narrow, both = is_narrow(figure), self.found
+        grid = figure.add_gridspec(4 if narrow else 3, 1 if narrow else 2)
         queues = figure.add_subplot(grid[0, :])
         _queues(queues, both)
         _windows(figure.add_subplot(grid[1, :], sharex=queues), both)
         _goodputs(figure.add_subplot(grid[2, 0]), both)
-        _differences(figure.add_subplot(grid[3, 0] if slim else grid[2, 1]), both)
+        _differences(figure.add_subplot(grid[3, 0] if narrow else grid[2, 1]), both)
 
 
 def _one_run(both: Any, variable: str, label: str) -> Any:
-    """A series of the first packet run, with its times; nothing where there is none."""
+    """Times and values of a series of the first packet run; empty if runs have no series."""
     series = both.packets.series
     if series is None:
         return [], []
@@ -300,8 +302,8 @@ def _one_run(both: Any, variable: str, label: str) -> Any:
 def _queues(ax: "Axes", both: Any) -> None:
     rows = {row.name: row for row in both.rows}
     for k, name in enumerate(both.equilibrium.links):
-        seen = _one_run(both, "link_number_in_system", name)
-        ax.plot(*seen, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * PALE)
+        series = _one_run(both, "link_number_in_system", name)
+        ax.plot(*series, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * PALE)
         if both.fluid is not None:
             queue = both.fluid.links[name].queue
             ax.plot(both.fluid.time, queue, "-", color=f"C{2 * k}", label=f"{name}: fluid")
@@ -321,9 +323,9 @@ def _queues(ax: "Axes", both: Any) -> None:
 def _windows(ax: "Axes", both: Any) -> None:
     """Mean window of each group."""
     for k, name in enumerate(both.equilibrium.flows):
-        seen = _one_run(both, "group_window", name)
+        series = _one_run(both, "group_window", name)
         label = f"{name}: packets, seed {both.packets.seeds[0]}"
-        ax.plot(*seen, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.7, label=label)
+        ax.plot(*series, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.7, label=label)
         if both.fluid is not None:
             group = both.fluid.flows[name]
             mean = np.average(group.window, axis=1, weights=group.n)
@@ -336,13 +338,13 @@ def _windows(ax: "Axes", both: Any) -> None:
 def _goodputs(ax: "Axes", both: Any) -> None:
     rows = [row for row in both.rows if row.name.endswith(".goodput")]
     scale, unit = scaled([row.packets for row in rows], "bit/s")
-    places = np.arange(len(rows))
+    positions = np.arange(len(rows))
     fluid = [np.nan if row.model is None else row.model / scale for row in rows]
     packets = [np.nan if row.packets is None else row.packets / scale for row in rows]
     halves = [(row.ci95 or 0.0) / scale for row in rows]
-    ax.bar(places - 0.2, fluid, 0.38, label="fluid", color="C0")
-    ax.bar(places + 0.2, packets, 0.38, yerr=halves, label="packets", color="C1")
-    ax.set_xticks(places, [row.name.split(".")[1] for row in rows])
+    ax.bar(positions - 0.2, fluid, 0.38, label="fluid", color="C0")
+    ax.bar(positions + 0.2, packets, 0.38, yerr=halves, label="packets", color="C1")
+    ax.set_xticks(positions, [row.name.split(".")[1] for row in rows])
     ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
@@ -351,12 +353,12 @@ def _goodputs(ax: "Axes", both: Any) -> None:
 
 def _differences(ax: "Axes", both: Any) -> None:
     rows = [row for row in reversed(both.rows) if row.difference is not None]
-    places = np.arange(len(rows))
-    # the fluid is exact here: the interval of the ratio is that of the packets
+    positions = np.arange(len(rows))
+    # the fluid has no sampling error: the interval of the ratio is that of the packets
     halves = [100 * (row.ci95 or 0.0) / row.packets * (1 + row.difference) for row in rows]
     ax.axvline(0, color="0.4", linewidth=0.8)
-    ax.errorbar([100 * row.difference for row in rows], places, xerr=halves, fmt="o")
-    ax.set_yticks(places, [" ".join(row.name.split(".")[1:]) for row in rows])
+    ax.errorbar([100 * row.difference for row in rows], positions, xerr=halves, fmt="o")
+    ax.set_yticks(positions, [" ".join(row.name.split(".")[1:]) for row in rows])
     ax.set(xlabel="fluid relative to packets [%]", ylabel="quantity")
     ax.set_title("with 95 % intervals of the packets")
     ax.margins(y=0.15)
@@ -365,19 +367,19 @@ def _differences(ax: "Axes", both: Any) -> None:
 class GradientView(View):
     """A quantity and its derivatives."""
 
-    instead = "its derivatives have units of their own; draw a sweep over a parameter"
+    instead = "its derivatives have different units; draw a sweep over a parameter"
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The derivatives, on both sides if these differ."""
-        found = self.found
-        why = f" ({found.message})" if found.message else ""
-        value = quantity(found.value, found.unit)
-        head = verdict(found.status == "ok", f"{found.of}: {value}, {found.status}{why}")
-        columns = ("towards smaller", "towards larger") if found.sides else ()
+        result = self.found
+        why = f" ({result.message})" if result.message else ""
+        value = quantity(result.value, result.unit)
+        head = verdict(result.status == "ok", f"{result.of}: {value}, {result.status}{why}")
+        columns = ("towards smaller", "towards larger") if result.sides else ()
         out = table("Derivatives", "parameter", "derivative", *columns, "unit")
-        for path, slope in found.derivatives.items():
-            sides = map(Number, found.sides.get(path, (None,) * len(columns)))
-            unit = f"({found.unit}) / ({found.units[path]})"
+        for path, slope in result.derivatives.items():
+            sides = map(Number, result.sides.get(path, (None,) * len(columns)))
+            unit = f"({result.unit}) / ({result.units[path]})"
             out.add_row(Path(path), Number(slope), *sides, unit)
         return [head, out]
 
@@ -392,20 +394,20 @@ class SensitivityView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means over the trajectory and its end, with their derivatives."""
-        found, out = self.found, [ended(self.found.run)]
-        for words, of in (
-            (f"Means from {number(found.after)} s", found.mean),
-            ("At the end", found.end),
+        result, out = self.found, [ended(self.found.run)]
+        for title, gradient_of in (
+            (f"Means from {number(result.after)} s", result.mean),
+            ("At the end", result.end),
         ):
-            slopes = (f"by {path}" for path in found.slopes)
-            own = table(words, "quantity", "unit", "value", *slopes)
-            for name in found.quantities:
-                each = of(name)
-                numbers = (each.value, *each.derivatives.values())
+            slopes = (f"by {path}" for path in result.slopes)
+            values = table(title, "quantity", "unit", "value", *slopes)
+            for name in result.quantities:
+                gradient = gradient_of(name)
+                numbers = (gradient.value, *gradient.derivatives.values())
                 if any(value for value in numbers if value == value):  # no NaN
-                    unit = "" if each.unit == "1" else each.unit
-                    own.add_row(name, unit, *map(Number, numbers))
-            out.append(own)
+                    unit = "" if gradient.unit == "1" else gradient.unit
+                    values.add_row(name, unit, *map(Number, numbers))
+            out.append(values)
         note = "Derivatives are per unit of each parameter, in packet, packet/s and s."
         return [*out, *lines(note)]
 
@@ -420,13 +422,13 @@ class SensitivityView(View):
         return out
 
     def draw(self, figure: "SubFigure") -> None:
-        """Queues over time, and what they change by for a relative change of each parameter."""
-        found = self.found
+        """Queues over time, and their change for a relative change of each parameter."""
+        result = self.found
         above, below = over_time(figure)
-        run = found.run
+        run = result.run
         for name, link in run.links.items():
             above.plot(run.time, link.queue, label=name)
-        for path, (links, _) in found.slopes.items():
+        for path, (links, _) in result.slopes.items():
             value = number_at(run.net, path)
             for name, link in links.items():
                 label = path if len(links) == 1 else f"{name} by {path}"
@@ -441,16 +443,16 @@ _BINS = 60
 
 
 class WindowsView(View):
-    """Windows of the groups of a network."""
+    """Window distributions of the groups of a network."""
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """Distributions by the names of their groups."""
+        """Distributions by name of group."""
         return self.found.groups
 
     @property
     def reasons(self) -> Any:
-        """Why other groups have none."""
+        """Why the other groups have no distribution."""
         return self.found.message
 
     @property
@@ -467,25 +469,25 @@ class WindowsView(View):
             ("over packets", "packet"), ("standard deviation", "packet"), ("fluid", "packet"),
             ("fluid / mean - 1", "%"),
         )  # fmt: skip
-        for name, own in self.groups.items():
+        for name, group in self.groups.items():
             moments = (
-                own.mark_probability,
-                own.time_mean,
-                own.mean,
-                math.sqrt(own.variance),
-                own.fluid,
+                group.mark_probability,
+                group.time_mean,
+                group.mean,
+                math.sqrt(group.variance),
+                group.fluid,
             )
-            out.add_row(name, *map(Number, moments), percent(own.bias))
-        notes = (f"flows.{n}: {own.message}" for n, own in self.groups.items() if own.message)
+            out.add_row(name, *map(Number, moments), percent(group.bias))
+        notes = (f"flows.{n}: {g.message}" for n, g in self.groups.items() if g.message)
         return [out, *lines(*notes, self.reasons)]
 
     def numbers(self) -> dict[str, Measured]:
-        """Marks, mean window and the fluid model's bias of each group."""
+        """Mark probability, mean window and bias of the fluid model, for each group."""
         out = {}
-        for name, own in self.groups.items():
-            out[f"{name}: marks"] = Measured(own.mark_probability)
-            out[f"{name}: mean window"] = Measured(own.time_mean, "packet")
-            out[f"{name}: fluid's bias"] = Measured(own.bias)
+        for name, group in self.groups.items():
+            out[f"{name}: marks"] = Measured(group.mark_probability)
+            out[f"{name}: mean window"] = Measured(group.time_mean, "packet")
+            out[f"{name}: fluid's bias"] = Measured(group.bias)
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -493,19 +495,19 @@ class WindowsView(View):
         if not self.groups:
             raise ValueError(f"no picture: {self.found.message}")
         axes = abreast(figure, len(self.groups))
-        for k, (ax, (name, own)) in enumerate(zip(axes, self.groups.items(), strict=True)):
-            edges = np.linspace(own.quantile(0.0), own.quantile(1.0 - 1e-4), _BINS + 1)
-            for shares, style, label in (
-                (own.time, "-", "over time"),
-                (own.packets, ":", "over ACKs"),
+        for k, (ax, (name, group)) in enumerate(zip(axes, self.groups.items(), strict=True)):
+            edges = np.linspace(group.quantile(0.0), group.quantile(1.0 - 1e-4), _BINS + 1)
+            for weights, style, label in (
+                (group.time, "-", "over time"),
+                (group.packets, ":", "over ACKs"),
             ):
-                counts, _ = np.histogram(own.window, edges, weights=shares)
+                counts, _ = np.histogram(group.window, edges, weights=weights)
                 density = counts / np.diff(edges)
                 ax.stairs(density, edges, linestyle=style, color=f"C{k}", label=label)
-            if own.fluid is not None:
-                ax.axvline(own.fluid, color="0.3", linestyle="--", label="fluid")
+            if group.fluid is not None:
+                ax.axvline(group.fluid, color="0.3", linestyle="--", label="fluid")
             ax.set(
-                title=f"{name}, marks {own.mark_probability:.3g}",
+                title=f"{name}, marks {group.mark_probability:.3g}",
                 xlabel=axis_label("flows", "window"),
             )
             from_zero(ax)
@@ -514,11 +516,11 @@ class WindowsView(View):
 
 
 class WindowView(WindowsView):
-    """One window."""
+    """The window distribution of one flow."""
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """The window alone."""
+        """The single distribution."""
         return {"window": self.found}
 
     reasons: Any = ""

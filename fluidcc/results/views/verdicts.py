@@ -1,4 +1,4 @@
-"""Views of optima, of verdicts on bounds, and of checks of laws."""
+"""Views of optima, verdicts on bounds, and checks of laws."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ class OptimumView(View):
 
     @property
     def size(self) -> Any:
-        """Of both engines, or of the trade-off curve."""
+        """Size of a comparison of both engines, or of the trade-off curve."""
         return (6.6, 1) if self.found.curve is None else self.found.curve.view.size
 
     def tables(self, rows: int | None = None) -> list[Block]:
@@ -49,9 +49,9 @@ class OptimumView(View):
         values = table("Parameters", "path", "value", "unit")
         for path, value in best.values.items():
             values.add_row(Path(path), Number(value, 8), best.units[path])
-        out += [values, *lines(*(f"worst scenario: {_place(worst)}" for worst in best.worst))]
+        out += [values, *lines(*(f"worst scenario: {_scenario(worst)}" for worst in best.worst))]
         out += _rules("Constraints", ("value", ""), "worst at", best.constraints, _value)
-        out += _rules("Held by", ("multiplier",), "scenario", best.active, _multiplier)
+        out += _rules("Active constraints", ("multiplier",), "scenario", best.active, _multiplier)
         out += [_starts(best.starts, list(best.values))] if best.starts else []
         out += best.curve.tables() if best.curve else []
         return [*out, *(line for run in best.verification for line in _verification(run))]
@@ -75,27 +75,27 @@ def _finite(value: float, unit: str) -> str:
     return "infinite" if abs(value) == float("inf") else quantity(value, unit)
 
 
-def _value(each: Any) -> tuple[Any, str]:
-    infinite = abs(each.value) == float("inf")
-    return "infinite" if infinite else Number(each.value, 6), "met" if each.met else "missed"
+def _value(rule: Any) -> tuple[Any, str]:
+    infinite = abs(rule.value) == float("inf")
+    return "infinite" if infinite else Number(rule.value, 6), "met" if rule.met else "missed"
 
 
-def _multiplier(each: Any) -> tuple[Any]:
-    return (Number(each.multiplier),)
+def _multiplier(rule: Any) -> tuple[Any]:
+    return (Number(rule.multiplier),)
 
 
 def _rules(
-    title: str, columns: Sequence[str], where: str, rules: Sequence[Any], cells: Any
+    title: str, columns: Sequence[str], scenario_title: str, rules: Sequence[Any], cells: Any
 ) -> list[Block]:
-    """Constraints line by line, over a box of scenarios with the scenario of each; or nothing."""
-    has_scenario = any(each.scenario for each in rules)
-    out = table(title, "constraint", *columns, *([where] if has_scenario else []))
-    for each in rules:
-        out.add_row(each.text, *cells(each), *([_place(each.scenario)] if has_scenario else []))
+    """Constraints line by line, with their worst scenario if there is a box; empty without any."""
+    has_scenario = any(rule.scenario for rule in rules)
+    out = table(title, "constraint", *columns, *([scenario_title] if has_scenario else []))
+    for rule in rules:
+        out.add_row(rule.text, *cells(rule), *([_scenario(rule.scenario)] if has_scenario else []))
     return [out] if rules else []
 
 
-def _place(values: Mapping[str, Any]) -> str:
+def _scenario(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{path} = {number(value)}" for path, value in values.items())
 
 
@@ -108,23 +108,23 @@ def _starts(starts: Sequence[Any], paths: list[str]) -> Table:
     return out
 
 
-def _verification(found: Any) -> list[Block]:
-    seeds = f"{len(found.seeds)} seeds, {number(found.warmup)} to {number(found.until)} s"
+def _verification(run: Any) -> list[Block]:
+    seeds = f"{len(run.seeds)} seeds, {number(run.warmup)} to {number(run.until)} s"
     out: list[Block] = []
-    if found.scenario:
-        worst = f"the worst for {' and '.join(found.worst_for)}"
-        out.append(Line(f"Verified at {_place(found.scenario)}, {worst}", "bold"))
-    for link in found.settling:
+    if run.scenario:
+        worst = f"the worst for {' and '.join(run.worst_for)}"
+        out.append(Line(f"Verified at {_scenario(run.scenario)}, {worst}", "bold"))
+    for link in run.settling:
         out.append(verdict(link.settles, f"Trajectory: the queue of {_settled(link)}"))
     checks = table(f"Packets, {seeds}", "quantity or constraint", "fluid", "packets (95 %)", "")
-    for check in found.checks:
+    for check in run.checks:
         value = Number(check.value, half=check.ci95)
         holds = "" if check.bound is None else _HOLDS[check.holds]
         checks.add_row(check.text, Number(check.fluid), value, holds)
-    out += [checks] if found.checks else []
-    warnings = found.comparison.validity_warnings if found.comparison else ()
+    out += [checks] if run.checks else []
+    warnings = run.comparison.validity_warnings if run.comparison else ()
     reasons = (f"validity warning: {reason}" for reason in warnings)
-    return [*out, *lines(*reasons, found.message)]
+    return [*out, *lines(*reasons, run.message)]
 
 
 def _settled(link: Any) -> str:
@@ -143,27 +143,27 @@ class TradeoffView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """A line for each level."""
-        found, paths = self.found, list(self.found.levels[0].values)
-        names = ((found.quantity, found.quantity_unit), (found.goal, found.unit))
+        curve, paths = self.found, list(self.found.levels[0].values)
+        names = ((curve.quantity, curve.quantity_unit), (curve.goal, curve.unit))
         out = table("Trade-off", *names, *map(parameter, paths), "status")
-        for level in found.levels:
+        for level in curve.levels:
             ends = (Number(level.values[path]) for path in paths)
             out.add_row(Number(level.quantity), Number(level.objective), *ends, level.status)
         return [out]
 
     def draw(self, figure: "SubFigure") -> None:
         """The best goal over the other quantity; levels without an optimum are hollow."""
-        found = self.found
+        curve = self.found
         ax = figure.subplots()
-        sound = [p for p in found.levels if p.status == "ok"]
-        ax.plot([p.quantity for p in sound], [p.objective for p in sound], "o-", label="optimum")
-        others = [p for p in found.levels if p.status != "ok"]
+        optima = [p for p in curve.levels if p.status == "ok"]
+        ax.plot([p.quantity for p in optima], [p.objective for p in optima], "o-", label="optimum")
+        others = [p for p in curve.levels if p.status != "ok"]
         if others:
             x, y = [p.quantity for p in others], [p.objective for p in others]
             ax.plot(x, y, "o", color="C1", markerfacecolor="none", label="no optimum")
             legend(ax)
-        ax.set(xlabel=with_unit(found.quantity, found.quantity_unit))
-        ax.set(ylabel=with_unit(found.goal, found.unit))
+        ax.set(xlabel=with_unit(curve.quantity, curve.quantity_unit))
+        ax.set(ylabel=with_unit(curve.goal, curve.unit))
 
 
 class BoundsView(View):
@@ -171,7 +171,7 @@ class BoundsView(View):
 
     @property
     def size(self) -> Any:
-        """Of one bound, or of several."""
+        """Size for one bound, or for several."""
         return (2.8 if len(self.found.reports) == 1 else 4.0), 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
@@ -181,8 +181,8 @@ class BoundsView(View):
             if report.readings:
                 why = (reading.why for reading in report.readings)
                 out += [*_heads(report), _lines(report.readings), *lines(*why)]
-        silent = [f"{r.id}: {r.message}" for r in self.found.reports if not r.readings]
-        return [*out, *([Line("Not applicable", "bold"), *lines(*silent)] if silent else [])]
+        skipped = [f"{r.id}: {r.message}" for r in self.found.reports if not r.readings]
+        return [*out, *([Line("Not applicable", "bold"), *lines(*skipped)] if skipped else [])]
 
     def draw(self, figure: "SubFigure") -> None:
         """The value of each reading's worst case, relative to the bound."""
@@ -193,7 +193,7 @@ class BoundsView(View):
             if reading.worst is not None and reading.worst.bound
         ]
         if not judged:
-            raise TypeError("bounds that no case was judged by have no picture: print them instead")
+            raise TypeError("no case decided a bound: there is no picture, print the verdicts")
         ax = figure.subplots()
         ax.axvline(1.0, color="0.4", linewidth=0.8)
         for word, style in (("holds", "C0o"), ("violated", "C1X"), ("unknown", "kd")):
@@ -234,10 +234,10 @@ def _lines(readings: Sequence[Any]) -> Table:
     for reading in readings:
         worst = reading.worst
         word = f"{reading.verdict}, tight" if reading.tight else reading.verdict
-        words = [reading.definitions[axis] for axis in varied]
+        definitions = [reading.definitions[axis] for axis in varied]
         numbers = (Number(worst and worst.bound), Number(worst and worst.value))
         out.add_row(
-            *words, verdict(reading.verdict == "holds", word), *numbers, str(reading.searched)
+            *definitions, verdict(reading.verdict == "holds", word), *numbers, str(reading.searched)
         )
     return out
 
@@ -245,12 +245,12 @@ def _lines(readings: Sequence[Any]) -> Table:
 class LawView(View):
     """The checks of a law."""
 
-    instead = "it is a list of verdicts; draw what a verb finds about a network with the law"
+    instead = "it is a list of verdicts; draw the results for a network with the law"
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """Every check with its verdict and why, and the counts."""
-        found, good = self.found, {"ok": True, "failed": False}
-        out = table(f"{found.law}, a {found.kind} law", "check", "verdict", "why")
-        for check in found.findings:
+        """Every check with its verdict and the reason, and the counts."""
+        report, good = self.found, {"ok": True, "failed": False}
+        out = table(f"{report.law}, a {report.kind} law", "check", "verdict", "why")
+        for check in report.findings:
             out.add_row(check.check, verdict(good.get(check.verdict), check.verdict), check.why)
-        return [out, verdict(not found.failed, found.summary)]
+        return [out, verdict(not report.failed, report.summary)]

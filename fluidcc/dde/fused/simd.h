@@ -1,48 +1,48 @@
-// Several trajectories abreast in a thread: a number is a vector of them, a condition a mask.
-// What is marked APART is not written out at each use, which would take long to compile.
-#define APART __attribute__((noinline))
-#define EACH for (int k = 0; k < ABREAST; ++k)
+// Several trajectories per thread in SIMD lanes: a number is a vector, a condition a mask.
+// Inlining the functions marked NOINLINE at each use would take long to compile.
+#define NOINLINE __attribute__((noinline))
+#define EACH_LANE for (int k = 0; k < SIMD_LANES; ++k)
 #define AS(value, type) __builtin_convertvector(value, type)
 typedef decltype(f64() < f64()) truth;
 const truth yes = (truth)-1, no = (truth)0;
 const auto truth_of = [](auto test) { return AS(test, truth); };
-const auto some = [](truth test) { return __builtin_reduce_or(test) != 0; };
-const auto first = [](auto x) { return x[0]; };
+const auto any_lane = [](truth test) { return __builtin_reduce_or(test) != 0; };
+const auto first_lane = [](auto x) { return x[0]; };
 const auto choose = [](auto test, auto a, auto b) { return AS(test, decltype(a == a)) ? a : b; };
 const auto from_list = [](const auto &list, i32 index) {
     const int most = sizeof(list) / sizeof(list[0]) - 1;
     auto x = list[0];
-    EACH x[k] = list[index[k] < 0 ? 0 : index[k] > most ? most : index[k]][k];
+    EACH_LANE x[k] = list[index[k] < 0 ? 0 : index[k] > most ? most : index[k]][k];
     return x;
 };
-const auto from_own = [](const double *place) {
+const auto from_lanes = [](const double *place) {
     f64 x;
     __builtin_memcpy(&x, place, sizeof x);
     return x;
 };
-const auto to_each = [](auto *place, long long stride, auto value) APART {
-    EACH place[k * stride] = value[k];
+const auto store_lanes = [](auto *place, long long stride, auto value) NOINLINE {
+    EACH_LANE place[k * stride] = value[k];
 };
 
-// The history of each trajectory lies behind that of the one before.
-const auto from_ring = [](const number *ring, i32 index, int more, long long) APART {
+// The histories of the trajectories are contiguous, one after the other.
+const auto from_ring = [](const number *ring, i32 index, int more, long long) NOINLINE {
     state x;
-    EACH x[k] = ring[k * HISTORY + index[k] + more];
+    EACH_LANE x[k] = ring[k * HISTORY + index[k] + more];
     return x;
 };
-const auto to_ring = [](number *ring, int index, long long, state x, state y) APART {
-    EACH {
+const auto to_ring = [](number *ring, int index, long long, state x, state y) NOINLINE {
+    EACH_LANE {
         const number two[2] = {x[k], y[k]};
         __builtin_memcpy(ring + k * HISTORY + index, two, sizeof two);
     }
 };
 
-// Four numbers side by side in the row of each of eight trajectories: by turning what is loaded.
+// Four adjacent numbers in the row of each of eight trajectories: an 8 x 4 matrix is transposed.
 typedef number part __attribute__((ext_vector_type(4)));
 struct Four { state of[4]; };
 const auto four_from_ring = [](const number *ring, i32 index, int more) {
-    part x[ABREAST];
-    EACH __builtin_memcpy(x + k, ring + k * HISTORY + index[k] + more, sizeof x[k]);
+    part x[SIMD_LANES];
+    EACH_LANE __builtin_memcpy(x + k, ring + k * HISTORY + index[k] + more, sizeof x[k]);
     state y[4], z[4];
     for (int k = 0; k < 4; ++k)
         y[k] = __builtin_shufflevector(x[k], x[k + 4], 0, 1, 2, 3, 4, 5, 6, 7);

@@ -1,13 +1,13 @@
-// One trajectory in a thread: a number is a number.
+// One trajectory per thread: a number is a scalar.
 #define AS(value, type) ((type)(value))
 typedef bool truth;
 const truth yes = true, no = false;
 const auto truth_of = [](bool test) { return test; };
-const auto some = [](bool test) { return test; };
-const auto first = [](auto x) { return x; };
+const auto any_lane = [](bool test) { return test; };
+const auto first_lane = [](auto x) { return x; };
 const auto choose = [](bool test, auto a, auto b) { return test ? a : b; };
 const auto from_list = [](const auto &list, int index) { return list[index]; };
-const auto from_own = [](const double *place) { return *place; };
+const auto from_lanes = [](const double *place) { return *place; };
 const auto from_ring = [](const number *ring, int index, int more, long long stride) {
     return ring[(index + more) * stride];
 };
@@ -15,13 +15,15 @@ const auto to_ring = [](number *ring, int index, long long stride, state x, stat
     ring[index * stride] = x;
     ring[(index + 1) * stride] = y;
 };
-const auto to_each = [](auto *place, long long, auto value) { *place = value; };
+const auto store_lanes = [](auto *place, long long, auto value) { *place = value; };
 
-const auto log_of_one_and = [](double x) -> double {
+// Kahan's log1p and expm1: the factors correct the rounding of 1 + x and of exp(x) (Higham,
+// Accuracy and Stability of Numerical Algorithms, 2002, section 1.14.1 and problem 1.5).
+const auto log1p_scalar = [](double x) -> double {
     const double u = 1.0 + x;
     return u == 1.0 || x > 1e300 ? (u == 1.0 ? x : log(x)) : log(u) * (x / (u - 1.0));
 };
-const auto exp_less_one = [](double x) -> double {
+const auto expm1_scalar = [](double x) -> double {
     const double u = exp(x), v = u - 1.0;
     return u == 1.0 ? x : v == -1.0 || v > 1e300 ? v : v * (x / log(u));
 };
