@@ -8,10 +8,11 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,6 +31,9 @@ ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"
 """Advice for a folder that cannot be used."""
 
 _PRIVATE = 0o700
+
+postponed: list[Callable[[], None]] = []
+"""Called as soon as `fluidcc.arrays` has imported JAX."""
 
 
 def kept_in(name: str) -> Path:
@@ -136,6 +140,14 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    seal = functools.partial(_seal_compiled, folder)
+    if "fluidcc.arrays" in sys.modules:
+        seal()
+    else:
+        postponed.append(seal)
+
+
+def _seal_compiled(folder: Path) -> None:
     from fluidcc.digests import seal_compiled
 
     seal_compiled(folder)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import jax
+from fluidcc.arrays import jax
 
 LIMITS = (  # of containers, by their two kinds
     Path("/sys/fs/cgroup/memory.max"),

@@ -7,8 +7,9 @@ when the first part of fluidcc that computes with arrays is imported.
 
 import abc
 import dataclasses
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, dataclass_transform
 
 import numpy as np
@@ -25,11 +26,22 @@ def static(default: Any = dataclasses.MISSING, **metadata: Any) -> Any:
     return dataclasses.field(default=default, metadata={"static": True, **metadata})
 
 
+@functools.cache
 def structure(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the fields of a class that are nodes of its tree, and of those that are not."""
     fields = dataclasses.fields(cls)
     fixed = tuple(f.name for f in fields if f.metadata.get("static"))
     return tuple(f.name for f in fields if f.name not in fixed), fixed
+
+
+def rebuild(like: Any, values: Iterable[Any]) -> Any:
+    """A module with other nodes, in order; they may be anything: no range is checked."""
+    cls = type(like)
+    nodes, fixed = structure(cls)
+    thing = object.__new__(cls)
+    vars(thing).update(zip(nodes, values, strict=True))
+    vars(thing).update((name, getattr(like, name)) for name in fixed)
+    return thing
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -63,15 +75,6 @@ def skeleton(thing: Any) -> Any:
     nodes, fixed = structure(type(thing))
     inner = tuple(skeleton(getattr(thing, name)) for name in nodes)
     return (type(thing), inner, *(getattr(thing, name) for name in fixed))
-
-
-def leaves(thing: Any) -> list[Any]:
-    """The numbers of a tree of modules and tuples, as `jax.tree.leaves` has them."""
-    if isinstance(thing, Module):
-        return [v for name in structure(type(thing))[0] for v in leaves(getattr(thing, name))]
-    if isinstance(thing, tuple):
-        return [v for inner in thing for v in leaves(inner)]
-    return [] if thing is None else [thing]
 
 
 def _same(a: Any, b: Any) -> bool:

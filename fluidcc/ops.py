@@ -1,62 +1,113 @@
-"""Arithmetic that serves JAX arrays, SymPy expressions and plain floats alike.
+"""Arithmetic that serves plain floats, NumPy and dual numbers, JAX arrays and SymPy alike.
 
 The rules of the laws are written once with these functions and evaluated by every engine. Each
-function looks at its arguments: any SymPy expression makes a SymPy expression, plain numbers make
-a plain number, everything else goes to JAX, which is imported then.
+function looks at its arguments: any SymPy expression makes a SymPy expression, any JAX array a JAX
+array, plain numbers a plain number; everything else is for NumPy, with or without slopes. SymPy and
+JAX are not imported for that: a caller with such arguments has done so.
 """
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from fluidcc import dual
+
 Num = Any
-"""A float, a JAX array or a SymPy expression."""
+"""A float, an array of NumPy or JAX, a dual number or a SymPy expression."""
+
+_PLAIN = frozenset({bool, int, float})
+_NUMPY = frozenset({np.ndarray, np.float64, np.int64, np.bool_, dual.Dual})
 
 
-def _symbolic(*args: Num) -> bool:
-    # SymPy takes as long to import as JAX; a caller with an expression has imported it
+class _Floats:
+    """The functions for plain numbers."""
+
+    maximum, minimum = max, min
+
+    @staticmethod
+    def where(condition: Num, yes: Num, no: Num) -> Num:
+        return yes if condition else no
+
+
+class _Symbols:
+    """The functions for SymPy expressions."""
+
+    def __getattr__(self, name: str) -> Any:
+        import sympy as sp
+        from sympy.codegen import cfunctions
+
+        own = {"maximum": sp.Max, "minimum": sp.Min, "where": _piecewise}
+        return own.get(name) or getattr(sp, name, None) or getattr(cfunctions, name)
+
+
+def _piecewise(condition: Num, yes: Num, no: Num) -> Num:
+    import sympy as sp
+
+    return sp.Piecewise((yes, condition), (no, True))
+
+
+for _name in ("exp", "log", "sqrt", "expm1", "log1p"):
+    setattr(_Floats, _name, staticmethod(getattr(math, _name)))
+_symbols = _Symbols()
+
+
+def _space(*args: Num) -> Any:
+    """The functions for these numbers."""
+    space: Any = _Floats
+    for a in args:
+        kind = type(a)
+        if kind not in _PLAIN:
+            if kind not in _NUMPY:
+                return _other_space(*args)
+            space = dual
+    return space
+
+
+def _other_space(*args: Num) -> Any:
+    if symbolic(*args):
+        return _symbols
+    if traced(*args):
+        from fluidcc.arrays import jnp
+
+        return jnp
+    return dual
+
+
+def symbolic(*args: Num) -> bool:
+    """Whether any of some numbers is a SymPy expression."""
     basic = getattr(sys.modules.get("sympy.core.basic"), "Basic", ())
     return any(isinstance(a, basic) for a in args)
 
 
-def _plain(*args: Num) -> bool:
-    return all(isinstance(a, bool | int | float) for a in args)
+def traced(*args: Num) -> bool:
+    """Whether any of some numbers is an array of JAX."""
+    rare = [a for a in args if type(a) not in _NUMPY and type(a) not in _PLAIN]
+    array = getattr(sys.modules.get("jax"), "Array", ()) if rare else ()
+    return any(isinstance(a, array) for a in rare)
 
 
-def _jnp() -> Any:
-    from fluidcc.arrays import jnp
-
-    return jnp
+def is_tracer(a: Num) -> bool:
+    """Whether a number is one of JAX within a function that it transforms."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(a, jax.core.Tracer)
 
 
 def where(condition: Num, yes: Num, no: Num) -> Num:
     """`yes` if the condition holds, else `no`; both are evaluated, so guard their arguments."""
-    if _symbolic(condition, yes, no):
-        import sympy as sp
-
-        return sp.Piecewise((yes, condition), (no, True))
-    if _plain(condition, yes, no):
-        return yes if condition else no
-    return _jnp().where(condition, yes, no)
+    return _space(condition, yes, no).where(condition, yes, no)
 
 
 def maximum(a: Num, b: Num) -> Num:
     """The larger of two numbers."""
-    if _symbolic(a, b):
-        import sympy as sp
-
-        return sp.Max(a, b)
-    return max(a, b) if _plain(a, b) else _jnp().maximum(a, b)
+    return _space(a, b).maximum(a, b)
 
 
 def minimum(a: Num, b: Num) -> Num:
     """The smaller of two numbers."""
-    if _symbolic(a, b):
-        import sympy as sp
-
-        return sp.Min(a, b)
-    return min(a, b) if _plain(a, b) else _jnp().minimum(a, b)
+    return _space(a, b).minimum(a, b)
 
 
 def clip(a: Num, low: Num, high: Num) -> Num:
@@ -65,14 +116,8 @@ def clip(a: Num, low: Num, high: Num) -> Num:
 
 
 def _unary(name: str) -> Callable[[Num], Num]:
-    plain = getattr(math, name)
-
     def function(a: Num) -> Num:
-        if _symbolic(a):
-            import sympy as sp
-
-            return getattr(sp, name)(a)
-        return plain(a) if _plain(a) else getattr(_jnp(), name)(a)
+        return getattr(_space(a), name)(a)
 
     function.__name__ = name
     function.__doc__ = f"The function `{name}` of one number."
@@ -82,45 +127,80 @@ def _unary(name: str) -> Callable[[Num], Num]:
 exp = _unary("exp")
 log = _unary("log")
 sqrt = _unary("sqrt")
+expm1 = _unary("expm1")
+log1p = _unary("log1p")
 
 
-def expm1(a: Num) -> Num:
-    """exp(a) - 1, accurate for small `a`."""
-    if _symbolic(a):
-        from sympy.codegen.cfunctions import expm1 as symbolic
-
-        return symbolic(a)
-    return math.expm1(a) if _plain(a) else _jnp().expm1(a)
+def total(a: Num) -> Num:
+    """Sum of the numbers of an array."""
+    return _space(a).sum(a) if traced(a) else dual.total(a)
 
 
-def log1p(a: Num) -> Num:
-    """log(1 + a), accurate for small `a`."""
-    if _symbolic(a):
-        from sympy.codegen.cfunctions import log1p as symbolic
-
-        return symbolic(a)
-    return math.log1p(a) if _plain(a) else _jnp().log1p(a)
+def stack(values: Sequence[Num]) -> Num:
+    """Numbers of one shape along a new first axis."""
+    return _arrays(*values).stack(values)
 
 
-def slope(change: Callable[[Num], Any], *like: Any) -> Any:
-    """Derivative of `change(k)` at k = 0: the rate of a rule stated for k packets or k seconds.
+def concatenate(values: Sequence[Num], axis: int = 0) -> Num:
+    """Arrays, one after the other along an axis."""
+    return _arrays(*values).concatenate(values, axis)
 
-    Parameters
-    ----------
-    change
-        Function of one number that returns a PyTree of numbers.
-    like
-        PyTrees that `change` closes over; one SymPy leaf among them makes the result symbolic.
-    """
+
+def _arrays(*args: Num) -> Any:
+    """The functions for arrays of these numbers."""
+    space = _space(*args)
+    return dual if space is _Floats else space
+
+
+def ravel(a: Num) -> Num:
+    """All numbers of an array as a vector."""
+    return a.reshape((-1,)) if hasattr(a, "reshape") else np.reshape(a, -1)
+
+
+def broadcast_to(a: Num, shape: tuple[int, ...]) -> Num:
+    """A number or an array in a larger shape."""
+    return _arrays(a).broadcast_to(a, shape)
+
+
+def zeros_like(a: Num) -> Num:
+    """Zeros in the shape of a number or an array."""
+    return _space(a).zeros_like(a) if traced(a) else np.zeros(np.shape(dual.plain(a)))
+
+
+def ones_like(a: Num) -> Num:
+    """Ones in the shape of a number or an array."""
+    return 1.0 + zeros_like(a)
+
+
+def anywhere(condition: Num) -> Num:
+    """Whether a condition holds for any number of an array."""
+    return _space(condition).any(condition) if traced(condition) else np.any(condition)
+
+
+def everywhere(condition: Num) -> Num:
+    """Whether a condition holds for all numbers of an array."""
+    return _space(condition).all(condition) if traced(condition) else np.all(condition)
+
+
+def least(a: Num) -> Num:
+    """The smallest number of an array."""
+    return _space(a).min(a) if traced(a) else np.min(dual.plain(a))
+
+
+def greatest(a: Num) -> Num:
+    """The largest number of an array."""
+    return _space(a).max(a) if traced(a) else np.max(dual.plain(a))
+
+
+def nextafter(a: Num, towards: float) -> Num:
+    """The next number of double precision."""
+    return _space(a).nextafter(a, towards) if traced(a) else np.nextafter(a, towards)
+
+
+def constant(a: Num) -> Num:
+    """The number without derivatives."""
+    if not traced(a):
+        return dual.plain(a)
     from fluidcc.arrays import jax
 
-    if _symbolic(*jax.tree.leaves(like)):
-        import sympy as sp
-
-        k = sp.Dummy("k", real=True)
-        return jax.tree.map(lambda e: sp.diff(sp.sympify(e), k).subs(k, 0), change(k))
-
-    def lifted(k: Num) -> Any:  # a change that ignores k must still be a JAX value
-        return jax.tree.map(lambda v: v + 0.0 * k, change(k))
-
-    return jax.jvp(lifted, (0.0,), (1.0,))[1]
+    return jax.lax.stop_gradient(a)

@@ -4,6 +4,7 @@ Nothing of `fluidcc` is imported before a result is shown, so that every part ca
 """
 
 import dataclasses
+import enum
 import importlib
 import math
 from collections.abc import Mapping
@@ -115,3 +116,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
+
+
+def failure(result: Any) -> str:
+    """The reason why a result is not valid, by its `failure` or status; empty if it is valid.
+
+    "No equilibrium", "no cycle" and "no root" are valid results; an equilibrium that fails its own
+    check is not.
+    """
+    if why := getattr(result, "failure", ""):
+        return str(why)
+    status: Any = getattr(getattr(result, "fluid", result), "status", None)
+    if isinstance(status, enum.IntEnum) and status:  # of a run
+        return getattr(status, "advice", "")
+    if status in ("incomplete", "infeasible", "unbounded", "unknown", "undetermined"):
+        return str(result.message)
+    packets = getattr(result, "packets", result)
+    return getattr(packets, "message", "") if is_interrupted(result) else ""
+
+
+def is_interrupted(result: Any) -> bool:
+    """Whether packet runs were stopped before all seeds were done."""
+    return bool(getattr(getattr(result, "packets", result), "missing", ()))

@@ -36,7 +36,7 @@ ALLOWED = {
     ("lab/bound.py", "sympify"): "expressions that the bound's own code makes",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",
     ("laws/symbolic.py", "sympify"): "what a law gave for symbols",
-    ("ops.py", "sympify"): "what a law gave for symbols",
+    ("programs.py", "sympify"): "what a law gave for symbols",
     ("claims/ecn_mod/rules_of_windows.py", "sympify"): "what a law gave for symbols",
     ("claims/rwm/mechanism.py", "sympify"): "what a law gave for symbols",
     ("laws/own.py", "exec"): "a file of laws that the user named, never a scenario",

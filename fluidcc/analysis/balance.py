@@ -6,14 +6,11 @@ time. The mean change vanishes: zero is a convex combination of both sides (Fili
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
+from fluidcc import ops
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import constant_inputs, local_state
 from fluidcc.analysis.operating_point import OperatingPoint, Regime
@@ -40,7 +37,9 @@ from fluidcc.model.delays import (
 )
 from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.ops import Num
+from fluidcc.programs import batch, compiled
 from fluidcc.scenario.network import Network
+from fluidcc.trees import flatten, leaves, map_tree, ravel
 
 _BALANCED = 1e-8  # of the scale of a row
 _ROUNDING = 1e-12  # of a number itself
@@ -76,7 +75,7 @@ class _Rows(NamedTuple):
         return abs(self.slopes[0]).max(axis=0)
 
 
-@functools.partial(jax.jit, static_argnames="held")
+@compiled(static_argnames="held")
 def _rows(
     net: Network, op: OperatingPoint, side: Num, regimes: Num, held: tuple[SlidingSurface, ...] = ()
 ) -> _Rows:
@@ -85,51 +84,51 @@ def _rows(
     emitted = tuple(op.emitted[k].signal if k in given else None for k in links) if given else ()
 
     def received(u: Num) -> list[tuple[Num, Num]]:
-        return weighed(net, op, held, part, u, jnp.arange(len(u)))
+        return weighed(net, op, held, part, u, np.arange(len(u)))
 
     at = local_state(net, op, side, emitted, received)
-    v, unflatten = ravel_pytree(at.y)
+    v, unflatten = ravel(at.y)
     n, moves = len(v), 1 - at.frozen
-    point = jnp.concatenate([v, at.outputs])
+    point = ops.concatenate([v, at.outputs])
 
     def rows(x: Num) -> tuple[Num, Num]:
         y, u = unflatten(x[:n]), x[n:]
 
         def now(u: Num) -> tuple[Num, Num, Num]:
             found = flux(net, y, constant_inputs(net, u), at.modes, ticks=True)
-            outputs = ravel_pytree(found.outputs)[0]
-            return ravel_pytree(found.drift)[0], outputs, jnp.stack(found.queue_raw)
+            outputs = flatten(found.outputs)
+            return flatten(found.drift), outputs, ops.stack(found.queue_raw)
 
         drift, outputs, raw = mixed(received(u), now)
-        return jnp.concatenate([drift * moves, outputs - u]), raw
+        return ops.concatenate([drift * moves, outputs - u]), raw
 
     spread = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGNS, len(point)))
-    certain = jnp.where(at.outputs == ravel_pytree(_certain(net))[0], 0.0, 1.0)
-    free = jnp.concatenate([ravel_pytree(_free(net, at.y))[0], certain])
-    directions = spread * (jnp.abs(point) * free)[None]
-    near = jnp.append(jnp.abs(breakpoint_distances(net, at.y)), jnp.inf)
-    longest = jnp.max(jnp.append(jnp.abs(v), 1.0))
-    fits = _WITHIN * jnp.min(near) / longest
-    steps = jnp.stack([jnp.minimum(step, fits) for step in _STEPS])
-    steps = jnp.where(
-        fits < _SHORTEST, jnp.asarray(_STEPS), steps
+    certain = ops.where(at.outputs == flatten(_certain(net)), 0.0, 1.0)
+    free = ops.concatenate([flatten(_free(net, at.y)), certain])
+    directions = spread * (abs(point) * free)[None]
+    near = ops.concatenate([abs(breakpoint_distances(net, at.y)), np.array([np.inf])])
+    longest = ops.maximum(ops.greatest(abs(v)), 1.0)
+    fits = _WITHIN * ops.least(near) / longest
+    steps = ops.stack([ops.minimum(step, fits) for step in _STEPS])
+    steps = ops.where(
+        fits < _SHORTEST, np.array(_STEPS), steps
     )  # on a breakpoint slopes only give scales
     away = steps[:, None, None] * directions[None]
-    moved = jnp.concatenate([away, -away]).reshape(-1, len(point))
-    values, raws = jax.vmap(rows)(point[None] + jnp.concatenate([0.0 * point[None], moved]))
+    moved = ops.concatenate([away, -away]).reshape(-1, len(point))
+    values, raws = batch(rows, point[None] + ops.concatenate([0.0 * point[None], moved]))
     up, down = values[1:].reshape(2, len(_STEPS), _SIGNS, len(point))
     value, raw, here, (long, short) = values[0], raws[0], values[:1], steps
-    slopes = jnp.stack(
+    slopes = ops.stack(
         [(up[0] - down[0]) / (2 * long), (up[1] - here) / short, (here - down[1]) / short]
     )
-    capacity = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
-    ends = jnp.stack(
-        [jnp.where(m == LOW, 1.0, jnp.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
+    capacity = ops.stack([link.capacity for link in net.links])
+    ends = ops.stack(
+        [ops.where(m == LOW, 1.0, ops.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
-    excess = jnp.where(ends == 0, 0.0, jnp.maximum(ends * raw, 0.0)) / capacity
+    excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
     found = _Rows(value, slopes, directions, fits, point, point, excess)
-    least = found.scale * _BALANCED + _ROUNDING * jnp.abs(point) + _least(net, op)
-    return found._replace(allowed=jnp.where(_unmoved(net, op, regimes), jnp.inf, least))
+    least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
+    return found._replace(allowed=ops.where(_unmoved(net, op, regimes), np.inf, least))
 
 
 def _free(net: Network, y: State) -> State:
@@ -137,16 +136,16 @@ def _free(net: Network, y: State) -> State:
     laws = []
     for link, x in zip(net.links, y.laws, strict=True):
         limits = link.queue.limits
-        inside = (lambda v, a, b: ((v > a) & (v < b)).astype(float)) if limits else jnp.ones_like
-        laws.append(jax.tree.map(inside, x, *(limits or ())))
-    return jax.tree.map(jnp.ones_like, y)._replace(laws=tuple(laws))
+        inside = (lambda v, a, b: ((v > a) & (v < b)).astype(float)) if limits else ops.ones_like
+        laws.append(map_tree(inside, x, *(limits or ())))
+    return map_tree(ops.ones_like, y)._replace(laws=tuple(laws))
 
 
 def _certain(net: Network) -> Outputs:
     """Outputs with mark and drop probabilities at their upper bound 1; -1 for all that has none."""
-    never = tuple(jnp.full(jnp.shape(flows.rtt), -1.0) for flows in net.flows)
+    never = tuple(np.full(np.shape(flows.rtt), -1.0) for flows in net.flows)
     tops = (1.0 if field.within.bounded else -1.0 for field in SIGNALS.values())
-    sure, pace = Signal(*map(jnp.asarray, tops)), jnp.asarray(-1.0)
+    sure, pace = Signal(*tops), -1.0
     return make_outputs(net, never, tuple(sure for _ in net.links), tuple(pace for _ in net.links))
 
 
@@ -160,7 +159,7 @@ def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) ->
     kinds = {Regime.JUMP: SIGNAL, Regime.LOADED: LOAD}
     held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, op = exact(net, held), with_exact_loads(op, held)
-    rows: _Rows = jax.tree.map(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
+    rows: _Rows = map_tree(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
@@ -191,46 +190,44 @@ def differ(net: Network, op: OperatingPoint, side: int, matrices: tuple[Array, .
     )
 
 
-@jax.jit
+@compiled
 def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
     """Misfit of derivatives and differences (n + m), as a share of their terms; 0 at a breakpoint,
     where steps are too short for differences with significant digits.
     """
     A, B, C, D = matrices
     n = len(A)
-    index = np.concatenate([np.ravel(i) for i in jax.tree.leaves(output_indices(net))]).astype(int)
+    index = np.concatenate([np.ravel(i) for i in leaves(output_indices(net))]).astype(int)
     by_state, by_wire = rows.directions[:, :n], rows.directions[:, n:]
     late = by_wire[:, index]
     drift, outputs = by_state @ A.T + late @ B.T, by_state @ C.T + late @ D.T - by_wire
-    moves = jnp.any(rows.slopes[0, :, :n] != 0, axis=0)  # states held at a bound do not
-    linear = jnp.hstack([jnp.where(moves[None], drift, 0.0), outputs])
-    state, past = jnp.abs(by_state), jnp.abs(late)
-    terms = jnp.hstack(
-        [
-            state @ jnp.abs(A).T + past @ jnp.abs(B).T,
-            state @ jnp.abs(C).T + past @ jnp.abs(D).T + jnp.abs(by_wire),
-        ]
-    )
-    each = jnp.abs(linear[None] - rows.slopes) / jnp.maximum(terms, _LEAST)[None]
-    off = jnp.max(jnp.min(each, axis=0), axis=0)
-    return jnp.where(rows.fits < _SHORTEST, 0.0, off)
+    moves = (rows.slopes[0, :, :n] != 0).any(axis=0)  # states held at a bound do not
+    linear = ops.concatenate([ops.where(moves[None], drift, 0.0), outputs], axis=1)
+    state, past = abs(by_state), abs(late)
+    by_row = [state @ abs(A).T + past @ abs(B).T, state @ abs(C).T + past @ abs(D).T + abs(by_wire)]
+    terms = ops.concatenate(by_row, axis=1)
+    each = abs(linear[None] - rows.slopes) / ops.maximum(terms, _LEAST)[None]
+    off = each.min(axis=0).max(axis=0)
+    return ops.where(rows.fits < _SHORTEST, 0.0, off)
 
 
 def holds(net: Network, op: OperatingPoint, matrices: tuple[Num, ...]) -> Num:
     """Whether a smooth equilibrium balances and its A, B, C, D agree with finite differences."""
-    rows = _rows(net, op, jnp.zeros(()), jnp.zeros(len(net.links), int))
-    balanced = jnp.all(jnp.abs(rows.value) <= rows.allowed) & jnp.all(rows.excess <= _BALANCED)
-    return balanced & jnp.all(_off(net, rows, matrices) <= _AGREE)
+    rows = _rows(net, op, 0.0, np.zeros(len(net.links), int))
+    balanced = ops.everywhere(abs(rows.value) <= rows.allowed) & ops.everywhere(
+        rows.excess <= _BALANCED
+    )
+    return balanced & ops.everywhere(_off(net, rows, matrices) <= _AGREE)
 
 
 def _least(net: Network, op: OperatingPoint) -> Num:
     """Least tolerance of each row; for a queue, the rounding error of its arrivals."""
-    senders, memories = (len(ravel_pytree(part)[0]) for part in (op.senders, op.laws))
-    capacities = jnp.stack([jnp.asarray(link.capacity, float) for link in net.links])
-    return jnp.concatenate(
+    senders, memories = (len(flatten(part)) for part in (op.senders, op.laws))
+    capacities = ops.stack([link.capacity for link in net.links])
+    return ops.concatenate(
         [
-            jnp.full(senders, _ROUNDING), _ROUNDING * (1 + capacities),
-            jnp.full(memories, _ROUNDING), jnp.full(_wires(net), _LEAST),
+            np.full(senders, _ROUNDING), _ROUNDING * (1 + capacities),
+            np.full(memories, _ROUNDING), np.full(_wires(net), _LEAST),
         ]
     )  # fmt: skip
 
@@ -243,7 +240,7 @@ def _unmoved(net: Network, op: OperatingPoint, regimes: Num) -> Num:
     sum up rounding errors.
     """
     senders = [
-        jax.tree.map(lambda v, f=f, s=s: s.active < SOME_ACTIVE if f.traffic.starts else v != v, s)
+        map_tree(lambda v, f=f, s=s: s.active < SOME_ACTIVE if f.traffic.starts else v != v, s)
         for f, s in zip(net.flows, op.senders, strict=True)
     ]
     laws = []
@@ -255,25 +252,25 @@ def _unmoved(net: Network, op: OperatingPoint, regimes: Num) -> Num:
         )
         stepped = (regimes[k] == Regime.ADAPTED) | (regimes[k] == Regime.END)
         idle = backlog <= _SOME_USE - 1
-        laws.append(jax.tree.map(lambda a, b, i=idle, s=stepped: i | (s & (a * b <= 0)), low, high))
-    queues = [jnp.asarray(False) for _ in net.links]
-    mask = [jnp.ravel(v) for v in jax.tree.leaves((senders, queues, laws))]
-    return jnp.concatenate([*mask, jnp.zeros(_wires(net), bool)])
+        laws.append(map_tree(lambda a, b, i=idle, s=stepped: i | (s & (a * b <= 0)), low, high))
+    queues = [np.False_ for _ in net.links]
+    mask = [ops.ravel(v) for v in leaves((senders, queues, laws))]
+    return ops.concatenate([*mask, np.zeros(_wires(net), bool)])
 
 
 def _wires(net: Network) -> int:
     """Number of outputs."""
-    return sum(map(np.size, jax.tree.leaves(output_index(net))))
+    return sum(map(np.size, leaves(output_index(net))))
 
 
 def _names(net: Network, op: OperatingPoint) -> list[str]:
     """A name for each row, for messages."""
     links = [f"links.{name}" for name in net.link_names]
     groups = list(zip(net.flow_names, net.flows, op.senders, strict=True))
-    out = [f"the sender of flows.{n}" for n, _, s in groups for _ in range(len(ravel_pytree(s)[0]))]
+    out = [f"the sender of flows.{n}" for n, _, s in groups for _ in range(len(flatten(s)))]
     out += [f"the queue of {name}" for name in links]
     for name, x in zip(links, op.laws, strict=True):
-        out += [f"the memory of {name}.queue"] * len(jax.tree.leaves(x))
+        out += [f"the memory of {name}.queue"] * len(leaves(x))
     out += [f"the rate of flows.{n}" for n, flows, _ in groups for _ in range(np.size(flows.rtt))]
     out += [
         f"the {part} of {name}" for k, name in enumerate(links) for part in signal_fields(net, k)

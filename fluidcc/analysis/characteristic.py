@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from fluidcc.analysis.linear import LINK, Array, Linear
 
@@ -207,9 +206,8 @@ class Characteristic:
         self._constant[ones[n:]] = 1.0
         self._constant[self.layout.padding()] = 1.0
         where = self.layout.position(self._row, self._column)
-        ends = (where, np.arange(len(terms)))
-        shape = (self.layout.total, len(terms))
-        self._place = sp.csr_matrix((-np.ones(len(terms)), ends), shape=shape)
+        self._order = np.argsort(where, kind="stable")
+        self._places, self._starts = np.unique(where[self._order], return_index=True)
 
     @property
     def degree(self) -> int:
@@ -221,7 +219,12 @@ class Characteristic:
         return self._value[which] * np.exp(-s[:, None] * self._lags[which])[:, self._slot]
 
     def _terms(self, weight: Array) -> Array:
-        return (self._place @ weight.T).T
+        """Minus the sums of the terms' weights (k, terms) at each position, (k, positions)."""
+        out = np.zeros((len(weight), self.layout.total), weight.dtype)
+        if len(self._starts):
+            sums = np.add.reduceat(weight[:, self._order], self._starts, axis=1)
+            out[:, self._places] = -sums
+        return out
 
     def matrix(self, s: Array, which: Any = 0) -> Blocks:
         """M at the points s (k,)."""

@@ -8,12 +8,11 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.linear import Array, Linear
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.equation import as_state, ravel_like
 from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.errors import Fault, ScenarioError, nearest

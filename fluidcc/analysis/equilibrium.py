@@ -7,10 +7,9 @@ import math
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from fluidcc import ops
 from fluidcc.analysis.balance import unbalanced
 from fluidcc.analysis.extremes import extremes
 from fluidcc.analysis.linear import Array, Linear
@@ -29,6 +28,7 @@ from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.model.rates import interpret_signal, touched
 from fluidcc.model.senders import sender_change
 from fluidcc.ops import Num
+from fluidcc.programs import compiled
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
@@ -187,7 +187,7 @@ def equilibrium(net: Network) -> Equilibrium:
     tcp              1            15.74    251.84             62.5         0.0080727
     """
     noted, net = advice(net), as_fluid(net)
-    arrays = steady(net)
+    arrays = steady(net)  # with mean voice calls, in double precision
     nothing = np.zeros(len(net.links))
     op = find_operating_point(arrays, nothing)
     notes = []
@@ -371,10 +371,10 @@ class Sawtooth(NamedTuple):
     time: float  # s until full load is back
 
 
-@jax.jit
+@compiled
 def _load_changes(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
     """Total rate of the flows, its change by one decrease, and its growth per second."""
-    total, fall, growth = jnp.zeros(()), jnp.zeros(()), jnp.zeros(())
+    total, fall, growth = 0.0, 0.0, 0.0
     for flows, s, rate in zip(net.flows, op.senders, op.rates, strict=True):
         rtt, law = round_trip(net, flows, tuple(op.queues)), flows.window
         share = flows.n / rtt
@@ -383,9 +383,9 @@ def _load_changes(net: Network, op: OperatingPoint) -> tuple[Num, Num, Num]:
             signal=per_flow(Signal(load=_BELOW), rtt), rtt=rtt,
         )  # fmt: skip
         tick = law.on_tick(s.law, Ack(1.0, 0.0, rtt, 1.0))
-        total = total + jnp.sum(flows.n * rate)
-        fall = fall + jnp.sum(share * law.window(tick))
-        growth = growth + jnp.sum(share * law.window(change.law))
+        total = total + ops.total(flows.n * rate)
+        fall = fall + ops.total(share * law.window(tick))
+        growth = growth + ops.total(share * law.window(change.law))
     return total, fall, growth
 
 

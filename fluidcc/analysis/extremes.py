@@ -12,11 +12,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival
 from fluidcc.scenario.network import Network
+from fluidcc.trees import leaves, unflatten
 
 _TRIALS = 300  # of each rule
 _MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)
@@ -57,22 +57,20 @@ def _default_extremes(law: Any) -> list[tuple[str, str]]:
         for f in dataclasses.fields(law)
         if f.default is not dataclasses.MISSING and not f.metadata.get("static")
     }
-    numbers, rules = jax.tree.flatten(dataclasses.replace(law, **usual))
-    return _find_extremes(rules, tuple(map(float, numbers)))
+    return _find_extremes(dataclasses.replace(law, **usual))
 
 
 @functools.lru_cache(256)
-def _find_extremes(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, str]]:
+def _find_extremes(law: Any) -> list[tuple[str, str]]:
     """Symbols of the memories of a law that hold an extreme, and whether the least or largest."""
-    law: Any = jax.tree.unflatten(rules, numbers)
     if isinstance(law, AbstractWindowLaw):
         start, events = law.start(_WINDOW), _ACKS
         functions = [law.on_ack, law.observe, law.on_mark, law.on_loss, law.on_tick]
         other = law.with_window(start, -1.0)
-        own = [a == b for a, b in zip(*map(jax.tree.leaves, (start, other)), strict=True)]
+        own = [a == b for a, b in zip(*map(leaves, (start, other)), strict=True)]
     else:
         start, events, functions = law.start(0.0), _ARRIVALS, [law.on_arrival, law.on_tick]
-        own = [True] * len(jax.tree.leaves(start))
+        own = [True] * len(leaves(start))
     if not any(own):
         return []
     changes = _changes(start, functions, events)
@@ -86,14 +84,14 @@ def _find_extremes(rules: Any, numbers: tuple[float, ...]) -> list[tuple[str, st
 
 def _changes(start: Any, rules: list[Callable], events: list) -> np.ndarray:
     """Changes (., memories) by the rules, from many memories and at many events."""
-    first, shape = jax.tree.flatten(start)
+    first = leaves(start)
     draw, out = np.random.default_rng(0), [[0.0] * len(first)]
     for rule, _ in itertools.product(rules, range(_TRIALS)):
         values = [float(v) for v in draw.choice(_MEMORIES, len(first))]
         event = events[draw.integers(len(events))]
         try:
-            change = rule(jax.tree.unflatten(shape, values), event)
-            out.append([float(v) for v in jax.tree.leaves(change)])
+            change = rule(unflatten(start, values), event)
+            out.append([float(v) for v in leaves(change)])
         except (ArithmeticError, ValueError):  # memories that this rule never meets
             continue
     return np.asarray(out)

@@ -9,11 +9,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
+from fluidcc import ops
 from fluidcc.analysis.balance import differ
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
@@ -22,7 +20,9 @@ from fluidcc.analysis.operating_point import OperatingPoint, steady_state
 from fluidcc.model.delays import ages, kinks, output_index, output_indices
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
+from fluidcc.programs import compiled, jacobian
 from fluidcc.scenario.network import Network
+from fluidcc.trees import flatten, leaves
 
 
 def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:
@@ -54,13 +54,11 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
         B=B[free],
         C=C[:, free],
         D=D,
-        pick=np.concatenate([np.ravel(p) for p in jax.tree.leaves(output_indices(net))]).astype(
-            int
-        ),
+        pick=np.concatenate([np.ravel(p) for p in leaves(output_indices(net))]).astype(int),
         lag=lag,
         state_owner=state_owner[free],
         output_owner=output_owner,
-        signals=tuple(tuple(jax.tree.leaves(signal)) for signal in index.signals),
+        signals=tuple(tuple(leaves(signal)) for signal in index.signals),
         conserved=sum(map(np.size, index.rates)) if net.rates == "self_clocked" else 0,
     )
 
@@ -72,7 +70,7 @@ def free_states(net: Network, eq: Equilibrium) -> np.ndarray:
 
 def _derivatives(arrays: Network, op: OperatingPoint, side: int) -> tuple[np.ndarray, ...]:
     """A, B, C, D, the lags [s], and which states are free."""
-    *found, frozen = map(np.asarray, jacobians(arrays, op, jnp.asarray(float(side))))
+    *found, frozen = map(np.asarray, jacobians(arrays, op, float(side)))
     return (*found, (frozen == 0) & ~still(*found[:2]))
 
 
@@ -108,19 +106,19 @@ def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:
     sizes = [np.size(f.rtt) for f in net.flows]
     first = np.concatenate([[0], np.cumsum(sizes)])
     own = [np.arange(a, b) for a, b in itertools.pairwise(first)]
-    senders = [o for o, s in zip(own, y.senders, strict=True) for _ in jax.tree.leaves(s)]
-    others = len(jax.tree.leaves((y.queues, y.laws)))
-    links = len(jax.tree.leaves(output_index(net)._replace(rates=())))
+    senders = [o for o, s in zip(own, y.senders, strict=True) for _ in leaves(s)]
+    others = len(leaves((y.queues, y.laws)))
+    links = len(leaves(output_index(net)._replace(rates=())))
     state = np.concatenate([*senders, np.full(others, LINK)])
     return state, np.concatenate([*own, np.full(links, LINK)])
 
 
-@jax.jit
+@compiled
 def jacobians(net: Network, op: OperatingPoint, side: Num) -> tuple[Any, ...]:
     """A, B, C, D, the lags [s] and the mask of states held at a bound, which are included."""
     at = local_state(net, op, side)
     function, v, index = present_function(net, at.y, at.modes)
-    by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, at.outputs[index])
-    n = len(v)
-    lag = ravel_pytree(ages(net, at.y))[0]
-    return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag, at.frozen
+    n, lag = len(v), flatten(ages(net, at.y))
+    point = ops.concatenate([v, at.outputs[index]])
+    slopes = jacobian(lambda x: function(net, x[:n], x[n:]), point)
+    return slopes[:n, :n], slopes[:n, n:], slopes[n:, :n], slopes[n:, n:], lag, at.frozen

@@ -6,11 +6,10 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import scipy.optimize
 
+from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.winding import frequency_bounds
@@ -134,8 +133,10 @@ def _zeros(function: Callable[[float], float], x: Array, y: Array) -> list[tuple
 
 
 def _root(function: Callable[[float], float], a: float, b: float) -> float:
-    found: Any = scipy.optimize.brentq(function, a, b, xtol=1e-15 * b)
-    return float(found)
+    sign = 1.0 if function(a) > 0 else -1.0
+    with np.errstate(all="ignore"):
+        low, high = bisect(lambda x: np.float64(sign * function(x)), np.float64(a), np.float64(b))
+    return float(0.5 * (low + high))
 
 
 def followed(loop: Loop, *, scale: float = 1.0) -> tuple[Array, Array]:

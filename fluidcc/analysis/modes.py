@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -12,6 +11,7 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states
 from fluidcc.analysis.operating_point import steady_state
+from fluidcc.arrays import jnp
 from fluidcc.dde.integrate import integrate
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import System

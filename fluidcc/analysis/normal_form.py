@@ -17,10 +17,8 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -29,8 +27,8 @@ from fluidcc.analysis.equilibrium import Equilibrium, OperatingPoint
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states, linearize
 from fluidcc.analysis.local_model import local_state, present_function
-from fluidcc.analysis.model import AnyEquilibrium
 from fluidcc.analysis.winding import difference_decays
+from fluidcc.arrays import jax, jnp
 from fluidcc.model.delays import (
     DelayedInputs,
     ages,
@@ -42,6 +40,9 @@ from fluidcc.model.delays import (
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.model import AnyEquilibrium
 
 TIMES = 8  # of a period: resolves the third harmonic
 _NOTHING = 1e-9  # of the terms that make the coefficient

@@ -1,4 +1,4 @@
-"""Equilibria of networks by compiled nested bisections, for any laws.
+"""Equilibria of networks by nested searches for sign changes, for any laws.
 
 For given signals the equilibrium of senders is where their drift changes sign; for given queues
 that of a queue law's memory is its limit under constant arrivals. Then the rate that a link accepts
@@ -14,10 +14,9 @@ import functools
 import itertools
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 
+from fluidcc import ops
 from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.steady_queue import (
     memory_with_mark,
@@ -38,7 +37,9 @@ from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import measured, received
 from fluidcc.ops import Num
+from fluidcc.programs import compiled, repeat
 from fluidcc.scenario.network import Flows, Network
+from fluidcc.trees import flatten, leaves, map_tree
 
 
 class Regime(enum.IntEnum):
@@ -60,7 +61,7 @@ AGREE = 1e-8  # relative difference up to which two numbers are the same
 _LONGEST_QUEUE = 1e9  # packets, if the buffer is unbounded
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDS = 400
-_LEAPS = 1.1  # factor between windows on both sides of a backlog that counts as a jump
+_WINDOW_JUMP = 1.1  # factor between windows on both sides of a backlog that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
 NEAR_EMPTY = 1e-12
 """Backlogs nearer to 0 are the empty queue of a full link, and a smaller excess over its capacity
@@ -76,27 +77,20 @@ class SteadySignal(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """The equilibrium of a network, link by link and group by group.
+    """The equilibrium of a network, link by link and group by group."""
 
-    Codes of the Regime and backlogs (links,), SteadySignal per link, Signal just below the backlog,
-    memories of the queue laws; per group Sender, window [packet] and rate of one source [packet/s]
-    (m,); accepted rates (links,) [packet/s], shares (links,) of the arrivals that are lost,
-    backlogs (links,) from which a link is overloaded again (inf if there is none), and how far the
-    last round still moved backlogs and signals [relative].
-    """
-
-    codes: Any
-    backlogs: Any
-    emitted: tuple[SteadySignal, ...]
-    signals_below: tuple[Signal, ...]
-    laws: tuple
-    senders: tuple
-    windows: tuple
-    rates: tuple
-    accepted: Any
-    lost: Any
-    escapes: Any
-    moved: Any
+    codes: Any  # Regime of each link (links,)
+    backlogs: Any  # (links,), see `steady_queue`
+    emitted: tuple[SteadySignal, ...]  # per link
+    signals_below: tuple[Signal, ...]  # per link, just below its backlog
+    laws: tuple  # memory of each queue law
+    senders: tuple  # Sender per group
+    windows: tuple  # per group (m,) [packet]
+    rates: tuple  # of one source, per group (m,) [packet/s]
+    accepted: Any  # rates (links,) [packet/s]
+    lost: Any  # share of the arrivals (links,)
+    escapes: Any  # backlogs from which a link is overloaded again (links,); inf if there is none
+    moved: Any  # by the last round, backlogs and signals [relative]
 
     @property
     def queues(self) -> Any:
@@ -110,7 +104,7 @@ class OperatingPoint(NamedTuple):
 
 
 def _alone(signal: Signal) -> SteadySignal:
-    return SteadySignal(signal, signal.load, jnp.zeros(()))
+    return SteadySignal(signal, signal.load, 0.0)
 
 
 def weighted_signals(
@@ -138,7 +132,7 @@ def _senders(
     """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
     `windows` (m,) of each group, if given, are fixed.
     """
-    out, all_grow = [], net.rates == "mgt"
+    out, growth_on_all_acks = [], net.rates == "mgt"
     queues = tuple(queue_at(backlog) for backlog in backlogs)
     for i, flows in enumerate(net.flows):
         rtt = round_trip(net, flows, queues)
@@ -147,13 +141,18 @@ def _senders(
             for share, signal in weighted_signals(net, flows, emitted)
         ]
         own = None if windows is None else windows[i]
-        s = steady_sender(flows, cases, rtt, all_grow=all_grow, window=own)
+        s = steady_sender(flows, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=own)
         out.append((s, source_rate(flows, s, cases, rtt)))
     return out
 
 
 def _windows(net: Network, senders: list) -> tuple:
     return tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True))
+
+
+def _over_classes(rates: Num) -> Num:
+    """Sum over the classes of a group: of (m,), or of (n, m) in the shape (n, 1)."""
+    return rates.sum(axis=-1, keepdims=True) if np.ndim(rates) > 1 else ops.total(rates)
 
 
 def _arriving(
@@ -168,19 +167,19 @@ def _arriving(
     offered: list[Num] = []
     accepted: list[Num] = []
     for _ in net.links:  # each pass is right for one link more of every route
-        offered = [jnp.asarray(link.cross, float) for link in net.links]
+        offered = [link.cross + 0.0 * link.capacity for link in net.links]
         accepted = [
             link.cross * (1 - s.signal.drop) for link, s in zip(net.links, emitted, strict=True)
         ]
         for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
             left = flows.n * rate
             for k, share in zip(flows.route, shares, strict=True):
-                offered[k] = offered[k] + jnp.sum(left)
+                offered[k] = offered[k] + _over_classes(left)
                 left = left * share
-                accepted[k] = accepted[k] + jnp.sum(left)
+                accepted[k] = accepted[k] + _over_classes(left)
                 left = left * through[k]
         through = [
-            jnp.minimum(1.0, link.capacity / jnp.maximum(rate, _SMALL))
+            ops.minimum(1.0, link.capacity / ops.maximum(rate, _SMALL))
             for link, rate in zip(net.links, accepted, strict=True)
         ]
     return offered, accepted
@@ -191,7 +190,7 @@ def _with(values: list, k: int, value: Any) -> list:
 
 
 def _choose(condition: Num, yes: Any, no: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+    return map_tree(lambda a, b: ops.where(condition, a, b), yes, no)
 
 
 def between(
@@ -205,11 +204,11 @@ def between(
     """
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
     mixes = net.links[k].queue.loads or deaf
-    mark = jnp.where(over, least.mark, above.mark if mixes else 1.0)
-    drop = jnp.where(over, 1.0, above.drop if mixes else least.drop)
+    mark = ops.where(over, least.mark, above.mark if mixes else 1.0)
+    drop = ops.where(over, 1.0, above.drop if mixes else least.drop)
     most = least._replace(mark=mark, drop=drop)
-    held = jax.tree.map(lambda low, high: low + share * (high - low), least, most)
-    return SteadySignal(held, jnp.where(over, least.load, above.load), share)
+    held = map_tree(lambda low, high: low + share * (high - low), least, most)
+    return SteadySignal(held, ops.where(over, least.load, above.load), share)
 
 
 def _steady_link(
@@ -220,34 +219,38 @@ def _steady_link(
     """
     link = net.links[k]
 
-    def excess(backlog: Num, own: SteadySignal) -> Num:
-        others = _with(backlogs, k, backlog), _with(emitted, k, own)
+    def excess(backlog: Num, signal: SteadySignal) -> Num:
+        others = _with(backlogs, k, backlog), _with(emitted, k, signal)
         rates = [rate for _, rate in _senders(net, *others)]
         offered, accepted = _arriving(net, others[1], rates)
         idle = offered[k] - offered_rate(link, backlog)
-        return jnp.where(backlog < 0, idle, accepted[k] - link.capacity)
+        return ops.where(backlog < 0, idle, accepted[k] - link.capacity)
 
-    def own(backlog: Num) -> Num:
+    def excess_at(backlog: Num) -> Num:
         none = NEAR_EMPTY * offered_rate(link, backlog)
         return excess(backlog, _alone(steady_signal(link, backlog, start))) - none
 
     # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
-    top = jnp.minimum(jnp.asarray(link.buffer, float), _LONGEST_QUEUE)
-    zero, one, small = jnp.zeros(()), jnp.ones(()), _SMALL * link.capacity
-    tried = jnp.concatenate([jnp.linspace(-1.0, 0.0, 9), top * jnp.linspace(0, 1, 33)[1:] ** 4])
-    over_there, first, below, above, at_below, at_above = first_crossing(own, tried)
+    top = ops.minimum(link.buffer, _LONGEST_QUEUE)
+    small, zero = _SMALL * link.capacity, 0.0 * link.capacity
+    tried = ops.concatenate([np.linspace(-1.0, 0.0, 9), top * np.linspace(0, 1, 33)[1:] ** 4])
+    over_there, first, below, above, at_below, at_above = first_crossing(excess_at, tried)
     over_there = over_there > 0
-    over = jnp.all(over_there)
-    again = ~over & over_there & (jnp.arange(len(tried)) > first)
+    over = ops.everywhere(over_there)
+    again = ~over & over_there & (np.arange(len(tried)) > first)
+    escape = ops.least(ops.where(again, tried, np.inf))
     jumps = ~over & ((at_below > small) | (at_above < -small))
     # Both sides of a jump, apart enough that rounding does not merge their load factors.
-    backlog = jnp.where(over, top, above)
-    near = jumps & (jnp.abs(backlog) < NEAR_EMPTY)
-    backlog = jnp.where(near, zero, backlog)
+    backlog = ops.where(over, top, above)
+    near = jumps & (abs(backlog) < NEAR_EMPTY)
+    backlog = ops.where(near, zero, backlog)
     apart = _APART if link.queue.loads else 0.0
-    lower = jnp.where(jumps, below - apart * (1 + jnp.abs(below)), backlog)
-    upper = above + apart * (1 + jnp.abs(above))
-    least, beyond = steady_signal(link, lower, start), steady_signal(link, upper, start)
+    lower = ops.where(jumps, below - apart * (1 + abs(below)), backlog)
+    upper = above + apart * (1 + abs(above))
+    least = steady_signal(link, lower, start)
+    if not ops.traced(jumps) and not (jumps or over):
+        return ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR), backlog, _alone(least), escape
+    beyond = steady_signal(link, upper, start)
 
     def holding(share: Num) -> SteadySignal:
         held = between(net, k, least, beyond, over, share)
@@ -261,20 +264,19 @@ def _steady_link(
         return excess(backlog, holding(share))
 
     # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
-    held = first_crossing(left, jnp.stack([zero, one]))
+    held = first_crossing(left, ops.stack([zero, 1.0 + zero]))
     share, at_end = held.below, held.values[-1]
-    enough, neutral = at_end <= 0, (jnp.abs(held.at_below) > small) & link.queue.loads
+    enough, neutral = at_end <= 0, (abs(held.at_below) > small) & link.queue.loads
     found = holding(share)
     spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
-    code = jnp.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR)
-    at_jump = jnp.where(neutral, Regime.NEUTRAL, Regime.JUMP)
-    code = jnp.where(jumps, jnp.where(enough, at_jump, Regime.NONE), code)
-    code = jnp.where(over, jnp.where(spills, Regime.FULL, Regime.NONE), code)
-    escape = jnp.min(jnp.where(again, tried, jnp.inf))
+    code = ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR)
+    at_jump = ops.where(neutral, Regime.NEUTRAL, Regime.JUMP)
+    code = ops.where(jumps, ops.where(enough, at_jump, Regime.NONE), code)
+    code = ops.where(over, ops.where(spills, Regime.FULL, Regime.NONE), code)
     return code, backlog, _choose(jumps | over, found, _alone(least)), escape
 
 
-@functools.partial(jax.jit, static_argnames="start")
+@compiled(static_argnames="start")
 def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingPoint:
     """OperatingPoint of a network whose leaves are all arrays, from backlogs `first` (links,).
 
@@ -288,38 +290,38 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
 
     def turn(carry: tuple) -> tuple:
         count, _, codes, backlogs, emitted, escapes = carry
-        before = ravel_pytree((backlogs, emitted))[0]
+        before = flatten((backlogs, emitted))
         codes, backlogs, emitted, escapes = map(list, (codes, backlogs, emitted, escapes))
         for k in links:
             codes[k], backlogs[k], emitted[k], escapes[k] = _steady_link(
                 net, k, backlogs, emitted, start
             )
-        now = ravel_pytree((backlogs, emitted))[0]
-        moved = jnp.max(jnp.abs(now - before) / (1 + jnp.abs(now)))
+        now = flatten((backlogs, emitted))
+        moved = ops.greatest(abs(now - before) / (1 + abs(now)))
         return count + 1, moved, codes, backlogs, emitted, escapes
 
     def unrested(carry: tuple) -> Num:
         return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
 
-    codes = [jnp.zeros((), int) for _ in links]
-    carry = (0, jnp.ones(()), codes, backlogs, emitted, [jnp.zeros(()) for _ in links])
+    codes = [np.zeros((), int) for _ in links]
+    carry = (0, 1.0, codes, backlogs, emitted, [0.0 for _ in links])
     if len(backlogs) > 1:
-        carry = jax.lax.while_loop(unrested, turn, carry)
+        carry = repeat(unrested, turn, carry)
     else:
-        carry = (1, jnp.zeros(()), *turn(carry)[2:])
+        carry = (1, 0.0, *turn(carry)[2:])
     moved = carry[1]
     codes, backlogs, emitted, escapes = carry[2:]
     senders = _senders(net, backlogs, emitted)
     offered, accepted = _arriving(net, emitted, [rate for _, rate in senders])
     pairs = list(zip(net.links, backlogs, strict=True))
-    lost = [1 - accepted[k] / jnp.maximum(offered[k], _SMALL) for k in links]
+    lost = [1 - accepted[k] / ops.maximum(offered[k], _SMALL) for k in links]
     laws = [steady_memory(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
     for k, link in enumerate(net.links):
         if link.queue.loads:  # what is lost arrives as well; whether anyone hears it, is checked
             load = signal_of(link, laws[k], backlogs[k], lost[k]).load
             loses = (backlogs[k] >= 0) & (lost[k] > NEAR_EMPTY)
             low, high = (
-                jnp.where(loses, load, v) for v in (emitted[k].signal.load, emitted[k].other)
+                ops.where(loses, load, v) for v in (emitted[k].signal.load, emitted[k].other)
             )
             emitted[k] = emitted[k]._replace(
                 signal=emitted[k].signal._replace(load=low), other=high
@@ -329,24 +331,24 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         for (link, z), s in zip(pairs, emitted, strict=True)
     ]
     return OperatingPoint(
-        codes=jnp.stack(codes),
-        backlogs=jnp.stack(backlogs),
+        codes=ops.stack(codes),
+        backlogs=ops.stack(backlogs),
         emitted=tuple(emitted),
         signals_below=tuple(
-            steady_signal(link, jnp.nextafter(z, -1.0), start) for link, z in pairs
+            steady_signal(link, ops.nextafter(z, -1.0), start) for link, z in pairs
         ),
         laws=tuple(laws),
         senders=tuple(s for s, _ in senders),
         windows=_windows(net, senders),
         rates=tuple(rate for _, rate in senders),
-        accepted=jnp.stack(accepted),
-        lost=jnp.stack(lost),
-        escapes=jnp.stack(escapes),
+        accepted=ops.stack(accepted),
+        lost=ops.stack(lost),
+        escapes=ops.stack(escapes),
         moved=moved,
     )
 
 
-@functools.partial(jax.jit, static_argnames="k")
+@compiled(static_argnames="k")
 def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]:
     """Equilibrium of a link at whose backlog windows jump though its signal does not: any window is
     an equilibrium there, and those that fill the link are chosen; and the number of classes that
@@ -355,7 +357,8 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
     backlogs, emitted = list(op.backlogs), list(op.emitted)
     sides = [_with(backlogs, k, neighbour(backlogs[k], side)) for side in (-1, 1)]
     low, high = (_windows(net, _senders(net, side, emitted)) for side in sides)
-    leaps = [jnp.sum(jnp.maximum(a / b, b / a) > _LEAPS) for a, b in zip(low, high, strict=True)]
+    ratios = (ops.maximum(a / b, b / a) for a, b in zip(low, high, strict=True))
+    leaps = [ops.total(ratio > _WINDOW_JUMP) for ratio in ratios]
 
     def senders(share: Num) -> list[tuple[Any, Num]]:
         own = [b * (a / b) ** share for a, b in zip(low, high, strict=True)]
@@ -365,14 +368,15 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
         return _arriving(net, emitted, [rate for _, rate in senders(share)])[1]
 
     capacity = net.links[k].capacity
-    share = bisect(lambda share: capacity - accepted(share)[k], jnp.zeros(()), jnp.ones(()))[0]
+    none = 0.0 * capacity
+    share = bisect(lambda share: capacity - accepted(share)[k], none, 1.0 + none)[0]
     found = senders(share)
     filled = op._replace(
-        codes=op.codes.at[k].set(Regime.INTERIOR),
+        codes=ops.where(np.arange(len(op.codes)) == k, Regime.INTERIOR, op.codes),
         senders=tuple(s for s, _ in found),
         windows=_windows(net, found),
         rates=tuple(rate for _, rate in found),
-        accepted=jnp.stack(accepted(share)),
+        accepted=ops.stack(accepted(share)),
     )
     return filled, sum(leaps)
 
@@ -384,7 +388,11 @@ def steady_state(net: Network, op: OperatingPoint) -> State:
 
 
 def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Regime, ...]]:
-    """The operating point with the memories that hold links at jumps, and each link's regime."""
+    """The operating point with the memories that hold links at jumps, and each link's regime.
+
+    A search ends with JUMP; here it stays, or becomes ADAPTED, LOADED, STEADY, END, INTERIOR or
+    NEUTRAL.
+    """
     laws, regimes = list(op.laws), [Regime(int(c)) for c in op.codes]
     for k, link in enumerate(net.links):
         if regimes[k] != Regime.JUMP:
@@ -399,7 +407,7 @@ def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Re
             filled, count = fill(net, op, k)
             if count:
                 op, regimes[k] = filled, Regime.INTERIOR if count == 1 else Regime.NEUTRAL
-        elif jax.tree.leaves(laws[k]):
+        elif leaves(laws[k]):
             memory = memory_with_mark(link, op.backlogs[k], now.mark, op.lost[k])
             if bool(memory.found):
                 laws[k] = memory.memory

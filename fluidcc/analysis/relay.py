@@ -12,11 +12,9 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import quad, solve_ivp
 
+from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.operating_point import Regime
 from fluidcc.analysis.steady_queue import steady_signal
@@ -27,8 +25,10 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import received
 from fluidcc.model.senders import growing_rate, sender_change
 from fluidcc.ops import Num
+from fluidcc.programs import compiled
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, to_arrays
+from fluidcc.trees import leaves
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
@@ -85,15 +85,15 @@ class RelayCycle(Result):
         })  # fmt: skip
 
 
-@jax.jit
+@compiled
 def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
     """Change of the window per second at ACKs of rate C/N, all of them with `signal`.
 
     `carried` is the share of them to which senders may react.
     """
     flows, link = net.flows[0], net.links[0]
-    w = jnp.broadcast_to(window, jnp.shape(flows.rtt))
-    full = Signal(*(jnp.broadcast_to(jnp.asarray(v, float), w.shape) for v in signal))
+    w = ops.broadcast_to(window, np.shape(flows.rtt))
+    full = Signal(*(ops.broadcast_to(v, w.shape) for v in signal))
     emitted = received(flows, (full,))
     rate = link.capacity / flows.n
     s = past_slow_start(flows, w)
@@ -116,6 +116,7 @@ class _Windows:
 
     def after(self, time: float, window: float) -> float:
         """The window `time` seconds later, at most the cap."""
+        from scipy.integrate import solve_ivp  # slow to import, and needed by few networks
 
         def slope(_: float, log_window: np.ndarray) -> list[float]:
             now = math.exp(float(log_window[0]))
@@ -129,6 +130,8 @@ class _Windows:
 
     def time(self, first: float, last: float) -> float:
         """Seconds from one window to another."""
+        from scipy.integrate import quad
+
         return quad(
             lambda u: math.exp(u) / self.pace(math.exp(u)), math.log(first), math.log(last),
             epsabs=0.0, epsrel=_TOLERANCE, limit=200,
@@ -216,7 +219,7 @@ def _one_reaction(
 def _delay(net: Network, queue: float) -> float:
     """Time from a signal to the change that it causes in the queue [s]."""
     flows = net.flows[0]
-    (trip,) = explicit_delays(net, flows, (jnp.asarray(queue),)).trips
+    (trip,) = explicit_delays(net, flows, (queue,)).trips
     return float(np.ravel(flows.feedback.age(trip) + trip.forward)[0])
 
 
@@ -227,7 +230,7 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return "the formulas are for one link and one class of flows"
     if link.queue.loads:
         return "the formulas are for marks, and these senders act on a load factor"
-    if int(eq.op.codes[0]) != Regime.JUMP or jax.tree.leaves(link.queue.start(0.0)):
+    if int(eq.op.codes[0]) != Regime.JUMP or leaves(link.queue.start(0.0)):
         return f"the equilibrium is not at a step of the marking (status {eq.status})"
     below, above = (float(steady_signal(link, math.nextafter(float(eq.op.queues[0]), to)).mark)
                     for to in (0.0, math.inf))  # fmt: skip
@@ -237,6 +240,6 @@ def _obstacle(net: Network, eq: Equilibrium) -> str:
         return f"the formulas are for marks on ACKs, not for {flows.feedback.name}"
     if float(np.max(received(flows, (_SIGNAL,)).drop)) > 0:
         return f"the formulas are for marks, and {flows.feedback.name} loses packets"
-    memory = past_slow_start(flows, jnp.ones(1))._replace(slow=())
-    one = len(jax.tree.leaves(memory)) == 1
+    memory = past_slow_start(flows, np.ones(1))._replace(slow=())
+    one = len(leaves(memory)) == 1
     return "" if one else f"the senders ({flows.window.name}) remember more than their window"

@@ -11,13 +11,13 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.model import AnyEquilibrium, Model, equilibrium_of
+from fluidcc.analysis.model import equilibrium_of
 from fluidcc.analysis.roots import (
     first_approximations,
     located,
@@ -26,6 +26,9 @@ from fluidcc.analysis.roots import (
     without_conserved,
 )
 from fluidcc.analysis.winding import Count, count_roots
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.model import AnyEquilibrium, Model
 
 _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60

@@ -13,11 +13,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
+from fluidcc import ops
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, between, resolved, steady_state
@@ -27,6 +25,7 @@ from fluidcc.laws.load_code import Exact
 from fluidcc.model.delays import State, output_index
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Link, Network
+from fluidcc.trees import flatten, map_tree
 
 SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
 """Kinds of jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""
@@ -90,7 +89,7 @@ def _numbers(link: Link, kind: str, x: Any, queue: Num) -> tuple[Num, ...]:
 def shares(op: OperatingPoint, held: tuple[SlidingSurface, ...]) -> Num:
     """Shares of the time above the surfaces (S,)."""
     each = [op.emitted[c.link].share for c in held if c.weighs]
-    return jnp.stack(each) if each else jnp.zeros(0)
+    return ops.stack(each) if each else np.zeros(0)
 
 
 def _weights(held: tuple[SlidingSurface, ...], share: Num, kind: str) -> dict[int, Num]:
@@ -116,7 +115,7 @@ def given(net: Network, held: tuple[SlidingSurface, ...], y: State, share: Num) 
     out: list[Signal | None] = [None] * len(net.links)
     for k, weight in weights.items():
         low, high = sides(net.links[k], y.laws[k], y.queues[k])
-        out[k] = between(net, k, low, high, jnp.asarray(False), weight).signal
+        out[k] = between(net, k, low, high, np.False_, weight).signal
     return tuple(out)
 
 
@@ -136,13 +135,11 @@ def weighed(
     weights = _weights(held, share, LOAD)
     out = []
     for above in itertools.product((False, True), repeat=len(weights)):
-        outputs, weight = values, jnp.ones(())
+        outputs, weight = values, 1.0
         for (k, part), high in zip(weights.items(), above, strict=True):
             at, emitted = signals[k].load, op.emitted[k]
             load = emitted.other if high else emitted.signal.load
-            outputs = jnp.where(
-                index == at, load + outputs - jax.lax.stop_gradient(outputs), outputs
-            )
+            outputs = ops.where(index == at, load + outputs - ops.constant(outputs), outputs)
             weight = weight * (part if high else 1 - part)
         out.append((weight, outputs))
     return out
@@ -150,19 +147,20 @@ def weighed(
 
 def mixed(parts: list[tuple[Num, Num]], function: Callable[[Num], Any]) -> Any:
     """Mean of a function over the outputs that are received in turn."""
-    each = [jax.tree.map(lambda v, w=w: w * v, function(outputs)) for w, outputs in parts]
-    return jax.tree.map(lambda *v: sum(v), *each)
+    each = [map_tree(lambda v, w=w: w * v, function(outputs)) for w, outputs in parts]
+    return map_tree(lambda *v: sum(v), *each)
 
 
 def surfaces(
     net: Network, held: tuple[SlidingSurface, ...], y: State, loads: tuple[Num, ...]
 ) -> Num:
     """Functions that vanish on the surfaces (c,), the first that may be one of each contact."""
-    return jnp.array([
+    each = [
         loads[c.link] - _FULL_LOAD if c.kind == LOAD else
         _numbers(net.links[c.link], c.kind, y.laws[c.link], y.queues[c.link])[c.surfaces[0]]
         for c in held
-    ], float)  # fmt: skip
+    ]  # fmt: skip
+    return ops.stack(each) if each else np.zeros(0)
 
 
 def exact(net: Network, held: tuple[SlidingSurface, ...]) -> Network:
@@ -193,9 +191,9 @@ def stepped(net: Network, op: OperatingPoint, contact: SlidingSurface) -> Array:
         return tick_change(link, after_arrivals(link, x, there), there)
 
     def differs(low: Num, high: Num, value: Num) -> Num:
-        return (jnp.abs(high - low) > _SAME_TICK * (1 + jnp.abs(value))).astype(float)
+        return (abs(high - low) > _SAME_TICK * (1 + abs(value))).astype(float)
 
-    none = jax.tree.map(jnp.zeros_like, y)
-    moved = jax.tree.map(differs, change(-1), change(1), x)
+    none = map_tree(ops.zeros_like, y)
+    moved = map_tree(differs, change(-1), change(1), x)
     laws = tuple(moved if j == k else law for j, law in enumerate(none.laws))
-    return np.asarray(ravel_pytree(none._replace(laws=laws))[0]) > 0
+    return np.asarray(flatten(none._replace(laws=laws))) > 0

@@ -13,7 +13,7 @@ from fluidcc.analysis.certify import certify as prove
 from fluidcc.analysis.equilibrium import without
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.margins import Margins, scale_of, system_margins
-from fluidcc.analysis.model import AnyEquilibrium, Model, equilibrium_of
+from fluidcc.analysis.model import equilibrium_of
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.quantities import attributes
@@ -21,6 +21,8 @@ from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
+
+    from fluidcc.analysis.model import AnyEquilibrium, Model
 
 
 _MARGINS = ("gain_margin", "gain_crossover", "phase_margin", "delay_margin", "phase_crossover")

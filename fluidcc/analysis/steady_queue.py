@@ -1,21 +1,22 @@
 """Steady memory and signal of a queue law at a given queue, or for a given signal.
 
 The backlog of a link is one number: from 0 on it is the queue of a busy link [packet]; below 0 the
-queue is empty, and the share 1 + backlog of the capacity arrives.
+queue is empty, and it is the utilization less 1: -0.3 is an empty queue at a utilization of 70 %.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 
+from fluidcc import ops
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.model.rates import arrival_rate, emit_signal
 from fluidcc.ops import Num
+from fluidcc.programs import compiled, jacobian, pseudo_inverse, repeat
 from fluidcc.scenario.network import Link
+from fluidcc.trees import flatten, leaves, map_tree, ravel, unflatten
 
 _LONG = 1e12  # s of arrivals after which averages are steady
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
@@ -28,22 +29,22 @@ _ASIDE = 1e-9  # relative distance to either side of a backlog
 
 def queue_at(backlog: Num) -> Num:
     """The queue [packet]."""
-    return jnp.maximum(backlog, 0.0)
+    return ops.maximum(backlog, 0.0)
 
 
 def offered_rate(link: Link, backlog: Num, lost: Num = 0.0) -> Num:
     """The rate that arrives [packet/s]; at a busy link the share `lost` of it does not get in."""
-    busy = link.capacity / jnp.maximum(1 - lost, _LEAST_KEPT)
-    return jnp.where(backlog < 0, link.capacity * (1 + backlog), busy)
+    busy = link.capacity / ops.maximum(1 - lost, _LEAST_KEPT)
+    return ops.where(backlog < 0, link.capacity * (1 + backlog), busy)
 
 
 def neighbour(backlog: Num, side: Num) -> Num:
     """The next backlog below this one (`side` -1) or above it (1)."""
-    return backlog + side * _ASIDE * (1 + jnp.abs(backlog))
+    return backlog + side * _ASIDE * (1 + abs(backlog))
 
 
 def _moved(state: Any, change: Any) -> Any:
-    return jax.tree.map(lambda a, b: a + b, state, change)
+    return map_tree(lambda a, b: a + b, state, change)
 
 
 def tick_change(link: Link, x: Any, backlog: Num) -> Any:
@@ -62,9 +63,10 @@ def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Nu
     if law.limits is None:
         return new
     low, high = law.limits
-    return jax.tree.map(jnp.clip, new, low, high)
+    return map_tree(ops.clip, new, low, high)
 
 
+@np.errstate(all="ignore")
 def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> Any:
     """Memory of a queue law after endless time at a backlog, from one of the law's starts.
 
@@ -76,8 +78,8 @@ def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
     law = link.queue
     starts = law.initial_states(queue_at(backlog))
     first = starts[min(start, len(starts) - 1)]
-    x = jax.tree.map(lambda v: jnp.asarray(v, float), first)
-    if not jax.tree.leaves(x):
+    x = map_tree(lambda v: v + 0.0 * (backlog + lost), first)
+    if not leaves(x):
         return x
     x = after_arrivals(link, x, backlog, lost=lost)
     if law.period is None:
@@ -87,7 +89,7 @@ def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
     def change(x: Any) -> Any:
         due = after_arrivals(link, x, backlog, time, lost)
         after = _moved(due, tick_change(link, due, backlog))
-        return jax.tree.map(lambda a, b: a - b, after, x)
+        return map_tree(lambda a, b: a - b, after, x)
 
     return after_arrivals(link, _ticked(change, x), backlog, time, lost)
 
@@ -96,34 +98,36 @@ def _ticked(change: Any, x: Any) -> Any:
     """The state after endless steps of `change`: many at once as long as each is like the one
     before, or the same share of it, as averages and multiplied probabilities move.
     """
-    flat, shape = ravel_pytree(x)
 
     def step(v: Num) -> Num:
-        return ravel_pytree(change(shape(v)))[0]
+        return ops.stack([0.0 * v[0] + w for w in leaves(change(unflatten(x, list(v))))])
 
     def moving(carry: tuple) -> Num:
         count, _, move, _, _ = carry
-        return (count < _ROUNDS) & jnp.any(move != 0)
+        return (count < _ROUNDS) & ops.anywhere(move != 0)
 
     def go(carry: tuple) -> tuple:
         count, v, move, rate, ticks = carry  # each step is exp(rate) of the one before
-        grown = jnp.expm1(ticks * rate)
-        there = v + move * jnp.where(rate == 0, ticks, grown / jnp.expm1(rate))
+        grown = ops.expm1(ticks * rate)
+        there = v + move * ops.where(rate == 0, ticks, grown / ops.expm1(rate))
+        there = ops.where((move != 0).any(axis=0), there, v)
         next_move = step(there)
-        off = jnp.abs(next_move - move * (1 + grown))
-        same = jnp.all(off <= 1e-6 * jnp.abs(move * (1 + grown)) + 1e-15 * jnp.abs(there))
+        off = abs(next_move - move * (1 + grown))
+        same = (off <= 1e-6 * abs(move * (1 + grown)) + 1e-15 * abs(there)).all(axis=0)
         fine = same | (ticks <= 1)
-        share = jnp.where(move * next_move > 0, next_move / jnp.where(move == 0, 1.0, move), 1.0)
-        like = jnp.abs(share - 1) <= 1e-9
-        found = jnp.where(like, 0.0, jnp.log(share) / ticks)
-        ticks = jnp.where(fine, jnp.minimum(2 * ticks, _MOST_TICKS), jnp.maximum(ticks / 2, 1.0))
+        share = ops.where(move * next_move > 0, next_move / ops.where(move == 0, 1.0, move), 1.0)
+        like = abs(share - 1) <= 1e-9
+        found = ops.where(like, 0.0, ops.log(share) / ticks)
+        ticks = ops.where(fine, ops.minimum(2 * ticks, _MOST_TICKS), ops.maximum(ticks / 2, 1.0))
         return (
-            count + 1, jnp.where(fine, there, v), jnp.where(fine, next_move, move),
-            jnp.where(fine, found, rate), ticks,
+            count + 1, ops.where(fine, there, v), ops.where(fine, next_move, move),
+            ops.where(fine, found, rate), ticks,
         )  # fmt: skip
 
-    first = (0, flat, step(flat), jnp.zeros_like(flat), jnp.ones(()))
-    return shape(jax.lax.while_loop(moving, go, first)[1])
+    first = ops.stack(leaves(x))
+    move = step(first)
+    carry = (0, first, move, 0.0 * first, 1.0 + 0.0 * first[0])
+    return unflatten(x, list(repeat(moving, go, carry)[1]))
 
 
 def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
@@ -145,7 +149,7 @@ class HeldMemory(NamedTuple):
     sliding: Num  # whether they move it on both sides
 
 
-@jax.jit
+@compiled
 def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemory:
     """The memory with which a link marks with probability `mark` at a backlog, while the
     share `lost` of the arrivals does not get in.
@@ -154,28 +158,29 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
     sliding one, where ticks move the signal up on one side and down on the other, or the end of
     many equilibria, where they move it on one side alone.
     """
-    first, shape = ravel_pytree(steady_memory(link, backlog, lost=lost))
+    first, shape = ravel(steady_memory(link, backlog, lost=lost))
 
     def residual(v: Num) -> Num:
         x = shape(v)
         still = arrival_rate(link, x, queue_at(backlog), offered_rate(link, backlog, lost))
-        return jnp.append(ravel_pytree(still)[0], signal_of(link, x, backlog, lost).mark - mark)
+        off = signal_of(link, x, backlog, lost).mark - mark
+        return ops.concatenate([flatten(still), ops.ravel(off)])
 
-    def improve(_: int, v: Num) -> Num:
-        slopes = jax.jacfwd(residual)(v)
-        return v - jnp.linalg.pinv(slopes) @ residual(v)
+    def improve(carry: tuple) -> tuple:
+        step, v = carry
+        return step + 1, v - pseudo_inverse(jacobian(residual, v)) @ residual(v)
 
-    x = shape(jax.lax.fori_loop(0, _STEPS, improve, first))
-    found = jnp.abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
+    x = shape(repeat(lambda carry: carry[0] < _STEPS, improve, (0, first))[1])
+    found = abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
     if link.queue.period is None:
-        return HeldMemory(x, found, jnp.asarray(True), jnp.asarray(False))
+        return HeldMemory(x, found, found == found, found != found)
 
-    size = 1 + jnp.abs(ravel_pytree(x)[0])
+    size = 1 + abs(flatten(x))
     backlogs = (neighbour(backlog, -1), backlog, neighbour(backlog, 1))
     ticks = [
-        ravel_pytree(tick_change(link, after_arrivals(link, x, there, lost=lost), there))[0]
+        ravel(tick_change(link, after_arrivals(link, x, there, lost=lost), there))[0]
         for there in backlogs
     ]
-    ticks = jnp.stack([change / size for change in ticks])
-    moved = jnp.any(jnp.abs(ticks) >= 1e-6, axis=1)
-    return HeldMemory(x, found, ~jnp.any(moved), moved[0] & moved[2])
+    ticks = ops.stack([change / size for change in ticks])
+    moved = (abs(ticks) >= 1e-6).any(axis=1)
+    return HeldMemory(x, found, ~ops.anywhere(moved), moved[0] & moved[2])

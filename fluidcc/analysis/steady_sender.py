@@ -10,9 +10,9 @@ import dataclasses
 import math
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from fluidcc import ops
 from fluidcc.analysis.bisection import bisect
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
@@ -25,11 +25,15 @@ from fluidcc.model.senders import (
     starts_slowly,
 )
 from fluidcc.ops import Num
+from fluidcc.programs import at_each, repeat
 from fluidcc.scenario.network import Flows
+from fluidcc.trees import leaves, map_tree, unflatten
 
 LARGEST_WINDOW = 1e7  # packets, if the law has no cap
 SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
-_SWEEPS = 3  # memories follow each other in a chain
+_TURNS = 12
+_STILL = 4e-15  # step of a memory that counts as none
+_ASIDE = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
 
 
 class WeightedSignal(NamedTuple):
@@ -46,7 +50,7 @@ def past_slow_start(flows: Flows, window: Num) -> Sender:
 
 
 def _change(
-    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, all_grow: bool
+    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
 ) -> Sender:
     """Mean change of senders per second whose packets are all as old as their rate."""
     parts = []
@@ -54,94 +58,121 @@ def _change(
         rate = sending_rate(flows, s, signal, rtt)
         growing = growing_rate(flows, s, signal, rate)
         change = sender_change(
-            flows, s, growth=rate if all_grow else growing, acks=rate,
+            flows, s, growth=rate if growth_on_all_acks else growing, acks=rate,
             carried=rate, signal=signal, rtt=rtt, ticks=True,
         )  # fmt: skip
-        parts.append(jax.tree.map(lambda c, share=share: share * c, change))
-    return jax.tree.map(lambda *c: sum(c), *parts)
+        parts.append(map_tree(lambda c, share=share: share * c, change))
+    return map_tree(lambda *c: sum(c), *parts)
 
 
-def _settle_memories(
-    flows: Flows, window: Num, cases: list[WeightedSignal], rtt: Num, all_grow: bool
-) -> Sender:
-    """Senders with this window (m,) whose other memories are steady: Newton, one by one."""
+def _memories(flows: Flows, s: Sender) -> np.ndarray:
+    """Indices of the numbers of senders that `with_window` leaves alone."""
+    other = s._replace(law=flows.window.with_window(s.law, flows.window.window(s.law) + 1.0))
+    return np.flatnonzero([a is b for a, b in zip(leaves(s), leaves(other), strict=True)])
+
+
+def _settle(
+    flows: Flows, window: Num, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
+) -> tuple[Sender, Sender]:
+    """Senders with this window (m,) whose other memories are steady, and their change per second.
+
+    Steps of Newton's method for all memories at once, each by its own slope, as a difference: most
+    drift linearly towards their value, and follow each other in a chain at the most.
+    """
     s = past_slow_start(flows, window)
-    leaves, shape = jax.tree.flatten(s)
-    if len(leaves) == 1:
-        return s
+    own = _memories(flows, s)
+    none = 0.0 * (window + cases[0].signal.mark)
+    ones = np.ndim(none) * (1,)
+    bumps = _ASIDE * np.eye(len(leaves(s)))[own]  # one aside of each memory
+    bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
+    moves = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
 
     def change(values: Num) -> Num:
-        new = _change(flows, jax.tree.unflatten(shape, list(values)), cases, rtt, all_grow)
-        return jnp.stack(jax.tree.leaves(new))
+        new = _change(flows, unflatten(s, list(values)), cases, rtt, growth_on_all_acks)
+        return ops.stack([none + 0.0 * values[0] + v for v in leaves(new)])
 
-    def improve(turn: Num, values: Num) -> Num:
-        """One of the memories, in turn."""
-        one = (jnp.arange(len(leaves)) == turn % len(leaves)).astype(float)[:, None]
-        drift, slope = jax.jvp(change, (values,), (one + 0.0 * values,))
-        falling = jnp.where(slope < 0, slope, -1.0)
-        moved = values - one * jnp.where(slope < 0, drift / falling, 0.0)
-        s = jax.tree.unflatten(shape, list(moved))
-        s = s._replace(law=flows.window.with_window(s.law, window))
-        return jnp.stack(jax.tree.leaves(s))
+    def step(carry: tuple) -> tuple:
+        turn, _, values, _ = carry
+        aside = bumps * (1.0 + abs(values[None]))
+        found = at_each(change, values[None] + aside)
+        rises = ops.where(aside != 0, found - found[:1], 0.0)
+        slopes = rises.sum(axis=0) / aside.sum(axis=0)
+        drift, falls = found[0], moves & (slopes < 0)
+        move = ops.where(falls, drift / ops.where(falls, slopes, -1.0), 0.0)
+        still = ops.everywhere(abs(move) <= _STILL * (1.0 + abs(values)))
+        return turn + 1, still, ops.where(still, values, values - move), drift
 
-    turns = _SWEEPS * len(leaves)
-    values = jax.lax.fori_loop(0, turns, improve, jnp.stack(leaves))
-    return jax.tree.unflatten(shape, list(values))
+    def unsettled(carry: tuple) -> Num:
+        return (carry[0] < _TURNS) & ~carry[1]
+
+    first = ops.stack([none + v for v in leaves(s)])
+    found = repeat(unsettled, step, (0, np.False_, first, 0.0 * first))
+    settled, drift = (unflatten(s, list(values)) for values in found[2:])
+    return settled, drift
 
 
+@np.errstate(all="ignore")
 def steady_sender(
     flows: Flows,
     cases: list[WeightedSignal],
     rtt: Num,
     *,
-    all_grow: bool,
+    growth_on_all_acks: bool,
     window: Num | None = None,
 ) -> Sender:
     """Senders at equilibrium under signals `cases` at a round trip (m,) [s].
 
-    With `all_grow`, growth knows no share of clean ACKs (the rates of `mgt`). With a `window` (m,)
-    [packet] they have that one, and their other memories are steady.
+    With `growth_on_all_acks` windows grow on marked ACKs too (the rates of `mgt`). With a `window`
+    (m,) [packet] they have that one, and their other memories are steady.
     """
     if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
         exact = dataclasses.replace(flows, estimator=Exact())
-        s = steady_sender(exact, cases, rtt, all_grow=all_grow, window=window)
+        s = steady_sender(exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window)
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
-    if window is not None:
-        return _settle_memories(flows, window, cases, rtt, all_grow)
     law = flows.window
 
-    def sender(window: Num, cases: list[WeightedSignal] = cases) -> Sender:
-        return _settle_memories(flows, window, cases, rtt, all_grow)
+    def sender(window: Num) -> Sender:
+        s = past_slow_start(flows, window)
+        if not len(_memories(flows, s)):
+            return s
+        return _settle(flows, window, cases, rtt, growth_on_all_acks)[0]
 
     def growth(log_window: Num, cases: list[WeightedSignal] = cases) -> Num:
-        s = sender(jnp.exp(log_window), cases)
-        return law.window(_change(flows, s, cases, rtt, all_grow).law)
+        window = ops.exp(log_window)
+        s = past_slow_start(flows, window)
+        if len(_memories(flows, s)):
+            change = _settle(flows, window, cases, rtt, growth_on_all_acks)[1]
+        else:
+            change = _change(flows, s, cases, rtt, growth_on_all_acks)
+        return law.window(change.law)
 
+    if window is not None:
+        return sender(window)
     known = flows.loss.window(cases[0].signal.drop, rtt)
     if known is not None:
-        return sender(jnp.minimum(known, law.max_window))
-    most = jnp.where(jnp.isinf(law.max_window), LARGEST_WINDOW, law.max_window)
-    low, high = (
-        jnp.full(jnp.shape(rtt), end) for end in (math.log(SMALLEST_WINDOW), jnp.log(most))
-    )
+        return sender(ops.minimum(known, law.max_window))
+    none = 0.0 * cases[0].signal.mark
+    most = ops.where(law.max_window == math.inf, LARGEST_WINDOW, law.max_window)
+    low, high = (end + none for end in (math.log(SMALLEST_WINDOW), ops.log(most)))
     below, above = bisect(growth, low, high)
-    window = jnp.where(above == high, most, jnp.exp(below))  # it grows up to its cap
-    floor = jnp.asarray(law.min_window, float)  # a raised one holds; below 1 only timeouts slow
-    window = jnp.where(floor > 1, jnp.maximum(window, floor), window)
+    window = ops.where(above == high, most, ops.exp(below))  # it grows up to its cap
+    floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
+    window = ops.where(floor > 1, ops.maximum(window, floor), window)
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
-        floor = jnp.log(jnp.full(jnp.shape(rtt), law.min_window))
+        floor = ops.log(law.min_window + none)
         unmarked = [
             WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))
             for c in cases
         ]
         falls = growth(floor, unmarked) <= 0
-        window = jnp.where(falls, jnp.maximum(window, law.min_window), window)
+        window = ops.where(falls, ops.maximum(window, law.min_window), window)
     return sender(window)
 
 
 def per_flow(signal: Signal, rtt: Num) -> Signal:
-    """A signal in the shape (m,) of the round trips."""
-    return Signal(*(jnp.broadcast_to(jnp.asarray(v, float), jnp.shape(rtt)) for v in signal))
+    """A signal in the shape of the round trips (m,), or with several numbers of each (n, m)."""
+    shape = np.broadcast_shapes(np.shape(rtt), *map(np.shape, signal))
+    return Signal(*(ops.broadcast_to(v, shape) for v in signal))
 
 
 def source_rate(flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num) -> Num:

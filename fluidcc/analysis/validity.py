@@ -12,8 +12,6 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
@@ -33,6 +31,7 @@ from fluidcc.analysis.window_distribution import (
     stands_still,
     window_distribution,
 )
+from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.rates import received
@@ -284,7 +283,7 @@ def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float])
         cases = [
             WeightedSignal(jnp.asarray(1.0), per_flow(own._replace(mark=mark, drop=drop), rtt))
         ]
-        s = steady_sender(flows, cases, rtt, all_grow=eq.net.rates == "mgt")
+        s = steady_sender(flows, cases, rtt, growth_on_all_acks=eq.net.rates == "mgt")
         rates[name] = float(np.sum(found.rate * n))
         packets[name] = float(np.sum(np.asarray(source_rate(flows, s, cases, rtt)) * n))
     total = sum(rates.values()) / sum(packets.values()) if packets else math.nan

@@ -14,8 +14,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import scipy.signal
@@ -24,6 +22,7 @@ import scipy.sparse
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
+from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
 from fluidcc.quantities import attributes
 from fluidcc.result import Result

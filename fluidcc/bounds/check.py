@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.bundled import module
+from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
@@ -238,6 +239,7 @@ def check_bound(
     return module("validation.lab.check").check(name, net, definitions, budget, seed)
 
 
+@compiling()
 def check_bounds(
     net: Network | None = None,
     *,

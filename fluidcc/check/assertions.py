@@ -10,10 +10,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.check.cases import Case
 from fluidcc.check.locations import describe, line_of_error, line_of_rule
 from fluidcc.laws.law import (

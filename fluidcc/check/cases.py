@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numba
 import numpy as np
 import sympy as sp
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     RECOVERIES,

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from hypothesis import strategies as st
 
+from fluidcc.arrays import jax
 from fluidcc.check import assertions, means
 from fluidcc.check.assertions import Why
 from fluidcc.check.cases import Case, cases_of, distinct

@@ -8,11 +8,9 @@ means are computed as such.
 from collections.abc import Iterator
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from fluidcc import ops
+from fluidcc.arrays import jax, jnp
 from fluidcc.check.assertions import Why
 from fluidcc.check.cases import Case
 from fluidcc.laws.law import (
@@ -27,6 +25,7 @@ from fluidcc.laws.law import (
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.model.rates import queue_law_rate
 from fluidcc.model.senders import sender_change, start_sender
+from fluidcc.programs import slope
 from fluidcc.scenario.network import Flows, Link
 
 RTT = 0.25  # s; with windows of powers of two, ACKs come at exact binary fractions of it
@@ -112,7 +111,7 @@ def drift_is_mean(
     ).law  # fmt: skip
     s = law.start(float(w))
     jumps = [float(law.window(change)) for change in (law.on_ack(s, ack), law.on_mark(s, ack))]
-    grown = ops.slope(lambda k: law.on_ack(s, Ack(0.0, k, RTT, 0.9, p)))
+    grown = slope(lambda k: law.on_ack(s, Ack(0.0, k, RTT, 0.9, p)))
     changes = _PACE * (counts @ np.array(jumps)) + float(law.window(grown))
     what = f"{law.name} with {reaction.name} at p = {p:g}, W = {w}, change of the window [packet/s]"
     return off_the_mean(changes, float(law.window(rate)[0]), what)

@@ -214,7 +214,7 @@ def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[
 
 
 def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.sweep.result import failure
+    from fluidcc.result import failure
 
     if task.axes:
         return [point.describe() for point in result.failed]

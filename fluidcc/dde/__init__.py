@@ -1,3 +1,1 @@
 """Delay differential equations: a system, meshes, history, events, and their solution."""
-
-from fluidcc import arrays as arrays

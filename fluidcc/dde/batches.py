@@ -6,13 +6,12 @@ Each device integrates its part of a batch and waits for no other.
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
 from fluidcc import memory
+from fluidcc.arrays import jax, jnp
 
 _BATCH = "batch"
 Devices = tuple[jax.Device, ...]

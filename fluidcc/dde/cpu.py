@@ -7,9 +7,8 @@ are slower.
 """
 
 import os
+import sys
 import warnings
-
-from jax._src import xla_bridge
 
 FLAG = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000"
 VARIABLE = "FLUIDCC_FAST_CPU"
@@ -33,7 +32,7 @@ def fast_cpu() -> bool:
     flags = os.environ.get("XLA_FLAGS", "")
     if FLAG in flags:
         return True
-    if xla_bridge.backends_are_initialized():
+    if _has_started():
         if not _warned:
             _warned = True
             warnings.warn(
@@ -44,6 +43,15 @@ def fast_cpu() -> bool:
         return False
     os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".strip()
     return True
+
+
+def _has_started() -> bool:
+    """Whether JAX computes already."""
+    if "jax" not in sys.modules:
+        return False
+    from jax._src import xla_bridge
+
+    return xla_bridge.backends_are_initialized()
 
 
 def from_environment() -> None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import Events, Shapes, System, shapes_of, size_of, unraveler
 
 

@@ -1,8 +1,8 @@
 """Cubic Hermite interpolation between two nodes."""
 
-import jax
-import jax.numpy as jnp
 from jax import Array
+
+from fluidcc.arrays import jax, jnp
 
 
 def weights(theta: Array) -> tuple[Array, Array, Array, Array]:

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.batches import Devices, devices_for, side_by_side
 from fluidcc.dde.system import Args, System, history_look
 

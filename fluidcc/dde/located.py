@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
 from fluidcc import memory
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import track as tr
 from fluidcc.dde.batches import divide_batch, in_one_memory, on_each_device, one_by_one, sequential
 from fluidcc.dde.integrate import (

@@ -7,11 +7,10 @@ only the Newton correction, which is the implicit function theorem for the time 
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import track as tr
 from fluidcc.dde.status import Status, first
 from fluidcc.dde.system import Args, System

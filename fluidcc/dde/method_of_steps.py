@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.integrate import AbstractMesh, FlatSolution, Problem, check_positive, known
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System, no_look

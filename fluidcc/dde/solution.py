@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.status import Status
 from fluidcc.result import Result
 

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import cpu, equation
 from fluidcc.dde.equation import Modes, Sampled
 from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate, known, number

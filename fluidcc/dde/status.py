@@ -2,8 +2,9 @@
 
 import enum
 
-import jax.numpy as jnp
 from jax import Array
+
+from fluidcc.arrays import jnp
 
 
 class Status(enum.IntEnum):

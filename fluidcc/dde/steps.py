@@ -12,10 +12,9 @@ vectorises.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jax import Array, lax
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import hermite
 from fluidcc.dde.status import Status, first
 from fluidcc.dde.system import Args, System

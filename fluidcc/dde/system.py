@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jax import Array
 
 import fluidcc.ops  # noqa: F401 - switches JAX to double precision
+from fluidcc.arrays import jax, jnp
 
 Shapes = tuple[Any, tuple[tuple[tuple[int, ...], Any], ...]]
 """Structure of a PyTree, and shape and type of each of its leaves: hashable."""

@@ -8,11 +8,10 @@ that the side is chosen by the direction of approach and never by comparing time
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import hermite
 
 

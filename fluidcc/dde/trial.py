@@ -7,10 +7,9 @@ are smooth in its length.
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jax import Array, lax
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import track as tr
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
 from fluidcc import memory
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import hermite
 from fluidcc.dde.batches import divide_batch, in_one_memory, on_each_device, over_blocks
 from fluidcc.dde.fused import launch

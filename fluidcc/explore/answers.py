@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from fluidcc.analysis.batch import stability_map
@@ -14,6 +13,7 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.margins import Margins, loop_curves
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.stability import Stability, stability
+from fluidcc.arrays import jax
 from fluidcc.dde.status import Status
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.explore.controls import Control, numbers

@@ -120,6 +120,7 @@ def state(
     return StateField(start, Info(symbol, unit, doc, Interval(within)), stops, when)
 
 
+@functools.cache
 def states(law: type) -> dict[str, StateField]:
     """The declared state fields of a class of laws by name, those of its bases first."""
     found: dict[str, StateField] = {}

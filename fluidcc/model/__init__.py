@@ -1,3 +1,1 @@
 """From a network to a delay system: senders, links, delays and traffic."""
-
-from fluidcc import arrays as arrays

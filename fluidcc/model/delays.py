@@ -10,15 +10,14 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
+from fluidcc import ops
 from fluidcc.laws.law import SIGNALS, PathTimes, Signal
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.path_delays import first_hop, link_delays, reverse_delays
+from fluidcc.trees import map_tree
 
 QueueAt = Callable[[int, Num, int], Num]
 """Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it. The
@@ -54,8 +53,8 @@ def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
 
 def breakpoint_distances(net: Network, y: State) -> Num:
     """Values of the switching functions of `kinks`, (c,)."""
-    distances = [jnp.asarray(distance, float) for _, distance in kinks(net, y)]
-    return jnp.stack(distances) if distances else jnp.zeros(0)
+    distances = [distance for _, distance in kinks(net, y)]
+    return ops.stack(distances) if distances else np.zeros(0)
 
 
 class Outputs(NamedTuple):
@@ -168,6 +167,7 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     Newton's method for times of shape (m,), safeguarded by a bracket, as the wait may have kinks:
     the latest time that was too early and the earliest that was too late. Differentiable twice.
     """
+    from fluidcc.arrays import jax, jnp
 
     def newton(s: Num) -> tuple[Num, Num]:
         excess, slope = jax.jvp(lambda s: s + wait_at(s) - leaving, (s,), (jnp.ones_like(s),))
@@ -175,7 +175,7 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
 
     def narrow(state: tuple[Num, ...]) -> tuple[Num, ...]:
         s, low, high, _, count = state
-        excess, ahead = lax.stop_gradient(newton(s))
+        excess, ahead = jax.lax.stop_gradient(newton(s))
         low, high = jnp.where(excess < 0, s, low), jnp.where(excess < 0, high, s)
         inside = ((ahead > low) & (ahead < high)) | (ahead == s)
         middle = 0.5 * (low + high)
@@ -187,8 +187,8 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
         return jnp.any(state[3]) & (state[4] < _ITERATIONS)
 
     far = jnp.full_like(leaving, jnp.inf)
-    start = (lax.stop_gradient(leaving), -far, far, jnp.ones_like(leaving, bool), jnp.int32(0))
-    root = lax.while_loop(is_unfinished, narrow, start)[0]
+    start = (jax.lax.stop_gradient(leaving), -far, far, jnp.ones_like(leaving, bool), jnp.int32(0))
+    root = jax.lax.while_loop(is_unfinished, narrow, start)[0]
     # the loop has no derivatives: by the implicit function theorem one Newton step from the root
     # has the first derivative of s, and a second step from there the second one
     return newton(newton(root)[1])[1]
@@ -206,7 +206,7 @@ def fifo_delays(
     `entry` finds the time at which packets that leave a queue entered it.
     """
     passages: list[tuple[int, Num]] = []
-    now = jnp.broadcast_to(jnp.asarray(t, float), jnp.shape(flows.rtt))
+    now = ops.broadcast_to(t, np.shape(flows.rtt))
 
     def find_entry(k: int, leaving: Num) -> Num:
         """When packets entered queue k that leave it at `leaving`."""
@@ -248,10 +248,8 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
     def each(pick: Callable[[Flows, PathDelays], Any]) -> tuple:
         def full(flows: Flows, path: PathDelays) -> Any:
-            shape = jnp.shape(flows.rtt)
-            return jax.tree.map(
-                lambda v: jnp.broadcast_to(jnp.asarray(v, float), shape), pick(flows, path)
-            )
+            shape = np.shape(flows.rtt)
+            return map_tree(lambda v: ops.broadcast_to(v, shape), pick(flows, path))
 
         return tuple(full(f, w) for f, w in zip(net.flows, delays, strict=True))
 
@@ -301,7 +299,7 @@ def output_indices(net: Network) -> DelayedInputs:
     rates, signals, paces = output_index(net)
 
     def for_each_trip(flows: Flows, index: Any) -> Any:
-        return jax.tree.map(lambda i: np.full(np.shape(flows.rtt), i), index)
+        return map_tree(lambda i: np.full(np.shape(flows.rtt), i), index)
 
     def received(flows: Flows) -> tuple[Signal, ...]:
         known = ((k, fields_heard(net, flows, k)) for k in flows.route)

@@ -9,7 +9,6 @@ simulations, as they vary.
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.ops import Num
@@ -115,13 +114,13 @@ def course(link: Link, until: float) -> Any:
     more = (1 << len(path.times).bit_length()) - len(path.times)
     times = np.concatenate([path.times, np.full(more, NEVER)])
     rates = np.concatenate([path.rates, np.full(more, path.rates[-1])])
-    return jnp.asarray(times), jnp.asarray(rates)
+    return times, rates
 
 
 def steady(net: Network) -> Network:
     """The network for equilibria and linearisations: that of the fluid model, with calls at their
-    mean, and every number an array, so that a change compiles nothing.
+    mean, and every number in double precision, so that a change compiles nothing.
 
     Raises ValueError if no flows are left.
     """
-    return with_mean_calls(to_arrays(as_fluid(net)))
+    return to_arrays(with_mean_calls(to_arrays(as_fluid(net))))

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     DelayedInputs,

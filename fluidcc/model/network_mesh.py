@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc import ops
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import Ack, Arrival

@@ -4,12 +4,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import Events, System
 from fluidcc.laws.law import Arrival
 from fluidcc.model.delays import (

@@ -8,9 +8,6 @@ links; only values read from them (DelayedInputs) have delays.
 import math
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from fluidcc import ops
 from fluidcc.laws.law import SIGNALS, Arrival, Signal, combine
 from fluidcc.model.delays import DelayedInputs, Outputs, State, make_outputs, round_trip
@@ -23,7 +20,9 @@ from fluidcc.model.senders import (
     summed,
 )
 from fluidcc.ops import Num
+from fluidcc.programs import slope
 from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.trees import map_tree
 
 FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
 """Modes of a bounded quantity: between its bounds, held at the lower, held at the upper one; and of
@@ -105,8 +104,8 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
     def change(count: Num, elapsed: Num) -> Any:
         return law.on_arrival(x, Arrival(count, elapsed, q, capacity))
 
-    per_packet = ops.slope(lambda k: change(k, 0.0), x, q, capacity)
-    per_second = ops.slope(lambda k: change(0.0, k), x, q, capacity)
+    per_packet = slope(lambda k: change(k, 0.0), x, q, capacity)
+    per_second = slope(lambda k: change(0.0, k), x, q, capacity)
     return summed(scaled(law.sampling_rate(offered, capacity), per_packet), per_second)
 
 
@@ -118,7 +117,7 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
     law, change = link.queue, arrival_rate(link, x, q, offered)
     if law.limits is not None:
         low, high = law.limits
-        change = jax.tree.map(lambda raw, v, a, b: _hold(raw, v, a, b, None), change, x, low, high)
+        change = map_tree(lambda raw, v, a, b: _hold(raw, v, a, b, None), change, x, low, high)
     if ticks and law.period is not None:
         jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
         change = summed(change, scaled(1.0 / getattr(law, law.period), jump))
@@ -173,7 +172,7 @@ def _senders(
         change = raw._replace(law=law.with_window(raw.law, held))
         if mode is not None:
             waiting = mode == WAITING
-            change = jax.tree.map(lambda c, w=waiting: ops.where(w, 0.0, c), change)
+            change = map_tree(lambda c, w=waiting: ops.where(w, 0.0, c), change)
         changes.append(change)
         raws.append(raw_window)
         rate = acks + held
@@ -208,12 +207,12 @@ def _link_flux(
     """Raw and bounded change of queue k per second, that of its law, its signal, its pace."""
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
-    offered = link.cross + sum(jnp.sum(flow) for _, flow in arriving)
+    offered = link.cross + sum(ops.total(flow) for _, flow in arriving)
     given = modes.emitted[k] if modes is not None and modes.emitted else None
     early = emit_signal(link, x, q, offered) if given is None else measured(link, q, given)
     accepted = link.cross * (1 - early.drop)
     for i, flow in arriving:
-        accepted = accepted + jnp.sum(flow * (1 - received(net.flows[i], (early,)).drop))
+        accepted = accepted + ops.total(flow * (1 - received(net.flows[i], (early,)).drop))
     raw = accepted - capacity
     change = _hold(raw, q, 0.0, link.buffer, mode)
     full = q >= link.buffer if mode is None else mode == HIGH
@@ -237,6 +236,6 @@ def flux(
     offered = _offered(net, past, rates)
     links = [_link_flux(net, k, y, offered[k], modes, ticks) for k in range(len(net.links))]
     raws, queues, laws, signals, paces = zip(*links, strict=True)
-    still = jax.tree.map(jnp.zeros_like, (y.clocks, y.services))
+    still = map_tree(ops.zeros_like, (y.clocks, y.services))
     outputs = make_outputs(net, rates, signals, paces)
     return Flux(State(changes, queues, laws, *still), outputs, raws, window_raw)

@@ -3,12 +3,11 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.status import Status
 from fluidcc.laws.law import combine
 from fluidcc.model.advice import advice

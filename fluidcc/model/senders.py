@@ -2,14 +2,13 @@
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from fluidcc import ops
 from fluidcc.laws.law import SIGNALS, AbstractLossClosure, Ack, Signal
 from fluidcc.laws.loss import HalveOnly
 from fluidcc.ops import Num
+from fluidcc.programs import slope
 from fluidcc.scenario.network import Flows
+from fluidcc.trees import map_tree
 
 _FASTEST_ESTIMATE = (
     32.0  # per round trip, of the error: the limit for rates that a step cannot resolve
@@ -33,7 +32,7 @@ def starts_slowly(flows: Flows) -> bool:
 
 def start_sender(flows: Flows, window: Num) -> Sender:
     """Memory of flows with a window (m,) [packet], all of them active."""
-    one = jnp.ones_like(window)
+    one = ops.ones_like(window)
     slow = one if flows.initial.slow_start else 0.0 * one
     return Sender(
         law=flows.window.start(window),
@@ -45,12 +44,12 @@ def start_sender(flows: Flows, window: Num) -> Sender:
 
 def scaled(rate: Num, change: Any) -> Any:
     """A change of a state, times a rate."""
-    return jax.tree.map(lambda c: rate * c, change)
+    return map_tree(lambda c: rate * c, change)
 
 
 def summed(*changes: Any) -> Any:
     """Sum of changes of one state."""
-    return jax.tree.map(lambda *c: sum(c), *changes)
+    return map_tree(lambda *c: sum(c), *changes)
 
 
 def marks_seen(flows: Flows, signal: Signal) -> Num:
@@ -127,9 +126,9 @@ def _law_change(
     def ack(count: Num, elapsed: Num) -> Ack:
         return one._replace(count=count, elapsed=elapsed)
 
-    in_time = ops.slope(lambda k: law.on_ack(s.law, ack(0.0, k)), *like)
+    in_time = slope(lambda k: law.on_ack(s.law, ack(0.0, k)), *like)
     growing = summed(
-        scaled(growth, ops.slope(lambda k: law.on_ack(s.law, ack(k, 0.0)), *like)),
+        scaled(growth, slope(lambda k: law.on_ack(s.law, ack(k, 0.0)), *like)),
         scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
@@ -142,7 +141,7 @@ def _law_change(
     reacting = flows.reaction.shares(mark, w).reacting
     changes = [
         growing,
-        scaled(acks, ops.slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
+        scaled(acks, slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
         scaled(carried * reacting, law.on_mark(s.law, one)),
         scaled(lost.recovering, law.on_loss(s.law, one)),
         scaled(lost.timing_out, to_one_packet),
@@ -195,6 +194,6 @@ def sender_change(
         active = begun - s.active * ending
         renewed = begun / ops.maximum(s.active, 1e-9)  # per active flow
         fresh = flows.window.start(0.0 * w + traffic.first_window())
-        law = jax.tree.map(lambda c, a, b: c + renewed * (a - b), law, fresh, s.law)
+        law = map_tree(lambda c, a, b: c + renewed * (a - b), law, fresh, s.law)
         slow = slow + renewed * (1 - s.slow)
     return Sender(law, slow, active, estimate)

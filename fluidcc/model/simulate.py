@@ -2,10 +2,10 @@
 
 from numbers import Real
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fluidcc.arrays import jax
 from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate
 from fluidcc.dde.located import Located
 from fluidcc.dde.uniform import Uniform

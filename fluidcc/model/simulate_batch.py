@@ -5,10 +5,10 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import jax
 import numpy as np
 
 from fluidcc import memory
+from fluidcc.arrays import jax
 from fluidcc.dde.batches import devices_for
 from fluidcc.dde.integrate import integrate, power_of_two
 from fluidcc.dde.uniform import Uniform

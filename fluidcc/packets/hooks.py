@@ -13,10 +13,11 @@ import numpy as np
 
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
-from fluidcc.module import leaves, skeleton
+from fluidcc.module import skeleton
 from fluidcc.packets.cache import kept_text, module_from, package_hash
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
+from fluidcc.trees import leaves
 
 Hook = int
 """Address of a compiled hook; 0 if there is none."""

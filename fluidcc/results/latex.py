@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Any
 
-import jax
 import sympy as sp
 
+from fluidcc.arrays import jax
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.laws.symbolic import in_powers, latex_period, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid

@@ -25,6 +25,8 @@ from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.voice import Voice
 from fluidcc.module import Module, static
 from fluidcc.ops import Num
+from fluidcc.programs import as_array
+from fluidcc.trees import map_tree
 
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
@@ -196,7 +198,5 @@ def require_network(value: object) -> None:
 
 
 def to_arrays(net: Network) -> Network:
-    """The network with every number a double-precision array, so that a change compiles nothing."""
-    from fluidcc.arrays import jax, jnp
-
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), net)
+    """The network with every number in double precision, as `as_array` has it."""
+    return map_tree(as_array, net)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.parameters import Info, infos
-from fluidcc.module import leaves
+from fluidcc.module import rebuild, structure
+from fluidcc.ops import is_tracer
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Flows, Network, require_network
@@ -18,6 +18,7 @@ from fluidcc.scenario.reader import Laws, got
 from fluidcc.scenario.sender import SenderOptions
 from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
 from fluidcc.scenario.window import KINDS, NAMED, default_reaction
+from fluidcc.trees import leaves
 
 _OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
 
@@ -101,11 +102,6 @@ def _short(net: Network, path: str) -> str:
     return ".".join([kind[:-1], *rest[1:]]) if len(_names(net).get(kind, ())) == 1 else ""
 
 
-def _traced(value: Any) -> bool:
-    jax = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.core.Tracer)
-
-
 def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace") -> Network:
     """The network with some parameters changed.
 
@@ -142,8 +138,8 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
     require_network(net)
     _require_once(net, changes, where)
     full = {full_path(net, path): value for path, value in changes.items()}
-    if any(map(_traced, (*changes.values(), *leaves(net)))):
-        return _replace_traced(net, full)
+    if any(map(is_tracer, (*changes.values(), *leaves(net)))):
+        return replace_unchecked(net, full)
     values, laws = tables(net), laws_of(net)
     if wrong := _wrong(net, values, changes):
         checked_later = _of_other_laws(values, full, laws)
@@ -269,23 +265,21 @@ def _walk(net: Network, steps: tuple[str | int, ...]) -> Any:
 
 def _spread(net: Network, path: str, value: Any) -> tuple[str, Any]:
     """One end of evenly spread round trips as all of them."""
-    from fluidcc.arrays import jnp
-
     owner, _, end = path.rpartition(".")
     found = _owner(net, owner) if end in ("min", "max") and owner.endswith(".rtt") else None
     if found is None:
         return path, value
-    rtt = jnp.asarray(_walk(net, found[0]).rtt, float)
-    share = jnp.linspace(0.0, 1.0, rtt.size)
+    rtt = _walk(net, found[0]).rtt
+    share = np.linspace(0.0, 1.0, np.size(rtt))
     share = share if end == "max" else 1.0 - share
     return owner, rtt + share * (value - (rtt[-1] if end == "max" else rtt[0]))
 
 
-def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
-    import equinox as eqx
+def replace_unchecked(net: Network, changes: Mapping[str, Any]) -> Network:
+    """A network with other numbers at full paths, which may be traced; no range is checked.
 
-    from fluidcc.arrays import jnp
-
+    Raises ScenarioError if a path is not that of a number of this network.
+    """
     for path, value in changes.items():
         path, value = _spread(net, path, value)
         found = _owner(net, path)
@@ -293,16 +287,28 @@ def _replace_traced(net: Network, changes: Mapping[str, Any]) -> Network:
             raise ScenarioError([_wrong_path(net, path, "")])
         steps, field = found
         present: Any = getattr(_walk(net, steps), field, None)
-        if not eqx.is_array_like(present) or isinstance(present, bool):
+        if isinstance(present, bool | str | tuple) or not leaves(present):
             expected = "the path of a number that the scenario has, as the value is traced"
             raise ScenarioError([Fault("", path, expected, got(present))])
-        if jnp.ndim(present) == 1 and jnp.ndim(value) == 0 and jnp.size(present) == 1:
-            value = jnp.reshape(value, (1,))
-        elif field == "n" and jnp.ndim(value) == 0:
-            present = jnp.asarray(present, float)
-            value = present * (value / jnp.sum(present))
-        net = eqx.tree_at(lambda tree, s=steps, f=field: getattr(_walk(tree, s), f), net, value)
+        if np.ndim(present) == 1 and np.ndim(value) == 0 and np.size(present) == 1:
+            value = np.ones(1) * value
+        elif field == "n" and np.ndim(value) == 0:
+            value = present * (value / sum(present))
+        net = _with_value(net, (*steps, field), value)
     return net
+
+
+def _with_value(tree: Any, steps: tuple[str | int, ...], value: Any) -> Any:
+    """A tree with another value at the end of some steps."""
+    if not steps:
+        return value
+    step, *inner = steps
+    if isinstance(step, int):
+        new = _with_value(tree[step], tuple(inner), value)
+        return (*tree[:step], new, *tree[step + 1 :])
+    names = structure(type(tree))[0]
+    new = _with_value(getattr(tree, step), tuple(inner), value)
+    return rebuild(tree, [new if name == step else getattr(tree, name) for name in names])
 
 
 def number_at(net: Network, path: str) -> float:

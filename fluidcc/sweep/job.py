@@ -11,16 +11,17 @@ from pathlib import Path
 from platform import python_version_tuple
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import xarray as xr
 
+from fluidcc.arrays import jax
 from fluidcc.folders import SHOWING, fingerprint
 from fluidcc.laws.own import Carried, files, origins, source_of
+from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Blocks, Grid
-from fluidcc.sweep.result import Sweep, evaluate_point, is_interrupted, tabulate_point
+from fluidcc.sweep.result import Sweep, evaluate_point, tabulate_point
 from fluidcc.sweep.table import join, memory_of, table_of, to_bytes, with_outcome
 
 GRID_VERBS = {
@@ -92,7 +93,8 @@ class Job:
         return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
     def _point(self, number: int) -> xr.Dataset:
-        point = evaluate_point(self.net, self.grid.point(number), self.verb)
+        changes, points = self.grid.point(number), len(self.grid)
+        point = evaluate_point(self.net, changes, self.verb, points=points)
         if is_interrupted(point.result):
             raise KeyboardInterrupt
         return tabulate_point(point, number)

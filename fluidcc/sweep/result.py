@@ -1,14 +1,16 @@
 """Results at the points of a grid before they are tabulated, and checks of their validity."""
 
+import contextlib
 import dataclasses
+import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from fluidcc.dde.status import Status
-from fluidcc.result import Result
+from fluidcc.programs import compiling
+from fluidcc.result import Result, failure
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
 from fluidcc.scenario.reader import failed_at
@@ -40,7 +42,7 @@ class Point:
         if self.result is None:
             return "failed"
         status = getattr(getattr(self.result, "fluid", self.result), "status", "")
-        return status.name if isinstance(status, Status) else str(status)
+        return status.name if isinstance(status, enum.IntEnum) else str(status)
 
     @property
     def why(self) -> str:
@@ -48,40 +50,24 @@ class Point:
         return self.message or str(getattr(self.result, "message", ""))
 
 
-def evaluate_point(net: Network, changes: dict[str, Any], verb: Callable[[Network], Any]) -> Point:
-    """Call a verb at the point with these changes; an error becomes its message.
+_MANY = 64  # points from which on compilation pays
+
+
+def evaluate_point(
+    net: Network, changes: dict[str, Any], verb: Callable[[Network], Any], *, points: int = 1
+) -> Point:
+    """Call a verb at the point with these changes, one of `points`; an error becomes its message.
 
     Raises MemoryError if the machine has no memory left, as the point may succeed another time.
     """
     try:
-        result = verb(replace(net, changes))
+        with compiling() if points >= _MANY else contextlib.nullcontext():
+            result = verb(replace(net, changes))
     except Exception as error:  # an error at one point must not end the sweep
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
             raise MemoryError(f"no memory left: {error}") from None
         return Point(changes, None, str(error) or type(error).__name__)
     return Point(changes, result, failure(result))
-
-
-def failure(result: Any) -> str:
-    """The reason why a result is not valid, by its `failure` or status; empty if it is valid.
-
-    "No equilibrium", "no cycle" and "no root" are valid results; an equilibrium that fails its own
-    check is not.
-    """
-    if why := getattr(result, "failure", ""):
-        return str(why)
-    status = getattr(getattr(result, "fluid", result), "status", None)
-    if isinstance(status, Status) and status is not Status.ok:
-        return status.advice
-    if status in ("incomplete", "infeasible", "unbounded", "unknown", "undetermined"):
-        return str(result.message)
-    packets = getattr(result, "packets", result)
-    return getattr(packets, "message", "") if is_interrupted(result) else ""
-
-
-def is_interrupted(result: Any) -> bool:
-    """Whether packet runs were stopped before all seeds were done."""
-    return bool(getattr(getattr(result, "packets", result), "missing", ()))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -373,7 +373,7 @@ def sweep(
         )  # fmt: skip
     clock, points = Clock(len(grid)), []
     for changes in grid.points():
-        points.append(evaluate_point(net, changes, verb))
+        points.append(evaluate_point(net, changes, verb, points=len(grid)))
         now = clock.count(1, int(bool(points[-1].message)))
         if progress is not None:
             progress(now)

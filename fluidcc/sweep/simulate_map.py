@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.simulate import checked_times
 from fluidcc.model.simulate_batch import Member, simulate_batch
+from fluidcc.result import failure
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.plan import Clock, Progress
-from fluidcc.sweep.result import Sweep, evaluate_point, failure
+from fluidcc.sweep.result import Sweep, evaluate_point
 
 
 def simulate_map(

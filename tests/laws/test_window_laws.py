@@ -12,7 +12,6 @@ import sympy as sp
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from fluidcc import ops
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import Ack
 from fluidcc.laws.load_code import ADPM
@@ -22,6 +21,7 @@ from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.reno import Reno
+from fluidcc.programs import slope
 
 Mode, Estimated = BMCC(fallback=True).state_of, DCTCP().state_of
 
@@ -115,8 +115,8 @@ def test_dctcp_is_the_published_fluid_model_under_step_marking(p: float):
     law, w, alpha = DCTCP(), 30.0, 0.2
     s, acks = Estimated(w, alpha), w / R
     heard = OncePerRTT().shares(p, w).reacting
-    growth = ops.slope(lambda k: law.on_ack(s, Ack(k, 0.0, R)).window, w)
-    moved = ops.slope(lambda k: law.observe(s, Ack(k, 0.0, R, 0.0, p)).alpha, w)
+    growth = slope(lambda k: law.on_ack(s, Ack(k, 0.0, R)).window, w)
+    moved = slope(lambda k: law.observe(s, Ack(k, 0.0, R, 0.0, p)).alpha, w)
     drift = acks * (growth + heard * law.on_mark(s, ONE).window)
     assert drift == pytest.approx(1 / R - w * alpha * p / (2 * R), rel=1e-10)
     assert acks * moved == pytest.approx(-np.log(1 - law.g) / R * (p - alpha), rel=1e-12)

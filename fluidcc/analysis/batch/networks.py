@@ -8,8 +8,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.balance import holds
@@ -26,6 +24,7 @@ from fluidcc.analysis.operating_point import (
 )
 from fluidcc.analysis.steady_queue import memory_with_mark
 from fluidcc.analysis.steady_sender import LARGEST_WINDOW
+from fluidcc.arrays import jax, jnp
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num

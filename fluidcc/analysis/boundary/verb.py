@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fluidcc.analysis.boundary.curves import kink_lines, pieces
 from fluidcc.analysis.boundary.result import Boundary, BoundaryCurve
 from fluidcc.analysis.boundary.search import Grid, grid, lines, search
-from fluidcc.analysis.model import Model, ends_of, family, number_of, unit_of, within_of
+from fluidcc.analysis.model import ends_of, family, number_of, unit_of, within_of
 from fluidcc.analysis.scan import Plane, scale_of
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.programs import compiling
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.model import Model
 
 Range = Sequence[float | str]
 
 
+@compiling()
 def boundary(
     net: Model, x: str, y: str, x_range: Range | None = None, y_range: Range | None = None,
     *, points: int = 9,

@@ -6,11 +6,10 @@ import dataclasses
 import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import System, no_look
 
 Array = NDArray[Any]

@@ -13,17 +13,15 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
-from jax import lax
 
 from fluidcc.analysis.cycles.collocation import Equations
 from fluidcc.analysis.cycles.model import Array
 from fluidcc.analysis.cycles.orbit import Orbit
 from fluidcc.analysis.cycles.settled import Run, describe, last_return
+from fluidcc.arrays import jax, jnp, lax
 from fluidcc.dde import located
 from fluidcc.dde import track as tr
 from fluidcc.dde.integrate import power_of_two

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -18,6 +16,7 @@ from fluidcc.analysis.cycles.multipliers import Moves, NoMultipliersError, multi
 from fluidcc.analysis.cycles.result import Cycle, Label, by_name, none_found, not_known, with_turns
 from fluidcc.analysis.cycles.settled import Return, Run, step_for
 from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_period, rises
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.laws.law import Ack

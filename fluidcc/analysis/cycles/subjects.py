@@ -7,8 +7,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -20,6 +18,7 @@ from fluidcc.analysis.cycles.simulated import FEW_CLASSES, from_network, labels_
 from fluidcc.analysis.delay_equation import DelayEquation, equation_equilibrium
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.operating_point import steady_state
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import equation as general
 from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.model.fluid import as_fluid, with_mean_calls

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import scipy.optimize
 
@@ -29,6 +28,7 @@ from fluidcc.analysis.cycles.verb import cycle
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.model import number_of, unit_of
+from fluidcc.arrays import jax
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path, replace

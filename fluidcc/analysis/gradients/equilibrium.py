@@ -15,8 +15,6 @@ import dataclasses
 import functools
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -40,6 +38,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
+from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import Outputs, State, kinks, make_outputs, output_indices, round_trip
 from fluidcc.model.fluid import steady

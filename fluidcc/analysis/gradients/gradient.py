@@ -8,8 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
@@ -28,6 +26,7 @@ from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.sliding import NoDerivativeError, SlidingSurface
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots
+from fluidcc.arrays import jax, jnp
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, number_at

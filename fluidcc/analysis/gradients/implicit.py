@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fluidcc.analysis.linear import Array
+from fluidcc.arrays import jax, jnp
 from fluidcc.model.fluid import as_fluid, with_mean_calls
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network, to_arrays

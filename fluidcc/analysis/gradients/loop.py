@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -16,6 +14,7 @@ from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.local_model import local_state, present_function
 from fluidcc.analysis.margins import received_signals
 from fluidcc.analysis.operating_point import OperatingPoint
+from fluidcc.arrays import jax, jnp
 from fluidcc.model.delays import ages
 from fluidcc.model.fluid import steady
 from fluidcc.ops import Num

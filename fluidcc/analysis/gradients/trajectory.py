@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -24,6 +22,7 @@ from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import FLUID, Measure, find, mean_over_flows, measures
 from fluidcc.analysis.model import unit_of
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde import located
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.located import MOST_STEPS, Located

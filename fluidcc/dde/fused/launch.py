@@ -3,12 +3,11 @@
 import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from fluidcc import memory
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.fused.dialect import SIMD_LANES
 from fluidcc.dde.fused.source import Plan, write_source
 from fluidcc.dde.integrate import in_single_precision, one_of

@@ -5,12 +5,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 from jax.lax import GatherScatterMode
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.fused.elementwise import ROUNDINGS, Rule, conversion, rule
 from fluidcc.dde.fused.writer import (
     Arithmetic,

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from fluidcc.arrays import jax, jnp
 from fluidcc.dde.fused.dialect import prelude
 from fluidcc.dde.fused.elementwise import conversion
 from fluidcc.dde.fused.lower import Lowering, flatten, unflatten

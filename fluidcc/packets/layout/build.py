@@ -8,7 +8,6 @@ import numpy as np
 
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint
 from fluidcc.memory import Share, TooLittleMemory
-from fluidcc.module import leaves
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
@@ -18,6 +17,7 @@ from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
 from fluidcc.packets.layout.traffic import Background, Transfers
 from fluidcc.scenario.ecn_echo import repeated
+from fluidcc.trees import leaves
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average

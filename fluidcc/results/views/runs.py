@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from jax.core import Tracer
 
 from fluidcc import quantities
+from fluidcc.arrays import jax
 from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,

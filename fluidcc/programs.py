@@ -1,0 +1,162 @@
+"""Derivatives, loops and compiled functions that serve NumPy as well as JAX.
+
+Whatever is called with arrays of JAX is done by JAX: compiled, mapped over batches, differentiated.
+Called with plain numbers and arrays of NumPy it is done as it is written, without importing JAX.
+"""
+
+import contextlib
+import contextvars
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fluidcc import dual, ops
+from fluidcc.ops import Num
+from fluidcc.trees import leaves, map_tree
+
+_compiling = contextvars.ContextVar("compiling", default=False)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Compile equilibria and linearisations, for verbs that need many of one structure.
+
+    One costs 50 to 400 ms as it is written; compiled it costs a tenth of that, after seconds of
+    compilation for each structure of networks. Also a decorator.
+    """
+    before = _compiling.set(True)
+    try:
+        yield
+    finally:
+        _compiling.reset(before)
+
+
+def as_array(number: Num) -> Num:
+    """A number in double precision: of JAX if it is traced or code is compiled, else of NumPy."""
+    if ops.is_tracer(number):
+        return number
+    if not _compiling.get():
+        return np.asarray(number, float)[()]
+    from fluidcc.arrays import jnp
+
+    return jnp.asarray(number, float)
+
+
+def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function for arrays of JAX; `options` are those of `jax.jit`."""
+    if function is None:
+        return functools.partial(compiled, **options)
+
+    @functools.cache
+    def program() -> Callable[..., Any]:
+        from fluidcc.arrays import jax
+
+        return jax.jit(function, **options)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if ops.traced(*leaves(args), *leaves(tuple(named.values()))):
+            return program()(*args, **named)
+        with np.errstate(all="ignore"):
+            return function(*args, **named)
+
+    return call
+
+
+def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:
+    """Repeat a step while its carry, a tree of numbers, is unfinished.
+
+    In compiled code at least one number of the carry must be an array of JAX.
+    """
+    if ops.traced(*leaves(carry)):
+        from fluidcc.arrays import jax
+
+        return jax.lax.while_loop(unfinished, step, carry)
+    while unfinished(carry):
+        carry = step(carry)
+    return carry
+
+
+def jvp(function: Callable[[Num], Any], x: Num, direction: Num) -> tuple[Any, Any]:
+    """A function at x, and its derivative along a direction: trees of numbers."""
+    if ops.traced(x, direction):
+        from fluidcc.arrays import jax
+
+        return jax.jvp(function, (x,), (direction,))
+    with dual.seed(x, direction) as moved:
+        found = function(moved)
+    pairs = [dual.parts(v, moved) for v in leaves(found)]
+    values, slopes = iter(pairs), iter(pairs)
+    return map_tree(lambda _: next(values)[0], found), map_tree(lambda _: next(slopes)[1], found)
+
+
+def jacobian(function: Callable[[Num], Num], x: Num) -> Num:
+    """Derivatives (k, n) of a function that takes (n,) to (k,)."""
+    if ops.traced(x):
+        from fluidcc.arrays import jax
+
+        return jax.jacfwd(function)(x)
+    return jvp(function, x, np.eye(len(x)))[1]
+
+
+def slope(change: Callable[[Num], Any], *like: Any) -> Any:
+    """Derivative of `change(k)` at k = 0: the rate of a rule stated for k packets or k seconds.
+
+    Parameters
+    ----------
+    change
+        Function of one number that returns a tree of numbers.
+    like
+        Trees that `change` closes over: a SymPy expression or an array of JAX among their numbers
+        makes the result one.
+    """
+    numbers = leaves(like)
+    if ops.symbolic(*numbers):
+        import sympy as sp
+
+        k = sp.Dummy("k", real=True)
+        return map_tree(lambda e: sp.diff(sp.sympify(e), k).subs(k, 0), change(k))
+    if ops.traced(*numbers):
+        from fluidcc.arrays import jax
+
+        def lifted(k: Num) -> Any:  # a change that ignores k must still be an array of JAX
+            return map_tree(lambda v: v + 0.0 * k, change(k))
+
+        return jax.jvp(lifted, (0.0,), (1.0,))[1]
+    return jvp(change, np.float64(0.0), 1.0)[1]
+
+
+def batch(function: Callable[[Num], Any], points: Num) -> Any:
+    """A function at each of several points (P, ...): trees of numbers (P, ...)."""
+    if ops.traced(points):
+        from fluidcc.arrays import jax
+
+        return jax.vmap(function)(points)
+    found = [function(point) for point in points]
+    return map_tree(lambda *v: np.stack(v), *found)
+
+
+def pseudo_inverse(matrix: Num) -> Num:
+    """The pseudo-inverse of a matrix; NaN if an entry is not finite."""
+    rounding = 10 * max(matrix.shape) * np.finfo(float).eps
+    if ops.traced(matrix):
+        from fluidcc.arrays import jnp
+
+        return jnp.linalg.pinv(matrix, rtol=rounding)
+    if not np.all(np.isfinite(matrix)):
+        return np.full(matrix.T.shape, np.nan)
+    return np.linalg.pinv(matrix, rcond=rounding)
+
+
+def at_each(function: Callable[[Num], Num], points: Num) -> Num:
+    """A function of arrays (n, ...) at several points (P, n, ...), all at once: (P, n, ...).
+
+    In NumPy, it takes arrays (n, P, ...), number by number along their first axis.
+    """
+    if ops.traced(points):
+        from fluidcc.arrays import jax
+
+        return jax.vmap(function)(points)
+    return np.moveaxis(function(np.moveaxis(points, 0, 1)), 1, 0)
