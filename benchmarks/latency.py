@@ -85,16 +85,18 @@ def ask(words: list[str], folder: str) -> Cost:
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3)
 
 
-def medians(command: str, names: tuple[str, ...], runs: int, cold: bool) -> Iterator[Cost]:
-    """Median cost of a command, scenario by scenario."""
+def medians(command: str, names: tuple[str, ...], runs: int, warm: str | None) -> Iterator[Cost]:
+    """Median cost of a command, scenario by scenario; with empty caches if there are no warm ones.
+
+    With warm ones the first process, whose code may have to be compiled, does not count.
+    """
     for name in names:
         costs = []
-        with tempfile.TemporaryDirectory() as warm:
-            if not cold:
-                ask(arguments(command, name), warm)
-            for _ in range(runs):
-                with tempfile.TemporaryDirectory() as empty:
-                    costs.append(ask(arguments(command, name), empty if cold else warm))
+        for k in range(runs + (warm is not None)):
+            with tempfile.TemporaryDirectory() as empty:
+                cost = ask(arguments(command, name), warm or empty)
+            if k or warm is None:
+                costs.append(cost)
         yield Cost(*map(statistics.median, zip(*costs, strict=True)))
 
 
@@ -107,17 +109,18 @@ def main() -> None:
     given = parser.parse_args()
     print("| command | scenarios | wall [s] | processor [s] | memory [MB] | slowest [s] |")
     print("|---|---|---|---|---|---|")
-    for line, (command, names) in LINES.items():
-        if given.only not in line:
-            continue
-        costs = list(medians(command, names, given.runs, given.cold))
-        wall, processor, memory = map(statistics.median, zip(*costs, strict=True))
-        worst = max(range(len(names)), key=lambda k: costs[k].wall)
-        print(
-            f"| {line} | {len(names)} | {wall:.2f} | {processor:.2f} | {memory:.0f} "
-            f"| {costs[worst].wall:.2f} ({names[worst]}) |",
-            flush=True,
-        )
+    with tempfile.TemporaryDirectory() as warm:
+        for line, (command, names) in LINES.items():
+            if given.only not in line:
+                continue
+            costs = list(medians(command, names, given.runs, None if given.cold else warm))
+            wall, processor, memory = map(statistics.median, zip(*costs, strict=True))
+            worst = max(range(len(names)), key=lambda k: costs[k].wall)
+            print(
+                f"| {line} | {len(names)} | {wall:.2f} | {processor:.2f} | {memory:.0f} "
+                f"| {costs[worst].wall:.2f} ({names[worst]}) |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
