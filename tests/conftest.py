@@ -7,6 +7,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import pytest
+from draws import BACKEND
 from hypothesis import settings
 from typer.testing import CliRunner
 
@@ -24,7 +25,9 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 fast_cpu()
 
-settings.register_profile("shared", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "shared", backend=BACKEND, deadline=None, derandomize=True, print_blob=True
+)
 settings.load_profile("shared")
 
 

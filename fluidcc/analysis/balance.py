@@ -43,6 +43,7 @@ from fluidcc.trees import flatten, leaves, map_tree, ravel
 
 _BALANCED = 1e-8  # of the scale of a row
 _ROUNDING = 1e-12  # of a number itself
+_ULPS = 4 * np.finfo(float).eps  # of a number itself, between two neighbouring points
 _LEAST = 1e-14  # of probabilities, load factors and paces
 _AGREE = 1e-5  # of the derivative along a direction
 _STEPS = (1e-5, 1e-8)  # of each number, along a direction: central, and one-sided ones so short
@@ -57,12 +58,14 @@ _SOME_USE = 1e-8  # utilization of a link; below it arrivals have few significan
 class _Rows(NamedTuple):
     """Residual of an equilibrium (n + m): change of the state per second, computed outputs less the
     assumed ones; its derivatives (3, K, n + m) by central, forward and backward differences along
-    the directions (K, n + m); the longest step that crosses no breakpoint; the point itself, the
-    tolerance of each row (n + m), and per link the excess of arrivals [share of capacity] (L,).
+    the directions (K, n + m) and their rounding errors (3, n + m); the longest step that crosses no
+    breakpoint; the point itself, the tolerance of each row (n + m), and per link the excess of
+    arrivals [share of capacity] (L,).
     """
 
     value: Any
     slopes: Any
+    rounding: Any
     directions: Any
     fits: Any
     point: Any
@@ -121,12 +124,13 @@ def _rows(
     slopes = ops.stack(
         [(up[0] - down[0]) / (2 * long), (up[1] - here) / short, (here - down[1]) / short]
     )
+    rounding = (_ULPS * abs(value))[None] / ops.stack([long, short, short])[:, None]
     capacity = ops.stack([link.capacity for link in net.links])
     ends = ops.stack(
         [ops.where(m == LOW, 1.0, ops.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
-    found = _Rows(value, slopes, directions, fits, point, point, excess)
+    found = _Rows(value, slopes, rounding, directions, fits, point, point, excess)
     least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
     return found._replace(allowed=ops.where(_unmoved(net, op, regimes), np.inf, least))
 
@@ -206,7 +210,8 @@ def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
     state, past = abs(by_state), abs(late)
     by_row = [state @ abs(A).T + past @ abs(B).T, state @ abs(C).T + past @ abs(D).T + abs(by_wire)]
     terms = ops.concatenate(by_row, axis=1)
-    each = abs(linear[None] - rows.slopes) / ops.maximum(terms, _LEAST)[None]
+    error = abs(linear[None] - rows.slopes) - rows.rounding[:, None]
+    each = ops.maximum(error, 0.0) / ops.maximum(terms, _LEAST)[None]
     off = each.min(axis=0).max(axis=0)
     return ops.where(rows.fits < _SHORTEST, 0.0, off)
 

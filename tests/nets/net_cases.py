@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from draws import BACKEND
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -47,6 +48,7 @@ def sample(strategy: st.SearchStrategy[Any], count: int, name: str) -> list[Any]
     @seed(name)
     @settings(
         max_examples=count + 1, database=None, deadline=None, phases=[Phase.generate],
+        backend=BACKEND,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(strategy)

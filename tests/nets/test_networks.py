@@ -20,7 +20,7 @@ def _own_laws():
         yield
 
 
-@pytest.mark.parametrize("number", [11, 31])
+@pytest.mark.parametrize("number", [6, 28])
 def test_what_is_answered_holds(number):
     found = judge(1, number, 10)
     assert found.networks + sum(found.refused.values()) == 10

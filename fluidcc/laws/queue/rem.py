@@ -41,4 +41,4 @@ class REM(AbstractQueueLaw):
 
     def signal(self, x: State, seen: Arrival) -> Signal:
         """Mark with probability 1 - phi^(-price)."""
-        return Signal(mark=1 - self.phi ** (-x.price))
+        return Signal(mark=-ops.expm1(-x.price * ops.log(self.phi)))
