@@ -91,14 +91,24 @@ def test_ctrl_c_ends_a_long_trajectory():
     [
         "gc.callbacks.append(lambda *_: os.kill(os.getpid(), signal.SIGINT)); gc.collect()",
         "weakref.finalize(Thing(), os.kill, os.getpid(), signal.SIGINT); time.sleep(20)",
+        "sys.settrace(in_layouts); jax.jit(lambda x: x + 1)(1.0)",
     ],
 )
-def test_ctrl_c_is_not_lost_in_callbacks(swallowing):
-    """Exceptions do not come out of a callback of the garbage collector, or of a weak reference."""
+def test_ctrl_c_is_not_lost(swallowing):
+    """Exceptions do not come out of a callback of the garbage collector, or of a weak reference,
+    nor of a function of JAX that does without the layouts if they cannot be had.
+    """
     code = f"""
-        import gc, os, signal, time, weakref
+        import gc, linecache, os, signal, sys, time, weakref
+        import jax
         from fluidcc.cli import main
         class Thing: ...
+        def in_layouts(frame, *_):
+            code = frame.f_code
+            if "get_output_layouts()" in linecache.getline(code.co_filename, frame.f_lineno):
+                sys.settrace(None)
+                os.kill(os.getpid(), signal.SIGINT)
+            return in_layouts
         def there(*_, **__):
             {swallowing}
             gc.callbacks.clear()

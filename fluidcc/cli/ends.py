@@ -13,7 +13,7 @@ import time
 import traceback
 from importlib.machinery import ExtensionFileLoader
 from importlib.metadata import PackageNotFoundError, version
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from fluidcc.cli.options import command_line
@@ -29,6 +29,7 @@ _VERSIONS = ("fluidcc", *BESIDE, "xarray", "h5netcdf", "typer")
 
 _AGAIN = 0.05  # s
 _LOADING = (ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec_module.__code__)
+_COMPILING = ("from_hlo", "pxla.py")  # a function of JAX, and the end of its file's name
 
 
 def report(error: Exception) -> int:
@@ -94,9 +95,11 @@ class Interrupt:
             sys.unraisablehook = self._lost
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt; while a C library loads, which would fail, a little later."""
+        """Raise KeyboardInterrupt; while a C library loads, which would fail, or JAX compiles,
+        which would go on, a little later.
+        """
         self.came = True
-        while frame is not None and frame.f_code not in _LOADING:
+        while frame is not None and not _loses_exceptions(frame.f_code):
             frame = frame.f_back
         if frame is None:
             raise KeyboardInterrupt
@@ -119,6 +122,12 @@ class Interrupt:
                 with contextlib.suppress(OSError):
                     stream.flush()
             os._exit(code if isinstance(code, int) else INTERRUPTED)
+
+
+def _loses_exceptions(code: CodeType) -> bool:
+    """Whether a function takes any exception for a reason to do something else."""
+    name, file = _COMPILING
+    return code in _LOADING or (code.co_name == name and code.co_filename.endswith(file))
 
 
 def _send_again() -> None:
