@@ -14,7 +14,7 @@ from jax.tree_util import GetAttrKey
 
 from fluidcc.folders import postponed
 from fluidcc.machine import about_a_card
-from fluidcc.module import classes, registrar, structure
+from fluidcc.module import classes, make, registrar, structure
 
 jax.config.update("jax_enable_x64", True)
 logging.getLogger("jax._src.xla_bridge").addFilter(about_a_card)
@@ -32,11 +32,8 @@ def _register(cls: type) -> None:
         leaves, fixed_values = flatten(thing)
         return tuple(zip(keys, leaves, strict=True)), fixed_values
 
-    def unflatten(fixed_values: tuple, leaves: Iterable) -> Any:  # of anything: no range is checked
-        thing = object.__new__(cls)
-        vars(thing).update(zip(nodes, leaves, strict=True))
-        vars(thing).update(zip(fixed, fixed_values, strict=True))
-        return thing
+    def unflatten(fixed_values: tuple, leaves: Iterable) -> Any:
+        return make(cls, leaves, fixed_values)
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
 

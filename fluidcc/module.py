@@ -34,14 +34,19 @@ def structure(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(f.name for f in fields if f.name not in fixed), fixed
 
 
-def rebuild(like: Any, values: Iterable[Any]) -> Any:
-    """A module with other nodes, in order; they may be anything: no range is checked."""
-    cls = type(like)
-    nodes, fixed = structure(cls)
+def make(cls: type, nodes: Iterable[Any], fixed: Iterable[Any]) -> Any:
+    """A module of its nodes and other fields, in order; any values: no range is checked."""
     thing = object.__new__(cls)
-    vars(thing).update(zip(nodes, values, strict=True))
-    vars(thing).update((name, getattr(like, name)) for name in fixed)
+    names, others = structure(cls)
+    vars(thing).update(zip(names, nodes, strict=True))
+    vars(thing).update(zip(others, fixed, strict=True))
     return thing
+
+
+def rebuild(like: Any, values: Iterable[Any]) -> Any:
+    """A module with other nodes, in order."""
+    fixed = structure(type(like))[1]
+    return make(type(like), values, (getattr(like, name) for name in fixed))
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))

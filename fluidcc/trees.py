@@ -3,6 +3,8 @@
 They are the trees of JAX, and in the same order, for code that also runs without it.
 """
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,13 +59,11 @@ def flatten(tree: Any) -> Any:
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The numbers of a tree as one vector, and the function that makes the tree of such a one."""
     shapes = [np.shape(v) for v in leaves(tree)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    ends = [0, *itertools.accumulate(map(math.prod, shapes))]
 
     def restore(flat: Any) -> Any:
-        parts = (
-            flat[end - int(np.prod(shape)) : end].reshape(shape)
-            for end, shape in zip(ends.tolist(), shapes, strict=True)
-        )
-        return unflatten(tree, parts)
+        parts = (flat[a:b] for a, b in itertools.pairwise(ends))
+        shaped = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        return unflatten(tree, shaped)
 
     return flatten(tree), restore

@@ -173,7 +173,7 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
     x = shape(repeat(lambda carry: carry[0] < _STEPS, improve, (0, first))[1])
     found = abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
     if link.queue.period is None:
-        return HeldMemory(x, found, found == found, found != found)
+        return HeldMemory(x, found, np.True_, np.False_)
 
     size = 1 + abs(flatten(x))
     backlogs = (neighbour(backlog, -1), backlog, neighbour(backlog, 1))

@@ -278,14 +278,12 @@ def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float])
         own = received(flows, tuple(eq.op.signals[k] for k in flows.route))
         if not float(own.either) > 0:
             continue
-        n, rtt = np.asarray(flows.n), jnp.asarray(found.rtt)
+        n, rtt = np.asarray(flows.n), np.asarray(found.rtt)
         mark, drop = (min((1 + over[name]) * float(v), 1.0) for v in (own.mark, own.drop))
-        cases = [
-            WeightedSignal(jnp.asarray(1.0), per_flow(own._replace(mark=mark, drop=drop), rtt))
-        ]
+        cases = [WeightedSignal(1.0, per_flow(own._replace(mark=mark, drop=drop), rtt))]
         s = steady_sender(flows, cases, rtt, growth_on_all_acks=eq.net.rates == "mgt")
         rates[name] = float(np.sum(found.rate * n))
-        packets[name] = float(np.sum(np.asarray(source_rate(flows, s, cases, rtt)) * n))
+        packets[name] = float(np.sum(source_rate(flows, s, cases, rtt) * n))
     total = sum(rates.values()) / sum(packets.values()) if packets else math.nan
     for name, rate in rates.items():
         error = rate / (packets[name] * total) - 1
