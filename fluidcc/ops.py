@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from fluidcc import dual
+from fluidcc.recording import Recorded
 
 Num = Any
-"""A float, an array of NumPy or JAX, a dual number or a SymPy expression."""
+"""A float, an array of NumPy or JAX, a dual or recorded number, or a SymPy expression."""
 
 _PLAIN = frozenset({bool, int, float})
-_NUMPY = frozenset({np.ndarray, np.float64, np.int64, np.bool_, dual.Dual})
+_NUMPY = frozenset({np.ndarray, np.float64, np.int64, np.bool_, dual.Dual, Recorded})
 
 
 class _Floats:

@@ -14,6 +14,7 @@ import numpy as np
 
 from fluidcc import dual, ops
 from fluidcc.ops import Num
+from fluidcc.recording import Tape
 from fluidcc.trees import leaves, map_tree
 
 _compiling = contextvars.ContextVar("compiling", default=False)
@@ -63,6 +64,16 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             return function(*args, **named)
 
     return call
+
+
+def record(function: Callable[..., Any], *trees: Any) -> Callable[..., tuple]:
+    """An elementwise function as straight-line code for NumPy: it takes the numbers of its trees,
+    in order, and gives those of its result. `trees` are an example of its arguments.
+    """
+    tape = Tape()
+    examples = [map_tree(lambda v: tape.input(np.ravel(v)[0]), tree) for tree in trees]
+    with np.errstate(all="ignore"):
+        return tape.program(leaves(function(*examples)))
 
 
 def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:

@@ -12,7 +12,8 @@ import pytest
 import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis.bisection import bisect, first_crossing
-from fluidcc.programs import compiling, jacobian, jvp, pseudo_inverse, repeat, slope
+from fluidcc.programs import compiling, jacobian, jvp, pseudo_inverse, record, repeat, slope
+from fluidcc.trees import leaves
 
 
 def composed(v):
@@ -33,6 +34,29 @@ def test_derivatives_are_those_of_jax(point):
     there = jax.jvp(composed, (jnp.array(v),), (jnp.array(along),))
     assert value == pytest.approx(np.asarray(there[0]), rel=1e-14)
     assert change == pytest.approx(np.asarray(there[1]), rel=1e-13)
+
+
+def rules(a, b, c, d):
+    """The first two of `composed`, their rates of change along a line, and numbers of no input."""
+    first = ops.where(a > b, ops.exp(-a) * b, ops.log(a) / b) + ops.maximum(c, d) ** 1.5
+    second = ops.expm1(a * c) - ops.log1p(b) + 2.0**d + ops.clip(b, 0.0, d) - abs(a - b)
+    both = slope(lambda k: (first * (1 + k * second), (-0.5) ** (2 + 0 * k) * (b + k) ** 2.0), a, b)
+    return first, second, both, 0.0 * a, (a >= b) & ~(c == d) | (d != 0.4), 3.0 + ops.zeros_like(b)
+
+
+def test_recorded_rules_give_the_same_for_any_shape():
+    draw = np.random.default_rng(0)
+    program = record(rules, *(np.float64(v) for v in (0.3, 0.7, 1.1, 0.4)))
+    for shapes in [((), (), (), ()), ((5,), (3, 1), (), (5,))]:
+        given = [draw.uniform(0.1, 2.0, shape) for shape in shapes]
+        expected = leaves(rules(*given))
+        for one, other in zip(program(*given), expected, strict=True):
+            assert np.broadcast_to(one, np.shape(other)) == pytest.approx(other, rel=1e-15)
+
+
+def test_a_rule_that_branches_in_python_is_refused():
+    with pytest.raises(ValueError, match=r"branches in Python on a number.*ops\.where"):
+        record(lambda a: 1.0 if a > 0 else -a, 1.0)
 
 
 def test_a_rate_within_a_derivative_has_its_closed_form():

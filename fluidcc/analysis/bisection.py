@@ -4,20 +4,21 @@ The steps are those of Chandrupatla (1997): inverse quadratic interpolation if t
 that it will do, else bisection.
 """
 
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fluidcc import ops
 from fluidcc.ops import Num
-from fluidcc.programs import repeat
+from fluidcc.programs import record, repeat
 
 _MOST = 200  # steps
 _SHORTEST = 8e-16  # of the number: step over a root that has been met, to close the bracket
 _SPREAD = 1e-3  # of the bracket: to both sides of an interpolated root, if several points are tried
 _NOTHING = np.float64(0.0)  # makes a plain number one of NumPy, whose division by 0 is infinite
-_PARTS = np.arange(1, 256) / 256.0
+_PARTS = np.arange(1, 64) / 64.0
 
 
 class Bracket(NamedTuple):
@@ -73,12 +74,34 @@ def _bracket(low: Num, high: Num, at_low: Num, at_high: Num) -> Bracket:
     return Bracket(low, high, high, at_low, at_high, at_high, at_low > 0)
 
 
+@functools.cache
+def _recorded() -> Callable[..., tuple]:
+    """`narrow` of a bracket, a point and its value, in NumPy: the numbers of the new bracket, the
+    next point, and whether it is open.
+    """
+
+    def narrow(found: Bracket, x: Num, value: Num) -> tuple[Bracket, Num, Num]:
+        new = found.narrow(x, value)
+        return new, new.propose(), new.open
+
+    return record(narrow, Bracket(*range(7)), 0.5, 0.0)
+
+
 @np.errstate(all="ignore")
 def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Num]:
     """Neighbouring numbers between which a decreasing function (elementwise) changes sign; twice
     the end beyond which it does, if it does not in between.
     """
     low, high = low + _NOTHING, high + _NOTHING
+    if not ops.traced(low, high):
+        at_high, at_low = function(high), function(low)
+        found: Any = _bracket(low, high, at_low, at_high)
+        advance, x, is_open = _recorded(), found.propose(), found.open
+        for _ in range(_MOST):
+            if not np.any(is_open):
+                break
+            *found, x, is_open = advance(*found, x, function(x))
+        return found[0], found[1]
 
     def unfinished(carry: tuple) -> Num:
         step, _, found = carry

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,15 +26,31 @@ from fluidcc.model.senders import (
     starts_slowly,
 )
 from fluidcc.ops import Num
-from fluidcc.programs import at_each, repeat
+from fluidcc.programs import at_each, record, repeat
 from fluidcc.scenario.network import Flows
 from fluidcc.trees import leaves, map_tree, unflatten
 
 LARGEST_WINDOW = 1e7  # packets, if the law has no cap
 SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
 _TURNS = 12
+_KEPT = 64  # groups
 _STILL = 4e-15  # step of a memory that counts as none
 _ASIDE = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
+
+
+def keep_for_each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Keep the results for the last objects: for themselves, not for equal ones."""
+    kept: dict[int, tuple[Any, Any]] = {}
+
+    def call(thing: Any) -> Any:
+        found = kept.get(id(thing))
+        if found is None:
+            while len(kept) >= _KEPT:
+                kept.pop(next(iter(kept)))
+            found = kept[id(thing)] = thing, function(thing)  # while it is kept, its id is its own
+        return found[1]
+
+    return call
 
 
 class WeightedSignal(NamedTuple):
@@ -43,16 +60,43 @@ class WeightedSignal(NamedTuple):
     signal: Signal
 
 
+@keep_for_each
+def _exact(flows: Flows) -> Flows:
+    """The group with the load for its estimate, as at equilibrium."""
+    return dataclasses.replace(flows, estimator=Exact())
+
+
 def past_slow_start(flows: Flows, window: Num) -> Sender:
     """Senders with a window (m,) [packet], none of them in slow start."""
     s = start_sender(flows, window)
     return s._replace(slow=0.0 * window) if starts_slowly(flows) else s
 
 
+@keep_for_each
+def _programs(flows: Flows) -> dict[tuple[int, bool], Callable[..., tuple]]:
+    """The change of a group, as it is recorded for each number of cases."""
+    return {}
+
+
 def _change(
     flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
 ) -> Sender:
     """Mean change of senders per second whose packets are all as old as their rate."""
+    numbers = leaves((s, cases, rtt))
+    if ops.traced(*numbers):
+        return _mean_change(flows, s, cases, rtt, growth_on_all_acks)
+    programs, key = _programs(flows), (len(cases), growth_on_all_acks)
+    if key not in programs:
+        programs[key] = record(
+            lambda s, cases, rtt: _mean_change(flows, s, cases, rtt, growth_on_all_acks),
+            s, cases, rtt,
+        )  # fmt: skip
+    return unflatten(s, programs[key](*numbers))
+
+
+def _mean_change(
+    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
+) -> Sender:
     parts = []
     for share, signal in cases:
         rate = sending_rate(flows, s, signal, rtt)
@@ -72,15 +116,19 @@ def _memories(flows: Flows, s: Sender) -> np.ndarray:
 
 
 def _settle(
-    flows: Flows, window: Num, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
+    flows: Flows,
+    window: Num,
+    own: np.ndarray,
+    cases: list[WeightedSignal],
+    rtt: Num,
+    growth_on_all_acks: bool,
 ) -> tuple[Sender, Sender]:
-    """Senders with this window (m,) whose other memories are steady, and their change per second.
+    """Senders with this window (m,) whose memories `own` are steady, and their change per second.
 
     Steps of Newton's method for all memories at once, each by its own slope, as a difference: most
     drift linearly towards their value, and follow each other in a chain at the most.
     """
     s = past_slow_start(flows, window)
-    own = _memories(flows, s)
     none = 0.0 * (window + cases[0].signal.mark)
     ones = np.ndim(none) * (1,)
     bumps = _ASIDE * np.eye(len(leaves(s)))[own]  # one aside of each memory
@@ -126,23 +174,24 @@ def steady_sender(
     (m,) [packet] they have that one, and their other memories are steady.
     """
     if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
-        exact = dataclasses.replace(flows, estimator=Exact())
-        s = steady_sender(exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window)
+        s = steady_sender(
+            _exact(flows), cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window
+        )
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     law = flows.window
+    own = _memories(flows, past_slow_start(flows, rtt))
 
     def sender(window: Num) -> Sender:
-        s = past_slow_start(flows, window)
-        if not len(_memories(flows, s)):
-            return s
-        return _settle(flows, window, cases, rtt, growth_on_all_acks)[0]
+        if not len(own):
+            return past_slow_start(flows, window)
+        return _settle(flows, window, own, cases, rtt, growth_on_all_acks)[0]
 
     def growth(log_window: Num, cases: list[WeightedSignal] = cases) -> Num:
         window = ops.exp(log_window)
-        s = past_slow_start(flows, window)
-        if len(_memories(flows, s)):
-            change = _settle(flows, window, cases, rtt, growth_on_all_acks)[1]
+        if len(own):
+            change = _settle(flows, window, own, cases, rtt, growth_on_all_acks)[1]
         else:
+            s = past_slow_start(flows, window)
             change = _change(flows, s, cases, rtt, growth_on_all_acks)
         return law.window(change.law)
 

@@ -1,0 +1,158 @@
+"""Straight-line code for elementwise functions, recorded while they are evaluated once.
+
+A rule as it is written takes most of its time for trees, dual numbers and calls; its arithmetic is
+some 60 operations. Operations with equal arguments are recorded once, those on constants not at
+all (Griewank and Walther, 2008, chapter 6). A product with the constant 0 is 0, of infinity too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fluidcc.dual import Dual
+
+_SIGNS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**",
+    "greater": ">", "less": "<", "greater_equal": ">=", "less_equal": "<=", "equal": "==",
+    "not_equal": "!=", "bitwise_and": "&", "bitwise_or": "|",
+}  # fmt: skip
+_METHODS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+    "gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal,
+    "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and, "or": np.bitwise_or,
+}  # fmt: skip
+_NAME = re.compile(r"\bv\d+\b")
+
+
+class Tape:
+    """Operations in their order, each with a name of its own."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Recorded] = []
+        self.operations: dict[str, Recorded] = {}
+
+    def input(self, example: Any) -> Recorded:
+        """One more argument of the function."""
+        self.inputs.append(Recorded(self, f"a{len(self.inputs)}", np.float64(example)))
+        return self.inputs[-1]
+
+    def add(self, operation: str, example: Any) -> Recorded:
+        """The result of an operation, which may be on the tape already."""
+        if operation not in self.operations:
+            name = f"v{len(self.operations)}"
+            self.operations[operation] = Recorded(self, name, example)
+        return self.operations[operation]
+
+    def program(self, results: Sequence[Any]) -> Callable[..., tuple]:
+        """The function of arrays of one shape, or of shapes that NumPy broadcasts, that gives the
+        results; without operations that none of them needs.
+        """
+        last = f"return ({''.join(f'{_text(r)}, ' for r in results)})"
+        lines, needed = [last], set(_NAME.findall(last))
+        for operation, result in reversed(self.operations.items()):
+            if result.name in needed:
+                needed.update(_NAME.findall(operation))
+                lines.append(f"{result.name} = {operation}")
+        head = f"def function({', '.join(each.name for each in self.inputs)}):"
+        text = "\n    ".join([head, *reversed(lines)])
+        found: dict[str, Any] = {"np": np, "inf": math.inf, "nan": math.nan}
+        exec(text, found)
+        return found["function"]
+
+
+class Recorded:
+    """A number on a tape, with its value at the example."""
+
+    __slots__ = ("example", "name", "tape")
+    shape, ndim, size = (), 0, 1
+
+    def __init__(self, tape: Tape, name: str, example: Any) -> None:
+        self.tape, self.name, self.example = tape, name, example
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any) -> Any:
+        return _apply(function, *args)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple, named: dict) -> Any:
+        if function is np.where:
+            return _where(*args)
+        if function is np.broadcast_to:
+            return args[0]
+        return function(self.example) if function is np.shape else NotImplemented
+
+    def __neg__(self) -> Any:
+        return _apply(np.negative, self)
+
+    def __abs__(self) -> Any:
+        return _apply(np.abs, self)
+
+    def __invert__(self) -> Any:
+        return _apply(np.invert, self)
+
+    def __bool__(self) -> bool:
+        raise ValueError(
+            "a rule of a law branches in Python on a number: an engine asks about all numbers at "
+            "once; write ops.where(condition, yes, no), ops.minimum or ops.maximum"
+        )
+
+    def reshape(self, *_: Any) -> Recorded:
+        """The number itself."""
+        return self
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _binary(function: np.ufunc, *, swapped: bool) -> Callable[[Recorded, Any], Any]:
+    def method(self: Recorded, other: Any) -> Any:
+        if isinstance(other, Dual):
+            return NotImplemented
+        return _apply(function, *((other, self) if swapped else (self, other)))
+
+    return method
+
+
+for _name, _function in _METHODS.items():
+    setattr(Recorded, f"__{_name}__", _binary(_function, swapped=False))
+    setattr(Recorded, f"__r{_name}__", _binary(_function, swapped=True))
+
+
+def _text(x: Any) -> str:
+    return x.name if isinstance(x, Recorded) else f"({np.asarray(x).item()!r})"
+
+
+def _example(x: Any) -> Any:
+    return x.example if isinstance(x, Recorded) else x
+
+
+def _is(x: Any, number: float) -> bool:
+    return not isinstance(x, Recorded) and bool(x == number)
+
+
+def _apply(function: np.ufunc, *args: Any) -> Any:
+    """The result of an operation of which at least one argument is recorded."""
+    name = function.__name__
+    a, b = args if len(args) == 2 else (args[0], None)
+    if name == "multiply" and (_is(a, 0) or _is(b, 0)):
+        return 0.0
+    if (name == "add" and _is(a, 0)) or (name == "multiply" and _is(a, 1)):
+        return b
+    if _is(b, 0 if name in ("add", "subtract") else 1) and name in (
+        "add", "subtract", "multiply", "divide", "power",
+    ):  # fmt: skip
+        return a
+    tape = next(x.tape for x in args if isinstance(x, Recorded))
+    texts = [_text(x) for x in args]
+    sign = _SIGNS.get(name)
+    operation = f" {sign} ".join(texts) if sign else f"np.{name}({', '.join(texts)})"
+    return tape.add(operation, function(*map(_example, args)))
+
+
+def _where(condition: Any, yes: Any, no: Any) -> Any:
+    if not isinstance(condition, Recorded):
+        return yes if condition else no
+    operation = f"np.where({', '.join(map(_text, (condition, yes, no)))})"
+    return condition.tape.add(operation, np.where(*map(_example, (condition, yes, no)))[()])
