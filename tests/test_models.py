@@ -14,7 +14,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
-from fluidcc.laws.traffic import Sessions
+from fluidcc.laws import Sessions
 from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.bibliography import bibliography
 

@@ -6,13 +6,12 @@ import numpy as np
 import scipy.special
 from analysis_cases import ecn_mod, hollot
 
-from fluidcc.analysis.batch import many_roots, stability_map
+from fluidcc import replace, stability, stability_map
+from fluidcc.analysis.batch import many_roots
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.roots import rightmost_roots
-from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import counts
-from fluidcc.scenario.paths import replace
 
 
 def assert_as_one_by_one(systems, found, some=slice(None)):

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 from analysis_cases import ecn_mod, hollot
 
-from fluidcc import (
-    Boundary,
-    DelayEquation,
-    boundary,
-    equilibrium,
-    replace,
-    stability,
-)
+from fluidcc import Boundary, DelayEquation, boundary, equilibrium, replace, stability
 
 
 def one(t, y, p):

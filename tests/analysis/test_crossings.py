@@ -10,7 +10,6 @@ import scipy.optimize
 from analysis_cases import CAPACITY, ecn_mod, hollot
 
 import fluidcc as fc
-from fluidcc import equilibrium, linearize, load, replace, stability
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.roots import polish
@@ -26,7 +25,7 @@ def test_hopf_point_along_the_filter():
     assert hopf.value == pytest.approx(1.048513e-4, rel=5e-7)
     assert hopf.frequency == pytest.approx(1.341540, abs=1e-6)
     assert (hopf.becomes, hopf.below, hopf.above) == ("unstable", 0, 2)
-    root = stability(hollot(w_q=hopf.value)).rightmost
+    root = fc.stability(hollot(w_q=hopf.value)).rightmost
     assert abs(root.real) < 1e-10 and root.imag == pytest.approx(hopf.frequency, rel=1e-10)
 
 
@@ -35,7 +34,7 @@ def static_boundary(net):
 
     On the axis the phase gives K(w) and the gain a scalar equation in w.
     """
-    eq = equilibrium(net)
+    eq = fc.equilibrium(net)
     flows, p = eq.flows["flows"], eq.links["bottleneck"].mark_probability
     W, R, red = flows.window[0], flows.rtt[0], net.links[0].queue
     a, c = p * W / R, 60 / (W * p**2) * red.p_max / 550
@@ -88,7 +87,7 @@ def test_further_roots_that_cross_are_kept_apart():
     assert len(found.secondary) >= 1
     for c in found.secondary:
         assert c.above == c.below + 2
-        system = linearize(replace(net, {"flow.rtt": c.value}))
+        system = fc.linearize(fc.replace(net, {"flow.rtt": c.value}))
         on_axis = polish(Characteristic(system), np.array([1j * c.frequency]))
         assert abs(on_axis[0] - 1j * c.frequency) < 1e-9 * c.frequency
 
@@ -100,7 +99,7 @@ def test_saturation_ends_the_scan_but_not_the_search():
     assert found.stable_at_low is False
     (crossing,) = found.crossings
     assert crossing.becomes == "stable"
-    root = stability(replace(net, {"flow.n": crossing.value})).rightmost
+    root = fc.stability(fc.replace(net, {"flow.n": crossing.value})).rightmost
     assert abs(root.real) < 1e-9
     (gap,) = found.without_equilibrium
     window = math.sqrt(2 / 0.1)
@@ -118,7 +117,8 @@ def test_a_jump_at_a_kink_is_a_change_of_stability():
     path = "flow.n"
     found = crossings(net, path, 5.0, 60.0, points=12)
     counts = {
-        n: stability(replace(net, {path: float(n)})).unstable for n in np.linspace(5.5, 59.5, 28)
+        n: fc.stability(fc.replace(net, {path: float(n)})).unstable
+        for n in np.linspace(5.5, 59.5, 28)
     }
     for n, count in counts.items():
         passed = [c for c in (*found.crossings, *found.secondary) if c.value < n]
@@ -128,18 +128,18 @@ def test_a_jump_at_a_kink_is_a_change_of_stability():
     jumps = [c for c in found.crossings if c.jump]
     assert jumps
     for c in jumps:
-        at = equilibrium(replace(net, {path: c.value})).links["bottleneck"].queue
+        at = fc.equilibrium(fc.replace(net, {path: c.value})).links["bottleneck"].queue
         assert min(abs(at - corner) for corner in (25, 75, 150)) < 1e-6
 
 
 def test_the_frequency_at_a_jump_is_that_of_the_unstable_side():
     """20 classes; the queue passes a corner of RED at the marking that the flows need there."""
-    net = load("misra2003/mixed")
+    net = fc.load("misra2003/mixed")
     found = crossings(net, "link.queue.p_max", 0.0222, 0.024, points=3)
     (jump,) = found.crossings
     assert jump.jump and (jump.becomes, jump.below, jump.above) == ("stable", 2, 0)
-    before = replace(net, {"link.queue.p_max": jump.value * (1 - 1e-9)})
-    eigenvalues = approximate_roots(linearize(before), 16)
+    before = fc.replace(net, {"link.queue.p_max": jump.value * (1 - 1e-9)})
+    eigenvalues = approximate_roots(fc.linearize(before), 16)
     rightmost = eigenvalues[np.argmax(eigenvalues.real)]
     assert jump.frequency == pytest.approx(abs(rightmost.imag), rel=1e-5)
     assert found.to_dict()["crossings"][0]["jump"] is True
@@ -153,8 +153,8 @@ def test_every_count_between_crossings_agrees():
     verdict = found.stable_at_low
     for low, high in itertools.pairwise(edges):
         middle = math.sqrt(low * high)
-        assert stability(replace(net, {"link.queue.w_q": middle})).stable == verdict
+        assert fc.stability(fc.replace(net, {"link.queue.w_q": middle})).stable == verdict
         verdict = not verdict
     for c in found.crossings:
-        system = linearize(replace(net, {"link.queue.w_q": c.value}))
+        system = fc.linearize(fc.replace(net, {"link.queue.w_q": c.value}))
         assert system.size[0] == 5

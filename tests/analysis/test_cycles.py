@@ -6,14 +6,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from analysis_cases import (
-    HUTCHINSON,
-    LAG,
-    SPEED,
-    hollot,
-    radial_multipliers,
-    turning,
-)
+from analysis_cases import HUTCHINSON, LAG, SPEED, hollot, radial_multipliers, turning
 
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
@@ -26,9 +19,7 @@ from fluidcc.analysis.gradients.cycle import cycle_gradients
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.roots import rightmost_roots
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws import ECNMod, PerMark, Threshold
 from fluidcc.model.network_mesh import uniform_mesh
 
 

@@ -11,19 +11,11 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, plain, two_links
 
-from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc import Flows, Link, Network, equilibrium, laws
 from fluidcc.analysis.operating_point import steady_state
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.loss import HalveOnly
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
-from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import make_outputs, output_indices
 from fluidcc.model.rates import flux
-from fluidcc.scenario.network import Flows, Link, Network, to_arrays
+from fluidcc.scenario.network import to_arrays
 
 
 def test_worked_example():
@@ -50,12 +42,12 @@ def test_cubic_of_the_queue(n, p_max):
 
 def marked(*, reaction=None, n=40.0, at=30.0, width=60.0, buffer=400.0, queue=None, feedback=None,
            max_window=math.inf, loss=None):  # fmt: skip
-    law = Threshold(at=at, width=width) if queue is None else queue
+    law = laws.Threshold(at=at, width=width) if queue is None else queue
     parts = {"feedback": feedback, "loss": loss}
     parts = {name: part for name, part in parts.items() if part is not None}
     flows = Flows(
-        Reno(max_window=max_window), n=np.array([n]), rtt=np.array([0.1]),
-        reaction=PerMark() if reaction is None else reaction, **parts,
+        laws.Reno(max_window=max_window), n=np.array([n]), rtt=np.array([0.1]),
+        reaction=laws.PerMark() if reaction is None else reaction, **parts,
     )  # fmt: skip
     return Network((Link(law, capacity=1250.0, buffer=buffer),), (flows,))
 
@@ -63,10 +55,10 @@ def marked(*, reaction=None, n=40.0, at=30.0, width=60.0, buffer=400.0, queue=No
 @pytest.mark.parametrize(
     ("reaction", "window"),
     [
-        (PerMark(), lambda p: math.sqrt(2 * (1 - p) / p)),
-        (Refractory(), lambda p: 1 + math.sqrt(1 + 2 / p)),
+        (laws.PerMark(), lambda p: math.sqrt(2 * (1 - p) / p)),
+        (laws.Refractory(), lambda p: 1 + math.sqrt(1 + 2 / p)),
         (
-            OncePerRTT(),
+            laws.OncePerRTT(),
             lambda p: scipy.optimize.brentq(lambda w: w * (1 - (1 - p) ** w) - 2, 1, 1e4),
         ),
     ],
@@ -132,8 +124,8 @@ def test_none_has_no_numbers():
 def test_refractory_cannot_go_below_its_smallest_window():
     """W(1) = 1 + sqrt 3: no equilibrium if C R(B)/N is below it. Theory, 2.2."""
     room = 1250 * (0.1 + 400 / 1250) / (1 + math.sqrt(3))
-    assert equilibrium(marked(reaction=Refractory(), n=1.01 * room)).status == "none"
-    assert equilibrium(marked(reaction=Refractory(), n=0.99 * room)).status != "none"
+    assert equilibrium(marked(reaction=laws.Refractory(), n=1.01 * room)).status == "none"
+    assert equilibrium(marked(reaction=laws.Refractory(), n=0.99 * room)).status != "none"
 
 
 def test_step_marking_slides_on_its_step():
@@ -166,8 +158,8 @@ def test_capped_windows(cap, status, queue):
 @pytest.mark.parametrize(
     ("queue", "parts", "why"),
     [
-        (Droptail(), {}, "0 of its packets marked or lost"),
-        (None, {"feedback": ReceiverWindow()}, "1 of its packets marked"),
+        (laws.Droptail(), {}, "0 of its packets marked or lost"),
+        (None, {"feedback": laws.ReceiverWindow()}, "1 of its packets marked"),
     ],
     ids=["nothing is said", "receiver_window without losses"],
 )
@@ -186,8 +178,8 @@ def test_windows_that_nothing_holds_have_no_rest(queue, parts, why):
 
 def test_droptail_rests_at_its_full_buffer():
     """Loss l once per round trip: (1-p) clean growth is all, W (1 - (1-l)^W) = 2, N x (1-l) = C."""
-    eq = equilibrium(marked(queue=Droptail(), buffer=100.0, n=10.0, reaction=OncePerRTT(),
-                            loss=HalveOnly()))  # fmt: skip
+    eq = equilibrium(marked(queue=laws.Droptail(), buffer=100.0, n=10.0, reaction=laws.OncePerRTT(),
+                            loss=laws.HalveOnly()))  # fmt: skip
     link, flows = eq.links["bottleneck"], eq.flows["flows"]
     assert eq.status == "discontinuity" and "full" in eq.message
     assert link.queue == pytest.approx(100, rel=1e-12)
@@ -197,8 +189,8 @@ def test_droptail_rests_at_its_full_buffer():
 
 
 def test_loss_feedback_turns_marks_into_losses():
-    red = RED(min_th=25.0, max_th=75.0, p_max=0.1, w_q=0.002)
-    parts = {"feedback": Loss(), "loss": HalveOnly(), "reaction": OncePerRTT()}
+    red = laws.RED(min_th=25.0, max_th=75.0, p_max=0.1, w_q=0.002)
+    parts = {"feedback": laws.Loss(), "loss": laws.HalveOnly(), "reaction": laws.OncePerRTT()}
     eq = equilibrium(marked(queue=red, n=10.0, **parts))
     p, flows = eq.links["bottleneck"].mark_probability, eq.flows["flows"]
     assert eq.status == "regular"

@@ -10,19 +10,11 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, hollot
 
-from fluidcc.analysis.crossings import crossings
-from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.equilibrium import equilibrium
+import fluidcc as fc
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.normal_form import TIMES, normal_form, reduced
-from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import difference_decays
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.laws import ECNMod, MarkTail, PerMark, Threshold
 
 HARMONICS = 6
 
@@ -31,15 +23,15 @@ def one(t, y, p):
     return 1.0
 
 
-HUTCHINSON = DelayEquation(
+HUTCHINSON = fc.DelayEquation(
     lambda t, y, z, p: -p["r"] * z[0] * (1 + y), (one,), {"r": math.pi / 2}, 0.0
 )
-MOVING = DelayEquation(  # the lag moves with the state, otherwise linear
+MOVING = fc.DelayEquation(  # the lag moves with the state, otherwise linear
     lambda t, y, z, p: -p["r"] * z[0],
     (lambda t, y, p: 1 + p["c"] * y + p["d"] * y**2,),
     {"r": math.pi / 2, "c": 0.4, "d": 0.0}, 0.0,
 )  # fmt: skip
-CUBIC = DelayEquation(
+CUBIC = fc.DelayEquation(
     lambda t, y, z, p: -p["r"] * z[0] + p["e"] * z[0] ** 3,
     (one,),
     {"r": math.pi / 2, "e": 1.0},
@@ -51,7 +43,7 @@ def round_trip(t, y, p):
     return 0.2 + y[1] / CAPACITY
 
 
-TCP = DelayEquation(  # the network of analysis_cases.hollot as one equation
+TCP = fc.DelayEquation(  # the network of analysis_cases.hollot as one equation
     lambda t, y, z, p: jnp.stack([
         1 / round_trip(0, y, p)
         - y[0] * z[0][0] / (2 * round_trip(0, z[0], p)) * 0.1 / 550 * (z[0][2] - 150),
@@ -161,19 +153,19 @@ def test_lags_that_move_with_the_state_count(c, d):
 
 def test_a_network_has_the_coefficient_of_its_equation():
     """TCP with RED as a network and written down as one equation, lags by the present queue."""
-    (hopf,) = crossings(hollot(), "link.queue.w_q", 5e-5, 2e-4, points=3).crossings
-    (same,) = crossings(TCP, "w_q", 5e-5, 2e-4, points=3).crossings
+    (hopf,) = fc.crossings(hollot(), "link.queue.w_q", 5e-5, 2e-4, points=3).crossings
+    (same,) = fc.crossings(TCP, "w_q", 5e-5, 2e-4, points=3).crossings
     assert same.value == pytest.approx(hopf.value, rel=1e-9)
     assert (hopf.criticality, same.criticality) == ("supercritical", "supercritical")
     assert hopf.lyapunov == pytest.approx(same.lyapunov, rel=1e-6)
 
 
 def test_cycles_near_the_hopf_point_of_the_network_have_the_amplitude_told():
-    rest = stability(TCP.replace({"w_q": 1.048512513e-4}))
+    rest = fc.stability(TCP.replace({"w_q": 1.048512513e-4}))
     frequency = abs(rest.rightmost.imag)
     form = normal_form(rest.equilibrium, frequency)
     w_q = 1.0505e-4
-    growth = stability(TCP.replace({"w_q": w_q})).rightmost.real
+    growth = fc.stability(TCP.replace({"w_q": w_q})).rightmost.real
     amplitudes = form.amplitudes(growth)
     start, hopf = None, TCP.replace({"w_q": 1.048512513e-4})
     for size in (0.5, 1.0):
@@ -236,12 +228,12 @@ C, N, T, AT, C1, C2 = 1000.0, 40.0, 0.1, 20.0, 0.5, 0.5
 
 def ramp(width, *, delay, cross=0.0):
     """ECN-mod flows, marks at the tail."""
-    flows = Flows(
+    flows = fc.Flows(
         ECNMod(c1=C1, c2=C2), n=np.array([N]), rtt=np.array([T]), reaction=PerMark(),
         feedback=MarkTail(),
     )  # fmt: skip
-    link = Link(Threshold(at=AT, width=width), capacity=C, cross=cross)
-    return Network((link,), (flows,), rates="self_clocked", delay=delay)
+    link = fc.Link(Threshold(at=AT, width=width), capacity=C, cross=cross)
+    return fc.Network((link,), (flows,), rates="self_clocked", delay=delay)
 
 
 def scalar(width):
@@ -253,7 +245,7 @@ def scalar(width):
         marked = (N * z[0] - C * T - AT) / p["width"]
         return C / N * ((1 - marked) * C1 - marked * C2 * y)
 
-    return DelayEquation(field, (lambda t, y, p: N * y / C,), {"width": width}, 4.0)
+    return fc.DelayEquation(field, (lambda t, y, p: N * y / C,), {"width": width}, 4.0)
 
 
 def hopf():
@@ -283,7 +275,7 @@ def of_window(form):
 def test_one_class_has_the_coefficient_of_its_equation():
     """Delays by present queues: a lag that moves with the state."""
     width, frequency = hopf()
-    form = normal_form(equilibrium(ramp(width, delay="explicit")), frequency)
+    form = normal_form(fc.equilibrium(ramp(width, delay="explicit")), frequency)
     known = normal_form(scalar(width).equilibrium(), frequency)
     assert of_window(form) == pytest.approx(known.coefficient, rel=1e-6)
     assert form.criticality == known.criticality == "subcritical"
@@ -333,21 +325,21 @@ def test_cycles_of_the_fifo_clock_grow_as_told(cross):
     """With other traffic the system is neutral: 0.3 of a rate comes back a round trip later."""
 
     def at(width):
-        rest = equilibrium(ramp(width, delay="fifo", cross=cross))
+        rest = fc.equilibrium(ramp(width, delay="fifo", cross=cross))
         return rest, rest.flows["flows"].window[0], rest.links["bottleneck"].queue
 
     width, frequency = (120.0, 7.0) if cross else hopf()
     sizes = np.array([0.02, 0.04, 0.08])
     for _ in range(2):
         rest, window, queue = at(width)
-        lean = np.linalg.svd(linearize(rest.net, rest).matrix(1j * frequency))[2][-1].conj()
+        lean = np.linalg.svd(fc.linearize(rest.net, rest).matrix(1j * frequency))[2][-1].conj()
         found = [balanced(width, frequency, window, queue, lean, cross, size) for size in sizes]
         series = np.linalg.solve(np.vander(sizes**2, increasing=True), found)
         width, frequency = series[0]  # where cycles end
     curvature = series[1, 0]
     form = normal_form(at(width)[0], frequency)
     step = 1e-3 * width
-    systems = [linearize(ramp(width + s, delay="fifo", cross=cross)) for s in (-step, 0.0, step)]
+    systems = [fc.linearize(ramp(width + s, delay="fifo", cross=cross)) for s in (-step, 0.0, step)]
     low, here, high = (system.matrix(1j * frequency) for system in systems)
     u, values, v = np.linalg.svd(here)
     assert values[-1] < 1e-8 * values[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws.queue.pi import PI
+from fluidcc.laws import PI
 from fluidcc.scenario.network import Start
 
 END, STEP = 4.0, 0.2 / 32

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from fluidcc.analysis.boundary.result import Boundary
+from fluidcc import Boundary, Gradient
 from fluidcc.analysis.cycles.result import none_found, not_known
-from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.sweep.result import failure
 
 SLOW = "hollot2001/slow"

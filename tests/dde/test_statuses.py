@@ -7,10 +7,7 @@ import pytest
 import fluidcc as fc
 
 HISTORY = {"constant": lambda t, p: jnp.ones(1), "short": lambda t, p: jnp.sqrt(t + 0.5)[None]}
-FIELDS = {
-    "decay": lambda t, y, z, p: -z[0],
-    "blow_up": lambda t, y, z, p: y * y * y + 0.0 * z[0],
-}
+FIELDS = {"decay": lambda t, y, z, p: -z[0], "blow_up": lambda t, y, z, p: y * y * y + 0.0 * z[0]}
 LAGS = {
     "one": lambda t, y, p: 1.0,
     "negative": lambda t, y, p: 0.5 - t,

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from fluidcc.errors import Fault, ScenarioError
+from fluidcc import Fault, ScenarioError
 from fluidcc.explore import jobs
 from fluidcc.explore.jobs import Worker
 

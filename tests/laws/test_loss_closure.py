@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from fluidcc.laws.law import Ack
-from fluidcc.laws.loss import PFTK, Recovery, backed_off, indications
-from fluidcc.laws.window.reno import Reno
+from fluidcc.laws import PFTK, Ack, Recovery, Reno
+from fluidcc.laws.loss import backed_off, indications
 
 R = 0.1
 

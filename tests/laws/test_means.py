@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from fluidcc import Link
 from fluidcc.check import means
-from fluidcc.laws.law import Arrival
+from fluidcc.laws import RED, Arrival, Refractory
 from fluidcc.laws.parameters import infos
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.reaction import Refractory
 from fluidcc.laws.registry import LAWS
 from fluidcc.model.rates import queue_law_rate
-from fluidcc.scenario.network import Link
 
 WINDOW_LAWS = list(LAWS["window"].values())
 SPREADINGS = list(LAWS["spreading"].values())

@@ -12,25 +12,18 @@ import sympy as sp
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import Ack
-from fluidcc.laws.load_code import ADPM
-from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
+from fluidcc import laws
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.dctcp import DCTCP
-from fluidcc.laws.window.reno import Reno
 from fluidcc.programs import slope
 
-Mode, Estimated = BMCC(fallback=True).state_of, DCTCP().state_of
+Mode, Estimated = laws.BMCC(fallback=True).state_of, laws.DCTCP().state_of
 
 R = 0.1
-ONE = Ack(1.0, 0.0, R)
+ONE = laws.Ack(1.0, 0.0, R)
 
 
-def at(load: float, *, elapsed: float = 0.0, count: float = 0.0, rtt: float = R) -> Ack:
-    return Ack(count, elapsed, rtt, load)
+def at(load: float, *, elapsed: float = 0.0, count: float = 0.0, rtt: float = R) -> laws.Ack:
+    return laws.Ack(count, elapsed, rtt, load)
 
 
 # -- TCP and BECN
@@ -46,36 +39,36 @@ def resting_window(law, reaction, p: float) -> float:
 
 @pytest.mark.parametrize("p", [1e-4, 0.02, 0.5])
 def test_the_pause_of_becn_leaves_its_equilibrium_where_it_is(p: float):
-    assert BECN().reaction == "pause" and BECN(pause=False).reaction == "per_mark"
-    for reaction in (Pause(), PerMark(growth="all")):
-        assert resting_window(BECN(), reaction, p) == pytest.approx(np.sqrt(2 / p), rel=1e-10)
+    assert laws.BECN().reaction == "pause" and laws.BECN(pause=False).reaction == "per_mark"
+    for reaction in (laws.Pause(), laws.PerMark(growth="all")):
+        assert resting_window(laws.BECN(), reaction, p) == pytest.approx(np.sqrt(2 / p), rel=1e-10)
 
 
 def test_the_pause_is_a_renewal_process():
     # w carriers of silence, then a geometric wait of mean 1/p carriers; growth in the wait alone
     p, w = sp.symbols("p w", positive=True)
-    share = Pause().shares(p, w)
+    share = laws.Pause().shares(p, w)
     assert sp.simplify(share.reacting - 1 / (w + 1 / p)) == 0
     assert sp.simplify(share.growing - (1 / p) / (w + 1 / p)) == 0
 
 
 @pytest.mark.parametrize("p", [1e-4, 0.02, 0.4])
 def test_blocks_of_once_per_rtt(p: float):
-    w = resting_window(Reno(), OncePerRTT(block="poisson"), p)
+    w = resting_window(laws.Reno(), laws.OncePerRTT(block="poisson"), p)
     assert w * (1 - np.exp(-p * w)) == pytest.approx(2.0, rel=1e-9)
-    w = resting_window(Reno(), OncePerRTT(block="round_chain"), p)
+    w = resting_window(laws.Reno(), laws.OncePerRTT(block="round_chain"), p)
     quiet = (1 - p) ** w
     assert quiet == pytest.approx(w / 2 * (1 - quiet), rel=1e-9)
-    clean = OncePerRTT(block="round_chain", growth="clean").shares(p, 9.0)
-    assert clean == OncePerRTT(block="round_chain").shares(p, 9.0)
-    assert OncePerRTT(growth="clean", block="poisson").shares(p, 9.0).growing == 1 - p
+    clean = laws.OncePerRTT(block="round_chain", growth="clean").shares(p, 9.0)
+    assert clean == laws.OncePerRTT(block="round_chain").shares(p, 9.0)
+    assert laws.OncePerRTT(growth="clean", block="poisson").shares(p, 9.0).growing == 1 - p
 
 
 # -- BMCC
 
 
 def test_fallback_has_hysteresis():
-    law = BMCC(fallback=True)
+    law = laws.BMCC(fallback=True)
     s = law.start(40.0)
 
     def after(change):
@@ -100,23 +93,23 @@ def test_fallback_has_hysteresis():
 # -- DCTCP
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_the_estimate_moves_by_eq1_over_one_window(share: float):
-    law = DCTCP()
+    law = laws.DCTCP()
     s = Estimated(25.0, 0.3)
-    whole = s.alpha + law.observe(s, Ack(25.0, 0.0, R, 0.0, share)).alpha
+    whole = s.alpha + law.observe(s, laws.Ack(25.0, 0.0, R, 0.0, share)).alpha
     assert whole == pytest.approx((1 - 1 / 16) * 0.3 + share / 16, rel=1e-14)
     for _ in range(25):  # packet by packet
-        s = s._replace(alpha=s.alpha + law.observe(s, Ack(1.0, 0.0, R, 0.0, share)).alpha)
+        s = s._replace(alpha=s.alpha + law.observe(s, laws.Ack(1.0, 0.0, R, 0.0, share)).alpha)
     assert s.alpha == pytest.approx(whole, rel=1e-13)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_dctcp_is_the_published_fluid_model_under_step_marking(p: float):
     # Alizadeh et al. (2011), eqs 1 and 2; their g is the slope -log(1 - g) of eq. 1's factor
-    law, w, alpha = DCTCP(), 30.0, 0.2
+    law, w, alpha = laws.DCTCP(), 30.0, 0.2
     s, acks = Estimated(w, alpha), w / R
-    heard = OncePerRTT().shares(p, w).reacting
-    growth = slope(lambda k: law.on_ack(s, Ack(k, 0.0, R)).window, w)
-    moved = slope(lambda k: law.observe(s, Ack(k, 0.0, R, 0.0, p)).alpha, w)
+    heard = laws.OncePerRTT().shares(p, w).reacting
+    growth = slope(lambda k: law.on_ack(s, laws.Ack(k, 0.0, R)).window, w)
+    moved = slope(lambda k: law.observe(s, laws.Ack(k, 0.0, R, 0.0, p)).alpha, w)
     drift = acks * (growth + heard * law.on_mark(s, ONE).window)
     assert drift == pytest.approx(1 / R - w * alpha * p / (2 * R), rel=1e-10)
     assert acks * moved == pytest.approx(-np.log(1 - law.g) / R * (p - alpha), rel=1e-12)
@@ -128,13 +121,13 @@ def estimated_share(threshold: float) -> float:
     The weight is a tenth of the bound of Alizadeh et al. (2010), section 3.4, so that the estimate
     hardly moves from one mark to the next.
     """
-    law = DCTCP(g=0.1 * 1.386 / math.sqrt(2 * threshold))
+    law = laws.DCTCP(g=0.1 * 1.386 / math.sqrt(2 * threshold))
     w, alpha, total, rounds = threshold, math.sqrt(2 / threshold), 0.0, round(20 / law.g)
     for k in range(rounds):
         marked = 1.0 if w > threshold else 0.0
-        alpha += law.observe(Estimated(w, alpha), Ack(w, 0.0, R, 0.0, marked)).alpha
+        alpha += law.observe(Estimated(w, alpha), laws.Ack(w, 0.0, R, 0.0, marked)).alpha
         rule = law.on_mark if marked else law.on_ack
-        w += rule(Estimated(w, alpha), Ack(w, 0.0, R)).window
+        w += rule(Estimated(w, alpha), laws.Ack(w, 0.0, R)).window
         total += (k >= rounds // 2) * alpha
     return total / (rounds - rounds // 2)
 
@@ -153,7 +146,7 @@ def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float
     longest = round((w - 1) / cost)
     flights = [w - cost * k for k in range(longest)]
     mean = sum(f * p**k * (1 - p) for k, f in enumerate(flights)) + p**longest
-    found = ReceiverWindow(persistence=persistence).flight_size(float(w), p)
+    found = laws.ReceiverWindow(persistence=persistence).flight_size(float(w), p)
     assert found == pytest.approx(mean, rel=1e-10)
 
 
@@ -166,7 +159,7 @@ def test_web_sources_are_active_for_their_share_of_the_time():
 
 
 # -- The ADPM code: its hash, the receiver's rule, and what becomes of the estimate
-LAW = ADPM()
+LAW = laws.ADPM()
 LOADS = [0.1, 0.15, 0.4, 0.75, 0.9, 1.0, 1.1, 1.19]
 
 
@@ -183,7 +176,7 @@ def test_hash_masses_and_their_inverse():
     assert [LAW.distribution(v) for v in (0.1, 0.15, 0.75, 1.0, 1.2)] == [0.0, 0.0, 0.25, 0.5, 1.0]
     for hashed in (0.0, 0.1, 0.25, 0.4, 0.5, 0.9):
         assert LAW.distribution(LAW.hash_value(hashed)) == pytest.approx(hashed, abs=1e-15)
-    other = ADPM(low_share=0.1, mild_share=0.6, lowest=0.2, mild=0.5, highest=1.5)
+    other = laws.ADPM(low_share=0.1, mild_share=0.6, lowest=0.2, mild=0.5, highest=1.5)
     assert [other.hash_value(h) for h in (0.0, 0.1, 0.7)] == pytest.approx([0.2, 0.5, 1.0])
 
 

@@ -9,37 +9,20 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.mark_front import MarkFront
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import Signal
-from fluidcc.laws.marking import Plain
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.polynomial import Polynomial
-from fluidcc.laws.window.reno import Reno
+from fluidcc import Flows, Link, Network, laws
 from fluidcc.model.delays import DelayedInputs, State, make_outputs, output_indices
-from fluidcc.model.rates import (
-    flux,
-    received,
-    touched,
-)
+from fluidcc.model.rates import flux, received, touched
 from fluidcc.model.senders import Sender
-from fluidcc.scenario.network import Flows, Link, Network
 
 C, N, T = 3750.0, 60.0, 0.2  # packet/s, flows, s
-HOLLOT = RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
+HOLLOT = laws.RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
 
 fluxes = eqx.filter_jit(flux)
 
 
 def single(
-    window=Reno(), queue=HOLLOT, *, reaction=PerMark(), feedback=MarkTail(), marking=Plain(),  # noqa: B008
-    rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
+    window=laws.Reno(), queue=HOLLOT, *, reaction=laws.PerMark(), feedback=laws.MarkTail(),  # noqa: B008
+    marking=laws.Plain(), rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
 ) -> Network:  # fmt: skip
     """One group of flows over one link; numbers are arrays, so that equal structures share code."""
     flows = Flows(
@@ -52,7 +35,7 @@ def single(
 def seen(net: Network, *, rate, mark=0.0, drop=0.0, pace=1.0, carried=None) -> DelayedInputs:
     """A past in which every flow sent at `rate` and every link said `mark` and `drop`."""
     rates = tuple(jnp.broadcast_to(jnp.asarray(rate, float), np.shape(f.rtt)) for f in net.flows)
-    signals = tuple(Signal(mark, drop) for _ in net.links)
+    signals = tuple(laws.Signal(mark, drop) for _ in net.links)
     u = ravel_pytree(make_outputs(net, rates, signals, (pace,) * len(net.links)))[0]
     past = jax.tree.map(lambda index: u[index], output_indices(net))
     if carried is None:
@@ -96,7 +79,9 @@ def test_misra_gong_towsley(u):
 
 @pytest.mark.parametrize("u", DRAWS[:4])
 @pytest.mark.parametrize(
-    "law", [ECNMod(), Polynomial(c1=0.5, alpha=-0.4, c2=0.3, beta=0.8)], ids=lambda k: k.name
+    "law",
+    [laws.ECNMod(), laws.Polynomial(c1=0.5, alpha=-0.4, c2=0.3, beta=0.8)],
+    ids=lambda k: k.name,
 )
 def test_misra_ott_eq1(law, u):
     w, x, p = 2 + 30 * u[0], 10 + 90 * u[1], u[2]
@@ -108,7 +93,10 @@ def test_misra_ott_eq1(law, u):
 @pytest.mark.parametrize("u", DRAWS[:4])
 def test_reactions_of_tcp(u):
     w, x, p = 2 + 30 * u[0], 10 + 90 * u[1], u[2]
-    halving = {OncePerRTT(): w / 2 * (1 - (1 - p) ** w) / w, Refractory(): w / 2 * p / (1 + w * p)}
+    halving = {
+        laws.OncePerRTT(): w / 2 * (1 - (1 - p) ** w) / w,
+        laws.Refractory(): w / 2 * p / (1 + w * p),
+    }
     for reaction, decrease in halving.items():
         net = single(reaction=reaction)
         found = fluxes(net, state(w), seen(net, rate=x, mark=p)).drift.senders[0].law
@@ -123,24 +111,27 @@ def test_self_clocked_queue_is_a_function_of_the_window(load):
     net = single(rates="self_clocked")
     past = seen(net, rate=offered / N, mark=p, pace=C / offered)
     found = fluxes(net, state(w), past)
-    growth = ack_clocked(Polynomial(), w, C / N, p)
+    growth = ack_clocked(laws.Polynomial(), w, C / N, p)
     np.testing.assert_allclose(found.drift.senders[0].law, [growth], rtol=1e-12)
     np.testing.assert_allclose(found.outputs.rates[0], [C / N + growth], rtol=1e-12)
     np.testing.assert_allclose(found.drift.queues[0], N * growth, rtol=1e-10)
 
 
-def two_links(feedback=MarkTail(), queue=HOLLOT) -> Network:  # noqa: B008
+def two_links(feedback=laws.MarkTail(), queue=HOLLOT) -> Network:  # noqa: B008
     links = (Link(queue, capacity=C), Link(queue, capacity=C / 2))
-    flows = Flows(ECNMod(), n=jnp.array([N]), rtt=jnp.array([T]), route=(0, 1), feedback=feedback)
+    flows = Flows(
+        laws.ECNMod(), n=jnp.array([N]), rtt=jnp.array([T]), route=(0, 1), feedback=feedback
+    )
     return Network(links, (flows,), link_names=("near", "far"))
 
 
 @pytest.mark.parametrize(
-    "feedback", [MarkTail(), MarkFront(), Backward(), ReceiverWindow(), Loss()]
+    "feedback",
+    [laws.MarkTail(), laws.MarkFront(), laws.Backward(), laws.ReceiverWindow(), laws.Loss()],
 )
 def test_signals_are_heard_as_their_carriers_fare(feedback):
     """All outcomes of two links, each of which marks and loses packets independently."""
-    said = (Signal(0.3, 0.2), Signal(0.1, 0.4))
+    said = (laws.Signal(0.3, 0.2), laws.Signal(0.1, 0.4))
     mark = drop = either = 0.0
     chances = [p for signal in said for p in (signal.mark, signal.drop)]
     for outcome in itertools.product((False, True), repeat=4):
@@ -159,7 +150,7 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
 
 @pytest.mark.parametrize("rates", ["ack", "mgt", "self_clocked"])
 def test_derivatives_are_finite_where_nothing_arrives(rates):
-    net = single(ECNMod(), queue=Threshold(at=0.0), rates=rates, buffer=50.0)
+    net = single(laws.ECNMod(), queue=laws.Threshold(at=0.0), rates=rates, buffer=50.0)
 
     def both(y, past):
         now = flux(net, y, past)

@@ -10,7 +10,6 @@ from optimize_cases import red_queue
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.analysis.measures import measure
-from fluidcc.errors import ScenarioError
 from fluidcc.optimize.problem import constraint
 from fluidcc.optimize.runs import settling_time, variation
 
@@ -161,15 +160,15 @@ def test_names_and_bounds_are_read_with_their_units():
     assert measure(RED, "queue").name == "links.bottleneck.queue"
     assert measure(RED, "packets.goodput").name == "packets.flows.tcp.goodput"
     with pytest.raises(
-        ScenarioError, match=r"an ambiguous name; did you mean 'packets\.flows\.mod"
+        fc.ScenarioError, match=r"an ambiguous name; did you mean 'packets\.flows\.mod"
     ):
         measure(fc.load("misra2003/mixed"), "packets.goodput")
     assert constraint(RED, "queue <= 50 kB").bound == 100.0
     assert constraint(RED, "phase_margin >= 45 deg").bound == 45.0
     for text in ("queue < 3", "queue", "3 >= queue >= 1", "queue >= much"):
-        with pytest.raises(ScenarioError):
+        with pytest.raises(fc.ScenarioError):
             constraint(RED, text)
-    with pytest.raises(ScenarioError, match=r"tcp\.rtt: expected a path that is not in vary"):
+    with pytest.raises(fc.ScenarioError, match=r"tcp\.rtt: expected a path that is not in vary"):
         fc.optimize(RED, {"flow.rtt": (0.1, 0.2)}, maximize="queue",
                     over_scenarios={"flows.tcp.rtt": (0.1, 0.2)})  # fmt: skip
 

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from packet_cases import CASES, conserved, dumbbell, finished, flows
 
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Link, Network, Start
+from fluidcc import Link, Network, simulate_packets
+from fluidcc.laws import Droptail, Loss, NewReno
+from fluidcc.scenario.network import Start
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from packet_cases import dumbbell, finished, flows, within
 
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.packets.run import simulate_packets
+from fluidcc import simulate_packets
+from fluidcc.laws import Droptail, Threshold
 from fluidcc.scenario.network import Start
 
 RATE = 1250.0  # packet/s

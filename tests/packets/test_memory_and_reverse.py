@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, red
 
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.spreading import Geometric
-from fluidcc.laws.window.dctcp import DCTCP
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets.run import simulate_packets
+from fluidcc import simulate_packets
+from fluidcc.laws import DCTCP, Geometric, NewReno, ReceiverWindow, Threshold
 from fluidcc.scenario.network import LinkInitial
 
 
@@ -68,10 +64,7 @@ def test_permitted_flight_is_the_mean_that_the_law_states(p):
 
 @pytest.mark.parametrize(
     ("average", "p", "options"),
-    [
-        (16.0, 1.0, ()),
-        (14.0, 0.45, (("choice_arms", False), ("mark_below", 0.05))),
-    ],
+    [(16.0, 1.0, ()), (14.0, 0.45, (("choice_arms", False), ("mark_below", 0.05)))],
     ids=["above max_th", "between the thresholds"],
 )
 def test_acks_are_modified_by_an_average_that_stands_still(average, p, options):

@@ -4,16 +4,12 @@ import numpy as np
 import pytest
 from packet_cases import dumbbell, finished, flows, known_marks, listed, red
 
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.reaction import Pause, PerMark
-from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.sack import SACK
+from fluidcc import simulate_packets
+from fluidcc.laws import BECN, SACK, Backward, Loss, Pause, PerMark
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
-from fluidcc.packets.run import simulate_packets
 
 RTT, REVERSE = 0.1, 0.03
 QUENCHED = {"feedback": Backward(), "reverse_delay": REVERSE, "reaction": Pause()}

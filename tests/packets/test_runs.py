@@ -10,23 +10,12 @@ import pytest
 from packet_cases import CASES, chain, dumbbell, flows, red
 from scipy import stats
 
-from fluidcc.errors import ScenarioError
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc import Network, ScenarioError, simulate_packets
+from fluidcc.laws import Backward, Droptail, Loss, NewReno, Pause, ReceiverWindow
 from fluidcc.laws.parameters import infos
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.reaction import Pause
-from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, plan
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Network
-from fluidcc.scenario.sender import (
-    PROFILES,
-    SenderOptions,
-    sender_options,
-)
+from fluidcc.scenario.sender import PROFILES, SenderOptions, sender_options
 
 
 @pytest.fixture(scope="module")

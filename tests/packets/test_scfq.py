@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 from packet_cases import dumbbell, flows
 
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.voice import Voice
+from fluidcc import Voice, simulate_packets
+from fluidcc.laws import Droptail, Threshold
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
-from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 
 SILENT = flows(1, start=Start(1e9, 1e9))

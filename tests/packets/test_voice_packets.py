@@ -7,12 +7,10 @@ import pytest
 from packet_cases import dumbbell, finished, flows, within
 from scipy import stats
 
-from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.voice import Voice, erlang_blocking
+from fluidcc import Voice, equilibrium, simulate_packets
+from fluidcc.laws import Droptail, Threshold
+from fluidcc.laws.voice import erlang_blocking
 from fluidcc.packets.layout.plan import PacketError
-from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 
 SIZE = 1000.0  # B

@@ -6,9 +6,7 @@ import pytest
 from packet_cases import known_marks, listed
 
 import fluidcc as fc
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.traffic import File
-from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws import File, Loss, NewReno
 
 RTO, RTT = 0.45, 0.1
 

@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from fluidcc.bundled.validation.lab.judging import (
-    alike,
-    all_of,
-    near,
-    ordered,
-    searched,
-    shown,
-)
+from fluidcc.bundled.validation.lab.judging import alike, all_of, near, ordered, searched, shown
 
 RNG = np.random.default_rng(7)
 

@@ -15,12 +15,7 @@ from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.judging import least, most
 from fluidcc.bundled.validation.lab.lab import Lab
 from fluidcc.bundled.validation.lab.ledger import claims, rules, verdict
-from fluidcc.bundled.validation.lab.readings import (
-    DEFAULT,
-    joint,
-    questions,
-    readings,
-)
+from fluidcc.bundled.validation.lab.readings import DEFAULT, joint, questions, readings
 from fluidcc.bundled.validation.lab.store import Store
 
 TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encoding="utf-8")

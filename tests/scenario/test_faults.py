@@ -5,10 +5,8 @@ import datetime
 import pytest
 from scenario_cases import REMOVED, spoiled
 
-from fluidcc.errors import ScenarioError
-from fluidcc.model.advice import advice
+from fluidcc import ScenarioError, advice, dumps, loads
 from fluidcc.scenario.build import build
-from fluidcc.scenario.files import dumps, loads
 
 # changes of the scenario, the key that is at fault if it is another, and what the fault must say
 CASES = [

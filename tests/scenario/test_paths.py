@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from scenario_cases import BASE
 from strategies import networks
 
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import loads
-from fluidcc.scenario.paths import info_at, number_at, paths, replace, value_at
+from fluidcc import ScenarioError, loads, number_at, paths, replace
+from fluidcc.scenario.paths import info_at, value_at
 from fluidcc.scenario.tables import tables
 
 NET = loads(BASE)

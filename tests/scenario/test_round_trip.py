@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from scenario_cases import BASE, spoiled
 from strategies import networks
 
+from fluidcc import Voice, dumps, load, loads
 from fluidcc.bundled import scenarios
+from fluidcc.laws import Web
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.traffic import Web
-from fluidcc.laws.voice import Voice
 from fluidcc.scenario import units
 from fluidcc.scenario.build import build
-from fluidcc.scenario.files import dumps, load, loads
 from fluidcc.scenario.network import Start
 from fluidcc.scenario.window import KINDS, NAMED
 
