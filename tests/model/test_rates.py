@@ -22,7 +22,7 @@ fluxes = eqx.filter_jit(flux)
 
 def single(
     window=laws.Reno(), queue=HOLLOT, *, reaction=laws.PerMark(), feedback=laws.MarkTail(),  # noqa: B008
-    marking=laws.Plain(), rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,
+    marking=laws.Plain(), rates="ack", buffer=np.inf, n=(N,), rtt=(T,), access=None, **more,  # noqa: B008
 ) -> Network:  # fmt: skip
     """One group of flows over one link; numbers are arrays, so that equal structures share code."""
     flows = Flows(
