@@ -11,8 +11,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import ops
-from fluidcc.analysis.bisection import bisect, first_crossing
-from fluidcc.programs import compiling, jacobian, jvp, pseudo_inverse, repeat, slope
+from fluidcc.programs import compiling, jacobian, jvp, slope
 
 
 def composed(v):
@@ -35,20 +34,6 @@ def test_derivatives_are_those_of_jax(point):
     assert change == pytest.approx(np.asarray(there[1]), rel=1e-13)
 
 
-def test_a_rate_within_a_derivative_has_its_closed_form():
-    """Of 1 - (1 - g)^(k/w) at k = 0: -ln(1 - g)/w, and its derivatives by g and w."""
-    g, w = 0.1, 5.0
-
-    def rate(v):
-        rates = slope(lambda k: (1 - (1 - v[0]) ** (k / v[1]), k * ops.stack([v[0], v[1]])), v)
-        return ops.concatenate([ops.ravel(rates[0]), rates[1]])
-
-    found = jacobian(rate, np.array([g, w]))
-    log = np.log(1 - g)
-    expected = [[1 / ((1 - g) * w), log / w**2], [1.0, 0.0], [0.0, 1.0]]
-    assert found == pytest.approx(np.array(expected), rel=1e-14)
-
-
 def test_threads_do_not_mix_their_derivatives():
     def work(k):
         return jvp(lambda x: slope(lambda n: n * x**2, x), np.float64(k), 1.0)
@@ -56,50 +41,6 @@ def test_threads_do_not_mix_their_derivatives():
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(work, range(1, 2000)))
     assert found == [(k**2, 2 * k) for k in range(1, 2000)]
-
-
-def test_loops_are_the_same_compiled():
-    def root(x):
-        def step(carry):
-            count, y = carry
-            return count + 1, 0.5 * (y + x / y)
-
-        return repeat(lambda carry: carry[0] < 30, step, (0, x))[1]
-
-    assert root(np.float64(2.0)) == float(jax.jit(root)(2.0)) == pytest.approx(2**0.5, rel=1e-15)
-
-
-def test_the_pseudo_inverse_solves_in_the_least_squares():
-    matrix = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
-    found = pseudo_inverse(matrix) @ matrix
-    assert found == pytest.approx(np.eye(2), abs=1e-13)
-    assert np.isnan(pseudo_inverse(np.array([[np.inf]]))).all()
-
-
-@pytest.mark.parametrize("convert", [np.array, jnp.array])
-def test_brackets_end_at_neighbouring_numbers(convert):
-    """A root, a jump, a plateau of zeros, and functions that do not change their sign."""
-
-    def function(x):
-        rows = [2.0 - x[0] ** 3, ops.where(x[1] < 0.3, 5.0, -1e9), ops.minimum(1.0 - x[2], 0.0)]
-        return ops.stack([*rows, 1.0 + 0.0 * x[3], -1.0 + 0.0 * x[4]])
-
-    low, high = bisect(function, convert([0.0] * 5), convert([4.0] * 5))
-    assert np.asarray(low)[:2] == pytest.approx([2 ** (1 / 3), 0.3], rel=1e-15)
-    assert (np.nextafter(low, 9.0)[:2] == np.asarray(high)[:2]).all()
-    assert (low[2], low[3], high[3], low[4], high[4]) == (0.0, 4.0, 4.0, 0.0, 0.0)
-
-
-@pytest.mark.parametrize("convert", [np.array, jnp.array])
-def test_the_first_of_several_crossings_is_found(convert):
-    """Of cos x, with the values at all points tried."""
-    cosine = lambda x: jnp.cos(x) if ops.traced(x) else np.cos(x)  # noqa: E731
-    tried = np.arange(0.0, 9.0)
-    found = first_crossing(cosine, convert(tried))
-    assert found.values == pytest.approx(np.cos(tried))
-    assert int(found.first) == 2
-    assert float(found.below) == pytest.approx(np.pi / 2, rel=1e-15)
-    assert float(found.at_below) > 0 >= float(found.at_above)
 
 
 @pytest.mark.parametrize(

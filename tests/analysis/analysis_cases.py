@@ -34,16 +34,6 @@ def ecn_mod(*, c1=0.0625, c2=0.125, n=(60.0,), rtt=(0.1,), rates="ack", marking=
     )
 
 
-def front():
-    """The feedback that marks at departure."""
-    return laws.MarkFront()
-
-
-def plain():
-    """Marking by the link's own probability."""
-    return laws.Plain()
-
-
 def two_links(first=1250.0, second=1000.0):
     """Long flows cross both links, short ones one of them each."""
     links = tuple(

@@ -143,18 +143,3 @@ def test_the_frequency_at_a_jump_is_that_of_the_unstable_side():
     rightmost = eigenvalues[np.argmax(eigenvalues.real)]
     assert jump.frequency == pytest.approx(abs(rightmost.imag), rel=1e-5)
     assert found.to_dict()["crossings"][0]["jump"] is True
-
-
-def test_every_count_between_crossings_agrees():
-    """Three round trips and a steep RED: the verdict between crossings is that of the roots."""
-    net = ecn_mod(n=(4.0, 3.0, 3.0), rtt=(0.05, 0.12, 0.25), p_max=1.0)
-    found = crossings(net, "link.queue.w_q", 1e-6, 0.5)
-    edges = [1e-6, *(c.value for c in found.crossings), 0.5]
-    verdict = found.stable_at_low
-    for low, high in itertools.pairwise(edges):
-        middle = math.sqrt(low * high)
-        assert fc.stability(fc.replace(net, {"link.queue.w_q": middle})).stable == verdict
-        verdict = not verdict
-    for c in found.crossings:
-        system = fc.linearize(fc.replace(net, {"link.queue.w_q": c.value}))
-        assert system.size[0] == 5

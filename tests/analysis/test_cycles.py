@@ -252,26 +252,6 @@ def settled(time, course):
     return taken.settled_cycle(time, np.column_stack([course, course]), labels, "because")
 
 
-def at_the_end_of(net):
-    """What a simulation of 80 s tells."""
-    run = fc.simulate(net, until=80.0, points=np.linspace(0.0, 80.0, 8001))
-    return taken.settled_cycle(
-        run.time, taken.values_of(run.links, run.flows), taken.labels_of(net), "because"
-    )[0]
-
-
-def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
-    """What stands for a cycle where collocation cannot."""
-    exact = fc.cycle(hollot(w_q=0.005))
-    found, still = (at_the_end_of(hollot(w_q=w_q)) for w_q in (0.005, 5e-5))
-    assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
-    assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
-    assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
-    ends = exact.links["bottleneck"].queue
-    assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
-    assert still.status == "none" and ("dies away" in still.message or "settle" in still.message)
-
-
 @pytest.mark.parametrize(
     ("course", "status"),
     [

@@ -10,7 +10,7 @@ from fluidcc import laws
 
 Adapted = laws.AdaptiveRED().state_of
 Load, ModifiedLoad = laws.LoadFactor().state_of, laws.ModifiedLoadFactor().state_of
-Control, Price = laws.PI().state_of, laws.REM().state_of
+Control = laws.PI().state_of
 
 CAPACITY = 1250.0  # packet/s
 

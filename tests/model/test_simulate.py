@@ -1,6 +1,7 @@
 """Fluid runs of networks against closed forms, reference values, and other meshes."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -8,21 +9,18 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import laws
+from fluidcc.model.rates import received, touched
 from fluidcc.scenario.network import FlowsInitial, LinkInitial, Start
 
 # A published value of the RED average's pole, 0.005 1/s, as a weight per arrival at 3750 packet/s.
 SLOW = 1 - math.exp(-0.005 / 3750)
 
 
-def hollot(
-    mesh_history: tuple[float, float, float] = (15.0, 190.0, 195.0), w_q: float = SLOW
-) -> fc.Network:
-    window, queue, average = mesh_history
-    red = laws.RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=w_q)
-    link = fc.Link(red, capacity=3750.0, initial=LinkInitial(queue=queue, average=average))
-    flows = fc.Flows(
-        laws.Reno(), n=np.array([60.0]), rtt=np.array([0.2]), initial=FlowsInitial(window=window)
-    )
+def hollot() -> fc.Network:
+    red = laws.RED(min_th=150.0, max_th=700.0, p_max=0.1, w_q=SLOW)
+    link = fc.Link(red, capacity=3750.0, initial=LinkInitial(queue=190.0, average=195.0))
+    start = FlowsInitial(window=15.0)
+    flows = fc.Flows(laws.Reno(), n=np.array([60.0]), rtt=np.array([0.2]), initial=start)
     return fc.Network((link,), (flows,), rates="mgt")
 
 
@@ -50,23 +48,15 @@ def test_the_network_is_the_published_model(mesh):
     np.testing.assert_allclose(got, list(REFERENCE.values()), rtol=2e-8)
 
 
-def relay(feedback, *, at=100.0, n=50.0, capacity=1000.0, rtt=0.1, c1=0.0625) -> fc.Network:
-    """One class under step marking: theory of the relay cycle, exact when self-clocked."""
-    link = fc.Link(laws.Threshold(at=at), capacity=capacity, initial=LinkInitial(queue=80.0))
-    window = (capacity * rtt + 80.0) / n
-    flows = fc.Flows(
-        laws.ECNMod(c1=c1),
-        n=np.array([n]),
-        rtt=np.array([rtt]),
-        feedback=feedback,
-        initial=FlowsInitial(window=window),
-    )
-    return fc.Network((link,), (flows,), rates="self_clocked", delay="fifo")
-
-
 def test_relay_cycle_has_its_closed_form():
-    net = relay(laws.MarkTail())
+    """One class under step marking: theory of the relay cycle, exact when self-clocked."""
     capacity, rtt, n, at, c1, c2 = 1000.0, 0.1, 50.0, 100.0, 0.0625, 0.125
+    start = (capacity * rtt + 80.0) / n
+    link = fc.Link(laws.Threshold(at=at), capacity=capacity, initial=LinkInitial(queue=80.0))
+    flows = fc.Flows(
+        laws.ECNMod(c1=c1), n=np.array([n]), rtt=np.array([rtt]), initial=FlowsInitial(window=start)
+    )
+    net = fc.Network((link,), (flows,), rates="self_clocked", delay="fifo")
     k = capacity / n
     tau = rtt + at / capacity
     middle = (capacity * rtt + at) / n
@@ -75,7 +65,6 @@ def test_relay_cycle_has_its_closed_form():
     period = 2 * tau + math.log(highest / middle) / (k * c2) + (middle - lowest) / (k * c1)
     assert n * lowest > capacity * rtt  # the queue stays busy, where the closed form holds
 
-    start = 80.0 / n + capacity * rtt / n
     up = (middle - start) / (k * c1)  # first crossing of the threshold, where W = W*
     down = up + tau + math.log(highest / middle) / (k * c2)
     cycles = period * np.arange(4)[:, None]
@@ -107,16 +96,14 @@ def test_self_clocking_keeps_what_is_in_flight():
     np.testing.assert_allclose(queue[1:], 20.0 * window[:-1] - 100.0, atol=1e-5)
 
 
-def mixed(rates: str = "ack", delay: str = "explicit", w_q: float = 0.002) -> fc.Network:
+def mixed(rates: str = "ack") -> fc.Network:
     """The mix of ECN-mod and ECN-NewReno of Misra and Ott (2003), section 5, from a start."""
-    red = laws.RED(min_th=20.0, max_th=60.0, p_max=0.2, w_q=w_q)
+    red = laws.RED(min_th=20.0, max_th=60.0, p_max=0.2, w_q=0.002)
     link = fc.Link(red, capacity=1250.0, buffer=120.0, delay=0.04)
     common = {"n": np.array([10.0]), "rtt": np.array([0.088]), "access_delay": 0.002}
     mod = fc.Flows(laws.ECNMod(), marking=laws.EqualWindow(), reaction=laws.PerMark(), **common)
     newreno = fc.Flows(laws.NewReno(), reaction=laws.OncePerRTT(), **common)
-    return fc.Network(
-        (link,), (mod, newreno), rates=rates, delay=delay, flow_names=("mod", "newreno")
-    )
+    return fc.Network((link,), (mod, newreno), rates=rates, flow_names=("mod", "newreno"))
 
 
 def test_marks_that_begin_as_a_root_come_back_with_the_clock():
@@ -282,3 +269,27 @@ def test_slow_start_peaks_at_the_published_bounds(feedback, times):
         assert found <= bound * (1 + 1e-9)
         assert found == pytest.approx(bound, rel=1e-3)
     assert peak(feedback, 5.0) < 0.9 * (times * 5.0 + PIPE)
+
+
+# -- What is heard of two links
+@pytest.mark.parametrize(
+    "feedback",
+    [laws.MarkTail(), laws.MarkFront(), laws.Backward(), laws.ReceiverWindow(), laws.Loss()],
+)
+def test_signals_are_heard_as_their_carriers_fare(feedback):
+    """All outcomes of two links, each of which marks and loses packets independently."""
+    said = (laws.Signal(0.3, 0.2), laws.Signal(0.1, 0.4))
+    mark = drop = either = 0.0
+    chances = [p for signal in said for p in (signal.mark, signal.drop)]
+    for outcome in itertools.product((False, True), repeat=4):
+        parts = [p if o else 1 - p for p, o in zip(chances, outcome, strict=True)]
+        marked, lost = outcome[0] or outcome[2], outcome[1] or outcome[3]
+        if feedback.name == "loss":
+            marked, lost = False, marked or lost
+        comes_back = marked and not (lost and feedback.name in ("mark_tail", "mark_front"))
+        mark += comes_back * np.prod(parts)
+        drop += lost * np.prod(parts)
+        either += (marked or lost) * np.prod(parts)
+    flows = fc.Flows(laws.ECNMod(), n=np.ones(1), rtt=np.ones(1), route=(0, 1), feedback=feedback)
+    np.testing.assert_allclose(received(flows, said)[:2], (mark, drop), rtol=1e-12)
+    np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
