@@ -11,7 +11,7 @@ import sympy as sp
 
 from fluidcc import Link
 from fluidcc.check import means
-from fluidcc.laws import RED, Arrival, Refractory
+from fluidcc.laws import RED, Arrival
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.model.rates import queue_law_rate
@@ -37,13 +37,6 @@ def test_senders_drift_is_the_mean_of_packet_events(reaction, p: float, w: int):
 @pytest.mark.parametrize("kind", LAWS["queue"].values(), ids=lambda k: k.name)
 def test_memories_of_queues_follow_their_drift(kind):
     assert means.memory_follows_its_drift(kind()) is None
-
-
-def test_refractory_mean_is_that_of_a_renewal_process():
-    # dead for w packets, then a geometric wait: a reaction each w + 1/p packets, exactly
-    w, p = sp.symbols("w p", positive=True)
-    shares = Refractory().shares(p, w)
-    assert sp.simplify(shares.reacting - 1 / (w + 1 / p)) == 0
 
 
 # -- spreading
