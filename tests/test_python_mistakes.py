@@ -3,7 +3,6 @@
 from functools import partial
 
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import fluidcc as fc
@@ -36,22 +35,17 @@ def network(call):
 
 MISTAKES = [
     (lambda: fc.load(42), TypeError, "load: expected a scenario's name or a file, got 42 (int)"),
-    (lambda: fc.load(b"x"), TypeError, "load: expected a scenario's name or a file, got b'x'"),
     (lambda: fc.loads(42), TypeError, "loads: expected the text of a scenario, got 42 (int)"),
     (lambda: fc.load("slow"), fc.ScenarioError, f"did you mean '{SLOW}'?"),
     (lambda: fc.equilibrum, AttributeError, "did you mean 'equilibrium'?"),
     network(lambda: fc.equilibrium(SLOW)),
-    network(lambda: fc.simulate(SLOW, until=5)),
-    network(lambda: fc.replace(SLOW, {"flow.n": 3})),
     network(lambda: fc.sweep(SLOW, {"flow.n": [3]}, fc.equilibrium)),
-    network(lambda: fc.dumps(SLOW)),
     (lambda: fc.replace(NET, {"flow.n": None}), fc.ScenarioError, "flows.tcp.n: expected a number"),
     (lambda: fc.replace(NET, ["flow.n", 3]), fc.ScenarioError, 'such as {"flow.n": 40}, got ['),
     (lambda: fc.replace(NET, {3: 3}), fc.ScenarioError, 'values by path, such as {"flow.n": 40}'),
     (lambda: fc.number_at(NET, "flow.windw"), fc.ScenarioError, "did you mean 'flow.window.law'"),
     (lambda: fc.simulate(NET, until=-1), ValueError, "until: expected a time in (0, 1e+09] s, got"),
     (lambda: fc.simulate(NET, until="60 s"), ValueError, "until: expected a time in (0, 1e+09] s"),
-    (lambda: fc.simulate(NET, until=np.inf), ValueError, "until: expected a time in (0, 1e+09] s"),
     (lambda: fc.simulate(NET, until=5, mesh="x"), ValueError, "mesh: expected Uniform, Located or"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=5), ValueError, "a list of whole numbers"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=range(10**12)), ValueError, "at most 1000000"),
@@ -62,7 +56,6 @@ MISTAKES = [
     (lambda: fc.compare(NET, until="5"), ValueError, "until: expected a time in s, got '5'"),
     (lambda: fc.compare(NET, until=5, warmup=6), ValueError, "warmup: expected a time in [0, 5)"),
     (lambda: fc.sweep(NET, {}, fc.equilibrium), fc.ScenarioError, 'such as {"flow.n": [10, 20]}'),
-    (lambda: fc.sweep(NET, [1], fc.equilibrium), fc.ScenarioError, 'such as {"flow.n": [10, 20]}'),
     (lambda: fc.sweep(NET, {"flow.n": []}, fc.equilibrium), fc.ScenarioError,
      "over: flow.n: expected a list of at least one value, got []"),
     (lambda: fc.sweep(NET, {"flow.n": "1,2", "link.delay": 3}, fc.equilibrium), fc.ScenarioError,
@@ -88,13 +81,11 @@ MISTAKES = [
     (lambda: fc.plot(3), TypeError, "plot: expected a result or a sweep, got int"),
     (lambda: fc.plot(), TypeError, "plot: expected at least one result, got none"),
     (lambda: fc.Uniform(0), ValueError, "Uniform(step) must be positive, got 0"),
-    (lambda: fc.Uniform("0.1"), ValueError, "Uniform(step) must be positive, got 0.1"),
     (lambda: fc.Sampled([1, 2], [1]), ValueError, "k + 1 values, got shapes (2,) and (1,)"),
     (lambda: fc.Sampled([2, 1], [1, 2, 3]), ValueError, "Sampled needs increasing times, got [2."),
     (lambda: solve(t1=-1.0), ValueError, "solve_dde needs t0 < t1, got 0.0 and -1.0"),
     (lambda: solve(lags=1.0), TypeError,
      "lags: expected a list of functions (t, y, params) -> lag"),
-    (lambda: solve(lags=[1.0]), TypeError, "lags: expected a list of functions"),
     (lambda: solve(history=jnp.ones(1)), TypeError, "history: expected a function (t, params) -> "),
     (lambda: solve(field=3), TypeError, "field: expected a function (t, y, z, params) -> dy/dt"),
     (lambda: solve(mesh=0.01), ValueError, "mesh: expected Uniform, Located or MethodOfSteps"),
