@@ -13,8 +13,8 @@ from fluidcc.analysis.linear import Linear
 
 def test_scalar_roots_are_lambert_values():
     rng = np.random.default_rng(4)
-    a0, a1 = rng.uniform(-3, 1, 300), np.sort(rng.uniform(-6, 3, 300))
-    lag = rng.uniform(0.2, 2, 300)
+    numbers = np.stack([rng.uniform(*ends, 300) for ends in ((-3, 1), (-6, 3), (0.2, 2))])
+    a0, a1, lag = numbers[:, np.argsort(numbers[1])]
     systems = Linear.retarded(a0[:, None, None], a1[:, None, None, None], lag[:, None])
     found = many_roots(systems)
     assert found.certified.all() and "ManyRoots: 300 systems" in repr(found)
