@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import lambertw
@@ -48,6 +49,13 @@ def two_links(first=1250.0, second=1000.0):
         for n, route in zip((20.0, 15.0, 10.0), routes.values(), strict=True)
     )
     return fc.Network(links, flows, link_names=("west", "east"), flow_names=tuple(routes))
+
+
+def moved(net, path, value):
+    """The network with one number changed; `n` of a group in proportion."""
+    if path.endswith(".n"):
+        return jax.jit(lambda v: fc.replace(net, {path: v}))(value)
+    return fc.replace(net, {path: value})
 
 
 HUTCHINSON = fc.DelayEquation(

@@ -6,7 +6,6 @@ import dataclasses
 import math
 
 import analysis_cases as cases
-import jax
 import numpy as np
 import pytest
 
@@ -48,13 +47,6 @@ NETS = {
 }
 
 
-def moved(net, path, value):
-    """The network with one number changed; `n` of a group in proportion."""
-    if path.endswith(".n"):
-        return jax.jit(lambda v: fc.replace(net, {path: v}))(value)
-    return fc.replace(net, {path: value})
-
-
 def told(net, loops=False):
     """All quantities by name, in the words of the verbs themselves."""
     eq = fc.equilibrium(net)
@@ -82,7 +74,7 @@ def test_derivatives_are_those_of_neighbours(name):
         at = fc.number_at(net, path)
         step = 3e-5 * at
         loops = "phase_margin" in here
-        up, down = (told(moved(net, path, at + k * step), loops) for k in (1, -1))
+        up, down = (told(cases.moved(net, path, at + k * step), loops) for k in (1, -1))
         for key, value in here.items():
             got = found[key]
             assert (got.value, got.status) == (pytest.approx(value, rel=1e-9, abs=1e-12), "ok")
@@ -101,15 +93,15 @@ def test_knee_has_two_derivatives():
     low, high = 1.0, 600.0
     for _ in range(60):  # the number of flows that rests at the knee
         n = 0.5 * (low + high)
-        queue = fc.equilibrium(moved(net, "flow.n", n)).links["bottleneck"].queue
+        queue = fc.equilibrium(cases.moved(net, "flow.n", n)).links["bottleneck"].queue
         low, high = (n, high) if queue < knee else (low, n)
-    net = moved(net, "flow.n", n)
+    net = cases.moved(net, "flow.n", n)
     found = fc.gradient(net, "queue", ["flow.n"])
     assert found.status == "kink" and math.isnan(found.derivatives["flow.n"]) and v > 0
     for side, got in zip((-1, 1), found.sides["flow.n"], strict=True):
         h = side * 1e-3
         q0, q1, q2 = (
-            fc.equilibrium(moved(net, "flow.n", n + k * h)).links["bottleneck"].queue
+            fc.equilibrium(cases.moved(net, "flow.n", n + k * h)).links["bottleneck"].queue
             for k in range(3)
         )
         assert got == pytest.approx((-3 * q0 + 4 * q1 - q2) / (2 * h), rel=1e-4)

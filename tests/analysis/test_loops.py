@@ -190,13 +190,3 @@ def test_the_moving_model_stays_on_the_modes_of_its_roots(case):
         assert run.status is fc.Status.ok and run.error < error
         size = np.abs(run.mode)
         assert size[-1].max() / size[0].max() == pytest.approx(np.exp(root.real * run.times[-1]))
-
-
-def test_avq_comes_back_to_its_rest_at_the_rate_of_its_rightmost_root():
-    """The virtual rate is the slow number, as Kunniyur and Srikant have it."""
-    found = fc.stability(CASES["AVQ"]())
-    assert found.unstable == 0 and found.rightmost.imag == 0
-    run = follow_mode(found.equilibrium, found.linear, found.rightmost)
-    away = np.abs(run.away[:, -1])
-    rate = np.polyfit(run.times, np.log(away), 1)[0]
-    assert rate == pytest.approx(found.rightmost.real, rel=1e-4)

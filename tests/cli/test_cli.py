@@ -3,8 +3,6 @@
 import csv
 import json
 import math
-import subprocess
-import sys
 from importlib.metadata import version
 
 import numpy as np
@@ -16,18 +14,6 @@ from fluidcc.scenario.parsing import value_of
 from fluidcc.sweep import run as chunks
 
 SLOW = "hollot2001/slow"
-
-
-def test_help_imports_nothing_heavy():
-    heavy = ("jax", "xarray", "matplotlib", "numba", "sympy", "numpy", "scipy", "rich", "pandas")
-    code = (
-        "import sys\nfrom fluidcc.cli import main\nsys.argv = ['fluidcc', '--help']\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        f"print('imported', [m for m in {heavy!r} if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "crossings" in out.stdout
-    assert out.stdout.splitlines()[-1] == "imported []"
 
 
 def test_a_grid_is_written_as_one_row_per_point(run, tmp_path):

@@ -44,17 +44,6 @@ def test_adaptive_red_steps_as_published(average: float, p: float):
     assert moved == pytest.approx((average, fig3(p, average, 50.0)), rel=1e-14)
 
 
-@pytest.mark.parametrize("gentle", [False, True])
-@pytest.mark.parametrize("v", [10.0, 40.0, 74.0, 80.0, 200.0])
-def test_adaptive_red_marks_as_red_with_its_present_p_max(v: float, gentle: bool):
-    adaptive, fixed = laws.AdaptiveRED(gentle=gentle), laws.RED(gentle=gentle, p_max=0.03)
-    x, seen = Adapted(v, 0.03), found(33.0, count=1.0)
-    assert adaptive.signal(x, seen) == fixed.signal(v, seen)
-    assert adaptive.breakpoints(x, 33.0) == fixed.breakpoints(v, 33.0)
-    assert adaptive.on_arrival(x, seen) == Adapted(fixed.on_arrival(v, seen), 0.0)
-    assert adaptive.average(x, 33.0) == v
-
-
 REDS = {
     laws.RED: lambda v: v,
     laws.AdaptiveRED: lambda v: Adapted(v, 0.1),

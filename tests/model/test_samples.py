@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws import PI, AdaptiveRED, Droptail, Files, MarkTail, Reno, Sessions, Web
+from fluidcc.laws import PI, Droptail, Files, MarkTail, Reno, Sessions, Web
 from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.network import LinkInitial
 
@@ -44,18 +44,6 @@ def test_a_pi_controller_sums_a_queue_that_ramps(mesh):
         run.links["bottleneck"].mark_probability, expected[:-1], rtol=1e-6, atol=1e-9
     )
     assert 0.0 in expected and max(expected) > 1e-4
-
-
-def test_adaptive_red_steps_up_above_its_target_and_down_below():
-    law = AdaptiveRED(min_th=10.0, max_th=30.0, w_q=0.01, interval=0.5, p_max=0.1)
-    for start, factor in ((25.0, 1.0), (15.0, 0.9)):
-        run = fc.simulate(
-            steady(law, 1.0, start), until=2.0, points=[0.3, 0.8, 1.3], mesh=MESHES[0]
-        )
-        top = run.links["bottleneck"].mark_probability / ((start - 10.0) / 20.0)
-        steps = np.arange(3)
-        expected = 0.1 + 0.01 * steps if factor == 1.0 else 0.1 * factor**steps
-        np.testing.assert_allclose(top, expected, rtol=1e-6)
 
 
 def test_calls_take_their_share_of_the_link_step_by_step():

@@ -1,7 +1,8 @@
 """Small networks for the packet engine, and queue laws whose marks are known."""
 
+import ctypes
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,6 +125,17 @@ def known_marks(queue: laws.AbstractQueueLaw, window: Any, **changes: Any) -> Ne
     return dumbbell(group, queue, capacity=1e6, delay=0.01, buffer=float("inf"))
 
 
+def still(
+    window: float, queue: laws.AbstractQueueLaw, group: dict[str, Any] | None = None, **link: Any
+) -> Network:
+    """One flow whose window nothing changes: 20 packets under way, the others in the queue."""
+    own = flows(
+        1, window=laws.NewReno(max_window=window, min_window=window), rtt=np.array([20 / 1250]),
+        start=Start(), access_delay=0.001, access_capacity=float("inf"), **(group or {}),
+    )  # fmt: skip
+    return dumbbell(own, queue, delay=0.001, buffer=float("inf"), **link)
+
+
 def told(count: int = 3, **law: Any) -> Flows:
     """Flows that read load factors from their packets."""
     window = laws.BMCC(max_window=100.0, **law)
@@ -156,6 +168,21 @@ def two_ways(traffic: AbstractSource) -> Network:
         flows=(bulk, source, other),
         link_names=("ahead", "back"),
         flow_names=("bulk", "source", "other"),
+    )
+
+
+def both_ways(**changes: Any) -> Network:
+    """Flows over a link and back, so that ACKs are lost in the others' queue."""
+    there = Link(
+        queue=laws.Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0
+    )
+    back = dataclasses.replace(there, capacity=400.0, buffer=12.0)
+    groups = (
+        flows(4, route=(0,), reverse_route=(1,), **changes),
+        flows(4, route=(1,), reverse_route=(0,), **changes),
+    )
+    return Network(
+        links=(there, back), flows=groups, link_names=("there", "back"), flow_names=("a", "b")
     )
 
 
@@ -253,14 +280,37 @@ def within(runs: Any, metric: str, exact: float, *, chance: float = 1e-4) -> boo
     return abs(mean - exact) < wide * half
 
 
+def begun(net: Network, seed: int = 1, *, elide: bool = True) -> Simulation:
+    """The engine before its first event."""
+    return Simulation(plan(net), seed, elide, scale=8)
+
+
+def advanced(simulation: Simulation, time: float) -> Simulation:
+    """The engine after a run to a time, which may go on."""
+    advance, settle = entry_points()
+    if status := advance(simulation.address, time, 1 << 40):
+        raise ValueError(f"the run needs more room than was made at first: status {status}")
+    settle(simulation.address, time)
+    return simulation
+
+
 def finished(net: Network, until: float, *, seed: int = 1, elide: bool = True) -> Simulation:
     """The state of the engine after a run."""
-    advance, settle = entry_points()
-    simulation = Simulation(plan(net), seed, elide, scale=8)
-    if status := advance(simulation.address, until, 1 << 40):
-        raise ValueError(f"the run needs more room than was made at first: status {status}")
-    settle(simulation.address, until)
-    return simulation
+    return advanced(begun(net, seed, elide=elide), until)
+
+
+def events(net: Network, until: float, seed: int = 1) -> Iterator[Simulation]:
+    """The engine after each event of a run."""
+    advance, _ = entry_points()
+    simulation = begun(net, seed)
+    while advance(simulation.address, until, 1) == r.MORE:
+        yield simulation
+
+
+def queue_memory(simulation: Simulation, count: int) -> np.ndarray:
+    """Numbers that the first link's law remembers."""
+    block = int(simulation.ports["block"][0]) + 8 * r.Q_STATE
+    return np.array((ctypes.c_double * count).from_address(block))
 
 
 def _held(simulation, queue):

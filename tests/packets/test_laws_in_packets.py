@@ -1,17 +1,25 @@
 """Packet runs against values known exactly: sawtooth, zero drift, marking rates."""
 
-import ctypes
 import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
-from packet_cases import EveryNth, RandomMarks, dumbbell, finished, flows, known_marks, red
+from packet_cases import (
+    EveryNth,
+    RandomMarks,
+    dumbbell,
+    finished,
+    flows,
+    known_marks,
+    queue_memory,
+    red,
+    still,
+)
 from scipy import stats
 
 from fluidcc import Link, Network, laws, simulate_packets, window_distribution
-from fluidcc.packets.engine import records as r
 from fluidcc.scenario.network import LinkInitial, Start
 
 ANY_QUEUE = (("choice_waiting", 0), ("choice_arms", False))
@@ -78,13 +86,8 @@ def test_threshold_marks_all_packets_or_none(feedback):
     The window law's floor equals its cap, so that marks change nothing.
     """
     for at, fraction in ((38.0, 1.0), (42.0, 0.0)):
-        group = flows(
-            1, window=laws.NewReno(max_window=60.0, min_window=60.0), rtt=np.array([20 / 1250]),
-            start=Start(), access_delay=0.001, feedback=feedback, access_capacity=float("inf"),
-        )  # fmt: skip
-        net = dumbbell(
-            group, laws.Threshold(at=at, when="reaches"), delay=0.001, buffer=float("inf")
-        )
+        law = laws.Threshold(at=at, when="reaches")
+        net = still(WINDOW, law, {"feedback": feedback})
         link = simulate_packets(net, until=20.0, warmup=5.0).runs[0]["links"]["bottleneck"]
         assert link["queue_var"] < 1.0
         assert link["mark_fraction"] == fraction
@@ -145,37 +148,27 @@ def test_refractory_reactions_are_a_round_trip_apart():
 
 
 # -- Ticks of queue laws, where the queue stands still and the outcome is known
-WINDOW, ON_THE_WAY = 60.0, 20.0
-WAITING = WINDOW - ON_THE_WAY - 1  # and one in service
+WINDOW = 60.0
+WAITING = WINDOW - 20 - 1  # with one in service
 SETTLED = 5.0  # s
 
 
-def still(queue, **changes):
-    """One flow whose window nothing changes: 20 packets under way, the others in the queue."""
-    group = flows(
-        1, window=laws.NewReno(max_window=WINDOW, min_window=WINDOW),
-        rtt=np.array([ON_THE_WAY / 1250]), start=Start(), access_delay=0.001,
-        feedback=laws.MarkTail(), access_capacity=float("inf"),
-    )  # fmt: skip
-    return dumbbell(group, queue, delay=0.001, buffer=float("inf"), **changes)
-
-
-def memory(net, until, *, count, seed=1):
+def memory(queue, until, *, count, seed=1, **link):
     """Numbers that the first link's law remembers at a time."""
-    simulation = finished(net, until, seed=seed)
-    block = int(simulation.ports["block"][0]) + 8 * r.Q_STATE
-    return np.array((ctypes.c_double * count).from_address(block))
+    return queue_memory(finished(still(WINDOW, queue, **link), until, seed=seed), count)
 
 
 def test_pi_adds_its_error_at_every_sample():
     law = laws.PI(q_ref=9.0, interval=0.01, k_pi=1e-4)
-    (first, before), (second, _) = (memory(still(law), t, count=2) for t in (SETTLED, 25.005))
+    (first, before), (second, _) = (memory(law, t, count=2) for t in (SETTLED, 25.005))
     assert before == pytest.approx(WAITING, abs=1.0)
     # with equal queues each sample adds K_PI x interval x error
     samples = round((25.0 - SETTLED) / 0.01)
     expected = samples * 1e-4 * 0.01 * (WAITING - 9.0)
     assert second - first == pytest.approx(expected, rel=0.02)
-    marks = simulate_packets(still(law), until=25.0, warmup=SETTLED).runs[0]["links"]["bottleneck"]
+    marks = simulate_packets(still(WINDOW, law), until=25.0, warmup=SETTLED).runs[0]["links"][
+        "bottleneck"
+    ]
     mean = (first + second) / 2
     spread = np.sqrt(mean / marks["arrivals"])
     assert abs(marks["mark_fraction"] - mean) < 4 * spread
@@ -196,7 +189,7 @@ def test_adaptive_red_steps_every_interval(start, up):
     low, high = (10.0, 50.0) if up else (30.0, 70.0)
     law = laws.AdaptiveRED(min_th=low, max_th=high, p_max=start, w_q=0.5, interval=0.5)
     queue = LinkInitial(average=WAITING)
-    average, p_max = memory(still(law, initial=queue), 20.25, count=2)
+    average, p_max = memory(law, 20.25, count=2, initial=queue)
     assert average == pytest.approx(WAITING, abs=1.0)
     ticks = 40  # the first may see the queue before it has filled
     near = list(itertools.islice(_steps(start, up), ticks - 1, ticks + 1))
@@ -207,7 +200,7 @@ def test_random_freeze_times_have_their_mean():
     law = laws.BLUE(
         threshold=30.0, freeze_time=0.05, increase=0.0002, decrease=0.0002, random_freeze=True
     )
-    steps = [memory(still(law), 50.0, count=1, seed=s)[0] / 0.0002 for s in range(1, 7)]
+    steps = [memory(law, 50.0, count=1, seed=s)[0] / 0.0002 for s in range(1, 7)]
     # renewals of mean F and variance F^2/3: 1000 +- sqrt(1000/3)
     assert np.mean(steps) == pytest.approx(1000.0, abs=3 * np.sqrt(1000 / 3 / 6) + 2)
     assert np.std(steps, ddof=1) > 4.0

@@ -1,19 +1,14 @@
 """Networks with load factors: known ones, told by a queue law of their own, and measured ones."""
 
-import ctypes
 import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import dumbbell, flows
+from packet_cases import advanced, begun, dumbbell, finished, flows, queue_memory, still
 
 from fluidcc import Network, gain_and_loss, laws, simulate_packets
 from fluidcc.bundled.validation.lab.experiments import experiments
-from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
 from fluidcc.scenario.network import Start
 
 
@@ -60,53 +55,9 @@ def measured_load(
     return dumbbell(group, queue or laws.LoadFactor(), delay=0.0021, buffer=50.0)
 
 
-class Stepwise:
-    """A run that stops at chosen times, to look at the state of the engine."""
-
-    def __init__(self, net: Network, *, seed: int = 1) -> None:
-        self.simulation = Simulation(plan(net), seed, True, scale=8)
-
-    def until(self, time: float) -> "Stepwise":
-        """Go on to a time."""
-        advance, settle = entry_points()
-        assert advance(self.simulation.address, time, 1 << 40) == 0
-        settle(self.simulation.address, time)
-        return self
-
-    def flow(self, field: str) -> np.ndarray:
-        """A field of all flows."""
-        return self.simulation.flows[field].copy()
-
-    def estimates(self) -> np.ndarray:
-        """What the receivers know of the load factor."""
-        return self.simulation.receivers["estimate"].copy()
-
-    def memory(self, flow: int, count: int) -> np.ndarray:
-        """What the window law of a flow remembers beside its window, to read and to write."""
-        return _numbers(self.simulation.flows["memory"][flow], count)
-
-    def queue_block(self, port: int, count: int) -> np.ndarray:
-        """What the queue law of a port remembers; its parameters follow."""
-        return _numbers(self.simulation.ports["block"][port] + 8 * r.Q_STATE, count)
-
-
-def _numbers(address: int, count: int) -> np.ndarray:
-    return np.ctypeslib.as_array((ctypes.c_double * count).from_address(int(address)))
-
-
 # -- Load factors in packet runs: what routers sample, what receivers make of it
 FLOWS = 400
 CODE = laws.ADPM()
-
-
-def steady(window, queue, **changes):
-    """One flow with a window that nothing changes, 20 packets of it under way."""
-    law = laws.NewReno(max_window=window, min_window=window)
-    group = flows(
-        1, window=law, rtt=np.array([20 / 1250]), start=Start(), access_delay=0.001,
-        access_capacity=float("inf"),
-    )  # fmt: skip
-    return dumbbell(group, queue, delay=0.001, buffer=float("inf"), **changes)
 
 
 @pytest.mark.parametrize("law", [laws.LoadFactor, laws.ModifiedLoadFactor])
@@ -114,8 +65,8 @@ def steady(window, queue, **changes):
 def test_load_factor_of_a_standing_queue(law, gamma):
     """Eq. 1 at full load: (1 + kappa_1 q/(C t_p))/gamma."""
     more = {"min_th": 1e4, "max_th": 2e4} if law is laws.ModifiedLoadFactor else {"highest": np.inf}
-    run = Stepwise(steady(60.0, law(gamma=gamma, **more))).until(60.001)
-    arrived, slow, factor = run.queue_block(0, 3)
+    run = finished(still(60.0, law(gamma=gamma, **more)), 60.001)
+    arrived, slow, factor = queue_memory(run, 3)
     assert slow == pytest.approx(60 - 20 - 2, abs=0.5)  # without those served and arriving
     assert factor == pytest.approx((1 + 0.75 * slow / 250) / gamma, abs=1.5 / 250)
     assert arrived <= 2  # a sample was taken just now
@@ -130,9 +81,9 @@ def coded(load, **changes):
 @pytest.mark.parametrize("load", [0.4, 0.9, 1.05])
 @pytest.mark.parametrize("packets", [4, 20, 80])
 def test_distribution_of_estimates_from_below(load, packets):
-    run = Stepwise(coded(load)).until(0.05 + 0.1 * packets)
-    assert set(run.flow("received")) == {packets + 1}
-    found = run.estimates()
+    run = finished(coded(load), 0.05 + 0.1 * packets)
+    assert set(run.flows["received"]) == {packets + 1}
+    found = run.receivers["estimate"]
     assert np.all(found <= load)
     for value in np.linspace(CODE.lowest, load, 6)[1:]:
         expected = CODE.share_below(value, load, packets)
@@ -143,9 +94,9 @@ def test_distribution_of_estimates_from_below(load, packets):
 @pytest.mark.parametrize("load", [0.15, 0.4, 0.9, 1.05])
 @pytest.mark.parametrize("packets", [4, 20, 80])
 def test_mean_error_of_estimates_from_above(load, packets):
-    run = Stepwise(coded(load))
-    run.simulation.receivers["estimate"] = CODE.highest
-    error = run.until(0.05 + 0.1 * packets).estimates() - load
+    run = begun(coded(load))
+    run.receivers["estimate"] = CODE.highest
+    error = advanced(run, 0.05 + 0.1 * packets).receivers["estimate"] - load
     assert np.all(error >= 0)
     spread = error.std(ddof=1) / np.sqrt(FLOWS)
     assert error.mean() == pytest.approx(CODE.mean_error(load, packets), abs=5 * spread)
@@ -163,10 +114,10 @@ T_P, TRIP = 0.2, 0.1
 OPEN = ("syn", False), ("recovery", "newreno")  # or the SYN may be lost where all is marked
 
 
-def windows(net, *times, **changes):
+def windows(net, *times):
     """Windows of the first flow at some times."""
-    run = Stepwise(net, **changes)
-    return [float(run.until(t).flow("window")[0]) for t in times]
+    run = begun(net)
+    return [float(advanced(run, t).flows["window"][0]) for t in times]
 
 
 @pytest.mark.parametrize(("load", "known"), [(0.0, 0.15), (0.3, 0.3), (0.5, 0.5), (0.7, 0.7)])

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, listed, red
+from packet_cases import RandomMarks, dumbbell, events, finished, flows, known_marks, listed, red
 
 from fluidcc import simulate_packets
 from fluidcc.laws import (
@@ -21,10 +21,6 @@ from fluidcc.laws import (
     ReceiverWindow,
     Threshold,
 )
-from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
 from fluidcc.scenario.network import LinkInitial
 
 RTT, REVERSE = 0.1, 0.03
@@ -42,9 +38,8 @@ def quiet(queue, **changes):
 
 def windows(net, until):
     """Times and values of the first flow's window as it changes, and of its signals."""
-    advance, _ = entry_points()
-    simulation, out, seen = Simulation(plan(net), 1, True, scale=8), [], 0.0
-    while advance(simulation.address, until, 1) == r.MORE:
+    out, seen = [], 0.0
+    for simulation in events(net, until):
         if simulation.flows["window"][0] != seen:
             seen = float(simulation.flows["window"][0])
             out.append((float(simulation.state["now"][0]), seen))

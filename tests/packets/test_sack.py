@@ -1,19 +1,15 @@
 """Selective acknowledgements: packet by packet as ns-2 sends, scoreboards, lost ACKs."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import RandomMarks, finished, flows, known_marks, listed
+from packet_cases import RandomMarks, both_ways, events, finished, known_marks, listed
 
 from fluidcc import Flows, Link, Network, laws, simulate_packets
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
 from fluidcc.scenario.network import Start
 
 TRACES = Path(__file__).parents[2] / "validation" / "ns2" / "g_traces.json"
@@ -56,9 +52,8 @@ def one_flow(params) -> Network:
 
 def sends(net: Network, until: float) -> list[tuple[float, int]]:
     """Times and sequence numbers of the packets that the first flow sends."""
-    advance, _ = entry_points()
-    simulation, out, seen = Simulation(plan(net), 1, True, scale=8), [], 0
-    while advance(simulation.address, until, 1) == r.MORE:
+    out, seen = [], 0
+    for simulation in events(net, until):
         sent = int(simulation.flows["sent"][0])
         if sent > seen:
             data = simulation.packets[simulation.packets["flags"] & r.ACK == 0]
@@ -107,31 +102,16 @@ def test_sack_without_losses_is_newreno():
     assert runs[0].mean["flows"]["flows"]["window_reductions"] > 20
 
 
-def both_ways(**changes) -> Network:
-    """SACK flows over a link and back, so that ACKs with blocks are lost in the other's queue."""
-    there = Link(
-        queue=laws.Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0
-    )
-    back = dataclasses.replace(there, capacity=400.0, buffer=12.0)
-    group = flows(
-        4, window=laws.SACK(max_window=100.0), feedback=laws.Loss(), rtt=np.array([0.0831])
-    )
-    groups = (
-        dataclasses.replace(group, route=(0,), reverse_route=(1,), **changes),
-        dataclasses.replace(group, route=(1,), reverse_route=(0,), **changes),
-    )
-    return Network(
-        links=(there, back), flows=groups, link_names=("there", "back"), flow_names=("a", "b")
-    )
+LOSSY = {"window": laws.SACK(max_window=100.0), "feedback": laws.Loss()}
 
 
 def test_lost_acks_are_survived():
     runs = [
-        simulate_packets(both_ways(), until=60.0, warmup=5.0, seeds=(1, 2), elide=elide)
+        simulate_packets(both_ways(**LOSSY), until=60.0, warmup=5.0, seeds=(1, 2), elide=elide)
         for elide in (True, False)
     ]
     assert runs[0].runs == runs[1].runs
-    simulation = finished(both_ways(), 60.0)
+    simulation = finished(both_ways(**LOSSY), 60.0)
     assert simulation.flows["acks_lost"].sum() > 100
     assert min(runs[0].mean["flows"]["a"]["goodput_flows"]) > 1e5  # bit/s
 
@@ -143,9 +123,8 @@ def test_the_receivers_window_is_honoured(law):
     net = known_marks(
         queue, law(max_window=12.0), feedback=laws.ReceiverWindow(), rtt=np.array([0.05])
     )
-    advance, _ = entry_points()
-    simulation, highest, smallest = Simulation(plan(net), 3, True, scale=8), 0, 99
-    while advance(simulation.address, 40.0, 1) == r.MORE:
+    highest, smallest = 0, 99
+    for simulation in events(net, 40.0, seed=3):
         flow = simulation.flows[0]
         if flow["highest_sent"] > highest:
             highest = int(flow["highest_sent"])

@@ -9,13 +9,10 @@ import math
 
 import numpy as np
 import pytest
-from packet_cases import dumbbell, flows
+from packet_cases import dumbbell, events, flows
 
 from fluidcc import Voice, simulate_packets
 from fluidcc.laws import Droptail, Threshold
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
 from fluidcc.scenario.network import Start
 
 SILENT = flows(1, start=Start(1e9, 1e9))
@@ -33,12 +30,10 @@ def mixed(calls, cross, *, buffer=40.0, **changes):
 
 def watch(net, until):
     """Arrivals (time, class, size) and services (start, class, size) of a run, event by event."""
-    advance, _ = entry_points()
-    simulation = Simulation(plan(net), 3, True)
-    port, beside, pool = simulation.ports[0], simulation.classes[0], simulation.packets
     arrivals, services = [], []
     seen, started = [0, 0], -1.0
-    while advance(simulation.address, until, 1) < 0:
+    for simulation in events(net, until, seed=3):
+        port, beside, pool = simulation.ports[0], simulation.classes[0], simulation.packets
         now = float(simulation.state["now"][0])
         for c, queue in ((VOICE, beside), (FLOWS, port)):
             taken = int(queue["arrivals"] - queue["drops"])
