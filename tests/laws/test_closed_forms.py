@@ -270,20 +270,6 @@ def test_hash_masses_and_their_inverse():
     assert [other.hash_value(h) for h in (0.0, 0.1, 0.7)] == pytest.approx([0.2, 0.5, 1.0])
 
 
-def test_the_rule_of_the_receiver():
-    at = {v: float(LAW.distribution(v)) for v in (0.3, 0.8, 1.1)}
-    moved = {(e, h): e + LAW.decode(e, at[h], 0.9) for e in (0.5, 1.15) for h in at}
-    expected = {
-        (0.5, 0.3): 0.5,  # (01), but the hash tells less than the estimate
-        (0.5, 0.8): 0.8,  # (01) and h above the estimate
-        (0.5, 1.1): 0.5,  # (10), but above the estimate
-        (1.15, 0.3): 1.15,
-        (1.15, 0.8): 1.15,
-        (1.15, 1.1): 1.1,  # (10) and h below the estimate
-    }
-    assert moved == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("estimate", [0.0, 0.15, 0.5, 0.75, 0.95, 1.0, 1.13, 1.2])
 @pytest.mark.parametrize("load", LOADS)
 def test_mean_is_the_integral_of_the_rule(estimate: float, load: float):
