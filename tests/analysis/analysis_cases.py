@@ -65,12 +65,12 @@ SPEED, LAG = 2.0, 0.7
 
 
 def _turning(t, y, z, p):
-    """A plane that turns at SPEED; its radius grows at the rate mu + a r^2 + b r^4, r^2 as it was
+    """A plane that turns at a speed; its radius grows at the rate mu + a r^2 + b r^4, r^2 as it was
     a lag ago.
     """
     square = z[0] @ z[0]
     growth = p["mu"] + p["a"] * square + p["b"] * square**2
-    return jnp.stack([growth * y[0] - SPEED * y[1], growth * y[1] + SPEED * y[0]])
+    return jnp.stack([growth * y[0] - p["speed"] * y[1], growth * y[1] + p["speed"] * y[0]])
 
 
 def _lag(t, y, p):
@@ -79,7 +79,7 @@ def _lag(t, y, p):
 
 def turning(mu, a, b, lag=LAG):
     """A circle is its cycle, of period 2 pi/SPEED; multipliers by Lambert's function."""
-    params = {"mu": mu, "a": a, "b": b, "lag": lag}
+    params = {"mu": mu, "a": a, "b": b, "speed": SPEED, "lag": lag}
     return fc.DelayEquation(_turning, [_lag], params, np.zeros(2))
 
 

@@ -273,23 +273,10 @@ def test_what_the_end_of_a_simulation_tells(course, status):
 
 
 # -- Derivatives of limit cycles against closed forms and against solved neighbours
-CIRCLE = {"mu": 0.5, "a": -0.8, "speed": SPEED, "lag": 0.3}
-
-
-def _turning(t, y, z, p):
-    """A circle of radius r turns at `speed`; r grows at the rate mu + a r^2, r as it was before."""
-    growth = p["mu"] + p["a"] * (z[0] @ z[0])
-    return jnp.stack([growth * y[0] - p["speed"] * y[1], growth * y[1] + p["speed"] * y[0]])
-
-
-def _lag(t, y, p):
-    return p["lag"]
-
-
 def test_circle_has_its_closed_form():
-    circle = fc.DelayEquation(_turning, [_lag], CIRCLE, np.zeros(2))
+    circle, paths = turning(0.5, -0.8, 0.0, lag=0.3), ("mu", "a", "speed", "lag")
     names = ["cycle.period", "cycle.states.0.max", "cycle.states.1.min"]
-    period, top, bottom = cycle_gradients(circle, names, list(CIRCLE))
+    period, top, bottom = cycle_gradients(circle, names, paths)
     radius = math.sqrt(0.5 / 0.8)
     assert period.value == pytest.approx(2 * math.pi / SPEED, rel=1e-10)
     wanted = {"mu": 0.0, "a": 0.0, "speed": -2 * math.pi / SPEED**2, "lag": 0.0}

@@ -57,18 +57,12 @@ def test_a_jump_is_seen_from_both_sides():
 
 
 def test_plain_equation_without_lags():
-    mesh = [fc.Located(rtol=1e-9), fc.Uniform(0.01), fc.MethodOfSteps(rtol=1e-10, atol=1e-12)]
-    for each in mesh:
+    given = {"lags": (), "params": 4.0, "ts": [1.0, 3.0]}
+    for mesh in (fc.Located(rtol=1e-9), fc.Uniform(0.01), fc.MethodOfSteps(rtol=1e-10, atol=1e-12)):
         solution = fc.solve_dde(
-            lambda t, y, z, p: {"x": y["v"], "v": -p * y["x"]},
-            lambda t, p: {"x": 1.0, "v": 0.0},
-            0.0,
-            3.0,
-            lags=(),
-            params=4.0,
-            ts=[1.0, 3.0],
-            mesh=each,
-        )
+            lambda t, y, z, p: {"x": y["v"], "v": -p * y["x"]}, lambda t, p: {"x": 1.0, "v": 0.0},
+            0.0, 3.0, **given, mesh=mesh,
+        )  # fmt: skip
         np.testing.assert_allclose(solution.y["x"], np.cos([2.0, 6.0]), rtol=2e-8)
 
 
@@ -98,17 +92,9 @@ def field(t, y, z, p, u):
 
 
 def solve(theta, mesh):
-    return fc.solve_dde(
-        field,
-        lambda t, p: jnp.zeros(1),
-        0.0,
-        END,
-        lags=(),
-        params=theta[:2],
-        ts=[END],
-        inputs=fc.Sampled(theta[2:4], theta[4:]),
-        mesh=mesh,
-    )
+    inputs = fc.Sampled(theta[2:4], theta[4:])
+    given = {"lags": (), "params": theta[:2], "ts": [END], "inputs": inputs, "mesh": mesh}
+    return fc.solve_dde(field, lambda t, p: jnp.zeros(1), 0.0, END, **given)
 
 
 @pytest.mark.parametrize("mesh", [fc.Located(0.1), fc.MethodOfSteps()], ids=["located", "steps"])

@@ -81,21 +81,9 @@ def test_chatter_is_a_status():
     np.testing.assert_allclose(solution.status_time, 1.0, atol=1e-6)
 
 
-def call(**changes):
-    arguments = {
-        "field": FIELDS["decay"],
-        "history": HISTORY["constant"],
-        "t0": 0.0,
-        "t1": 3.0,
-        "lags": (LAGS["one"],),
-        **changes,
-    }
-    return fc.solve_dde(**arguments)
-
-
 def test_dense_output_needs_the_nodes():
     with pytest.raises(ValueError, match="kept its state only at ts"):
-        call(ts=[1.0], mesh=UNIFORM)(0.5)
+        run(UNIFORM, ts=[1.0])(0.5)
 
 
 # -- Memory: what would not fit is refused with advice, before anything is allocated

@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from strategies import logarithmic
 
 from fluidcc import laws
-from fluidcc.laws.registry import LAWS
 from fluidcc.programs import slope
 
 P = sp.Symbol("p", positive=True)
@@ -247,14 +246,6 @@ def test_mean_flight_is_that_of_runs_of_modified_acks(w: int, persistence: float
     mean = sum(f * p**k * (1 - p) for k, f in enumerate(flights)) + p**longest
     found = laws.ReceiverWindow(persistence=persistence).flight_size(float(w), p)
     assert found == pytest.approx(mean, rel=1e-10)
-
-
-def test_web_sources_are_active_for_their_share_of_the_time():
-    web, rate = LAWS["traffic"]["web"](file=30.0, idle=2.0), 12.0
-    transfer = 30.0 / rate  # s, each followed by 2 s of silence
-    active = web.beginning() / (web.beginning() + web.ending(rate))
-    assert active == pytest.approx(transfer / (transfer + 2.0), rel=1e-14)
-    assert LAWS["traffic"]["bulk"]().ending(rate) == 0.0
 
 
 # -- The ADPM code: its hash, the receiver's rule, and what becomes of the estimate

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws import PI, Droptail, Files, MarkTail, Reno, Sessions, Web
-from fluidcc.model.fluid import as_fluid
+from fluidcc.laws import PI, Droptail, Files, MarkTail, Reno
 from fluidcc.scenario.network import LinkInitial
 
 C, T = 1000.0, 0.1  # packet/s, s
@@ -112,15 +111,6 @@ def test_results_are_those_of_cross_traffic_and_say_so():
         fc.simulate(net, until=1.0).links["ahead"].queue,
         fc.simulate(twin, until=1.0).links["ahead"].queue,
     )
-
-
-def test_sessions_are_on_off_flows_of_the_same_rate():
-    law = Sessions()
-    seen = as_fluid(_net(bulk=BULK, web=_source(law)))
-    assert seen.flows[1].traffic == Web(file=12.0, idle=9.0)
-    assert float(seen.flows[1].n[0]) == 540.0
-    offered = law.arrivals * law.page_count * law.object_count * law.file
-    assert 540.0 / 9.0 * 12.0 == pytest.approx(offered)
 
 
 def test_files_alone_are_no_fluid_model():
