@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from contextlib import suppress
 
 import jax
 import jax.numpy as jnp
@@ -175,45 +176,6 @@ def test_sizes_become_packets_exactly(count, named):
 NET = loads(BASE)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "number"),
-    [
-        ("links.near.queue.w_q", 1e-4, 1e-4),
-        ("links.near.capacity", "20 Mbit/s", 2500.0),
-        ("links.far.buffer", 100, 100.0),
-        ("flows.mod.access_delay", "1 ms", 0.001),
-        ("flows.mod.reverse_delay", "1 ms", 0.001),
-        ("flows.mod.n", [1, 2], 3.0),
-        ("flows.tcp.n", 40, 40.0),
-        ("flows.tcp.rtt.max", "200 ms", 0.2),
-        ("flows.tcp.window.max_window", 30, 30.0),
-        ("flows.tcp.sender.tick", 0.1, 0.1),
-        ("flows.tcp.initial.window", 3, 3.0),
-    ],
-)
-def test_what_is_set_is_what_stands_there(path, value, number):
-    net = replace(NET, {path: value})
-    assert number_at(net, path) == number
-    same = [p for p in paths(NET) if p != path and p in paths(net)]
-    for other in same:
-        try:
-            before = number_at(NET, other)
-        except ScenarioError:
-            continue
-        assert number_at(net, other) == before
-
-
-def test_choices_and_laws_can_be_set():
-    net = replace(NET, {"model.rates": "mgt", "links.near.queue.spreading": "wait"})
-    assert net.rates == "mgt" and net.links[0].queue.spreading.name == "wait"
-    net = replace(NET, {"links.near.queue": {"law": "threshold", "at": 30}})
-    assert net.links[0].queue.name == "threshold" and net.links[0].queue.at == 30.0
-    net = replace(NET, {"flows.tcp.window.c1": 0.1, "flows.tcp.window.law": "ecn_mod"})
-    assert net.flows[1].window.c1 == 0.1 and net.flows[1].reaction.name == "per_mark"
-    net = replace(NET, {"flows.mod.window.reaction": "once_per_rtt"})
-    assert net.flows[0].reaction.growth == "all"
-
-
 RICH = replace(
     NET,
     {
@@ -226,31 +188,67 @@ RICH = replace(
 )
 
 
+def numbers(net):
+    """All numbers of a network by path."""
+    found = {}
+    for path in paths(net):
+        with suppress(ScenarioError):
+            found[path] = number_at(net, path)
+    return found
+
+
+STRUCTURAL = ("flows.mod.reverse_delay", "flows.mod.n", "flows.tcp.n", "flows.tcp.sender.tick")
+"""Numbers that change the structure, are part of it, or stand for several."""
+
+
 @pytest.mark.parametrize(
     ("path", "value", "number", "unit"),
     [
+        ("links.near.queue.w_q", 1e-4, 1e-4, "1"),
+        ("links.near.capacity", "20 Mbit/s", 2500.0, "packet/s"),
         ("links.near.cross", "4 Mbit/s", 500.0, "packet/s"),
         ("links.near.voice.calls", 100, 100.0, "1"),
         ("links.near.voice.codec", "32 kbit/s", 32e3, "bit/s"),
+        ("links.far.buffer", 100, 100.0, "packet"),
         ("links.far.voice.arrivals", 3, 3.0, "1/s"),
         ("links.far.voice.holding", "2 min", 120.0, "s"),
-        ("links.far.voice.most", 30, 30.0, "1"),
+        ("flows.mod.access_delay", "1 ms", 0.001, "s"),
+        ("flows.mod.reverse_delay", "1 ms", 0.001, "s"),
+        ("flows.mod.n", [1, 2], 3.0, "1"),
         ("flows.mod.window.persistence", 1, 1.0, "1"),
         ("flows.mod.window.min_rto", "1 s", 1.0, "s"),
-        ("flows.tcp.traffic.idle", "1 s", 1.0, "s"),
+        ("flows.tcp.n", 40, 40.0, "1"),
+        ("flows.tcp.rtt.max", "200 ms", 0.2, "s"),
+        ("flows.tcp.window.max_window", 30, 30.0, "packet"),
+        ("flows.tcp.sender.tick", 0.1, 0.1, None),
+        ("flows.tcp.initial.window", 3, 3.0, "packet"),
         ("flows.tcp.traffic.file", "5 kB", 5.0, "packet"),
     ],
 )
-def test_parameters_of_further_laws_have_paths(path, value, number, unit):
-    assert path in paths(RICH)
+def test_what_is_set_is_what_stands_there(path, value, number, unit):
     net = replace(RICH, {path: value})
-    assert number_at(net, path) == number == value_at(RICH, path, value)
-    described = info_at(RICH, path)
-    assert described is not None and described.unit == unit
+    assert number_at(net, path) == number
+    assert numbers(net) == numbers(RICH) | {path: number}
+    info = info_at(RICH, path)
+    assert (info and info.unit) == unit
+    if path in STRUCTURAL:
+        return
+    assert value_at(RICH, path, value) == number
     assert jax.tree.structure(net) == jax.tree.structure(RICH)
     traced = jax.jit(lambda x: replace(RICH, {path: x}))(number)
     for a, b in zip(jax.tree.leaves(net), jax.tree.leaves(traced), strict=True):
         assert np.array_equal(a, b)
+
+
+def test_choices_and_laws_can_be_set():
+    net = replace(NET, {"model.rates": "mgt", "links.near.queue.spreading": "wait"})
+    assert net.rates == "mgt" and net.links[0].queue.spreading.name == "wait"
+    net = replace(NET, {"links.near.queue": {"law": "threshold", "at": 30}})
+    assert net.links[0].queue.name == "threshold" and net.links[0].queue.at == 30.0
+    net = replace(NET, {"flows.tcp.window.c1": 0.1, "flows.tcp.window.law": "ecn_mod"})
+    assert net.flows[1].window.c1 == 0.1 and net.flows[1].reaction.name == "per_mark"
+    net = replace(NET, {"flows.mod.window.reaction": "once_per_rtt"})
+    assert net.flows[0].reaction.growth == "all"
 
 
 @settings(max_examples=10)
