@@ -51,14 +51,6 @@ def test_a_full_window_keeps_the_link_busy_and_the_queue_constant():
     assert link["queue_var"] < 1.0
 
 
-def test_the_buffer_holds_exactly_what_it_says():
-    group = flows(3, feedback=Loss())
-    link = simulate_packets(dumbbell(group, Droptail(), buffer=25.0), until=20.0).runs[0]["links"]
-    assert link["bottleneck"]["queue_max"] == 25.0
-    assert link["bottleneck"]["number_in_system_max"] == 26.0
-    assert link["bottleneck"]["drops"] > 0
-
-
 def test_lost_acknowledgements_are_a_metric():
     """They are drops of the link back beside the data that it drops."""
     net = both_ways()
