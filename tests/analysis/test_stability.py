@@ -24,26 +24,20 @@ def test_hopf_point_of_hollot():
     assert (above.stable, above.unstable, above.certified) == (False, 2, True)
 
 
-@pytest.mark.parametrize("feedback", [None, laws.MarkFront()])
+@pytest.mark.parametrize(
+    ("rates", "feedback", "some"),
+    [("ack", None, 5), ("ack", laws.MarkFront(), 5), ("self_clocked", None, 2)],
+)
 @pytest.mark.parametrize("w_q", [2e-5, 1e-3])
-def test_roots_satisfy_the_formula(feedback, w_q):
-    """To 1e-10 in the root: the formula's own Newton step from there is that small."""
-    net = hollot(rates="ack", w_q=w_q, feedback=feedback)
-    _check_newton_steps(net, stability(net).roots[:5])
+def test_roots_satisfy_the_formula(rates, feedback, some, w_q):
+    """To 1e-10 in the root: the formula's own Newton step from there is that small.
 
-
-@pytest.mark.parametrize("w_q", [2e-5, 1e-3])
-def test_self_clocked_roots_satisfy_the_static_form(w_q):
-    """One class: the factor 1/(1 + s R) is gone, and the root at s = 0 is no root of the model."""
-    net = hollot(rates="self_clocked", w_q=w_q)
+    One self-clocked class: the root at s = 0 of the factor 1/(1 + s R) is no root of the model.
+    """
+    net = hollot(rates=rates, w_q=w_q, feedback=feedback)
     found = stability(net)
-    assert found.certified
-    assert np.all(np.abs(found.roots) > 1e-6)
-    _check_newton_steps(net, found.roots[:2])
-
-
-def _check_newton_steps(net, roots):
-    for s in roots:
+    assert found.certified and np.all(np.abs(found.roots) > 1e-6)
+    for s in found.roots[:some]:
         h = 1e-6 * abs(s)
         low, here, high = (1 + loop_by_hand(net, v) for v in (s - h, s, s + h))
         assert abs(here / (high - low) * 2 * h) < 1e-10 * abs(s)

@@ -141,16 +141,6 @@ def test_a_window_that_data_do_not_fill_decays(tmp_path):
     assert time == pytest.approx(0.6, abs=1e-2)
 
 
-def test_an_idle_sender_halves_its_window_for_each_timeout(tmp_path):
-    """The first send waits up to 10 s, with a window of 32: half of it for each timeout on end."""
-    sender = "syn = false\ninitial_window = 32\noverhead = 10"
-    lines = traced(one_flow(sender), 10.0, tmp_path)
-    times = [float(line["time (s)"]) for line in lines if line["event"] == "send"]
-    timeouts = int(times[0] / RTO)
-    assert timeouts > 0
-    assert times.count(times[0]) == max(32 // 2**timeouts, 1)
-
-
 def changed(scenario, **options):
     """A scenario of the RWM paper with other options of its senders."""
     net = fc.load(f"govindaswamy2012/{scenario}")
