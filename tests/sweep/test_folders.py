@@ -3,15 +3,15 @@
 import functools
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+from full_disk import small_files
 from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
@@ -119,19 +119,15 @@ def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, worke
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
     folder = tmp_path / "kept"
-    size = []
+    with ExitStack() as disk:
 
-    def fill(progress):
-        size.append(max(file.stat().st_size for file in chunks(folder)))
-        if len(size) == 1:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size[0] - 1, hard))
+        def fill(progress):
+            if progress.done == 1:
+                (chunk,) = chunks(folder)
+                disk.enter_context(small_files(chunk.stat().st_size - 1))
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
         with pytest.raises(fc.SweepStopped, match="make room, and run the same again") as told:
             fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=fill)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "1 of 32 points are done, finished chunks are kept in" in str(told.value)
     assert [f.name for f in folder.iterdir() if f.name.startswith(".")] == []
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
