@@ -11,8 +11,8 @@ from draws import BACKEND
 from hypothesis import settings
 from typer.testing import CliRunner
 
+from fluidcc import fast_cpu
 from fluidcc.cli.app import app
-from fluidcc.dde.cpu import fast_cpu
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -1,57 +1,29 @@
 """One result of each public class, small, with numbers that are easy to find again."""
 
 import functools
-import math
 
 import jax.numpy as jnp
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.analysis.batch.stability_map import MapPoint
-from fluidcc.analysis.boundary import BoundaryCurve
-from fluidcc.analysis.crossings import Crossing
-from fluidcc.analysis.cycles.branches import CycleBranch
+from fluidcc import laws
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
-from fluidcc.bounds.check import Example, Reading
 from fluidcc.check.verb import Finding
-from fluidcc.model.runs import FlowsRun, LinkRun
 from fluidcc.optimize.result import ConstraintValue, Level, Start, Tradeoff
-from fluidcc.results.compare import Row
 from fluidcc.results.fairness import GainAndLoss
-from fluidcc.sweep.result import Point
 
 NET = fc.load("hollot2001/slow")
 PATH, NUMBER = "link.queue.w_q", "flow.n"
+EQUATION = fc.DelayEquation(
+    lambda t, y, z, p: -p["r"] * z[0] * (1 + y), [lambda t, y, p: p["tau"]],
+    {"r": 2.0, "tau": 1.0}, 0.0,
+)  # fmt: skip
 
 
+@functools.cache
 def trajectory():
-    """Queue and window that swing, over 10 s."""
-    time = np.linspace(0.0, 10.0, 41)
-    wave = np.sin(time)
-    link = dict.fromkeys(
-        (
-            "average",
-            "mark_probability",
-            "mark_fraction",
-            "drop_fraction",
-            "load_factor",
-            "offered",
-            "source_quench_rate",
-            "utilization",
-        ),
-        0 * time,
-    )
-    queue = 100 + 50 * wave
-    flows = dict.fromkeys(
-        ("rate", "rtt", "mark_fraction", "loss_fraction", "load_factor", "active", "slow_start"),
-        time[:, None],
-    )
-    window = 15 + wave[:, None]
-    return fc.Trajectory(
-        time, {"bottleneck": LinkRun(queue=queue, **link)},
-        {"tcp": FlowsRun(window=window, n=np.array([60.0]), **flows)}, fc.Status.ok, 10.0,
-        np.zeros(0), NET,
-    )  # fmt: skip
+    """Queue and window over 10 s."""
+    return fc.simulate(NET, until=10.0, points=np.linspace(0.0, 10.0, 41))
 
 
 def sensitivity():
@@ -63,23 +35,12 @@ def sensitivity():
 
 def packets():
     """Two seeds of one group."""
-    link = {"utilization": 0.98765, "queue_mean": 123.456, "number_in_system_mean": 124.0}
-    flow = {"goodput": 2.34567e5, "window_mean": 15.5, "goodput_flows": (2.3e5, 2.4e5)}
-    run = {"links": {"bottleneck": link}, "flows": {"tcp": flow}}
-    half = {
-        "links": {
-            "bottleneck": {"utilization": 0.0123, "queue_mean": 4.567, "number_in_system_mean": 4.6}
-        },
-        "flows": {"tcp": {"goodput": 1234.5, "window_mean": math.nan}},
-    }
-    return fc.PacketRuns((1, 2), (run, run), run, half, 20.0, 5.0)
+    return fc.simulate_packets(NET, until=20.0, warmup=5.0, seeds=(1, 2))
 
 
 def comparison():
-    """One quantity in both engines."""
-    row = Row("links.bottleneck.queue", "packet", 194.4, 190.0, 200.0, 5.0)
-    rate = Row("flows.tcp.goodput", "bit/s", 2.5e5, 2.4e5, 2.3e5, 1234.5)
-    return fc.Comparison((row, rate), fc.equilibrium(NET), trajectory(), packets(), 20.0, 5.0)
+    """All quantities in both engines."""
+    return fc.compare(NET, until=20.0, warmup=5.0, seeds=(1, 2))
 
 
 def cycle(period=4.0):
@@ -99,21 +60,13 @@ def relay():
 
 
 def window():
-    """Two windows."""
-    shares = np.array([0.25, 0.75])
-    return fc.WindowDistribution(0.01, np.array([8.0, 16.0]), shares, shares, 15.0, 1e-6)
+    """The windows of one group."""
+    return fc.window_distribution(laws.Reno(), 0.01, reaction=laws.PerMark())
 
 
 def bounds():
-    """A bound that holds and one that does not."""
-    words = {"queue": "instantaneous"}
-    readings = [
-        Reading(words, verdict, False, 10, Example({}, None, 2.0, value, value - 2.0), None)
-        for verdict, value in (("holds", 1.5), ("violated", 2.5))
-    ]
-    return fc.BoundReport(
-        "some.bound", "hollot2001", (), "q < 2", (), "formula", (), tuple(readings)
-    )
+    """A bound that holds under one reading and not under another."""
+    return fc.check_bound("bmcc.increase_map", budget=20)
 
 
 def tradeoff():
@@ -146,60 +99,20 @@ def solution():
     )
 
 
-def boundary():
-    """One curve."""
-    x, y = np.array([1e-5, 1e-4]), np.array([0.1, 0.2])
-    curve = BoundaryCurve(x, y, np.array([1.25, np.nan]), "hopf", 0, 2, True, ("edge", "edge"))
-    counts = np.array([[0.0, 2.0], [0.0, 2.0]])
-    paths, ranges = (PATH, "link.delay"), ((1e-5, 1e-4), (0.1, 0.2))
-    return fc.Boundary(paths, ("1", "s"), ranges, (curve,), (), (x, y), counts, "ok", "", True)
-
-
-def crossings():
-    """One Hopf point."""
-    change = Crossing(1.5e-4, 1.25, "unstable", 0, 2, False, -0.1, "supercritical")
-    return fc.Crossings(PATH, "1", 5e-5, 2e-4, (change,), (), (), True, True)
-
-
-def cycles():
-    """One branch of two cycles."""
-    branch = CycleBranch(1e-4, 1.5, (1.1e-4, 1.2e-4), (cycle(4.0), cycle(4.5)), "")
-    return fc.Cycles(PATH, "1", 5e-5, 2e-4, (branch,), "")
-
-
 def stability_map():
-    """Two times two points, one without a verdict."""
-    axes = {NUMBER: (40, 60), PATH: (1e-6, 1e-5)}
-    points = [
-        MapPoint({NUMBER: n, PATH: w}, "regular", "", w < 5e-6, 0 if w < 5e-6 else 2, True,
-                 complex(1e5 * w - 0.5, 1.25), True, {"bottleneck": 100.0})
-        for n in axes[NUMBER] for w in axes[PATH]
-    ]  # fmt: skip
-    points[3] = MapPoint(points[3].set, "discontinuity", "no smooth equilibrium")
-    return fc.StabilityMap(axes, {NUMBER: "1", PATH: "1"}, tuple(points), 3)
+    """Two times two points, half of them without a verdict."""
+    return fc.stability_map(NET, {NUMBER: (40, 1000), PATH: (1e-6, 1e-3)})
 
 
 def sweep():
     """The rest at three values of one parameter, one of which failed."""
-    rest = fc.equilibrium(NET)
-    points = (Point({"link.delay": 0.1}, rest), Point({"link.delay": 0.2}, rest),
-              Point({"link.delay": 0.3}, None, "no such <network>"))  # fmt: skip
-    return fc.Sweep({"link.delay": (0.1, 0.2, 0.3)}, {"link.delay": "s"}, points)
+    return fc.sweep(NET, {"link.delay": (0.04, 0.05, -1.0)}, fc.equilibrium)
 
 
 def sweep_data():
     """The same as labelled numbers."""
     found = sweep()
     return fc.SweepData(found.axes, found.units, found.to_dataset())
-
-
-def equation_rest():
-    """A point."""
-    flat = np.array([1.5])
-    equation = fc.DelayEquation(lambda t, y, z, p: -z[0], [lambda t, y, p: 1.0], {"r": 1.0}, 0.0)
-    return fc.EquationEquilibrium(
-        "regular", "", 1.5, flat, np.array([1.0]), (flat, [flat]), equation
-    )
 
 
 def law_report():
@@ -209,15 +122,15 @@ def law_report():
 
 
 RESULTS = {
-    "Boundary": boundary,
+    "Boundary": lambda: fc.boundary(EQUATION, "r", "tau", (0.5, 3.0), (0.5, 3.0), points=4),
     "BoundReport": bounds,
     "BoundReports": lambda: fc.BoundReports((bounds(),)),
     "Comparison": comparison,
-    "Crossings": crossings,
+    "Crossings": lambda: fc.crossings(EQUATION, "r", 1.0, 2.0, points=3),
     "Cycle": cycle,
-    "Cycles": cycles,
+    "Cycles": lambda: fc.cycles(EQUATION, "r", 1.5, 1.7),
     "Equilibrium": lambda: fc.equilibrium(NET),
-    "EquationEquilibrium": equation_rest,
+    "EquationEquilibrium": EQUATION.equilibrium,
     "LawReport": law_report,
     "Gradient": lambda: fc.Gradient(
         "phase_margin", 12.5, {PATH: -3.25e6}, "ok", "", "deg", {PATH: "1"}, {}

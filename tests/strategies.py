@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fluidcc import Flows, Link, Network, Voice
 from fluidcc.check.cases import variants
 from fluidcc.check.strategies import accepted, inside, logarithmic
+from fluidcc.laws import EqualWindow, Pause
 from fluidcc.laws.law import Law
-from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
-from fluidcc.laws.reaction import Pause
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.polynomial import AbstractPolynomial
-from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
+from fluidcc.scenario.network import FlowsInitial
 
 
 def anywhere(info: Info, own: Any) -> st.SearchStrategy[float]:

@@ -5,11 +5,7 @@ import re
 from html import unescape
 
 import pytest
-from result_cases import (
-    NET,
-    RESULTS,
-    made,
-)
+from result_cases import NET, RESULTS, made
 
 import fluidcc as fc
 from fluidcc import quantities

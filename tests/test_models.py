@@ -14,7 +14,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
-from fluidcc.laws.traffic import Sessions
+from fluidcc.laws import Sessions
 from fluidcc.model.fluid import as_fluid
 from fluidcc.scenario.bibliography import bibliography
 
@@ -149,27 +149,6 @@ def test_voice_leaves_what_the_reduced_link_has():
     left = link.voice.left(link.capacity, link.voice.mean(link.packet_size))
     reduced = loaded("misra2003/besteffort").links[0].capacity
     assert float(left) == pytest.approx(float(reduced), rel=1e-3)  # a few calls are refused
-
-
-def test_backward_flows_rest_where_every_quench_halves():
-    rest = fc.equilibrium(loaded("akujobi2002/homogeneous_becn_250ms"))
-    link, becn = rest.links["bottleneck"], rest.flows["becn"]
-    assert rest.status == "regular"
-    assert link.mark_probability * becn.window[0] ** 2 == pytest.approx(2)
-    assert becn.window[0] == pytest.approx(1250 * (0.508 + link.queue / 1250) / 45)
-    base = 0.1 * (link.queue - 15) / 30
-    assert link.mark_probability == pytest.approx(
-        2 * base / (3 - base)
-    )  # marks are spread by `wait`
-
-
-def test_capped_windows_rest_where_modified_acks_take_off_the_excess():
-    net = fc.replace(loaded("govindaswamy2012/red_rwm"), {"flow.window.max_window": 5})
-    rest = fc.equilibrium(net)
-    queue, p = rest.links["ingress"].queue, rest.links["ingress"].mark_probability
-    assert p == pytest.approx((queue - 5) / 30)  # RED: 1/3 over 10 packets
-    flight = 5 - (p + p**2 + p**3 + p**4)  # a run of k modified ACKs takes k packets off
-    assert 4 * flight == pytest.approx(187.5 * 0.068 + queue)
 
 
 if __name__ == "__main__":

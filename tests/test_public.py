@@ -14,10 +14,30 @@ def test_every_public_name_has_its_docstring(name):
     assert name in fc.__dict__
 
 
-def test_importing_the_package_imports_nothing_heavy():
-    code = "import sys, fluidcc; print([m for m in ('jax', 'numpy', 'xarray') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+HEAVY = ("jax", "equinox", "xarray", "pandas", "sympy")
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import fluidcc", (*HEAVY, "numpy")),
+        ("import fluidcc, fluidcc.laws.own, fluidcc.laws.registry; fluidcc.load('hollot2001/slow')",
+         HEAVY),
+        ("import fluidcc as fc; assert fc.stability(fc.load('hollot2001/slow')).stable",
+         ("jax", "pandas", "xarray", "sympy")),
+        ("from fluidcc.cli import main; sys.argv = ['fluidcc', '--help']; main()",
+         (*HEAVY, "numpy", "scipy", "numba", "matplotlib", "rich")),
+    ],
+    ids=["package", "laws and scenarios", "equilibrium and stability", "help"],
+)  # fmt: skip
+def test_imports_nothing_heavy(code, heavy):
+    watched = (
+        "import atexit, sys\n"
+        f"atexit.register(lambda: print('imported', [m for m in {heavy} if m in sys.modules]))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", watched + code], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.splitlines()[-1] == "imported []"
 
 
 def test_sources_of_laws_and_scenarios_are_in_the_bibliography():

@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 import fluidcc
-from fluidcc import bundled
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import load, loads
-from fluidcc.scenario.network import Network
+from fluidcc import Network, ScenarioError, bundled, load, loads
 
 HOME = Path(fluidcc.__file__).parent
 ROOTS = [HOME, *(Path(str(bundled.bundled(name))) for name in ("paper_figs", "validation"))]

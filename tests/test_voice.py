@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from fluidcc.laws.voice import Voice, erlang_blocking, present_calls
+from fluidcc import Voice
+from fluidcc.laws.voice import erlang_blocking, present_calls
 
 SIZE = 1000.0  # B
 TALKER = 8.0  # packet/s of 1000 B at 64 kbit/s

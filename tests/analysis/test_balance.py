@@ -8,7 +8,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.modes import follow_mode
 from fluidcc.laws import AbstractWindowLaw, ops, param, state
-from fluidcc.laws.registry import own_laws, register, restore
+from fluidcc.laws.registry import own_laws, restore
 
 OFFERED = 0.9 * 1000.0  # packet/s: gamma C
 
@@ -108,7 +108,7 @@ class LeastTrip(AbstractWindowLaw):
 def _own():
     before = own_laws()
     for law in (Delivered, LeastTrip):
-        register(law)
+        fc.register(law)
     yield
     restore(before)
 

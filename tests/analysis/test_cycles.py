@@ -6,14 +6,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from analysis_cases import (
-    HUTCHINSON,
-    LAG,
-    SPEED,
-    hollot,
-    radial_multipliers,
-    turning,
-)
+from analysis_cases import HUTCHINSON, LAG, SPEED, hollot, radial_multipliers, turning
 
 import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
@@ -26,9 +19,7 @@ from fluidcc.analysis.gradients.cycle import cycle_gradients
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.roots import rightmost_roots
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws import ECNMod, PerMark, Threshold
 from fluidcc.model.network_mesh import uniform_mesh
 
 
@@ -261,26 +252,6 @@ def settled(time, course):
     return taken.settled_cycle(time, np.column_stack([course, course]), labels, "because")
 
 
-def at_the_end_of(net):
-    """What a simulation of 80 s tells."""
-    run = fc.simulate(net, until=80.0, points=np.linspace(0.0, 80.0, 8001))
-    return taken.settled_cycle(
-        run.time, taken.values_of(run.links, run.flows), taken.labels_of(net), "because"
-    )[0]
-
-
-def test_a_settled_simulation_tells_the_same_cycle_and_a_decaying_one_none():
-    """What stands for a cycle where collocation cannot."""
-    exact = fc.cycle(hollot(w_q=0.005))
-    found, still = (at_the_end_of(hollot(w_q=w_q)) for w_q in (0.005, 5e-5))
-    assert (found.status, found.stable, found.floquet) == ("simulated", None, ())
-    assert found.period == pytest.approx(exact.period, rel=1e-3) and "because" in found.message
-    assert 0 < found.spread < 1e-3 and "periods, equal to" in found.message
-    ends = exact.links["bottleneck"].queue
-    assert found.links["bottleneck"].queue == pytest.approx(ends, rel=2e-3)
-    assert still.status == "none" and ("dies away" in still.message or "settle" in still.message)
-
-
 @pytest.mark.parametrize(
     ("course", "status"),
     [
@@ -302,23 +273,10 @@ def test_what_the_end_of_a_simulation_tells(course, status):
 
 
 # -- Derivatives of limit cycles against closed forms and against solved neighbours
-CIRCLE = {"mu": 0.5, "a": -0.8, "speed": SPEED, "lag": 0.3}
-
-
-def _turning(t, y, z, p):
-    """A circle of radius r turns at `speed`; r grows at the rate mu + a r^2, r as it was before."""
-    growth = p["mu"] + p["a"] * (z[0] @ z[0])
-    return jnp.stack([growth * y[0] - p["speed"] * y[1], growth * y[1] + p["speed"] * y[0]])
-
-
-def _lag(t, y, p):
-    return p["lag"]
-
-
 def test_circle_has_its_closed_form():
-    circle = fc.DelayEquation(_turning, [_lag], CIRCLE, np.zeros(2))
+    circle, paths = turning(0.5, -0.8, 0.0, lag=0.3), ("mu", "a", "speed", "lag")
     names = ["cycle.period", "cycle.states.0.max", "cycle.states.1.min"]
-    period, top, bottom = cycle_gradients(circle, names, list(CIRCLE))
+    period, top, bottom = cycle_gradients(circle, names, paths)
     radius = math.sqrt(0.5 / 0.8)
     assert period.value == pytest.approx(2 * math.pi / SPEED, rel=1e-10)
     wanted = {"mu": 0.0, "a": 0.0, "speed": -2 * math.pi / SPEED**2, "lag": 0.0}

@@ -6,22 +6,12 @@ import dataclasses
 import math
 
 import analysis_cases as cases
-import jax
 import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc import laws
 from fluidcc.analysis.gradients.gradient import gradients
-from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
-from fluidcc.laws.loss import HalveOnly
-from fluidcc.laws.queue.adaptive_red import AdaptiveRED
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.load_factor import LoadFactor
-from fluidcc.laws.queue.pi import PI
-from fluidcc.laws.reaction import OncePerRTT, PerMark
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.reno import Reno
-from fluidcc.scenario.network import Flows, Link, Network
 
 C, T = cases.CAPACITY, cases.PROPAGATION
 LINK = ("queue", "average", "mark_probability", "utilization")
@@ -42,7 +32,7 @@ def capped():
 def controlled():
     """TCP with a PI controller, whose rest is at its reference."""
     net = cases.hollot()
-    law = PI(q_ref=200.0)
+    law = laws.PI(q_ref=200.0)
     return dataclasses.replace(net, links=(dataclasses.replace(net.links[0], queue=law),))
 
 
@@ -55,13 +45,6 @@ NETS = {
     "PI": (controlled(), ("flow.rtt", "link.queue.q_ref", "link.queue.k_pi")),
     "capped": (capped(), ("flow.n", "flow.rtt", "flow.window.max_window")),
 }
-
-
-def moved(net, path, value):
-    """The network with one number changed; `n` of a group in proportion."""
-    if path.endswith(".n"):
-        return jax.jit(lambda v: fc.replace(net, {path: v}))(value)
-    return fc.replace(net, {path: value})
 
 
 def told(net, loops=False):
@@ -91,7 +74,7 @@ def test_derivatives_are_those_of_neighbours(name):
         at = fc.number_at(net, path)
         step = 3e-5 * at
         loops = "phase_margin" in here
-        up, down = (told(moved(net, path, at + k * step), loops) for k in (1, -1))
+        up, down = (told(cases.moved(net, path, at + k * step), loops) for k in (1, -1))
         for key, value in here.items():
             got = found[key]
             assert (got.value, got.status) == (pytest.approx(value, rel=1e-9, abs=1e-12), "ok")
@@ -110,15 +93,15 @@ def test_knee_has_two_derivatives():
     low, high = 1.0, 600.0
     for _ in range(60):  # the number of flows that rests at the knee
         n = 0.5 * (low + high)
-        queue = fc.equilibrium(moved(net, "flow.n", n)).links["bottleneck"].queue
+        queue = fc.equilibrium(cases.moved(net, "flow.n", n)).links["bottleneck"].queue
         low, high = (n, high) if queue < knee else (low, n)
-    net = moved(net, "flow.n", n)
+    net = cases.moved(net, "flow.n", n)
     found = fc.gradient(net, "queue", ["flow.n"])
     assert found.status == "kink" and math.isnan(found.derivatives["flow.n"]) and v > 0
     for side, got in zip((-1, 1), found.sides["flow.n"], strict=True):
         h = side * 1e-3
         q0, q1, q2 = (
-            fc.equilibrium(moved(net, "flow.n", n + k * h)).links["bottleneck"].queue
+            fc.equilibrium(cases.moved(net, "flow.n", n + k * h)).links["bottleneck"].queue
             for k in range(3)
         )
         assert got == pytest.approx((-3 * q0 + 4 * q1 - q2) / (2 * h), rel=1e-4)
@@ -145,8 +128,8 @@ def test_statuses():
 
 def one_link(queue, window, *, n, **more):
     """One group with a round trip of 0.1 s on a link of 1250 packet/s, 100 packets of buffer."""
-    flows = Flows(window, n=np.array([n]), rtt=np.array([0.1]), **more)
-    return Network((Link(queue, capacity=1250.0, buffer=100.0),), (flows,))
+    flows = fc.Flows(window, n=np.array([n]), rtt=np.array([0.1]), **more)
+    return fc.Network((fc.Link(queue, capacity=1250.0, buffer=100.0),), (flows,))
 
 
 def slopes(net, of, paths):
@@ -163,11 +146,7 @@ def test_on_a_jump_of_the_marking():
     found = slopes(net, ["queue", "window", "link.mark_probability"], paths)
     w = C * (T + 700 / C) / 600
     by_window = np.array([-w / 600, C / 600, 1 / 600, 0.0])
-    wanted = {
-        "queue": [0, 0, 1, 0],
-        "window": by_window,
-        "mark_probability": -4 / w**3 * by_window,
-    }
+    wanted = {"queue": [0, 0, 1, 0], "window": by_window, "mark_probability": -4 / w**3 * by_window}
     for key, each in wanted.items():
         assert found[key].status == "ok" and not found[key].sides
         np.testing.assert_allclose(list(found[key].derivatives.values()), each, atol=1e-12)
@@ -195,7 +174,9 @@ def test_where_the_jump_begins_there_are_two_derivatives():
 
 def test_at_a_full_buffer():
     """W (1 - (1-l)^W) = 2 and n W (1-l) = C R, differentiated by hand."""
-    net = one_link(Droptail(), Reno(), n=10.0, reaction=OncePerRTT(), loss=HalveOnly())
+    net = one_link(
+        laws.Droptail(), laws.Reno(), n=10.0, reaction=laws.OncePerRTT(), loss=laws.HalveOnly()
+    )
     paths = ["flow.n", "flow.rtt", "link.buffer", "link.capacity"]
     found = slopes(net, ["queue", "window", "link.mark_probability", "rtt"], paths)
     w, loss = found["window"].value, found["mark_probability"].value
@@ -213,8 +194,8 @@ def test_at_a_full_buffer():
 
 def test_where_ticks_hold_the_average():
     """Adaptive RED midway between its thresholds; its p_max is what p = 2/(2 + W^2) needs."""
-    red = AdaptiveRED(min_th=20.0, max_th=60.0)
-    net = one_link(red, Reno(), n=40.0, reaction=PerMark())
+    red = laws.AdaptiveRED(min_th=20.0, max_th=60.0)
+    net = one_link(red, laws.Reno(), n=40.0, reaction=laws.PerMark())
     paths = ["flow.n", "link.queue.max_th", "link.queue.p_max"]
     found = slopes(net, ["queue", "window", "link.mark_probability"], paths)
     w = (125 + 40) / 40
@@ -228,8 +209,8 @@ def test_where_ticks_hold_the_average():
 @pytest.mark.parametrize("gamma", [0.9, 1.0])
 def test_at_full_load(gamma):
     """W = gamma C T/n. A target of 1 has the queue at its end; `gamma` has no larger values."""
-    net = one_link(LoadFactor(gamma=gamma), BMCC(), n=4.0, reaction=OncePerRTT(),
-                   feedback=LoadFeedback())  # fmt: skip
+    net = one_link(laws.LoadFactor(gamma=gamma), laws.BMCC(), n=4.0, reaction=laws.OncePerRTT(),
+                   feedback=laws.LoadFactorFeedback())  # fmt: skip
     paths = ["flow.n", "flow.rtt", "link.queue.t_p", "link.queue.gamma"]
     window, used, queue = gradients(net, ["window", "utilization", "queue"], paths)
     w = gamma * 125 / 4
@@ -251,7 +232,7 @@ def test_what_has_no_derivative_says_why():
     nowhere = fc.gradient(cases.hollot(n=3000.0), "queue", ["flow.n"])
     assert nowhere.status == "none" and "there is no equilibrium" in nowhere.message
     step = dataclasses.replace(cases.two_links().links[0].queue, at=20.0, width=0.0)
-    net = one_link(step, Reno(), n=40.0, reaction=PerMark())
+    net = one_link(step, laws.Reno(), n=40.0, reaction=laws.PerMark())
     found = fc.gradient(net, "queue", ["link.queue.at", "link.queue.width"])
     assert found.derivatives["link.queue.at"] == pytest.approx(1)
     assert found.status == "kink" and math.isnan(found.derivatives["link.queue.width"])

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
-from fluidcc.laws.queue.load_factor import LoadFactor
-from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
+from fluidcc.laws import BMCC, LoadFactor, OncePerRTT
+from fluidcc.laws import LoadFactorFeedback as LoadFeedback
+from fluidcc.scenario.network import FlowsInitial
 
 C, T, T_P = 5000.0, 0.04, 0.2
 BELOW = math.nextafter(1.0, 0.0)
@@ -29,13 +27,13 @@ def oracle(monkeypatch):
 
 
 def bmcc(n=20.0, *, hop=None, queue=None, window=None):
-    link = Link(LoadFactor() if queue is None else queue, capacity=C)
-    flows = Flows(
+    link = fc.Link(LoadFactor() if queue is None else queue, capacity=C)
+    flows = fc.Flows(
         BMCC() if window is None else window, n=np.array([n]), rtt=np.array([T]),
         feedback=LoadFeedback(), reaction=OncePerRTT(), access_delay=hop,
         initial=FlowsInitial(window=0.15 * C * T / n),
     )  # fmt: skip
-    return Network((link,), (flows,))
+    return fc.Network((link,), (flows,))
 
 
 def recursion(n, gamma, turns):

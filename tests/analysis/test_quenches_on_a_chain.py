@@ -4,14 +4,9 @@ import math
 
 import numpy as np
 
-from fluidcc import Uniform
-from fluidcc.analysis.stability import stability
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.reno import Reno
-from fluidcc.model.simulate import simulate
-from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network
+from fluidcc import Flows, Link, Network, Uniform, simulate, stability
+from fluidcc.laws import RED, Backward, PerMark, Reno
+from fluidcc.scenario.network import FlowsInitial, LinkInitial
 
 C = (1250.0, 500.0)  # packet/s
 N = (8.0, 4.0)  # flows over both links, and over the first alone

@@ -5,34 +5,26 @@ import math
 import numpy as np
 import pytest
 
-from fluidcc.analysis.relay import relay_cycle
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.mark_front import MarkFront
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, PerMark
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.reno import Reno
-from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial, Network
+from fluidcc import Flows, Link, Network, laws, relay_cycle
+from fluidcc.scenario.network import FlowsInitial, LinkInitial
 
 C, N, T, STEP = 1000.0, 50.0, 0.1, 100.0
 K = C / N
 CROSSING = (C * T + STEP) / N
 TAU = {"tail": T + STEP / C, "front": T}
-FEEDBACK = {"tail": MarkTail(), "front": MarkFront()}
+FEEDBACK = {"tail": laws.MarkTail(), "front": laws.MarkFront()}
 
 
 def relay(window=None, *, feedback=None, reaction=None, at=STEP, n=(N,), rtt=(T,), queue=None,
           buffer=math.inf, window0=CROSSING):  # fmt: skip
     link = Link(
-        Threshold(at=at) if queue is None else queue, capacity=C, buffer=buffer,
+        laws.Threshold(at=at) if queue is None else queue, capacity=C, buffer=buffer,
         initial=LinkInitial(queue=at),
     )  # fmt: skip
     flows = Flows(
-        ECNMod() if window is None else window, n=np.array(n), rtt=np.array(rtt),
-        reaction=PerMark() if reaction is None else reaction,
-        feedback=MarkTail() if feedback is None else feedback,
+        laws.ECNMod() if window is None else window, n=np.array(n), rtt=np.array(rtt),
+        reaction=laws.PerMark() if reaction is None else reaction,
+        feedback=laws.MarkTail() if feedback is None else feedback,
         initial=FlowsInitial(window=window0),
     )  # fmt: skip
     return Network((link,), (flows,), rates="self_clocked", delay="fifo")
@@ -55,7 +47,7 @@ def test_linear_laws_have_logarithms(where):
 @pytest.mark.parametrize("where", ["tail", "front"])
 def test_tcp_with_a_halving_per_mark(where):
     tau = TAU[where]
-    cycle = relay_cycle(relay(Reno(), feedback=FEEDBACK[where], at=300.0))
+    cycle = relay_cycle(relay(laws.Reno(), feedback=FEEDBACK[where], at=300.0))
     tau = T + 0.3 if where == "tail" else T
     crossing = (C * T + 300.0) / N
     top, low = math.sqrt(crossing**2 + 2 * K * tau), crossing * math.exp(-K * tau / 2)
@@ -68,7 +60,7 @@ def test_tcp_with_a_halving_per_mark(where):
 @pytest.mark.parametrize("where", ["tail", "front"])
 def test_tcp_with_one_halving_per_episode(where):
     cycle = relay_cycle(
-        relay(Reno(), reaction=OncePerRTT(), feedback=FEEDBACK[where]), one_reaction=True
+        relay(laws.Reno(), reaction=laws.OncePerRTT(), feedback=FEEDBACK[where]), one_reaction=True
     )
     top = math.sqrt(CROSSING**2 + 2 * K * TAU[where])
     np.testing.assert_allclose(cycle.window, (top / 2, top), rtol=1e-11)
@@ -77,29 +69,30 @@ def test_tcp_with_one_halving_per_episode(where):
 
 @pytest.mark.parametrize(
     ("feedback", "least"),
-    [(MarkTail(), 9.02498), (MarkFront(), 9.49359)],
+    [(laws.MarkTail(), 9.02498), (laws.MarkFront(), 9.49359)],
     ids=["tail", "front"],
 )
 def test_least_threshold_of_full_use(feedback, least):
     """Result 3 of Durresi et al. (2001): one flow, C T = 10; the queue just does not run empty."""
-    net = relay(Reno(), reaction=OncePerRTT(), feedback=feedback, n=(1.0,), rtt=(0.01,), at=least)
+    net = relay(
+        laws.Reno(), reaction=laws.OncePerRTT(), feedback=feedback, n=(1.0,), rtt=(0.01,), at=least
+    )
     assert relay_cycle(net, one_reaction=True).queue[0] == pytest.approx(0.0, abs=1e-5)
 
 
 def test_growth_on_clean_acks_alone_waits_for_the_marks_to_cease():
     """No growth for the delay in which marks still come: the period is longer by just that."""
-    every = relay_cycle(relay(Reno(), reaction=OncePerRTT()), one_reaction=True)
-    clean = relay_cycle(relay(Reno(), reaction=OncePerRTT(growth="clean")), one_reaction=True)
+    every = relay_cycle(relay(laws.Reno(), reaction=laws.OncePerRTT()), one_reaction=True)
+    clean = relay_cycle(
+        relay(laws.Reno(), reaction=laws.OncePerRTT(growth="clean")), one_reaction=True
+    )
     assert clean.window == every.window
     assert clean.period == pytest.approx(every.period + TAU["tail"], rel=1e-10)
 
 
 @pytest.mark.parametrize(
     ("net", "word"),
-    [
-        (relay(at=20.0, n=(10.0,)), "empty"),
-        (relay(buffer=101.0), "buffer"),
-    ],
+    [(relay(at=20.0, n=(10.0,)), "empty"), (relay(buffer=101.0), "buffer")],
     ids=["empty", "full"],
 )
 def test_where_the_formulas_end(net, word):
@@ -111,9 +104,9 @@ def test_where_the_formulas_end(net, word):
     ("net", "options", "message"),
     [
         (relay(n=(10.0, 10.0), rtt=(0.1, 0.2)), {}, "one class"),
-        (relay(queue=Threshold(at=50.0, width=40.0)), {}, "step of the marking"),
-        (relay(queue=RED(min_th=5.0, max_th=10.0, p_max=0.001)), {}, "step of the marking"),
-        (relay(feedback=Backward()), {}, "marks on ACKs"),
+        (relay(queue=laws.Threshold(at=50.0, width=40.0)), {}, "step of the marking"),
+        (relay(queue=laws.RED(min_th=5.0, max_th=10.0, p_max=0.001)), {}, "step of the marking"),
+        (relay(feedback=laws.Backward()), {}, "marks on ACKs"),
         (relay(), {"one_reaction": True}, "more than one mark"),
     ],
 )

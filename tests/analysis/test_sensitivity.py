@@ -3,12 +3,11 @@
 import dataclasses
 
 import analysis_cases as cases
-import jax
 import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws.queue.pi import PI
+from fluidcc.laws import PI
 from fluidcc.scenario.network import Start
 
 END, STEP = 4.0, 0.2 / 32
@@ -45,12 +44,6 @@ def sampled():
     net = cases.hollot(buffer=800.0)
     link = dataclasses.replace(net.links[0], queue=PI(q_ref=200.0))
     return start(dataclasses.replace(net, links=(link,)), 14.0, 190.0)
-
-
-def moved(net, path, value):
-    if path.endswith(".n"):
-        return jax.jit(lambda v: fc.replace(net, {path: v}))(value)
-    return fc.replace(net, {path: value})
 
 
 def simulated(net, points=POINTS, step=STEP):
@@ -108,9 +101,9 @@ def check(net, paths, breaks, points=POINTS, step=STEP):
     for path in paths:
         at = fc.number_at(net, path)
         move = 1e-6 * (at or 1.0)
-        up = simulated(moved(net, path, at + move), points, step)
+        up = simulated(cases.moved(net, path, at + move), points, step)
         below = max(at - move, 0.0)  # an empty queue has one side
-        down = simulated(moved(net, path, below), points, step)
+        down = simulated(cases.moved(net, path, below), points, step)
         wide = move + min(move, at)
         wanted = (shown(up.links, up.flows) - shown(down.links, down.flows)) / wide
         got = shown(*found.slopes[path])

@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.window_distribution import window_distribution
-from fluidcc.laws.reaction import Pause, PerMark
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.dctcp import DCTCP
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.reno import Reno
+from fluidcc.laws import BMCC, DCTCP, ECNMod, Pause, PerMark, Reno
 
 
 @pytest.mark.parametrize("p", [0.3, 0.02, 1e-3])
 def test_additive_increase_on_every_clean_ack_has_the_mean_that_drift_says(p):
     # c1 w^0 up and c2 w down: the mean of a linear drift is exact. Misra and Ott (2003), eq. 4
     law = ECNMod(min_window=1e-3)
-    found = window_distribution(law, p, reaction=PerMark())
+    found = fc.window_distribution(law, p, reaction=PerMark())
     assert found.mean == pytest.approx(float(law.c1 / law.c2) * (1 - p) / p, rel=1e-6)
     assert found.fluid == pytest.approx(found.mean, rel=1e-6)
 
@@ -37,14 +32,14 @@ def _moment(power, ratio=0.25, terms=20):
 def test_halving_windows_have_the_constants_of_small_probabilities():
     # the square of a window grows by 2 an ACK and falls to a quarter at each mark, which comes
     # after an exponential number of ACKs. Ott, Kemperman and Mathis (1996)
-    found = window_distribution(Reno(), 1e-6, reaction=PerMark())
+    found = fc.window_distribution(Reno(), 1e-6, reaction=PerMark())
     assert found.mean * 1e-3 == pytest.approx(math.sqrt(2) * _moment(0.5), rel=1e-4)
     assert found.time_mean * 1e-3 == pytest.approx(math.sqrt(2) / _moment(-0.5), rel=1e-4)
     assert found.time_mean * 1e-3 == pytest.approx(1.3098, rel=1e-4)
 
 
 def test_shares_moments_and_quantiles_belong_together():
-    found = window_distribution(Reno(), 0.01, reaction=PerMark())
+    found = fc.window_distribution(Reno(), 0.01, reaction=PerMark())
     assert found.packets.sum() == pytest.approx(1)
     assert found.time.sum() == pytest.approx(1)
     # 1/w of a packet is its time: the mean over time is the harmonic mean over packets
@@ -58,13 +53,13 @@ def test_shares_moments_and_quantiles_belong_together():
 @pytest.mark.parametrize("p", [0.0, -1.0, 1.0, math.nan])
 def test_a_probability_out_of_range_is_refused(p):
     with pytest.raises(ValueError, match="p: expected a probability"):
-        window_distribution(Reno(), p, reaction=PerMark())
+        fc.window_distribution(Reno(), p, reaction=PerMark())
 
 
 @pytest.mark.parametrize("law", [BMCC(), DCTCP()])
 def test_laws_with_more_than_a_window_are_refused(law):
     with pytest.raises(ValueError, match="expected"):
-        window_distribution(law, 0.01, reaction=Pause())
+        fc.window_distribution(law, 0.01, reaction=Pause())
 
 
 # -- Stationary windows of networks: what each group hears

@@ -7,17 +7,9 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc import laws
 from fluidcc.analysis.validity import excess, validity_warnings
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.queue.pi import PI
-from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark
-from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.dctcp import DCTCP
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.scenario.network import Flows, Link, Network, Start
+from fluidcc.scenario.network import Start
 
 TEXT = """
 [links.l]
@@ -45,22 +37,22 @@ def told(**values):
 @pytest.mark.parametrize(
     "flows",
     [
-        {"window": NewReno(max_window=1e4), "reaction": OncePerRTT()},
-        {"window": BECN(), "feedback": Backward(), "reaction": Pause()},
-        {"window": ECNMod(), "reaction": PerMark()},
+        {"window": laws.NewReno(max_window=1e4), "reaction": laws.OncePerRTT()},
+        {"window": laws.BECN(), "feedback": laws.Backward(), "reaction": laws.Pause()},
+        {"window": laws.ECNMod(), "reaction": laws.PerMark()},
     ],
     ids=["echoes", "pause", "every mark"],
 )
 def test_the_excess_of_marks_is_that_of_packets(flows):
     """PI holds the queue, so that both engines have windows of 15 packets at their own marks."""
-    link = Link(
-        queue=PI(q_ref=87.5, k_pi=2.41e-6), capacity=1875.0, packet_size=500.0, delay=0.09,
+    link = fc.Link(
+        queue=laws.PI(q_ref=87.5, k_pi=2.41e-6), capacity=1875.0, packet_size=500.0, delay=0.09,
         buffer=400.0,
     )  # fmt: skip
-    group = Flows(
+    group = fc.Flows(
         n=np.array([30.0]), rtt=np.array([0.2]), access_delay=0.01, start=Start(0.0, 5.0), **flows
     )
-    net = Network(links=(link,), flows=(group,))
+    net = fc.Network(links=(link,), flows=(group,))
     rest = fc.equilibrium(net)
     runs = fc.simulate_packets(net, until=160.0, warmup=60.0, seeds=(1, 2))
     seen = runs.mean["links"]["bottleneck"]["mark_fraction"]
@@ -72,15 +64,21 @@ def test_the_excess_of_marks_is_that_of_packets(flows):
 
 def test_what_may_be_left_out_of_the_excess():
     """Windows that grow on echoes, laws that hear every mark; losses and memories say nothing."""
-    group = Flows(window=NewReno(), reaction=OncePerRTT(), n=np.ones(1), rtt=np.ones(1))
+    group = fc.Flows(
+        window=laws.NewReno(), reaction=laws.OncePerRTT(), n=np.ones(1), rtt=np.ones(1)
+    )
     still = excess(group, 10.0)
     for changes in (
         {"sender": (("grow_on_echo", True),)},
         {"sender": (("echo", "packet"),)},
-        {"reaction": PerMark()},
+        {"reaction": laws.PerMark()},
     ):
         assert 0 < excess(dataclasses.replace(group, **changes), 10.0) < still / 2
-    for changes in ({"window": DCTCP()}, {"feedback": Loss()}, {"feedback": ReceiverWindow()}):
+    for changes in (
+        {"window": laws.DCTCP()},
+        {"feedback": laws.Loss()},
+        {"feedback": laws.ReceiverWindow()},
+    ):
         assert excess(dataclasses.replace(group, **changes), 10.0) == 0
 
 

@@ -175,8 +175,7 @@ def test_the_map_the_run_and_packets_beside_it(opened, tmp_path):
     assert len(points) == 32 * 32
     one = points[500]
     here = fc.replace(
-        fc.load("hollot2001/slow"),
-        {W_Q: float(one[W_Q]), "flow.n": float(one["flows.tcp.n"])},
+        fc.load("hollot2001/slow"), {W_Q: float(one[W_Q]), "flow.n": float(one["flows.tcp.n"])}
     )
     assert int(one["stable"]) == int(fc.stability(here).stable)
     page.locator("#packets").click()

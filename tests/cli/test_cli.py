@@ -3,28 +3,21 @@
 import csv
 import json
 import math
-import subprocess
-import sys
 from importlib.metadata import version
+from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 
+import fluidcc as fc
+from fluidcc import Boundary, Gradient
+from fluidcc.analysis.cycles.result import none_found, not_known
 from fluidcc.scenario.parsing import value_of
+from fluidcc.sweep import run as chunks
+from fluidcc.sweep.result import failure
 
 SLOW = "hollot2001/slow"
-
-
-def test_help_imports_nothing_heavy():
-    heavy = ("jax", "xarray", "matplotlib", "numba", "sympy", "numpy", "scipy", "rich", "pandas")
-    code = (
-        "import sys\nfrom fluidcc.cli import main\nsys.argv = ['fluidcc', '--help']\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        f"print('imported', [m for m in {heavy!r} if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "crossings" in out.stdout
-    assert out.stdout.splitlines()[-1] == "imported []"
 
 
 def test_a_grid_is_written_as_one_row_per_point(run, tmp_path):
@@ -107,3 +100,229 @@ def test_a_window_without_marks_has_the_slopes_of_its_growth(run, tmp_path):
         slopes = window["derivatives"]
         assert slopes["flow.rtt"] == pytest.approx(-time / 0.2**2, rel=1e-9)
         assert slopes["flow.initial.window"] == pytest.approx(1, rel=1e-9)
+
+
+# -- The command `sweep`: files, chunks beside them, status, exit codes
+GRID = ("--over", "flow.n=40:60:10", "--over", "link.delay=40 ms,50 ms")
+
+
+def test_a_sweep_is_written_and_taken_up_again(run, tmp_path):
+    words = ("sweep", "equilibrium", SLOW, *GRID, "--workers", "0", "--out", "grid.nc")
+    code, out, err = run(*words)
+    assert (code, out, err) == (0, "6 points, 0 failed: grid.nc\n", "")
+    with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as data:
+        data.load()
+    expected = fc.sweep(
+        fc.load(SLOW), {"flow.n": [40, 50, 60], "link.delay": [0.04, 0.05]}, fc.equilibrium
+    ).to_dataset()
+    assert np.array_equal(data["queue"].values, expected["queue"].values)
+    assert data["link.delay"].attrs == {"units": "s"}
+    assert fc.loads(data.attrs["scenario"]).title == fc.load(SLOW).title
+    assert {"command", "fluidcc", "jax", "python", "verb", "options", "seeds"} <= set(data.attrs)
+
+    code, out, _ = run(*words, "--status")
+    assert code == 0 and "6 of 6 points done, 0 of them failed\n0 missing" in out
+    next((tmp_path / "grid.nc.sweep").glob("chunk-*.nc")).write_bytes(b"damaged")
+    found = json.loads(run("sweep", "--status", "--out", "grid.nc", "--json")[1])["sweep"]
+    assert found["missing"] > 0 and found["done"] + found["missing"] == found["total"] == 6
+    assert run(*words)[0] == 0
+    with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as again:
+        xr.testing.assert_equal(again.load(), data)
+
+    code, _, err = run("sweep", "stability", *words[2:], "--status")
+    assert code == 2 and "has another sweep, which differs from this one in the verb" in err
+
+
+def test_failed_points_are_named(run, tmp_path):
+    words = ("sweep", "equilibrium", SLOW, "--over", "link.queue.min_th=150,800", "--workers", "0")
+    code, out, err = run(*words, "--out", "grid.csv", "--json")
+    assert code == 3 and json.loads(out)["sweep"]["failed"] == 1
+    assert "failed at link.queue.min_th = 800: " in err and "expected min_th < max_th" in err
+    lines = (tmp_path / "grid.csv").read_text().splitlines()
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    assert [row["failed"] for row in rows] == ["0", "1"]
+
+
+def test_every_fault_is_told_at_once(run):
+    code, _, err = run("sweep", "equilibriun", "--workers", "x", "--scheduler", "tcp://a:1")
+    assert code == 2
+    for text in (
+        "got 'equilibriun'; did you mean 'equilibrium'?", "SCENARIO: expected a bundled scenario",
+        "--over PATH=A:B:STEP, got none", "--out FILE", "--workers: expected no --scheduler",
+        "--workers: expected a whole number of at least 0, got 'x'"
+    ):  # fmt: skip
+        assert text in err, text
+    words = ("sweep", "equilibrium", SLOW, *GRID, "--out", "grid.nc")
+    code, _, err = run(*words, "--seeds", "3", "--no-trajectory")
+    assert code == 2 and "--seeds: expected a verb that takes it (packets, compare), got" in err
+    assert "--trajectory: expected a verb that takes it (compare)" in err
+    code, _, err = run("sweep", "--status", "--out", "grid.nc")
+    assert code == 2 and "expected one with a sweep in it, got 'grid.nc.sweep'" in err
+
+
+def test_a_sweep_that_stops_says_what_to_do(run, monkeypatch):
+    words = ("sweep", "equilibrium", SLOW, *GRID, "--out", "grid.nc")
+
+    def stop(*_, **__):
+        raise fc.SweepStopped("no room; 3 of 6 points are done")
+
+    monkeypatch.setattr(chunks, "sweep_in_chunks", stop)
+    code, out, err = run(*words, "--json")
+    assert code == 3 and err == "stopped: no room; 3 of 6 points are done\n"
+    assert json.loads(out)["error"]["message"] + "\n" == err
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chunks, "sweep_in_chunks", interrupt)
+    code, _, err = run(*words)
+    assert code == 3 and "kept in 'grid.nc.sweep', and the same command goes on" in err
+
+
+# -- What a command ends with: 0 done, 2 wrong use, 3 finished but some points failed
+
+
+def gradient(status, derivative, **sides):
+    units = {"p": "1"}
+    return Gradient("window", 3.0, {"p": derivative}, status, "why", "packet", units, sides)
+
+
+def boundary(status):
+    empty = np.zeros(0)
+    return Boundary(("x", "y"), ("1", "1"), ((0.0, 1.0), (0.0, 1.0)), (), (), (empty, empty),
+                    empty, status, "why", certified=True)  # fmt: skip
+
+
+SOUND = [
+    none_found("it comes to rest"),
+    boundary("ok"),
+    gradient("ok", 1.0),
+    gradient("kink", math.nan, p=(1.0, 2.0)),
+]
+UNSOUND = [
+    (not_known("it does not repeat"), "it does not repeat"),
+    (boundary("incomplete"), "why"),
+    (gradient("tie", math.nan), "window: why"),
+    (gradient("kink", math.nan, p=(math.nan, math.nan)), "window: why"),
+]
+
+
+def test_readme_and_help_have_the_same_exit_codes(run):
+    """All of them, in the same words."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = readme.partition("Exit codes: ")[2].partition("That a network")[0]
+    helped = " ".join(run("--help", heavy=False)[1].partition("Exit codes: ")[2].split())
+    parts = [part.strip(" .") for part in helped.split(";")]
+    assert [int(part.split()[0]) for part in parts] == [0, 1, 2, 3, 130, 141]
+    assert all(part in " ".join(text.split()) for part in parts), parts
+
+
+@pytest.mark.parametrize(("result", "says"), [*((one, "") for one in SOUND), *UNSOUND])
+def test_a_point_fails_where_its_result_is_no_answer(result, says):
+    """No cycle is an answer to the question for one, both slopes at a kink one to derivatives."""
+    assert failure(result) == says
+
+
+@pytest.mark.parametrize(
+    ("found", "ends"), [(none_found("it rests"), 0), (not_known("it never repeats"), 3)]
+)
+def test_a_cycle_that_is_not_known_is_a_failed_point(run, monkeypatch, found, ends):
+    monkeypatch.setattr("fluidcc.analysis.cycles.verb.follower", lambda: lambda net: found)
+    code, out, err = run("cycle", SLOW, "--json")
+    assert code == ends and json.loads(out)["message"] == found.message
+    assert err == (f"failed: {found.message}\n" if ends else "")
+
+
+def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
+    words = ("equilibrium", SLOW, "--over", "link.queue.min_th=150,160,800", "--set", "flow.n=50")
+    code, out, err = run(*words, "--json", "--out", "grid.nc")
+    points = json.loads(out)["points"]
+    assert code == 3
+    assert [p["status"] for p in points] == ["regular", "regular", "failed"]
+    assert points[1]["set"] == {"flow.n": 50, "link.queue.min_th": 160}
+    assert err.startswith("failed at link.queue.min_th = 800: ") and "min_th < max_th" in err
+    with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as data:
+        assert data["queue"].dims == ("link.queue.min_th", "link")
+        assert data["queue"].attrs["units"] == "packet"
+        assert math.isnan(data["queue"].values[2, 0])
+        assert "[flows.tcp]" in data.attrs["scenario"] and data.attrs["fluidcc"]
+
+
+def test_an_answer_that_fails_its_own_check_is_a_failed_point(run):
+    """Any signal holds AVQ that aims at all of the link: the one found is not at rest."""
+    words = ("equilibrium", "kunniyur2001/avq", "--set", "link.queue.gamma=1", "--json")
+    code, out, err = run(*words)
+    (found,) = json.loads(out)["points"]
+    assert code == 3 and found["status"] == "undetermined"
+    assert found["links"]["bottleneck"]["queue"] is None
+    assert "put into the moving model" in found["message"] and found["message"] in err
+
+
+def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
+    """Ctrl-C after the first run."""
+    from fluidcc.packets import run as packets
+
+    def wait(jobs, watch, progress):
+        jobs[0].result()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(packets, "_wait", wait)
+    code, out, err = run("packets", SLOW, "--until", "60", "--seeds", "12", "--json")
+    found = json.loads(out)
+    assert code == 3 and found["status"] == "interrupted"
+    assert found["runs"][0]["seed"] == 1 and len(found["runs"]) < 12
+    assert "did not" in err and err.startswith("failed: interrupted: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["simulate", SLOW, "--set", "flow.m=3", "--over", "link.q=1", "--out", "x.txt",
+             "--plot", "nodir/x.png"],
+            ["--set: flow.m", "--over: link.q: expected a path",
+             "--out: expected a file that ends in .nc, .csv, .tex, got 'x.txt'",
+             "--plot: expected a file in a folder that exists"],
+        ),
+        (
+            ["compare", SLOW, "--until", "5 kB", "--warmup", "-1", "--seeds", "0", "--over", "x"],
+            ["--until: expected a number in s", "--warmup: expected a time in [0, inf) s",
+             "--seeds: expected a whole number of at least 1", "--over: expected PATH=A:B:STEP"],
+        ),
+        (
+            ["packets", SLOW, "--sample", "1 kB", "--trace", "no/x.txt", "--over", "flow.n=1,2"],
+            ["--sample: expected a number in s", "--sample: expected --out or --plot",
+             "--trace: expected a file that ends in .csv", "--trace: expected a file in a folder",
+             "--sample and --trace: expected no --over"],
+        ),
+        (
+            ["equilibrium", SLOW, "--over", "flow.n=1:1e3:1", "--over", "link.buffer=1:1e3:1"],
+            ["a grid of at most 100000 points, or `fluidcc sweep` for more, got 1000000 points"],
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_use_ends_with_2_and_every_fault(run, words, says):
+    code, out, err = run(*words)
+    assert code == 2 and out == ""
+    assert all(line.startswith("error: ") for line in err.splitlines())
+    assert all(text in err for text in says), err
+
+
+def test_files_that_cannot_be_written_are_told_before_anything_runs(run, tmp_path):
+    (tmp_path / "dir.csv").mkdir()
+    words = ("equilibrium", SLOW, "--out", "dir.csv", "--plot", "/dev/fd/none.png")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "--out: expected a file, got the folder 'dir.csv'" in err
+    assert "--plot: expected a file" in err and len(err.splitlines()) == 2
+
+
+def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fluidcc.results.export.write", full)
+    code, out, err = run("equilibrium", SLOW, "--json", "--out", "x.csv")
+    assert code == 2 and json.loads(out)["points"]
+    said = "expected a file that can be written, got 'x.csv' (No space left on device)"
+    assert err == f"error: --out: {said}\n"

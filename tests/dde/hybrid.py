@@ -102,16 +102,6 @@ def case(name):
     return {key: jnp.asarray(value) for key, value in p.items()}
 
 
-def run(p, mesh, *, end=END, ts=None, batched=False):
-    return fc.solve_dde(
-        field,
-        history,
-        0.0,
-        end,
-        lags=LAGS,
-        params=p,
-        modes=MODES,
-        ts=ts,
-        mesh=mesh,
-        batched=batched,
-    )
+def run(p, mesh, *, end=END, **more):
+    given = {"lags": LAGS, "params": p, "modes": MODES, "mesh": mesh}
+    return fc.solve_dde(field, history, 0.0, end, **given, **more)

@@ -58,19 +58,10 @@ def parameters(count):
     }
 
 
-def solved(params, *, fused, single=False, batched=True, nodes=False, slots=256):
+def solved(params, *, fused, single=False, slots=256):
     mesh = fc.Uniform(1.0 / 512, slots=slots, single=single, fused=fused)
-    return fc.solve_dde(
-        tcp_red,
-        before,
-        0.0,
-        UNTIL,
-        lags=(trip,),
-        params=params,
-        ts=None if nodes else TIMES,
-        mesh=mesh,
-        batched=batched,
-    )
+    given = {"lags": (trip,), "params": params, "mesh": mesh, "batched": True}
+    return fc.solve_dde(tcp_red, before, 0.0, UNTIL, ts=TIMES, **given)
 
 
 def close(found, expected, rtol):

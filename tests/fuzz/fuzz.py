@@ -12,11 +12,9 @@ import warnings
 
 from mutations import Options, Scenarios
 
+from fluidcc import ScenarioError, dumps, loads, replace
 from fluidcc.cli.options import _grid, _split
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import dumps, loads
 from fluidcc.scenario.parsing import Faults, value_of
-from fluidcc.scenario.paths import replace
 
 LONGEST = 1.0  # s for one of them
 _LINE = 2000  # characters of the longest message for one fault

@@ -6,10 +6,8 @@ import random
 import tomllib
 from typing import Any
 
-from fluidcc import bundled
+from fluidcc import bundled, load, paths
 from fluidcc.laws.registry import LAWS
-from fluidcc.scenario.files import load
-from fluidcc.scenario.paths import paths
 from fluidcc.scenario.tables import literal
 
 WORDS = (

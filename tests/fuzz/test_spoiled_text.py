@@ -8,8 +8,7 @@ import time
 import fuzz
 import pytest
 
-from fluidcc.errors import ScenarioError
-from fluidcc.scenario.files import dumps, load, loads
+from fluidcc import ScenarioError, dumps, load, loads
 
 NET = """
 [links.a]

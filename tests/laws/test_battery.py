@@ -24,9 +24,8 @@ from fluidcc.check import assertions, checks
 from fluidcc.check.cases import RULES, Case, cases_of, distinct
 from fluidcc.check.checks import Subject
 from fluidcc.check.strategies import numbers_of
+from fluidcc.laws import Droptail, Threshold
 from fluidcc.laws.law import Law
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.registry import LAWS
 from fluidcc.programs import slope
 

@@ -11,9 +11,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.check.checks import RULES, Subject
-from fluidcc.laws import AbstractWindowLaw, Droptail, param
-from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.scenario.network import Flows, FlowsInitial, Link, Network
+from fluidcc.laws import AbstractWindowLaw, Droptail, OncePerRTT, param
+from fluidcc.scenario.network import FlowsInitial
 
 C, ALPHA = 1250.0, 10.0  # packet/s, packets
 
@@ -44,15 +43,15 @@ class Undeclared(Fast):
     reads = ("mark", "drop")
 
 
-def group(n=4.0, rtt=(0.1,), route=(0,), window=50.0, g=0.5, **more) -> Flows:
-    return Flows(
+def group(n=4.0, rtt=(0.1,), route=(0,), window=50.0, g=0.5, **more) -> fc.Flows:
+    return fc.Flows(
         Fast(g=g), n=np.full(len(rtt), n), rtt=np.array(rtt), route=route, reaction=OncePerRTT(),
         initial=FlowsInitial(window=window), **more,
     )  # fmt: skip
 
 
-def single(**more) -> Network:
-    return Network((Link(Droptail(), capacity=C, buffer=1000.0),), (group(**more),))
+def single(**more) -> fc.Network:
+    return fc.Network((fc.Link(Droptail(), capacity=C, buffer=1000.0),), (group(**more),))
 
 
 def test_every_flow_keeps_its_packets_in_the_queue():
@@ -63,12 +62,12 @@ def test_every_flow_keeps_its_packets_in_the_queue():
     np.testing.assert_allclose(eq.flows["flows"].window, ALPHA * rtt * C / queue, rtol=1e-9)
 
 
-def parking_lot() -> Network:
+def parking_lot() -> fc.Network:
     """One group over two links, beside one on each."""
-    links = tuple(Link(Droptail(), capacity=C, delay=0.01, buffer=1000.0) for _ in range(2))
+    links = tuple(fc.Link(Droptail(), capacity=C, delay=0.01, buffer=1000.0) for _ in range(2))
     routes = ((2.0, (0, 1)), (4.0, (0,)), (4.0, (1,)))
     groups = tuple(group(n, (0.1,), route) for n, route in routes)
-    return Network(links, groups, link_names=("a", "b"), flow_names=("long", "one", "two"))
+    return fc.Network(links, groups, link_names=("a", "b"), flow_names=("long", "one", "two"))
 
 
 def test_delays_add_up_along_a_path():

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fluidcc import Status
 from fluidcc.dde import located
-from fluidcc.dde.status import Status
 from fluidcc.dde.system import Events, System
 from fluidcc.model.delays import entry_time
 

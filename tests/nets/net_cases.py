@@ -25,14 +25,11 @@ from strategies import (
     queues,
 )
 
-from fluidcc.errors import ScenarioError
+from fluidcc import Flows, Link, Network, ScenarioError, Voice, dumps, loads
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import Info, infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.voice import Voice
-from fluidcc.scenario.files import dumps, loads
-from fluidcc.scenario.network import Flows, Link, Network
 
 _DOCS = Path(__file__).parents[2] / "docs" / "own_laws"
 OWN = (_DOCS / "highspeed.py", _DOCS / "pi2.py", Path(__file__).with_name("paced.py"))

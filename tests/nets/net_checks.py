@@ -9,18 +9,12 @@ import numpy as np
 from fuzz_cases import check
 from packet_cases import conserved, finished
 
-from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
-from fluidcc.analysis.linearize import at_kink, linearize
+import fluidcc as fc
+from fluidcc.analysis.linearize import at_kink
 from fluidcc.analysis.modes import Course, follow_mode, ticks_matter
-from fluidcc.analysis.stability import Stability, stability
-from fluidcc.dde.status import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
 from fluidcc.model.network_mesh import uniform_mesh
-from fluidcc.packets.run import simulate_packets
-from fluidcc.results.compare import compare
-from fluidcc.scenario.files import dumps, loads
-from fluidcc.scenario.network import Flows, Link, Network
 from fluidcc.scenario.tables import tables, to_toml
 
 STATUSES = ("regular", "empty", "discontinuity", "continuum", "none")
@@ -38,7 +32,7 @@ _QUEUE, _GOODPUT = 0.10, 0.05  # what no warning of the model promises
 Faults = Iterator[str]
 
 
-def known_numbers(eq: Equilibrium) -> Faults:
+def known_numbers(eq: fc.Equilibrium) -> Faults:
     """The status is one of those known, and numbers are finite unless it says there are none."""
     if eq.status not in STATUSES:
         yield f"status {eq.status}: {eq.message}"
@@ -57,7 +51,7 @@ def known_numbers(eq: Equilibrium) -> Faults:
         yield f"status {eq.status} with flows at {eq.flows}"
 
 
-def loads_of_links(eq: Equilibrium) -> Faults:
+def loads_of_links(eq: fc.Equilibrium) -> Faults:
     """No link carries more than its capacity, and one with a queue carries all of it.
 
     Windows that grow until all but a few of the ACKs are rewritten hang on the digits that 1 - p
@@ -80,7 +74,7 @@ def loads_of_links(eq: Equilibrium) -> Faults:
             yield f"links.{name}: queue {link.queue!r} at a utilization of {link.utilization!r}"
 
 
-def _answer(eq: Equilibrium, time: float = 1.0) -> dict[str, float]:
+def _answer(eq: fc.Equilibrium, time: float = 1.0) -> dict[str, float]:
     """The numbers of an equilibrium by name, with `time` seconds in the unit of time."""
     out = {}
     for name, link in eq.links.items():
@@ -98,7 +92,7 @@ def _answer(eq: Equilibrium, time: float = 1.0) -> dict[str, float]:
     return out
 
 
-def _unlike(one: Equilibrium, other: Equilibrium, time: float = 1.0) -> Faults:
+def _unlike(one: fc.Equilibrium, other: fc.Equilibrium, time: float = 1.0) -> Faults:
     """Differences of two answers that should be the same."""
     if "undetermined" in (one.status, other.status):
         return  # found by `known_numbers`
@@ -119,7 +113,7 @@ def _unlike(one: Equilibrium, other: Equilibrium, time: float = 1.0) -> Faults:
         yield f"{name}: {again!r} instead of {value!r}"
 
 
-def split_and_permuted(net: Network, *, split: bool = True, permuted: bool = True) -> Network:
+def split_and_permuted(net: fc.Network, *, split: bool = True, permuted: bool = True) -> fc.Network:
     """The same network with its first group as two of half the flows, and all in reverse order."""
     flows, names = list(net.flows), list(net.flow_names)
     if split:
@@ -136,9 +130,9 @@ def split_and_permuted(net: Network, *, split: bool = True, permuted: bool = Tru
     )  # fmt: skip
 
 
-def order(net: Network, eq: Equilibrium) -> Faults:
+def order(net: fc.Network, eq: fc.Equilibrium) -> Faults:
     """The order of links and groups, and one group as two, change nothing."""
-    found = list(_unlike(eq, equilibrium(split_and_permuted(net))))
+    found = list(_unlike(eq, fc.equilibrium(split_and_permuted(net))))
     if found:
         yield f"split and permuted: {'; '.join(found)}"
 
@@ -158,21 +152,21 @@ def rescaled(thing: Any, factor: float) -> Any:
             values[name] = rescaled(value, factor)
         elif info.within is not None and value is not None and _seconds(info.unit):
             values[name] = value * factor ** _seconds(info.unit)
-    if isinstance(thing, Link):
+    if isinstance(thing, fc.Link):
         values["queue"] = rescaled(thing.queue, factor)
         values["voice"] = thing.voice and rescaled(thing.voice, factor)
-    if isinstance(thing, Flows):
+    if isinstance(thing, fc.Flows):
         parts = ("window", "reaction", "feedback", "marking", "loss", "estimator", "traffic")
         values |= {name: rescaled(getattr(thing, name), factor) for name in parts}
-    if isinstance(thing, Network):
+    if isinstance(thing, fc.Network):
         values["links"] = tuple(rescaled(link, factor) for link in thing.links)
         values["flows"] = tuple(rescaled(flows, factor) for flows in thing.flows)
     return dataclasses.replace(thing, **values)
 
 
-def time(net: Network, eq: Equilibrium) -> Faults:
+def time(net: fc.Network, eq: fc.Equilibrium) -> Faults:
     """The unit of time changes nothing."""
-    slow = equilibrium(rescaled(net, _SECONDS))
+    slow = fc.equilibrium(rescaled(net, _SECONDS))
     for fault in _unlike(eq, slow, _SECONDS):
         yield f"{_SECONDS:g} times as slow: {fault}"
 
@@ -180,11 +174,11 @@ def time(net: Network, eq: Equilibrium) -> Faults:
 _WRITTEN = {"s": ("ms", 1e3), "B": ("kB", 1e-3), "packet/s": ("Mbit/s", 8e-6)}
 
 
-def in_other_units(net: Network) -> str:
+def in_other_units(net: fc.Network) -> str:
     """Scenario text of a network with times in ms, sizes in kB and rates in Mbit/s."""
     known = tables(net)
     for table, link in zip(known["links"].values(), net.links, strict=True):
-        for name, info in infos(Link).items():
+        for name, info in infos(fc.Link).items():
             if info.unit in _WRITTEN and name in table:
                 text, factor = _WRITTEN[info.unit]
                 factor *= link.packet_size if info.unit == "packet/s" else 1.0
@@ -192,32 +186,32 @@ def in_other_units(net: Network) -> str:
     return to_toml(known)
 
 
-def units(net: Network, eq: Equilibrium) -> Faults:
+def units(net: fc.Network, eq: fc.Equilibrium) -> Faults:
     """Text in other units is the same network."""
-    for fault in _unlike(eq, equilibrium(loads(in_other_units(net)))):
+    for fault in _unlike(eq, fc.equilibrium(fc.loads(in_other_units(net)))):
         yield f"written in ms, kB and Mbit/s: {fault}"
-    if dumps(loads(dumps(net))) != dumps(net):
+    if fc.dumps(fc.loads(fc.dumps(net))) != fc.dumps(net):
         yield "the network's own text gives another text"
 
 
-def no_derivatives(net: Network, eq: Equilibrium) -> str | None:
+def no_derivatives(net: fc.Network, eq: fc.Equilibrium) -> str | None:
     """Why a smooth equilibrium has no linearisation that its own check lets pass."""
     try:
         if eq.smooth:
-            linearize(net, eq)
+            fc.linearize(net, eq)
     except ValueError as refused:
         return str(refused)
     return None
 
 
-def linear(net: Network, eq: Equilibrium) -> Faults:
+def linear(net: fc.Network, eq: fc.Equilibrium) -> Faults:
     """There is a linearisation of finite numbers where the equilibrium is smooth."""
     if not eq.smooth:
         return
     sides = (-1, 1) if at_kink(eq.net, eq) else (0,)
     for side in sides:
         try:
-            found = linearize(net, eq, side=side)
+            found = fc.linearize(net, eq, side=side)
         except ValueError as refused:
             yield f"no linearisation at a smooth equilibrium: {refused}"
             continue
@@ -226,13 +220,13 @@ def linear(net: Network, eq: Equilibrium) -> Faults:
             yield "the linearisation has numbers that are not finite"
 
 
-def count(found: Stability, proven: Stability) -> Faults:
+def count(found: fc.Stability, proven: fc.Stability) -> Faults:
     """The count of unstable roots is the one that ball arithmetic proves."""
     if found.certified and proven.proof == "ball arithmetic" and found.unstable != proven.unstable:
         yield f"{found.unstable} unstable roots, {proven.unstable} by ball arithmetic"
 
 
-def has_modes(net: Network, eq: Equilibrium) -> bool:
+def has_modes(net: fc.Network, eq: fc.Equilibrium) -> bool:
     """Whether an equilibrium may have modes to follow: smooth, windows above their floor, laws that
     tick often if at all.
     """
@@ -241,7 +235,7 @@ def has_modes(net: Network, eq: Equilibrium) -> bool:
     return bool(above) and not ticks_matter(net, often)
 
 
-def growth(found: Stability) -> Faults | None:
+def growth(found: fc.Stability) -> Faults | None:
     """Disturbances along the modes of the rightmost roots stay on them; None if none can be tried.
 
     Left out are kinks at the rest, and ticks that are rare for a mode. Ticks move a network a
@@ -255,19 +249,19 @@ def growth(found: Stability) -> Faults | None:
     roots = [complex(s) for s in found.roots[: found.proven] if s.imag >= 0][:most]
     fit = [s for s in roots if abs(s) * longest > 4 and not ticks_matter(eq.net, s)]
     runs = [(root, follow_mode(eq, found.linear, root)) for root in fit]
-    runs = [(root, run) for root, run in runs if run.status is not Status.lag_below_step]
+    runs = [(root, run) for root, run in runs if run.status is not fc.Status.lag_below_step]
     return _off_modes(runs) if runs else None
 
 
 def _off_modes(runs: list[tuple[complex, Course]]) -> Faults:
     for root, run in runs:
-        if run.status is not Status.ok:
+        if run.status is not fc.Status.ok:
             yield f"the trajectory on the mode of {root:.4g} 1/s ended early: {run.status.advice}"
         elif not run.error < _OFF:
             yield f"a trajectory on the mode of {root:.4g} 1/s leaves it by {run.error:.2g}"
 
 
-def _fits_packets(net: Network) -> Network | None:
+def _fits_packets(net: fc.Network) -> fc.Network | None:
     """The network with whole numbers of flows; None where packets would be too many."""
     flows = [dataclasses.replace(f, n=np.ceil(f.n)) for f in net.flows]
     if sum(float(np.sum(f.n)) * float(f.traffic.sources()) for f in flows) > 200:
@@ -275,20 +269,20 @@ def _fits_packets(net: Network) -> Network | None:
     return dataclasses.replace(net, flows=tuple(flows))
 
 
-def packets(net: Network) -> Faults | None:
+def packets(net: fc.Network) -> Faults | None:
     """Packets conserve and repeat, and meet the rest where no warning stands; None for refusals."""
     whole = _fits_packets(net)
     if whole is None:
         return None
     until = min(_PACKETS / 10 / max(float(link.capacity) for link in whole.links), 600.0)
     try:
-        runs = [simulate_packets(whole, until=until, warmup=until / 3, seeds=(7,)) for _ in "ab"]
+        runs = [fc.simulate_packets(whole, until=until, warmup=until / 3, seeds=(7,)) for _ in "ab"]
     except ValueError:
         return None
     return _of_packets(whole, until, runs)
 
 
-def _of_packets(net: Network, until: float, runs: list[Any]) -> Faults:
+def _of_packets(net: fc.Network, until: float, runs: list[Any]) -> Faults:
     for what in (lambda: check(net, runs[0]), lambda: conserved(finished(net, until))):
         try:
             what()
@@ -300,7 +294,7 @@ def _of_packets(net: Network, until: float, runs: list[Any]) -> Faults:
         yield "packets: the same run again gives other numbers"
 
 
-def meet(net: Network, found: Stability) -> Faults | None:
+def meet(net: fc.Network, found: fc.Stability) -> Faults | None:
     """Packets meet the rest where no warning stands; None where one does, or runs are too long."""
     whole = _fits_packets(net)
     if whole is None or found.stable is not True or found.rightmost is None:
@@ -311,7 +305,7 @@ def meet(net: Network, found: Stability) -> Faults | None:
     if until * sum(float(link.capacity) for link in whole.links) > _PACKETS or until > 3000:
         return None
     try:
-        both = compare(whole, until=until, warmup=warmup, seeds=(1, 2, 3), trajectory=False)
+        both = fc.compare(whole, until=until, warmup=warmup, seeds=(1, 2, 3), trajectory=False)
     except ValueError:
         return None
     if both.validity_warnings or both.equilibrium.status not in ("regular", "empty"):
@@ -333,6 +327,6 @@ def _apart(both: Any, measured: float) -> Faults:
             )
 
 
-def judged(net: Network, *, certify: bool) -> tuple[Stability, Stability | None]:
+def judged(net: fc.Network, *, certify: bool) -> tuple[fc.Stability, fc.Stability | None]:
     """Stability, and the same with a proof of the count where asked for."""
-    return stability(net), stability(net, certify=True) if certify else None
+    return fc.stability(net), fc.stability(net, certify=True) if certify else None

@@ -5,11 +5,16 @@ import math
 import runpy
 import shutil
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 import xarray as xr
 
 import fluidcc as fc
+from fluidcc.check import verb
+from fluidcc.check.checks import RULES, Subject
+from fluidcc.check.verb import FAILED
+from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
@@ -101,3 +106,125 @@ def test_the_example_has_the_hopf_point_of_the_page():
     assert hopf.frequency == pytest.approx(math.sqrt(3), rel=1e-9)
     assert hopf.value == pytest.approx(2 * math.pi / (3 * math.sqrt(3)), rel=1e-9)
     assert f"{hopf.value:.10g}" in (DOCS / "own_delay_equation.md").read_text()
+
+
+# -- Faults of laws are named by the battery, in words of the law
+HEAD = """
+import random
+import jax, numpy as np, sympy as sp
+from fluidcc.laws import (
+    AbstractMarking, AbstractQueueLaw, AbstractWindowLaw, Reno, Signal, ops, param,
+    state,
+)
+CALLS, OTHER = [], Reno(max_window=50.0)
+class Faulty({base}):
+    name = "faulty"
+    source = "tests"
+"""
+WINDOW = """
+reaction = "once_per_rtt"
+recovery = "newreno"
+b: float = param(0.5, "b", unit="1", doc="share given up", within="(0, 1)")
+"""
+SOUND = {"on_ack": "return ack.count / s", "on_mark": "return -self.b * s"}
+AVERAGE = """
+w: float = param(0.1, "w", unit="1", doc="weight of a sample", within="(0, 1)")
+v = state("average", "v", unit="packet", doc="average queue")
+def average(self, x, queue):
+    return x
+def on_arrival(self, x, seen):
+    return seen.count * self.w * (seen.queue - x)
+def signal(self, x, seen):
+    return Signal(mark=ops.clip(x / 1000, 0.0, 1.0))
+def breakpoints(self, x, queue):
+    return (x - 1000,)
+"""
+TICKING = """
+p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
+period = "interval"
+interval: float = param(0.1, "D", unit="s", doc="between ticks", within="(0, inf)")
+def on_tick(self, x, seen):
+    return 0.01 * (seen.queue - 20.0)
+def signal(self, x, seen):
+    return Signal(mark=x)
+"""
+# a rule of a window law, the check that it fails, and what that has to say
+RULES_OF_WINDOWS = [
+    ("on_ack", "if s > 10:\n    return ack.count / s\nreturn 2 * ack.count / s", "branches",
+     "on_ack (line", "`if s > 10:`", "ops.where(condition, yes, no)"),
+    ("on_mark", "return float(-self.b * np.sqrt(s))", "branches",
+     "on_mark (line", "np.sqrt(s)", "takes floats alone", "`ops`"),
+    ("on_mark", "return self.b * s", "direction",
+     "on_mark", "raises the window", "windows grow without bound"),
+    ("on_mark", "return (1 - self.b) * s", "direction",
+     "on_mark", "raises the window", "returns the change, here -"),
+    ("on_ack", "return s + ack.count / s", "no event",
+     "on_ack", "without packets or time", "the new state"),
+    ("on_ack", "return 1 / s", "no event", "on_ack", "`ack.count * ...`"),
+    ("on_ack", "return ack.count / (s + ack.queue)", "results",
+     "`return ack.count / (s + ack.queue)`", "reads 'queue', but Ack has only",
+     "count, elapsed, rtt, load, marked, delay"),
+    ("on_ack", "return ack.count * OTHER.max_window / 50.0 / s", "results",
+     "reads OTHER", "make them parameters of this law"),
+    ("on_mark", "return -s * random.random()", "results",
+     "on_mark", "for the same numbers", "chance belongs to the engine"),
+    ("on_mark", "CALLS.append(1.0)\nreturn -self.b * s", "results",
+     "on_mark", "changes CALLS outside of its state"),
+    ("on_mark", "self.last = s\nreturn -self.b * s", "results",
+     "`self.last = s`", "a law has no attributes that change"),
+    ("on_mark", "self.b * s", "results", "returns nothing: is `return` missing?"),
+    ("on_ack", "return ack.count / s, 0.0", "results",
+     "returns (0.125, 0.0), expected a change", "one number"),
+    ("on_mark", "held = s if isinstance(s, sp.Basic | float) else jax.lax.stop_gradient(s)\n"
+     "return -self.b * held", "derivatives", "the slope in W is 0 by JAX, -", "by SymPy"),
+]  # fmt: skip
+SIGNAL = "def signal(self, x, seen):\n    return "
+# the text of a queue law likewise
+TEXTS_OF_QUEUES = [
+    (f"{SIGNAL}Signal(mark=ops.minimum(ops.sqrt(seen.queue / 30.0), 1.0))", "derivatives",
+     "signal at", "q = 0", "slope in q is not finite", "guard"),
+    (f"{SIGNAL}ops.clip(seen.queue / 100, 0.0, 1.0)", "results",
+     "returns 0.4, expected a Signal(mark=..., drop=..."),
+    (f"{SIGNAL}Signal(mark=seen.queue / 100)", "probabilities", "signal at q = ", "no probability"),
+    (f"{SIGNAL}Signal(mark=ops.clip((seen.queue - 20) / 100, 0.0, 1.0))", "declarations",
+     "bends between queues of 19.5 and 20.5", "breakpoints()"),
+    (AVERAGE, "parts", "on_arrival", "all at once", "(1 - (1 - w) ** seen.count)"),
+    (TICKING, "declarations", "zero_order_hold = False", "write `zero_order_hold = True`"),
+    (TICKING, "probabilities", "on_tick", "takes p to", "ops.clip(new, 0.0, 1.0) - old"),
+]  # fmt: skip
+BRANCHING = "def probability(self, p, window):\n    return p / 2 if p > 0.5 else p"
+
+
+def window(rule, body):
+    """The text of a window law with one rule of its own."""
+    rules = SOUND | {rule: body}
+    methods = (f"def {name}(self, s, ack):\n{indent(text, '    ')}" for name, text in rules.items())
+    return WINDOW + "\n".join(methods)
+
+
+CASES = [("AbstractWindowLaw", window(rule, body), *says) for rule, body, *says in RULES_OF_WINDOWS]
+CASES += [("AbstractQueueLaw", *case) for case in TEXTS_OF_QUEUES]
+CASES += [("AbstractMarking", BRANCHING, "branches", "probability", "p > 0.5", "ops.where(")]
+
+
+def findings(file, base, text, *names):
+    """What some checks find, after those that say which rules others can work with."""
+    file.write_text(HEAD.format(base=base) + indent(text, "    "))
+    with loaded([file]):
+        (law,) = fc.load_laws(file)
+        subject, wanted = Subject(law), {"results", "branches", *names}
+        judges = {name: judge for name, judge in RULES.items() if name in wanted}
+        return {name: verb.finding(name, judge, subject) for name, judge in judges.items()}
+
+
+@pytest.mark.parametrize(("base", "text", "check", "words"), [(*c[:3], c[3:]) for c in CASES])
+def test_each_fault_is_named(tmp_path, base, text, check, words):
+    found = findings(tmp_path / "faulty.py", base, text, check)[check]
+    assert found.verdict == FAILED
+    for said in words:
+        assert said in found.why, found.why
+
+
+def test_a_rule_that_cannot_be_traced_fails_no_other_check(tmp_path):
+    found = findings(tmp_path / "faulty.py", "AbstractMarking", BRANCHING, *RULES)
+    assert [name for name, f in found.items() if f.verdict == FAILED] == ["branches"]

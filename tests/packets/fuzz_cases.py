@@ -8,10 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 from strategies import groups, instances, logarithmic, voices
 
+from fluidcc import Flows, Link, Network, PacketRuns, simulate_packets
 from fluidcc.laws.registry import LAWS
-from fluidcc.packets.accounts.results import PacketRuns
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Flows, Link, Network, Start
+from fluidcc.scenario.network import Start
 from fluidcc.scenario.sender import PROFILES, SenderOptions
 
 QUEUES = list(LAWS["queue"].values())

@@ -1,74 +1,50 @@
 """Small networks for the packet engine, and queue laws whose marks are known."""
 
+import ctypes
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import stats
 
-from fluidcc import ops
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.mark_front import MarkFront
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, AbstractSource, Signal
-from fluidcc.laws.load_code import ADPM
-from fluidcc.laws.parameters import param, state
-from fluidcc.laws.queue.avq import AVQ
-from fluidcc.laws.queue.blue import BLUE
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.queue.load_factor import LoadFactor
-from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
-from fluidcc.laws.queue.pi import PI
-from fluidcc.laws.queue.red import RED
-from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
-from fluidcc.laws.spreading import Wait
-from fluidcc.laws.traffic import File, Files, Sessions, Web
-from fluidcc.laws.voice import Voice
-from fluidcc.laws.window.becn import BECN
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.dctcp import DCTCP
-from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.laws.window.reno import Reno
-from fluidcc.laws.window.sack import SACK
+from fluidcc import Flows, Link, Network, Voice, laws, ops
+from fluidcc.laws.law import AbstractSource
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.entry import entry_points
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import plan
-from fluidcc.scenario.network import Flows, Link, Network, Start
+from fluidcc.scenario.network import Start
 
 
-class RandomMarks(AbstractQueueLaw):
+class RandomMarks(laws.AbstractQueueLaw):
     """Marks every packet with the same probability, whatever the queue."""
 
     name: ClassVar[str] = "random_marks"
     source: ClassVar[str] = "test"
-    p: float = param(0.01, "p", unit="1", doc="probability", within="[0, 1]")
+    p: float = laws.param(0.01, "p", unit="1", doc="probability", within="[0, 1]")
 
     def signal(self, x, seen):
-        return Signal(mark=self.p)
+        return laws.Signal(mark=self.p)
 
 
-class EveryNth(AbstractQueueLaw):
+class EveryNth(laws.AbstractQueueLaw):
     """Marks every n-th packet."""
 
     name: ClassVar[str] = "every_nth"
     source: ClassVar[str] = "test"
-    n: float = param(100.0, "n", unit="packet", doc="packets from mark to mark", within="[1, inf)")
+    n: float = laws.param(
+        100.0, "n", unit="packet", doc="packets from mark to mark", within="[1, inf)"
+    )
 
     def signal(self, x, seen):
-        return Signal(mark=1 / self.n)
+        return laws.Signal(mark=1 / self.n)
 
     def gap_probability(self, x, seen, gap):
         return ops.where(gap >= self.n, 1.0, 0.0)
 
 
-def listed(drops: Iterable[int] = (), marks: Iterable[int] = ()) -> AbstractQueueLaw:
+def listed(drops: Iterable[int] = (), marks: Iterable[int] = ()) -> laws.AbstractQueueLaw:
     """A law that drops and marks exactly the packets whose numbers are listed, 0 the first."""
 
     def among(number, chosen):
@@ -77,8 +53,8 @@ def listed(drops: Iterable[int] = (), marks: Iterable[int] = ()) -> AbstractQueu
             out = out + ops.where(ops.maximum(number - k, k - number) < 0.5, 1.0, 0.0)
         return out
 
-    class Listed(AbstractQueueLaw):
-        number = state(-1.0, "k", unit="packet", doc="number of the packet")
+    class Listed(laws.AbstractQueueLaw):
+        number = laws.state(-1.0, "k", unit="packet", doc="number of the packet")
         name: ClassVar[str] = "listed"
         source: ClassVar[str] = "test"
 
@@ -86,23 +62,23 @@ def listed(drops: Iterable[int] = (), marks: Iterable[int] = ()) -> AbstractQueu
             return seen.count
 
         def signal(self, x, seen):
-            return Signal(mark=among(x, marks), drop=among(x, drops))
+            return laws.Signal(mark=among(x, marks), drop=among(x, drops))
 
     return Listed()
 
 
-def red(**changes: Any) -> RED:
-    given = {"min_th": 5.0, "max_th": 15.0, "p_max": 0.1, "w_q": 0.002, "spreading": Wait()}
-    return RED(**(given | changes))
+def red(**changes: Any) -> laws.RED:
+    given = {"min_th": 5.0, "max_th": 15.0, "p_max": 0.1, "w_q": 0.002, "spreading": laws.Wait()}
+    return laws.RED(**(given | changes))
 
 
 def flows(count: int, **changes: Any) -> Flows:
     given = {
-        "window": NewReno(max_window=100.0),
+        "window": laws.NewReno(max_window=100.0),
         "n": np.array([float(count)]),
         "rtt": np.array([0.0831]),
-        "reaction": OncePerRTT(),
-        "feedback": MarkTail(),
+        "reaction": laws.OncePerRTT(),
+        "feedback": laws.MarkTail(),
         "access_delay": 0.0021,
         "access_capacity": 12500.0,
         "start": Start(0.0, 2.0),
@@ -110,7 +86,7 @@ def flows(count: int, **changes: Any) -> Flows:
     return Flows(**(given | changes))
 
 
-def dumbbell(group: Flows, queue: AbstractQueueLaw, **changes: Any) -> Network:
+def dumbbell(group: Flows, queue: laws.AbstractQueueLaw, **changes: Any) -> Network:
     given = {"capacity": 1250.0, "packet_size": 1000.0, "delay": 0.0213, "buffer": 60.0}
     return Network(links=(Link(queue=queue, **(given | changes)),), flows=(group,))
 
@@ -118,12 +94,12 @@ def dumbbell(group: Flows, queue: AbstractQueueLaw, **changes: Any) -> Network:
 def chain(**changes: Any) -> Network:
     """Two slow links in series: one group crosses both, one each of them."""
     first = Link(queue=red(), capacity=1250.0, packet_size=1000.0, delay=0.0113, buffer=60.0)
-    second = dataclasses.replace(first, queue=Droptail(), capacity=1000.0, buffer=30.0)
+    second = dataclasses.replace(first, queue=laws.Droptail(), capacity=1000.0, buffer=30.0)
     spread = {"n": np.array([2.0, 1.0]), "rtt": np.array([0.0931, 0.1217])}
     groups = (
         flows(3, route=(0, 1), **spread, **changes),
         flows(3, route=(0,)),
-        flows(2, route=(1,), feedback=Loss(), window=Reno(max_window=60.0)),
+        flows(2, route=(1,), feedback=laws.Loss(), window=laws.Reno(max_window=60.0)),
     )
     return Network(
         links=(first, second),
@@ -135,36 +111,57 @@ def chain(**changes: Any) -> Network:
 
 def background_chain() -> Network:
     """The chain with traffic of every kind beside its flows."""
-    net, calls = chain(feedback=MarkFront()), Voice(calls=50.0, holding=3.0)
+    net, calls = chain(feedback=laws.MarkFront()), Voice(calls=50.0, holding=3.0)
     first = dataclasses.replace(net.links[0], voice=calls, cross=100.0)
     queue = dataclasses.replace(calls, discipline="fifo")
     second = dataclasses.replace(net.links[1], voice=queue, cross=200.0, cross_sizes="exponential")
     return dataclasses.replace(net, links=(first, second))
 
 
-def known_marks(queue: AbstractQueueLaw, window: Any, **changes: Any) -> Network:
+def known_marks(queue: laws.AbstractQueueLaw, window: Any, **changes: Any) -> Network:
     """One flow that never fills its fast link, under marks that do not depend on it."""
     given = {"access_capacity": float("inf"), "rtt": np.array([0.1]), "start": Start()}
     group = flows(1, window=window, **(given | changes))
     return dumbbell(group, queue, capacity=1e6, delay=0.01, buffer=float("inf"))
 
 
+def still(
+    window: float, queue: laws.AbstractQueueLaw, group: dict[str, Any] | None = None, **link: Any
+) -> Network:
+    """One flow whose window nothing changes: 20 packets under way, the others in the queue."""
+    own = flows(
+        1, window=laws.NewReno(max_window=window, min_window=window), rtt=np.array([20 / 1250]),
+        start=Start(), access_delay=0.001, access_capacity=float("inf"), **(group or {}),
+    )  # fmt: skip
+    return dumbbell(own, queue, delay=0.001, buffer=float("inf"), **link)
+
+
 def told(count: int = 3, **law: Any) -> Flows:
     """Flows that read load factors from their packets."""
-    window = BMCC(max_window=100.0, **law)
+    window = laws.BMCC(max_window=100.0, **law)
     options = (("recovery", "newreno"),)
-    return flows(count, window=window, feedback=Told(), estimator=ADPM(), sender=options)
+    return flows(
+        count,
+        window=window,
+        feedback=laws.LoadFactorFeedback(),
+        estimator=laws.ADPM(),
+        sender=options,
+    )
 
 
 def two_ways(traffic: AbstractSource) -> Network:
     """Flows and files that come by themselves, over a link with files on the way back."""
     ahead = Link(queue=red(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=60.0)
-    back = dataclasses.replace(ahead, queue=Droptail(), buffer=40.0)
+    back = dataclasses.replace(ahead, queue=laws.Droptail(), buffer=40.0)
     there = {"reverse_route": (1,), "access_capacity": 12500.0, "access_delay": 0.0127}
     bulk = flows(2, **there)
     source = flows(1, traffic=traffic, start=Start(), **there)
     other = flows(
-        1, traffic=Files(arrivals=5.0, file=20.0), route=(1,), reverse_route=(0,), start=Start()
+        1,
+        traffic=laws.Files(arrivals=5.0, file=20.0),
+        route=(1,),
+        reverse_route=(0,),
+        start=Start(),
     )
     return Network(
         links=(ahead, back),
@@ -174,12 +171,31 @@ def two_ways(traffic: AbstractSource) -> Network:
     )
 
 
+def both_ways(**changes: Any) -> Network:
+    """Flows over a link and back, so that ACKs are lost in the others' queue."""
+    there = Link(
+        queue=laws.Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0
+    )
+    back = dataclasses.replace(there, capacity=400.0, buffer=12.0)
+    groups = (
+        flows(4, route=(0,), reverse_route=(1,), **changes),
+        flows(4, route=(1,), reverse_route=(0,), **changes),
+    )
+    return Network(
+        links=(there, back), flows=groups, link_names=("there", "back"), flow_names=("a", "b")
+    )
+
+
 def rewritten_back() -> Network:
     """Two routers that rewrite the ACKs of the data in their queues, which come over two links."""
     there = Link(queue=red(), capacity=1250.0, packet_size=1000.0, delay=0.0113, buffer=60.0)
-    back = dataclasses.replace(there, queue=Droptail(), capacity=1000.0)
+    back = dataclasses.replace(there, queue=laws.Droptail(), capacity=1000.0)
     group = flows(
-        4, feedback=ReceiverWindow(), route=(0, 1), reverse_route=(2, 3), rtt=np.array([0.1217])
+        4,
+        feedback=laws.ReceiverWindow(),
+        route=(0, 1),
+        reverse_route=(2, 3),
+        rtt=np.array([0.1217]),
     )
     against = flows(2, route=(2, 3), reverse_route=(0, 1), rtt=np.array([0.1217]))
     return Network(
@@ -192,53 +208,67 @@ def rewritten_back() -> Network:
 
 CASES = {
     "ecn": dumbbell(flows(5), red()),
-    "loss": dumbbell(flows(5, feedback=Loss()), red()),
+    "loss": dumbbell(flows(5, feedback=laws.Loss()), red()),
     "bytes": dumbbell(flows(5), red(bytes=True)),
-    "reno": dumbbell(flows(4, feedback=Loss(), window=Reno(max_window=100.0)), Droptail()),
-    "refractory": dumbbell(flows(4, reaction=Refractory()), Threshold(at=10.0)),
-    "front": dumbbell(flows(4, feedback=MarkFront()), Threshold(at=10.0)),
-    "red_front": dumbbell(flows(4, feedback=MarkFront()), red()),
-    "red_sent": dumbbell(flows(4, feedback=MarkFront(when="end")), red()),
-    "avq": dumbbell(flows(4), AVQ(alpha=1.0), cross=100.0, cross_sizes="exponential"),
-    "backward": dumbbell(flows(4, feedback=Backward(), reaction=PerMark(growth="all")), red()),
-    "ecn_mod": dumbbell(flows(4, window=ECNMod(max_window=100.0), reaction=PerMark()), red()),
+    "reno": dumbbell(
+        flows(4, feedback=laws.Loss(), window=laws.Reno(max_window=100.0)), laws.Droptail()
+    ),
+    "refractory": dumbbell(flows(4, reaction=laws.Refractory()), laws.Threshold(at=10.0)),
+    "front": dumbbell(flows(4, feedback=laws.MarkFront()), laws.Threshold(at=10.0)),
+    "red_front": dumbbell(flows(4, feedback=laws.MarkFront()), red()),
+    "red_sent": dumbbell(flows(4, feedback=laws.MarkFront(when="end")), red()),
+    "avq": dumbbell(flows(4), laws.AVQ(alpha=1.0), cross=100.0, cross_sizes="exponential"),
+    "backward": dumbbell(
+        flows(4, feedback=laws.Backward(), reaction=laws.PerMark(growth="all")), red()
+    ),
+    "ecn_mod": dumbbell(
+        flows(4, window=laws.ECNMod(max_window=100.0), reaction=laws.PerMark()), red()
+    ),
     "direct": dumbbell(flows(4, access_delay=None, access_capacity=float("inf")), red()),
     "chain": chain(),
-    "pi": dumbbell(flows(4), PI(q_ref=10.0)),
-    "blue": dumbbell(flows(4), BLUE(threshold=10.0, freeze_time=0.02, random_freeze=True)),
-    "dctcp": dumbbell(flows(4, window=DCTCP(max_window=100.0)), Threshold(at=10.0)),
-    "load_factor": dumbbell(told(), LoadFactor()),
-    "modified": dumbbell(told(12, fallback=True), ModifiedLoadFactor(min_th=5.0, max_th=15.0)),
+    "pi": dumbbell(flows(4), laws.PI(q_ref=10.0)),
+    "blue": dumbbell(flows(4), laws.BLUE(threshold=10.0, freeze_time=0.02, random_freeze=True)),
+    "dctcp": dumbbell(flows(4, window=laws.DCTCP(max_window=100.0)), laws.Threshold(at=10.0)),
+    "load_factor": dumbbell(told(), laws.LoadFactor()),
+    "modified": dumbbell(told(12, fallback=True), laws.ModifiedLoadFactor(min_th=5.0, max_th=15.0)),
     "no_load_factor": dumbbell(told(md="per_rtt"), red(), buffer=30.0),
     "sack": dumbbell(
-        flows(4, window=SACK(max_window=100.0), feedback=Loss()), Droptail(), buffer=15.0
+        flows(4, window=laws.SACK(max_window=100.0), feedback=laws.Loss()),
+        laws.Droptail(),
+        buffer=15.0,
     ),
     "sack_ecn": dumbbell(
-        flows(4, window=SACK(max_window=100.0), sender=(("overhead", 0.0008),)), red(), buffer=15.0
+        flows(4, window=laws.SACK(max_window=100.0), sender=(("overhead", 0.0008),)),
+        red(),
+        buffer=15.0,
     ),
     "pause": dumbbell(
-        flows(9, window=BECN(max_window=100.0), feedback=Backward(), reaction=Pause()),
+        flows(
+            9, window=laws.BECN(max_window=100.0), feedback=laws.Backward(), reaction=laws.Pause()
+        ),
         red(p_max=0.02),
     ),
-    "reverse": dumbbell(flows(4, feedback=ReceiverWindow()), red()),
+    "reverse": dumbbell(flows(4, feedback=laws.ReceiverWindow()), red()),
     "cross": dumbbell(flows(3), red(), cross=500.0, cross_sizes="exponential"),
     "voice": dumbbell(flows(3), red(), voice=Voice(arrivals=0.4, holding=200.0, most=90)),
     "voice_fifo": dumbbell(
         flows(3),
-        Threshold(at=10.0),
+        laws.Threshold(at=10.0),
         voice=Voice(calls=60.0, holding=5.0, discipline="fifo"),
         cross=200.0,
     ),
     "voice_bytes": dumbbell(flows(3), red(bytes=True), voice=Voice(calls=300.0)),
     "background_chain": background_chain(),
     "reverse_route": rewritten_back(),
-    "reverse_chain": chain(feedback=ReceiverWindow(), window=Reno(max_window=40.0)),
+    "reverse_chain": chain(feedback=laws.ReceiverWindow(), window=laws.Reno(max_window=40.0)),
     "web": dumbbell(
-        flows(6, traffic=Web(file=20.0, idle=0.5, sizes="pareto", idles="pareto2")), red()
+        flows(6, traffic=laws.Web(file=20.0, idle=0.5, sizes="pareto", idles="pareto2")), red()
     ),
-    "file": dumbbell(flows(3, traffic=File(file=150.0), feedback=Loss()), Droptail()),
-    "files": two_ways(Files(arrivals=10.0, file=30.0, sizes="pareto")),
-    "sessions": two_ways(Sessions(page_gap=1.0)),
+    "file": dumbbell(
+        flows(3, traffic=laws.File(file=150.0), feedback=laws.Loss()), laws.Droptail()
+    ),
+    "files": two_ways(laws.Files(arrivals=10.0, file=30.0, sizes="pareto")),
+    "sessions": two_ways(laws.Sessions(page_gap=1.0)),
 }
 
 
@@ -250,14 +280,37 @@ def within(runs: Any, metric: str, exact: float, *, chance: float = 1e-4) -> boo
     return abs(mean - exact) < wide * half
 
 
+def begun(net: Network, seed: int = 1, *, elide: bool = True) -> Simulation:
+    """The engine before its first event."""
+    return Simulation(plan(net), seed, elide, scale=8)
+
+
+def advanced(simulation: Simulation, time: float) -> Simulation:
+    """The engine after a run to a time, which may go on."""
+    advance, settle = entry_points()
+    if status := advance(simulation.address, time, 1 << 40):
+        raise ValueError(f"the run needs more room than was made at first: status {status}")
+    settle(simulation.address, time)
+    return simulation
+
+
 def finished(net: Network, until: float, *, seed: int = 1, elide: bool = True) -> Simulation:
     """The state of the engine after a run."""
-    advance, settle = entry_points()
-    simulation = Simulation(plan(net), seed, elide, scale=8)
-    if status := advance(simulation.address, until, 1 << 40):
-        raise ValueError(f"the run needs more room than was made at first: status {status}")
-    settle(simulation.address, until)
-    return simulation
+    return advanced(begun(net, seed, elide=elide), until)
+
+
+def events(net: Network, until: float, seed: int = 1) -> Iterator[Simulation]:
+    """The engine after each event of a run."""
+    advance, _ = entry_points()
+    simulation = begun(net, seed)
+    while advance(simulation.address, until, 1) == r.MORE:
+        yield simulation
+
+
+def queue_memory(simulation: Simulation, count: int) -> np.ndarray:
+    """Numbers that the first link's law remembers."""
+    block = int(simulation.ports["block"][0]) + 8 * r.Q_STATE
+    return np.array((ctypes.c_double * count).from_address(block))
 
 
 def _held(simulation, queue):

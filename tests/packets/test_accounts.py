@@ -1,6 +1,5 @@
 """Nothing gets lost: packets, their order, and the accounts of ports and flows."""
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -8,13 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from packet_cases import CASES, conserved, dumbbell, finished, flows
+from packet_cases import CASES, both_ways, conserved, dumbbell, finished, flows
 
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Link, Network, Start
+from fluidcc import simulate_packets
+from fluidcc.laws import Droptail, Loss, NewReno
+from fluidcc.scenario.network import Start
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -54,22 +51,9 @@ def test_a_full_window_keeps_the_link_busy_and_the_queue_constant():
     assert link["queue_var"] < 1.0
 
 
-def test_the_buffer_holds_exactly_what_it_says():
-    group = flows(3, feedback=Loss())
-    link = simulate_packets(dumbbell(group, Droptail(), buffer=25.0), until=20.0).runs[0]["links"]
-    assert link["bottleneck"]["queue_max"] == 25.0
-    assert link["bottleneck"]["number_in_system_max"] == 26.0
-    assert link["bottleneck"]["drops"] > 0
-
-
 def test_lost_acknowledgements_are_a_metric():
     """They are drops of the link back beside the data that it drops."""
-    ahead = Link(queue=Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0)
-    back = dataclasses.replace(ahead, capacity=400.0, buffer=12.0)
-    groups = (flows(4, route=(0,), reverse_route=(1,)), flows(4, route=(1,), reverse_route=(0,)))
-    net = Network(
-        links=(ahead, back), flows=groups, link_names=("ahead", "back"), flow_names=("a", "b")
-    )
+    net = both_ways()
     run, simulation = simulate_packets(net, until=30.0).runs[0], finished(net, 30.0)
     lost = {name: group["acks_lost"] for name, group in run["flows"].items()}
     assert lost["a"] > 20

@@ -14,15 +14,8 @@ from hypothesis import strategies as st
 from packet_cases import dumbbell, flows, within
 
 import fluidcc as fc
-from fluidcc.laws.feedback.mark_front import MarkFront
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import Arrival
-from fluidcc.laws.marking import EqualWindow
-from fluidcc.laws.queue.avq import AVQ
-from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.window.ecn_mod import ECNMod
+from fluidcc.laws import AVQ, Arrival, ECNMod, EqualWindow, MarkFront, PerMark, ReceiverWindow
 from fluidcc.packets.layout.plan import PacketError
-from fluidcc.packets.run import simulate_packets
 
 Virtual = AVQ().in_packets(1.0).state_of
 
@@ -93,7 +86,7 @@ def test_the_engine_is_the_published_algorithm(tmp_path):
     law = AVQ(alpha=2.0)  # the rate moves by a tenth
     net = dumbbell(flows(6), law, buffer=25.0, cross=200.0, cross_sizes="exponential")
     path = tmp_path / "trace.csv"
-    simulate_packets(net, until=20.0, seeds=(3,), trace=path)
+    fc.simulate_packets(net, until=20.0, seeds=(3,), trace=path)
     with path.open() as file:
         lines = [row for row in csv.DictReader(file) if row["event"] in ("enter", "drop")]
     arrivals = [(float(row["time (s)"]), float(row["size (B)"]) / 1000.0) for row in lines]
@@ -116,7 +109,7 @@ def test_the_scenario_beside_its_rest():
     assert rest.utilization == pytest.approx(0.98, rel=1e-9)
     for grow, least, most in ((False, 0.45, 0.6), (True, 0.97, 1.03)):
         group = dataclasses.replace(net.flows[0], sender=(("grow_on_echo", grow),))
-        runs = simulate_packets(
+        runs = fc.simulate_packets(
             dataclasses.replace(net, flows=(group,)), until=200.0, warmup=50.0, seeds=(1, 2, 3, 4)
         )
         assert within(runs, "utilization", rest.utilization)
@@ -136,7 +129,7 @@ def test_flows_with_small_steps_are_marked_as_at_rest(monkeypatch):
     beside = importlib.import_module("fluid_beside_packets")
     window = ECNMod(c1=0.0625, c2=0.0625)
     net = beside.network(AVQ(buffer=20.0), window=window, reaction=PerMark())
-    runs = simulate_packets(net, until=120.0, warmup=60.0, seeds=(1, 2))
+    runs = fc.simulate_packets(net, until=120.0, warmup=60.0, seeds=(1, 2))
     flight = 0.98 * beside.PER_FLOW * beside.TRIP
     seen = (flight + 0.5) * (1 + window.c2 / 2)
     found = runs.mean["links"]["bottleneck"]
@@ -159,4 +152,4 @@ def test_flows_with_small_steps_are_marked_as_at_rest(monkeypatch):
 )  # fmt: skip
 def test_what_a_virtual_queue_cannot_say_is_refused(changes, link, words):
     with pytest.raises(PacketError, match=words):
-        simulate_packets(dumbbell(flows(2, **changes), AVQ(), **link), until=1.0)
+        fc.simulate_packets(dumbbell(flows(2, **changes), AVQ(), **link), until=1.0)

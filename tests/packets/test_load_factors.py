@@ -1,49 +1,35 @@
 """Networks with load factors: known ones, told by a queue law of their own, and measured ones."""
 
-import ctypes
 import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import dumbbell, flows
+from packet_cases import advanced, begun, dumbbell, finished, flows, queue_memory, still
 
+from fluidcc import Network, gain_and_loss, laws, simulate_packets
 from fluidcc.bundled.validation.lab.experiments import experiments
-from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as Told
-from fluidcc.laws.law import AbstractQueueLaw, Signal
-from fluidcc.laws.load_code import ADPM
-from fluidcc.laws.parameters import param
-from fluidcc.laws.queue.load_factor import LoadFactor
-from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
-from fluidcc.laws.window.bmcc import BMCC
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
-from fluidcc.packets.run import simulate_packets
-from fluidcc.results.fairness import gain_and_loss
-from fluidcc.scenario.network import Network, Start
+from fluidcc.scenario.network import Start
 
 
-class KnownLoad(AbstractQueueLaw):
+class KnownLoad(laws.AbstractQueueLaw):
     """Tells one load factor, and marks every packet with one probability."""
 
     name: ClassVar[str] = "known_load"
     source: ClassVar[str] = "test"
     loads: ClassVar[bool] = True
-    f: float = param(0.5, "f", unit="1", doc="load factor", within="[0, inf)")
-    p: float = param(0.0, "p", unit="1", doc="probability", within="[0, 1]")
+    f: float = laws.param(0.5, "f", unit="1", doc="load factor", within="[0, inf)")
+    p: float = laws.param(0.0, "p", unit="1", doc="probability", within="[0, 1]")
 
     def signal(self, x, seen):
-        return Signal(mark=self.p, load=self.f)
+        return laws.Signal(mark=self.p, load=self.f)
 
 
-def known_load(queue: AbstractQueueLaw, window: Any = None, **changes: Any) -> Network:
+def known_load(queue: laws.AbstractQueueLaw, window: Any = None, **changes: Any) -> Network:
     """Flows of 100 ms that never fill their fast link."""
     given: dict[str, Any] = {
-        "window": window or BMCC(max_window=1e4),
-        "feedback": Told(),
+        "window": window or laws.BMCC(max_window=1e4),
+        "feedback": laws.LoadFactorFeedback(),
         "rtt": np.array([0.1]),
         "start": Start(),
         "access_capacity": float("inf"),
@@ -53,76 +39,34 @@ def known_load(queue: AbstractQueueLaw, window: Any = None, **changes: Any) -> N
     return dumbbell(group, queue, capacity=1e6, delay=0.01, buffer=float("inf"))
 
 
-def measured_load(count: int, queue: AbstractQueueLaw | None = None, **changes: Any) -> Network:
+def measured_load(
+    count: int, queue: laws.AbstractQueueLaw | None = None, **changes: Any
+) -> Network:
     """BMCC flows that share a link of 10 Mbit/s."""
     given: dict[str, Any] = {
-        "window": BMCC(max_window=1e3),
-        "feedback": Told(),
+        "window": laws.BMCC(max_window=1e3),
+        "feedback": laws.LoadFactorFeedback(),
         "rtt": np.array([0.0413]),
         "access_delay": 0.0171,
         "start": Start(0.0, 1.0),
         "sender": (("recovery", "newreno"),),
     }
     group = flows(count, **(given | changes))
-    return dumbbell(group, queue or LoadFactor(), delay=0.0021, buffer=50.0)
-
-
-class Stepwise:
-    """A run that stops at chosen times, to look at the state of the engine."""
-
-    def __init__(self, net: Network, *, seed: int = 1) -> None:
-        self.simulation = Simulation(plan(net), seed, True, scale=8)
-
-    def until(self, time: float) -> "Stepwise":
-        """Go on to a time."""
-        advance, settle = entry_points()
-        assert advance(self.simulation.address, time, 1 << 40) == 0
-        settle(self.simulation.address, time)
-        return self
-
-    def flow(self, field: str) -> np.ndarray:
-        """A field of all flows."""
-        return self.simulation.flows[field].copy()
-
-    def estimates(self) -> np.ndarray:
-        """What the receivers know of the load factor."""
-        return self.simulation.receivers["estimate"].copy()
-
-    def memory(self, flow: int, count: int) -> np.ndarray:
-        """What the window law of a flow remembers beside its window, to read and to write."""
-        return _numbers(self.simulation.flows["memory"][flow], count)
-
-    def queue_block(self, port: int, count: int) -> np.ndarray:
-        """What the queue law of a port remembers; its parameters follow."""
-        return _numbers(self.simulation.ports["block"][port] + 8 * r.Q_STATE, count)
-
-
-def _numbers(address: int, count: int) -> np.ndarray:
-    return np.ctypeslib.as_array((ctypes.c_double * count).from_address(int(address)))
+    return dumbbell(group, queue or laws.LoadFactor(), delay=0.0021, buffer=50.0)
 
 
 # -- Load factors in packet runs: what routers sample, what receivers make of it
 FLOWS = 400
-CODE = ADPM()
+CODE = laws.ADPM()
 
 
-def steady(window, queue, **changes):
-    """One flow with a window that nothing changes, 20 packets of it under way."""
-    law = NewReno(max_window=window, min_window=window)
-    group = flows(
-        1, window=law, rtt=np.array([20 / 1250]), start=Start(), access_delay=0.001,
-        access_capacity=float("inf"),
-    )  # fmt: skip
-    return dumbbell(group, queue, delay=0.001, buffer=float("inf"), **changes)
-
-
-@pytest.mark.parametrize("law", [LoadFactor, ModifiedLoadFactor])
+@pytest.mark.parametrize("law", [laws.LoadFactor, laws.ModifiedLoadFactor])
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 def test_load_factor_of_a_standing_queue(law, gamma):
     """Eq. 1 at full load: (1 + kappa_1 q/(C t_p))/gamma."""
-    more = {"min_th": 1e4, "max_th": 2e4} if law is ModifiedLoadFactor else {"highest": np.inf}
-    run = Stepwise(steady(60.0, law(gamma=gamma, **more))).until(60.001)
-    arrived, slow, factor = run.queue_block(0, 3)
+    more = {"min_th": 1e4, "max_th": 2e4} if law is laws.ModifiedLoadFactor else {"highest": np.inf}
+    run = finished(still(60.0, law(gamma=gamma, **more)), 60.001)
+    arrived, slow, factor = queue_memory(run, 3)
     assert slow == pytest.approx(60 - 20 - 2, abs=0.5)  # without those served and arriving
     assert factor == pytest.approx((1 + 0.75 * slow / 250) / gamma, abs=1.5 / 250)
     assert arrived <= 2  # a sample was taken just now
@@ -130,16 +74,16 @@ def test_load_factor_of_a_standing_queue(law, gamma):
 
 def coded(load, **changes):
     """Many receivers of a known load factor, with windows of a packet that nothing changes."""
-    law = BMCC(max_window=1.0)
-    return known_load(KnownLoad(f=load), law, estimator=ADPM(), count=FLOWS, **changes)
+    law = laws.BMCC(max_window=1.0)
+    return known_load(KnownLoad(f=load), law, estimator=laws.ADPM(), count=FLOWS, **changes)
 
 
 @pytest.mark.parametrize("load", [0.4, 0.9, 1.05])
 @pytest.mark.parametrize("packets", [4, 20, 80])
 def test_distribution_of_estimates_from_below(load, packets):
-    run = Stepwise(coded(load)).until(0.05 + 0.1 * packets)
-    assert set(run.flow("received")) == {packets + 1}
-    found = run.estimates()
+    run = finished(coded(load), 0.05 + 0.1 * packets)
+    assert set(run.flows["received"]) == {packets + 1}
+    found = run.receivers["estimate"]
     assert np.all(found <= load)
     for value in np.linspace(CODE.lowest, load, 6)[1:]:
         expected = CODE.share_below(value, load, packets)
@@ -150,9 +94,9 @@ def test_distribution_of_estimates_from_below(load, packets):
 @pytest.mark.parametrize("load", [0.15, 0.4, 0.9, 1.05])
 @pytest.mark.parametrize("packets", [4, 20, 80])
 def test_mean_error_of_estimates_from_above(load, packets):
-    run = Stepwise(coded(load))
-    run.simulation.receivers["estimate"] = CODE.highest
-    error = run.until(0.05 + 0.1 * packets).estimates() - load
+    run = begun(coded(load))
+    run.receivers["estimate"] = CODE.highest
+    error = advanced(run, 0.05 + 0.1 * packets).receivers["estimate"] - load
     assert np.all(error >= 0)
     spread = error.std(ddof=1) / np.sqrt(FLOWS)
     assert error.mean() == pytest.approx(CODE.mean_error(load, packets), abs=5 * spread)
@@ -164,16 +108,16 @@ def test_mean_error_of_estimates_from_above(load, packets):
 
 
 # -- BMCC senders against the closed forms of Qazi, Znati and Andrew, section 3.3
-WIDE = BMCC(max_window=1e4)
+WIDE = laws.BMCC(max_window=1e4)
 MARKED = dataclasses.replace(WIDE, needs_mark=True)
 T_P, TRIP = 0.2, 0.1
 OPEN = ("syn", False), ("recovery", "newreno")  # or the SYN may be lost where all is marked
 
 
-def windows(net, *times, **changes):
+def windows(net, *times):
     """Windows of the first flow at some times."""
-    run = Stepwise(net, **changes)
-    return [float(run.until(t).flow("window")[0]) for t in times]
+    run = begun(net)
+    return [float(advanced(run, t).flows["window"][0]) for t in times]
 
 
 @pytest.mark.parametrize(("load", "known"), [(0.0, 0.15), (0.3, 0.3), (0.5, 0.5), (0.7, 0.7)])
@@ -224,7 +168,7 @@ def test_a_mark_decreases_by_the_largest_load(load):
 def test_marks_of_a_load_that_is_known_do_not_decrease_twice():
     """A load factor of 120 % and its (11) marks are one signal: one decrease a t_p."""
     group = {"initial_window": 4000.0} | dict(OPEN)
-    net = known_load(KnownLoad(f=1.3, p=1.0), estimator=ADPM(), sender=tuple(group.items()))
+    net = known_load(KnownLoad(f=1.3, p=1.0), estimator=laws.ADPM(), sender=tuple(group.items()))
     found = windows(net, 0.3, 0.5, 0.7)
     assert np.divide(found[1:], found[:-1]) == pytest.approx(0.65)
 
@@ -239,7 +183,7 @@ def test_needs_mark_waits_for_marks():
     assert after / before == pytest.approx((0.875 - 0.1125) ** 4)
 
 
-@pytest.mark.parametrize("estimator", [None, ADPM()], ids=["exact", "adpm"])
+@pytest.mark.parametrize("estimator", [None, laws.ADPM()], ids=["exact", "adpm"])
 def test_unequal_round_trips_get_equal_rates(estimator):
     """Additive increase by T/t_p^2 a second and decreases at equal pace: section 3.3."""
     trips = {"n": np.ones(3), "rtt": np.array([0.0413, 0.0827, 0.1653])}
@@ -264,10 +208,10 @@ def shared(queue, law):
 
 def test_sharing_with_tcp():
     """Sections 4.2.2 and 5.2: TCP starves BMCC at its own router, less at the modified one."""
-    own, _ = shared(LoadFactor(), WIDE)
+    own, _ = shared(laws.LoadFactor(), WIDE)
     assert own["bmcc"] < 0.1
     assert own["tcp"] > 1.8
-    modified, bmcc = shared(ModifiedLoadFactor(min_th=5.0, max_th=15.0), MARKED)
+    modified, bmcc = shared(laws.ModifiedLoadFactor(min_th=5.0, max_th=15.0), MARKED)
     assert bmcc["window_reductions"] > 0
     assert modified["bmcc"] > 2 * own["bmcc"]
 

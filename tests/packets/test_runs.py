@@ -10,23 +10,12 @@ import pytest
 from packet_cases import CASES, chain, dumbbell, flows, red
 from scipy import stats
 
-from fluidcc.errors import ScenarioError
-from fluidcc.laws.feedback.backward import Backward
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc import Network, simulate_packets
+from fluidcc.laws import Backward, Droptail, Loss, NewReno, Pause, ReceiverWindow
 from fluidcc.laws.parameters import infos
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.reaction import Pause
-from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.layout.build import Simulation
 from fluidcc.packets.layout.plan import PacketError, plan
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Network
-from fluidcc.scenario.sender import (
-    PROFILES,
-    SenderOptions,
-    sender_options,
-)
+from fluidcc.scenario.sender import PROFILES, SenderOptions, sender_options
 
 
 @pytest.fixture(scope="module")
@@ -204,19 +193,3 @@ def test_a_profile_is_its_options():
     assert all(getattr(older, k) == v for k, v in changed.items())
     assert sender_options({"profile": "ns-2.1b8a", "min_rto": 0.5}).min_rto == 0.5
     assert _runs("loss", profile="ns-2.1b8a") == _runs("loss", **changed)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"min_rtt": 1.0}, "did you mean 'min_rto'"),
-        ({"tick": 0.0}, r"sender.tick: expected a value in \[1e-6, 10\] s, got 0.0"),
-        ({"syn": 1}, "sender.syn: expected true or false, got 1"),
-        ({"dup_acks": 2.5}, "sender.dup_acks: expected a whole number, got 2.5"),
-        ({"profile": "ns-3"}, 'sender.profile: expected one of "ns-2.35", "ns-2.1b8a", got "ns-3"'),
-        ({"tick": True}, "sender.tick: expected a number"),
-    ],
-)
-def test_faults_of_options_are_named(given, said):
-    with pytest.raises(ScenarioError, match=said):
-        sender_options(given)

@@ -1,46 +1,32 @@
 """Selective acknowledgements: packet by packet as ns-2 sends, scoreboards, lost ACKs."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from packet_cases import RandomMarks, finished, flows, known_marks, listed
+from packet_cases import RandomMarks, both_ways, events, finished, known_marks, listed
 
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.law import AbstractQueueLaw, Signal
-from fluidcc.laws.parameters import param
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.laws.window.newreno import NewReno
-from fluidcc.laws.window.reno import Reno
-from fluidcc.laws.window.sack import SACK
+from fluidcc import Flows, Link, Network, laws, simulate_packets
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
-from fluidcc.packets.run import simulate_packets
-from fluidcc.scenario.network import Flows, Link, Network, Start
+from fluidcc.scenario.network import Start
 
 TRACES = Path(__file__).parents[2] / "validation" / "ns2" / "g_traces.json"
 RECORDS = json.loads(TRACES.read_text())
-AGENTS = {"Sack1": SACK, "Newreno": NewReno}
+AGENTS = {"Sack1": laws.SACK, "Newreno": laws.NewReno}
 
 
-class RandomDrops(AbstractQueueLaw):
+class RandomDrops(laws.AbstractQueueLaw):
     """Drops and marks every packet with the same probabilities, whatever the queue."""
 
     name: ClassVar[str] = "random_drops"
     source: ClassVar[str] = "test"
-    p: float = param(0.01, "p", unit="1", doc="probability to drop", within="[0, 1]")
-    mark: float = param(0.0, "m", unit="1", doc="probability to mark", within="[0, 1]")
+    p: float = laws.param(0.01, "p", unit="1", doc="probability to drop", within="[0, 1]")
+    mark: float = laws.param(0.0, "m", unit="1", doc="probability to mark", within="[0, 1]")
 
     def signal(self, x, seen):
-        return Signal(drop=self.p, mark=self.mark)
+        return laws.Signal(drop=self.p, mark=self.mark)
 
 
 def one_flow(params) -> Network:
@@ -52,8 +38,8 @@ def one_flow(params) -> Network:
         window=AGENTS[params["agent"]](max_window=60.0),
         n=np.array([1.0]),
         rtt=np.array([2 * 0.0230137 + 3 * 320 / 8e10 + 8000 / 8e10]),
-        reaction=OncePerRTT(),
-        feedback=MarkTail() if params["marks"] else Loss(),
+        reaction=laws.OncePerRTT(),
+        feedback=laws.MarkTail() if params["marks"] else laws.Loss(),
         access_delay=0.002,
         access_capacity=rate / 8000,
         start=Start(),
@@ -66,9 +52,8 @@ def one_flow(params) -> Network:
 
 def sends(net: Network, until: float) -> list[tuple[float, int]]:
     """Times and sequence numbers of the packets that the first flow sends."""
-    advance, _ = entry_points()
-    simulation, out, seen = Simulation(plan(net), 1, True, scale=8), [], 0
-    while advance(simulation.address, until, 1) == r.MORE:
+    out, seen = [], 0
+    for simulation in events(net, until):
         sent = int(simulation.flows["sent"][0])
         if sent > seen:
             data = simulation.packets[simulation.packets["flags"] & r.ACK == 0]
@@ -95,9 +80,9 @@ def test_a_burst_of_losses_is_repaired_in_two_round_trips():
     """NewReno needs a round trip for each of the twelve."""
     lost = list(range(300, 324, 2))
     durations = {}
-    for law in (SACK(max_window=40.0), NewReno(max_window=40.0)):
+    for law in (laws.SACK(max_window=40.0), laws.NewReno(max_window=40.0)):
         slow = (("min_rto", 3.0),)
-        net = known_marks(listed(lost), law, feedback=Loss(), rtt=np.array([0.1]), sender=slow)
+        net = known_marks(listed(lost), law, feedback=laws.Loss(), rtt=np.array([0.1]), sender=slow)
         times = {}
         for time, number in sends(net, 5.0):
             times.setdefault(number, []).append(time)
@@ -109,45 +94,37 @@ def test_a_burst_of_losses_is_repaired_in_two_round_trips():
 
 
 def test_sack_without_losses_is_newreno():
-    net = [known_marks(RandomMarks(p=0.02), law(max_window=60.0)) for law in (SACK, NewReno)]
+    net = [
+        known_marks(RandomMarks(p=0.02), law(max_window=60.0)) for law in (laws.SACK, laws.NewReno)
+    ]
     runs = [simulate_packets(k, until=60.0, seeds=(1, 2)) for k in net]
     assert runs[0].runs == runs[1].runs
     assert runs[0].mean["flows"]["flows"]["window_reductions"] > 20
 
 
-def both_ways(**changes) -> Network:
-    """SACK flows over a link and back, so that ACKs with blocks are lost in the other's queue."""
-    there = Link(queue=Droptail(), capacity=1250.0, packet_size=1000.0, delay=0.0213, buffer=20.0)
-    back = dataclasses.replace(there, capacity=400.0, buffer=12.0)
-    group = flows(4, window=SACK(max_window=100.0), feedback=Loss(), rtt=np.array([0.0831]))
-    groups = (
-        dataclasses.replace(group, route=(0,), reverse_route=(1,), **changes),
-        dataclasses.replace(group, route=(1,), reverse_route=(0,), **changes),
-    )
-    return Network(
-        links=(there, back), flows=groups, link_names=("there", "back"), flow_names=("a", "b")
-    )
+LOSSY = {"window": laws.SACK(max_window=100.0), "feedback": laws.Loss()}
 
 
 def test_lost_acks_are_survived():
     runs = [
-        simulate_packets(both_ways(), until=60.0, warmup=5.0, seeds=(1, 2), elide=elide)
+        simulate_packets(both_ways(**LOSSY), until=60.0, warmup=5.0, seeds=(1, 2), elide=elide)
         for elide in (True, False)
     ]
     assert runs[0].runs == runs[1].runs
-    simulation = finished(both_ways(), 60.0)
+    simulation = finished(both_ways(**LOSSY), 60.0)
     assert simulation.flows["acks_lost"].sum() > 100
     assert min(runs[0].mean["flows"]["a"]["goodput_flows"]) > 1e5  # bit/s
 
 
-@pytest.mark.parametrize("law", [SACK, NewReno, Reno])
+@pytest.mark.parametrize("law", [laws.SACK, laws.NewReno, laws.Reno])
 def test_the_receivers_window_is_honoured(law):
     """No new packet goes beyond what the last ACK permits, in recovery or outside."""
     queue = RandomDrops(p=0.02, mark=0.3)
-    net = known_marks(queue, law(max_window=12.0), feedback=ReceiverWindow(), rtt=np.array([0.05]))
-    advance, _ = entry_points()
-    simulation, highest, smallest = Simulation(plan(net), 3, True, scale=8), 0, 99
-    while advance(simulation.address, 40.0, 1) == r.MORE:
+    net = known_marks(
+        queue, law(max_window=12.0), feedback=laws.ReceiverWindow(), rtt=np.array([0.05])
+    )
+    highest, smallest = 0, 99
+    for simulation in events(net, 40.0, seed=3):
         flow = simulation.flows[0]
         if flow["highest_sent"] > highest:
             highest = int(flow["highest_sent"])

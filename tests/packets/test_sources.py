@@ -7,13 +7,11 @@ import pytest
 from packet_cases import CASES, dumbbell, finished, flows, two_ways
 from scipy import integrate, stats
 
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.queue.droptail import Droptail
-from fluidcc.laws.traffic import File, Files, Sessions, Web, quantile
-from fluidcc.laws.window.reno import Reno
+from fluidcc import simulate_packets
+from fluidcc.laws import Droptail, File, Files, Loss, Reno, Sessions, Web
+from fluidcc.laws.traffic import quantile
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.layout.plan import PacketError, plan
-from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 
 RTT = 0.1

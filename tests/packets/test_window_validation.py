@@ -6,9 +6,7 @@ import pytest
 from packet_cases import known_marks, listed
 
 import fluidcc as fc
-from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.traffic import File
-from fluidcc.laws.window.newreno import NewReno
+from fluidcc.laws import File, Loss, NewReno
 
 RTO, RTT = 0.45, 0.1
 
@@ -141,16 +139,6 @@ def test_a_window_that_data_do_not_fill_decays(tmp_path):
     time, window, threshold = windows(traced(net, 3.0, tmp_path))[-1]
     assert (window, threshold) == (14.5, 15.0)
     assert time == pytest.approx(0.6, abs=1e-2)
-
-
-def test_an_idle_sender_halves_its_window_for_each_timeout(tmp_path):
-    """The first send waits up to 10 s, with a window of 32: half of it for each timeout on end."""
-    sender = "syn = false\ninitial_window = 32\noverhead = 10"
-    lines = traced(one_flow(sender), 10.0, tmp_path)
-    times = [float(line["time (s)"]) for line in lines if line["event"] == "send"]
-    timeouts = int(times[0] / RTO)
-    assert timeouts > 0
-    assert times.count(times[0]) == max(32 // 2**timeouts, 1)
 
 
 def changed(scenario, **options):

@@ -14,7 +14,7 @@ BARE = {
     "state", "quantity", "link", "group of flows", "bound", "link.queue.w_q", "flow.n",
     "value over bound, at the worst case found", "real part of the loop gain",
     "imaginary part of the loop gain", "unstable roots", "bottleneck: mark probability",
-    "bottleneck: utilization", "signal[bottleneck]", "utilization[bottleneck]",
+    "bottleneck: utilization", "signal[bottleneck]", "utilization[bottleneck]", "r", "tau",
 }  # fmt: skip
 """Labels of what has no dimension."""
 

@@ -5,10 +5,8 @@ import datetime
 import pytest
 from scenario_cases import REMOVED, spoiled
 
-from fluidcc.errors import ScenarioError
-from fluidcc.model.advice import advice
+from fluidcc import ScenarioError, advice, dumps, loads
 from fluidcc.scenario.build import build
-from fluidcc.scenario.files import dumps, loads
 
 # changes of the scenario, the key that is at fault if it is another, and what the fault must say
 CASES = [
@@ -18,17 +16,13 @@ CASES = [
     ({"model.rates": "akc"}, "", "got \"akc\"; did you mean 'ack'?"),
     ({"links": REMOVED}, "", "at least one table [links.NAME], got nothing"),
     ({"flows": {}}, "", "at least one table [flows.NAME], got none"),
-    ({"links.near": 3}, "", "a table, got 3"),
     ({"links.near.capacity": REMOVED}, "", "the link rate [packet/s], got nothing"),
     ({"links.near.capacity": "10 Mbits/s"}, "", "got \"10 Mbits/s\"; did you mean 'Mbit/s'?"),
     ({"links.near.capacity": -5}, "", "a value in (0, inf) packet/s, got -5"),
-    ({"links.near.delay": "-1 ms"}, "", 'a value in [0, inf) s, got "-1 ms"'),
     ({"links.near.queue": REMOVED}, "", "a table such as"),
     ({"links.near.queue.law": "bleu"}, "", "did you mean 'blue'?"),
     ({"links.near.queue.pmax": 0.1}, "", "did you mean 'p_max'?"),
-    ({"links.near.queue.p_max": 1.5}, "", "a value in (0, 1], got 1.5"),
     ({"links.near.queue.gentle": 1}, "", "true or false, got 1"),
-    ({"flows.tcp.n": REMOVED}, "", "the number of flows, got nothing"),
     ({"flows.tcp.n": 1}, "", "a whole number from 2 to 10000"),
     ({"flows.tcp.rtt": {"min": 0.2, "max": 0.1}}, "", "min < max, got 0.2 and 0.1 s"),
     ({"flows.mod.n": []}, "", "at least one number, got an empty list"),
@@ -36,7 +30,6 @@ CASES = [
     ({"flows.mod.route": "near"}, "", "a list of names"),
     ({"flows.mod.route": ["near", "near"]}, "", "each link once"),
     ({"flows.mod.window.growth": "none"}, "", 'one of "clean", "all"'),
-    ({"flows.mod.start": "-1 s"}, "", "a value in [0, inf) s"),
     ({"flows.mod.rtt": [0.017, 0.1]}, "", "more than the way there, 0.017 s"),
     ({"links.near.delay": 0}, "", "a delay above 0 s, as far follows"),
     ({"flows.mod.window": {"law": "polynomial", "alpha": 1}}, "", "alpha < beta, got 1.0 and 1.0"),
@@ -46,14 +39,12 @@ CASES = [
     ({"flows.tcp.n": {}, "flows.tcp.rtt": 0.1}, "flows.tcp.n", "a number, got a table"),
     ({"flows.tcp.n": [1], "flows.tcp.rtt": 0.1}, "flows.tcp.n", "a number, as rtt is, got [1]"),
     ({"flows.tcp.rtt": {"min": 0.1}}, "flows.tcp.rtt.max", "a round trip [s], got nothing"),
-    ({"flows.mod.rtt": [0.1, "x"]}, "flows.mod.rtt[1]", "a number in s"),
     ({"flows.mod.rtt": [0.1, 0.2, 0.3]}, "flows.mod.n", "a list of 3, as rtt is"),
     ({"flows.mod.route": ["naer"]}, "flows.mod.route[0]", "did you mean 'near'?"),
     ({"flows.mod.start": {"uniform": [1]}}, "flows.mod.start.uniform", "two times"),
     ({"flows.mod.start": {"uniform": [2, 1]}}, "flows.mod.start.uniform", "first <= last"),
     ({"flows.mod.sender": {"min_rtt": 1}}, "flows.mod.sender.min_rtt", "did you mean 'min_rto'?"),
     ({"flows.mod.sender": {"dup_acks": 2.5}}, "flows.mod.sender.dup_acks", "a whole number"),
-    ({"flows.mod.sender": {"syn": "no"}}, "flows.mod.sender.syn", "true or false"),
     ({"flows.mod.feedback": "backward", "flows.mod.window.growth": "clean"},
      "flows.mod.window.growth", '"all", as backward marks no acknowledgement'),
     ({"links.near.initial": {"queue": 91}},
@@ -64,15 +55,12 @@ CASES = [
     ({"flows.mod.start": {}}, "flows.mod.start.uniform", "two times, [first, last], got nothing"),
     ({"flows.mod.route": [["near"]]}, "flows.mod.route[0]", 'got ["near"]'),
     ({"flows.mod.sender": {"min_rto": "61 s"}}, "flows.mod.sender.min_rto", "in [0, 60] s"),
-    ({"flows.mod.reverse_delay": -1}, "", "a value in [0, inf) s, got -1"),
     ({"flows.mod.reverse_delay": [0.01]},
      "", "a number, or a list of 2, one for each link of the route, got [0.01]"),
     ({"flows.mod.reverse_delay": [0.01, "1 m"]},
      "flows.mod.reverse_delay[1]", 'a number in s, or text such as "88 ms", got "1 m"'),
     ({"flows.mod.reverse_delay": 0.07},
      "", "the round trip less the way there, got 0.075 s for far"),
-    ({"flows.mod.reverse_delay": [0.078, 0.074]},
-     "flows.mod.reverse_delay[1]", "less the way there, got 0.074 s"),
     ({"flows.mod.feedback": "receiver_window", "flows.mod.marking": "plain",
       "flows.mod.reverse_delay": [0.01, 0.064]},
      "flows.mod.reverse_delay[1]", "at most 0.063 s, the round trip less the way"),
@@ -85,8 +73,6 @@ CASES = [
      "", "a reaction that has it (once_per_rtt), not per_mark"),
     ({"flows.tcp.window.loss": "halve_only", "flows.tcp.window.min_rto": 1},
      "flows.tcp.window.min_rto", "a loss closure that has it (recovery, pftk), not halve_only"),
-    ({"flows.tcp.feedback": "receiver_window", "flows.tcp.window.persistence": 2},
-     "flows.tcp.window.persistence", "in [0, 1], got 2"),
     ({"flows.tcp.feedback": {"law": "receiver_window", "persistence": 1},
       "flows.tcp.window.persistence": 1},
      "flows.tcp.window.persistence", "it once, as flows.tcp.feedback has it too"),
@@ -107,27 +93,14 @@ CASES = [
     ({"flows.tcp.traffic": {"law": "web", "idle": 0}}, "flows.tcp.traffic.idle", "in (0, inf) s"),
     ({"flows.tcp.traffic": {"law": "bulk", "idle": 1}},
      "flows.tcp.traffic.idle", "a kind of traffic that has it (web), not bulk, got 1"),
-    ({"flows.tcp.traffic": {"law": "web", "first": "65 kB"}},
-     "flows.tcp.traffic.first", "at most flows.tcp.window.max_window, 64.0 packet, got 65.0"),
-    ({"flows.tcp.traffic": "wbe"}, "", "did you mean 'web'?"),
-    ({"flows.tcp.initial": {"slow_start": 1}}, "flows.tcp.initial.slow_start", "true or false"),
     ({"flows.tcp.window.min_window": 70},
      "", "at most flows.tcp.window.max_window, 64.0 packet, got 70.0 packet"),
     ({"links.near.queue": {"law": "threshold", "at": 90}},
      "links.near.queue.at", "less than links.near.buffer, 90.0 packet, got 90.0 packet"),
-    ({"links.near.queue.max_th": "100 kB"},
-     "", "less than links.near.buffer, 90.0 packet, got 100.0 packet"),
     ({"links.near.queue": {"law": "blue", "trigger": "loss"}},
      "links.near.queue.threshold", "links.near.buffer, 90.0 packet, as losses trigger, got"),
-    ({"links.near.queue": {"law": "pi", "q_ref": 90}},
-     "links.near.queue.q_ref", "less than links.near.buffer"),
-    ({"links.near.cross": "1 ms"}, "", '"10 Mbit/s", got "1 ms"'),
-    ({"links.near.voice": 3}, "", "a table, got 3"),
     ({"links.near.voice": {}}, "", "either calls or arrivals, got neither"),
     ({"links.near.voice": {"calls": 3, "most": 5}}, "", "arrivals, not calls, with most, got 5"),
-    ({"links.near.voice": {"calls": 1, "codec": "64 kbits/s"}},
-     "links.near.voice.codec", 'or text such as "64 kbit/s", got "64 kbits/s"; did you mean'),
-    ({"links.near.voice": {"calls": 1, "seed": 1.5}}, "", "a whole number, got 1.5"),
 ]  # fmt: skip
 
 

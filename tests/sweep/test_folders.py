@@ -3,15 +3,15 @@
 import functools
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+from full_disk import small_files
 from sweep_cases import NET, OVER, SIZE, deadly, draw, draw_after_a_death, same
 
 import fluidcc as fc
@@ -95,18 +95,18 @@ def alive(folder):
     return found
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
-
-
-@needs_proc
-@pytest.mark.parametrize(("workers", "at_least"), [(0, 2), (2, 1)])
-def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, workers, at_least):
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    ("workers", "at_least", "kill"), [(0, 2, end), (2, 1, end), (2, 1, end_all)]
+)
+def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, workers, at_least, kill):
     folder = tmp_path / "kept"
     process = begin(folder, workers)
     until(lambda: len(chunks(folder)) >= at_least)
     assert len(alive(folder)) > workers
-    end(process)
-    until(lambda: not alive(folder))  # workers notice that their parent is gone
+    kill(process)
+    # workers notice that their parent is gone
+    until(lambda: not alive(folder), patience=5.0 if kill is end_all else 100.0)
     status = fc.sweep_status(folder)
     assert 0 < status.done < SIZE and not status.busy
     before, seen = set(chunks(folder)), []
@@ -114,34 +114,20 @@ def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, worke
     assert seen[0].done > status.done and seen[-1].done == SIZE
     assert before < set(chunks(folder))
     same(found.to_dataset(), undisturbed)
-
-
-@needs_proc
-def test_a_sweep_killed_with_its_workers_goes_on_where_it_was(begin, tmp_path, undisturbed):
-    folder = tmp_path / "kept"
-    process = begin(folder, 2)
-    until(lambda: chunks(folder))
-    end_all(process)
-    until(lambda: not alive(folder), patience=5.0)
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
     assert not [file for file in folder.iterdir() if file.name.startswith(".")]
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
     folder = tmp_path / "kept"
-    size = []
+    with ExitStack() as disk:
 
-    def fill(progress):
-        size.append(max(file.stat().st_size for file in chunks(folder)))
-        if len(size) == 1:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size[0] - 1, hard))
+        def fill(progress):
+            if progress.done == 1:
+                (chunk,) = chunks(folder)
+                disk.enter_context(small_files(chunk.stat().st_size - 1))
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
         with pytest.raises(fc.SweepStopped, match="make room, and run the same again") as told:
             fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=fill)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "1 of 32 points are done, finished chunks are kept in" in str(told.value)
     assert [f.name for f in folder.iterdir() if f.name.startswith(".")] == []
     same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
