@@ -1,9 +1,11 @@
 """Public names and their homes: type checkers read this file, and so does `fluidcc` itself."""
 
-from fluidcc.analysis.batch import StabilityMap as StabilityMap
-from fluidcc.analysis.batch import stability_map as stability_map
 from fluidcc.analysis.boundary import Boundary as Boundary
 from fluidcc.analysis.boundary import boundary as boundary
+from fluidcc.analysis.bounds import BoundReport as BoundReport
+from fluidcc.analysis.bounds import BoundReports as BoundReports
+from fluidcc.analysis.bounds import check_bound as check_bound
+from fluidcc.analysis.bounds import check_bounds as check_bounds
 from fluidcc.analysis.crossings import Crossings as Crossings
 from fluidcc.analysis.crossings import crossings as crossings
 from fluidcc.analysis.cycles.branches import Cycles as Cycles
@@ -25,14 +27,12 @@ from fluidcc.analysis.relay import RelayCycle as RelayCycle
 from fluidcc.analysis.relay import relay_cycle as relay_cycle
 from fluidcc.analysis.stability import Stability as Stability
 from fluidcc.analysis.stability import stability as stability
+from fluidcc.analysis.stability_map import StabilityMap as StabilityMap
+from fluidcc.analysis.stability_map import stability_map as stability_map
 from fluidcc.analysis.window_distribution import WindowDistribution as WindowDistribution
 from fluidcc.analysis.window_distribution import WindowDistributions as WindowDistributions
 from fluidcc.analysis.window_distribution import window_distribution as window_distribution
 from fluidcc.analysis.window_distribution import window_distributions as window_distributions
-from fluidcc.bounds.check import BoundReport as BoundReport
-from fluidcc.bounds.check import BoundReports as BoundReports
-from fluidcc.bounds.check import check_bound as check_bound
-from fluidcc.bounds.check import check_bounds as check_bounds
 from fluidcc.check.verb import LawReport as LawReport
 from fluidcc.check.verb import check_law as check_law
 from fluidcc.dde.cpu import fast_cpu as fast_cpu

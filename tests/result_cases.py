@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.analysis.batch.stability_map import MapPoint
 from fluidcc.analysis.boundary import BoundaryCurve
+from fluidcc.analysis.bounds import Example, Reading
 from fluidcc.analysis.crossings import Crossing
 from fluidcc.analysis.cycles.branches import CycleBranch
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
-from fluidcc.bounds.check import Example, Reading
+from fluidcc.analysis.stability_map import MapPoint
 from fluidcc.check.verb import Finding
 from fluidcc.model.runs import FlowsRun, LinkRun
 from fluidcc.optimize.result import ConstraintValue, Level, Start, Tradeoff

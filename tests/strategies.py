@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fluidcc.check.cases import variants
-from fluidcc.check.strategies import accepted, inside, logarithmic
+from fluidcc.check.cases import accepted, inside, logarithmic, variants
 from fluidcc.laws.law import Law
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.parameters import Info, infos, numeric_parameters

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from fluidcc.check.assertions import describe, line_of_error
 from fluidcc.check.checks import RULES, Answer, Subject
-from fluidcc.check.locations import describe, line_of_error
 from fluidcc.check.network import NetworkTest
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore

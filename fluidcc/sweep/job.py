@@ -25,7 +25,7 @@ from fluidcc.sweep.result import Sweep, evaluate_point, tabulate_point
 from fluidcc.sweep.table import join, memory_of, table_of, to_bytes, with_outcome
 
 GRID_VERBS = {
-    "fluidcc.analysis.batch.stability_map.stability_map": 16384,
+    "fluidcc.analysis.stability_map.stability_map": 16384,
     "fluidcc.sweep.simulate_map.simulate_map": 256,
 }
 """Verbs of a network and a grid, and the most points that each takes at once.

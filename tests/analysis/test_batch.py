@@ -6,11 +6,12 @@ import numpy as np
 import scipy.special
 from analysis_cases import ecn_mod, hollot
 
-from fluidcc.analysis.batch import many_roots, stability_map
+from fluidcc.analysis.batch import many_roots
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
+from fluidcc.analysis.stability_map import stability_map
 from fluidcc.analysis.winding import counts
 from fluidcc.scenario.paths import replace
 

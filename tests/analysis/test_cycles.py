@@ -21,7 +21,7 @@ from fluidcc.analysis.cycles import verb
 from fluidcc.analysis.cycles.collocation import OrbitLostError
 from fluidcc.analysis.cycles.result import Label
 from fluidcc.analysis.cycles.settled import simulate
-from fluidcc.analysis.cycles.subjects import subject_of
+from fluidcc.analysis.cycles.verb import subject_of
 from fluidcc.analysis.gradients.cycle import cycle_gradients
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.oscillation import repeating_period

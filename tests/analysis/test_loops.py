@@ -9,9 +9,9 @@ import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.modes import follow_mode
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
+from fluidcc.check.network import follow_mode
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow

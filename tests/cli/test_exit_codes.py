@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from fluidcc.analysis.boundary.result import Boundary
+from fluidcc.analysis.boundary import Boundary
 from fluidcc.analysis.cycles.result import none_found, not_known
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.sweep.result import failure

@@ -45,7 +45,7 @@ def test_packets_have_the_given_seeds_at_every_point():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.analysis.batch.stability_map.stability_map", 9)
+    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.analysis.stability_map.stability_map", 9)
 
 
 def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):

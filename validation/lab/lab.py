@@ -4,9 +4,9 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.analysis.bounds import check_bound
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.validity import validity_warnings
-from fluidcc.bounds.check import check_bound
 from fluidcc.laws.own import origins
 from fluidcc.machine import processors
 from fluidcc.model.simulate import simulate

@@ -20,7 +20,7 @@ from fluidcc.results.export import to_json
 
 _ABOVE = (*SHOWING, "optimize/", "sweep/")
 _APART = {
-    "packets": (*_ABOVE, "dde/", "model/", "analysis/", "bounds/"),
+    "packets": (*_ABOVE, "dde/", "model/", "analysis/"),
     "fluid": _ABOVE,
     "bounds": _ABOVE,
 }

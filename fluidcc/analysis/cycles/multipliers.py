@@ -18,8 +18,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from fluidcc.analysis.cycles.collocation import Equations
-from fluidcc.analysis.cycles.model import Array
-from fluidcc.analysis.cycles.orbit import Orbit
+from fluidcc.analysis.cycles.orbit import Array, Orbit
 from fluidcc.analysis.cycles.settled import Run, describe, last_return
 from fluidcc.arrays import jax, jnp, lax
 from fluidcc.dde import located

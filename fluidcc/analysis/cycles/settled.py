@@ -10,8 +10,17 @@ import numpy as np
 import scipy.optimize
 
 from fluidcc.analysis.cycles.collocation import OrbitLostError
-from fluidcc.analysis.cycles.model import Array, Model
-from fluidcc.analysis.cycles.orbit import GUARD, LAG, POINTS, Event, Orbit, fit, nodes_of
+from fluidcc.analysis.cycles.orbit import (
+    GUARD,
+    LAG,
+    POINTS,
+    Array,
+    Event,
+    Model,
+    Orbit,
+    fit,
+    nodes_of,
+)
 from fluidcc.analysis.oscillation import rises
 from fluidcc.dde.integrate import integrate
 from fluidcc.dde.located import Located

@@ -11,8 +11,8 @@ import equinox as eqx
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.cycles.model import Array, Model, in_chunks
 from fluidcc.analysis.cycles.multipliers import Moves, NoMultipliersError, multipliers_of_run
+from fluidcc.analysis.cycles.orbit import Array, Model, in_chunks
 from fluidcc.analysis.cycles.result import Cycle, Label, by_name, none_found, not_known, with_turns
 from fluidcc.analysis.cycles.settled import Return, Run, step_for
 from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_period, rises

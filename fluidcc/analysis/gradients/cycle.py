@@ -20,11 +20,9 @@ from fluidcc.analysis.cycles.collocation import (
     parameter_slope,
     solve_linear,
 )
-from fluidcc.analysis.cycles.model import Array, Model
-from fluidcc.analysis.cycles.orbit import POINTS, Orbit, integral_weights, sampled
+from fluidcc.analysis.cycles.orbit import POINTS, Array, Model, Orbit, integral_weights, sampled
 from fluidcc.analysis.cycles.result import Cycle, Label
-from fluidcc.analysis.cycles.subjects import Subject, subject_of
-from fluidcc.analysis.cycles.verb import cycle
+from fluidcc.analysis.cycles.verb import Subject, cycle, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.gradients.result import Gradient
 from fluidcc.analysis.model import number_of, unit_of

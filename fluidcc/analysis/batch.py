@@ -1,15 +1,19 @@
-"""Rightmost roots of many linear systems: eigenvalues of a few, Newton's method for the rest."""
+"""Rightmost roots of many linear systems: eigenvalues of a few, Newton's method for the rest.
+
+Blocks of equal length are processed in parallel threads.
+"""
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.spatial
 
-from fluidcc.analysis.batch.threads import in_threads
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import generator
 from fluidcc.analysis.linear import Array, Linear
@@ -23,6 +27,25 @@ from fluidcc.analysis.roots import (
     rightmost_roots,
 )
 from fluidcc.analysis.winding import counts
+from fluidcc.machine import threads
+from fluidcc.memory import in_place
+
+
+def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:
+    """Results of a function for each block of up to `size` of `count` items, in order."""
+    parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
+    with concurrent.futures.ThreadPoolExecutor(threads()) as pool:
+        return list(pool.map(in_place(function), parts))
+
+
+def filled(block: Array, size: int, axis: int = 0) -> Array:
+    """The block with its last entry repeated up to `size` of them."""
+    missing = size - block.shape[axis]
+    if not missing:
+        return block
+    last = np.take(block, [-1], axis=axis)
+    return np.concatenate([block, np.repeat(last, missing, axis=axis)], axis=axis)
+
 
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one

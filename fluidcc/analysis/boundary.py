@@ -1,24 +1,136 @@
-"""The curves of a boundary, with the counts of unstable roots on both sides.
+"""`boundary`: where stability changes over two parameters, and how much of that is proven.
 
-Curves of critical roots are cut where they meet. Lines on which the regime changes and roots jump
-across the imaginary axis are followed in steps.
+Curves of critical roots are cut where they meet, and the unstable roots on both sides are counted.
+Lines on which the regime changes and roots jump across the imaginary axis are followed in steps.
 """
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.optimize
 
-from fluidcc.analysis.boundary.critical import Critical, Curve
-from fluidcc.analysis.boundary.result import BoundaryCurve
-from fluidcc.analysis.boundary.search import Part
 from fluidcc.analysis.characteristic import Characteristic
+from fluidcc.analysis.critical_curves import Critical, Curve, Grid, Part, grid, lines, search
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.model import ends_of, family, number_of, unit_of, within_of
 from fluidcc.analysis.roots import nearby_root
-from fluidcc.analysis.scan import Plane, Spot
+from fluidcc.analysis.scan import Plane, Spot, scale_of
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.programs import compiling
+from fluidcc.result import Result, plain
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.paths import full_path
+
+if TYPE_CHECKING:
+    import xarray
+
+    from fluidcc.analysis.model import Model
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundaryCurve:
+    """Roots on the imaginary axis along a curve: both parameters and the frequency [rad/s], (k,).
+
+    `kind` is `hopf`, `fold` (a root at zero, frequency 0) or `jump` (roots jump across the axis at
+    a change of regime; the frequency is that of the unstable side, NaN where not located).
+    `below` and `above` are the numbers of unstable roots on the two sides, `certified` if proven on
+    both at the checked points. `ends` is why the curve ends: `closed`, `edge` of the range,
+    `regime`, `zero frequency`, `meets` another curve, `one verdict` (both sides of a kink are alike
+    from there on), or `lost`.
+    """
+
+    x: Array
+    y: Array
+    frequency: Array
+    kind: str
+    below: int
+    above: int
+    certified: bool
+    ends: tuple[str, str]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the curve comes back to its start."""
+        return self.ends[0] == "closed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists."""
+        return {**plain(dataclasses.asdict(self)), "closed": self.closed}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Boundary(Result):
+    """Curves over two parameters on which stability changes.
+
+    `secondary` are curves on which more roots cross while others are unstable. `grid` (k,) of each
+    parameter and `unstable` (k, k) are the counts that the curves were checked with, NaN where
+    there is no smooth equilibrium. `status` is `ok`, or `incomplete` if counts and curves do not
+    agree everywhere, or a curve was lost; `message` has the place and a remedy. `certified`:
+    every count was proven, and the curves account for all of them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> scalar = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["a"] * y - p["b"] * z[0], [lambda t, y, p: 1.0],
+    ...     {"a": 0.5, "b": 1.0}, 0.0,
+    ... )
+    >>> found = fc.boundary(scalar, "a", "b", (0.1, 1.0), (0.5, 3.0), points=5)
+    >>> found.certified, len(found.curves), found.paths
+    (True, 1, ('a', 'b'))
+    """
+
+    _view = "equilibria.BoundaryView"
+
+    paths: tuple[str, str]
+    units: tuple[str, str]
+    ranges: tuple[tuple[float, float], tuple[float, float]]
+    curves: tuple[BoundaryCurve, ...]
+    secondary: tuple[BoundaryCurve, ...]
+    grid: tuple[Array, Array]
+    unstable: Array
+    status: str
+    message: str
+    certified: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, None for unknown values."""
+        return {
+            "curves": [curve.to_dict() for curve in self.curves],
+            "secondary": [curve.to_dict() for curve in self.secondary],
+            "status": self.status, "message": self.message, "certified": self.certified,
+            "grid": {"x": plain(self.grid[0]), "y": plain(self.grid[1]),
+                     "unstable": plain(self.unstable)},
+        }  # fmt: skip
+
+    def to_dataset(self) -> xarray.Dataset:
+        """All points of the curves in one row with the number of their curve, and the grid."""
+        import xarray as xr
+
+        x, y = self.paths
+        number = [np.full(len(c.x), k) for k, c in enumerate(self.curves)]
+        kind = [np.full(len(c.x), c.kind) for c in self.curves]
+        columns = {
+            "curve": (np.concatenate([np.zeros(0, int), *number]), "1"),
+            x: (np.concatenate([np.zeros(0), *(c.x for c in self.curves)]), self.units[0]),
+            y: (np.concatenate([np.zeros(0), *(c.y for c in self.curves)]), self.units[1]),
+            "frequency": (
+                np.concatenate([np.zeros(0), *(c.frequency for c in self.curves)]), "rad/s"
+            ),
+            "kind": (np.concatenate([np.zeros(0, "U4"), *kind]), "1"),
+        }  # fmt: skip
+        variables: dict[str, Any] = {
+            name: ("vertex", values, {"units": unit}) for name, (values, unit) in columns.items()
+        }
+        attrs = {"status": self.status, "message": self.message, "certified": int(self.certified)}
+        return xr.Dataset(variables, attrs=attrs)
+
 
 _ASIDE = (3e-3, 3e-4, 3e-5)  # in the plane: where sides are counted
 _CHECKS = (0.5, 0.15, 0.85)  # of a piece: where its sides are counted
@@ -270,3 +382,120 @@ def _pair(
         a, b = plane.spot(low - (high - low)), plane.spot(high + (high - low))
         return (a, b) if (a.regime, b.regime) == (first, last) else None
     return None
+
+
+Range = Sequence[float | str]
+
+
+@compiling()
+def boundary(
+    net: Model, x: str, y: str, x_range: Range | None = None, y_range: Range | None = None,
+    *, points: int = 9,
+) -> Boundary:  # fmt: skip
+    """Every curve over two parameters on which the stability of the equilibrium changes.
+
+    Parameters
+    ----------
+    net
+        A network or a delay equation; its values of the two parameters do not matter.
+    x, y
+        Paths of the parameters, such as ``link.queue.w_q``.
+    x_range, y_range
+        Low and high end of each; text is read with its unit. Searched logarithmically over more
+        than one decade. Default: from a tenth of the model's value to ten times it, within the
+        bounds of the parameter.
+    points
+        Lines each way of the grid on which the number of unstable roots is certified.
+
+    Raises
+    ------
+    ScenarioError
+        For a path that does not exist or has no number, for ends out of range, and for one
+        parameter twice.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> scalar = fc.DelayEquation(
+    ...     lambda t, y, z, p: -p["a"] * y - p["b"] * z[0], [lambda t, y, p: 1.0],
+    ...     {"a": 0.5, "b": 1.0}, 0.0,
+    ... )
+    >>> found = fc.boundary(scalar, "a", "b", (0.1, 1.0), (0.5, 3.0), points=5)
+    >>> found.status, found.curves[0].kind
+    ('ok', 'hopf')
+    """
+    ranges = [_range(net, path, given) for path, given in ((x, x_range), (y, y_range))]
+    network = isinstance(net, Network)
+    if x == y or (network and full_path(net, x) == full_path(net, y)):
+        raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
+    plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
+    cells, at = grid(plane, points), lines(points)
+    found, unexplained = search(plane, cells)
+    cut = [piece for curve in found for piece in pieces(plane, curve, found)]
+    curves = [c for c in cut if c.below == 0] + kink_lines(plane, cells.breaks)
+    further = [c for c in cut if c.below]
+    faults = _faults(len(unexplained), [*curves, *further])
+    counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
+    message = "; ".join([*faults, *_undetermined(cells)])
+    certified = not faults and cells.certified and all(c.certified for c in (*curves, *further))
+    return Boundary(
+        (x, y), (unit_of(net, x), unit_of(net, y)), (ranges[0], ranges[1]),
+        tuple(curves), tuple(further), plane.columns(np.stack([at, at], axis=1)),
+        np.array(counts).reshape(points, points), "incomplete" if faults else "ok", message,
+        certified,
+    )  # fmt: skip
+
+
+def _range(net: Model, path: str, given: Range | None) -> tuple[float, float]:
+    given = _around(net, path) if given is None else given
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise ScenarioError(
+            [Fault("boundary", path, "a range (low, high)", f"{given!r}")]
+        ) from None
+    return ends_of(net, path, low, high, "boundary")
+
+
+def _around(net: Model, path: str) -> tuple[float, float]:
+    """A range about the model's own value."""
+    value, within = number_of(net, path), within_of(net, path)
+    low, high = sorted((value / 10, value * 10)) if value else (-1.0, 1.0)
+    if within is not None:
+        least, most = within.ends
+        high = high if high in within else least + 0.999 * (most - least)
+        low = low if low in within else (least + 1e-6 * (high - least))
+    return low, high
+
+
+def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:
+    """Messages on unfinished parts of the search, with advice."""
+    out = []
+    if unexplained:
+        out.append(
+            f"the curves do not explain the counts on {unexplained} parts of the grid: "
+            "take more points, or a smaller range"
+        )
+    lost = [c for c in curves if "lost" in c.ends]
+    if lost:
+        last = lost[0]
+        x, y = (last.x[-1], last.y[-1]) if last.ends[1] == "lost" else (last.x[0], last.y[0])
+        out.append(
+            f"{len(lost)} curves were lost, the first at ({x:.6g}, {y:.6g}): "
+            "take a smaller range about it"
+        )
+    return out
+
+
+def _undetermined(cells: Grid) -> list[str]:
+    """The share of the grid without a verdict, by status."""
+    nodes = cells.all_nodes()
+    missing = collections.Counter(
+        s.equilibrium.status if s.equilibrium.status not in ("regular", "empty") else "switching"
+        for s in nodes
+        if not s.smooth
+    )
+    return [
+        f"undetermined at {n} of {len(nodes)} grid points: {status}"
+        for status, n in missing.items()
+    ]
