@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.marking import Wait
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.laws.spreading import Wait
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.engine.records import FINISHED, MORE
 from fluidcc.packets.entry import entry_points

@@ -51,7 +51,7 @@ from fluidcc.laws.own import load_laws as load_laws
 from fluidcc.laws.registry import register as register
 from fluidcc.laws.voice import Voice as Voice
 from fluidcc.model.advice import advice as advice
-from fluidcc.model.runs import Trajectory as Trajectory
+from fluidcc.model.simulate import Trajectory as Trajectory
 from fluidcc.model.simulate import simulate as simulate
 from fluidcc.optimize.result import Optimum as Optimum
 from fluidcc.optimize.verb import optimize as optimize
@@ -63,7 +63,7 @@ from fluidcc.results.fairness import gain_and_loss as gain_and_loss
 from fluidcc.results.latex import latex as latex
 from fluidcc.results.plot import plot as plot
 from fluidcc.results.plot import style as style
-from fluidcc.scenario.bibliography import citations as citations
+from fluidcc.scenario.files import citations as citations
 from fluidcc.scenario.files import dumps as dumps
 from fluidcc.scenario.files import load as load
 from fluidcc.scenario.files import loads as loads

@@ -14,7 +14,7 @@ from fluidcc.analysis.cycles.branches import CycleBranch
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.analysis.stability_map import MapPoint
 from fluidcc.check.verb import Finding
-from fluidcc.model.runs import FlowsRun, LinkRun
+from fluidcc.model.simulate import FlowsRun, LinkRun
 from fluidcc.optimize.result import ConstraintValue, Level, Start, Tradeoff
 from fluidcc.results.compare import Row
 from fluidcc.results.fairness import GainAndLoss

@@ -8,9 +8,8 @@ from scipy import stats
 import fluidcc as fc
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.feedback.loss import Loss
-from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.red import RED
-from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.reaction import HalveOnly, PerMark
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.accounts.results import PacketRuns
 from fluidcc.results.fairness import gain_and_loss, throughputs

@@ -23,7 +23,7 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_sources_of_laws_and_scenarios_are_in_the_bibliography():
     from fluidcc.bundled import scenarios
     from fluidcc.laws.registry import LAWS
-    from fluidcc.scenario.bibliography import bibliography, keys
+    from fluidcc.scenario.files import bibliography, keys
 
     for laws in LAWS.values():
         for law in laws.values():

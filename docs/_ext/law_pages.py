@@ -20,7 +20,7 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.symbolic import RULES, changes, marking_rule, rule, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
-from fluidcc.scenario.bibliography import bibliography, keys
+from fluidcc.scenario.files import bibliography, keys
 
 KINDS = {
     "window": (

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import LINK, Array, Linear
-from fluidcc.extras import extra
+from fluidcc.errors import extra
 
 _BITS = 128
 _DEEPEST = 60  # halvings of a side of the rectangle

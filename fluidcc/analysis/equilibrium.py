@@ -25,8 +25,7 @@ from fluidcc.laws.law import Ack, Signal
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import round_trip
 from fluidcc.model.fluid import as_fluid, steady
-from fluidcc.model.rates import interpret_signal, touched
-from fluidcc.model.senders import sender_change
+from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled
 from fluidcc.quantities import attributes

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival
+from fluidcc.programs import leaves, unflatten
 from fluidcc.scenario.network import Network
-from fluidcc.trees import leaves, unflatten
 
 _TRIALS = 300  # of each rule
 _MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)

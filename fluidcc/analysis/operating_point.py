@@ -37,9 +37,8 @@ from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import measured, received
 from fluidcc.ops import Num
-from fluidcc.programs import compiled, repeat
+from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
 from fluidcc.scenario.network import Flows, Network
-from fluidcc.trees import flatten, leaves, map_tree
 
 
 class Regime(enum.IntEnum):

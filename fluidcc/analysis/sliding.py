@@ -24,8 +24,8 @@ from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.delays import State, output_index
 from fluidcc.ops import Num
+from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Link, Network
-from fluidcc.trees import flatten, map_tree
 
 SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
 """Kinds of jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""

@@ -14,9 +14,18 @@ from fluidcc import ops
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.model.rates import arrival_rate, emit_signal
 from fluidcc.ops import Num
-from fluidcc.programs import compiled, jacobian, pseudo_inverse, repeat
+from fluidcc.programs import (
+    compiled,
+    flatten,
+    jacobian,
+    leaves,
+    map_tree,
+    pseudo_inverse,
+    ravel,
+    repeat,
+    unflatten,
+)
 from fluidcc.scenario.network import Link
-from fluidcc.trees import flatten, leaves, map_tree, ravel, unflatten
 
 _LONG = 1e12  # s of arrivals after which averages are steady
 _ROUNDS = 400  # of ticks, or of ever more ticks at once

@@ -16,7 +16,7 @@ from fluidcc import ops
 from fluidcc.analysis.bisection import bisect
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
-from fluidcc.model.senders import (
+from fluidcc.model.rates import (
     Sender,
     growing_rate,
     sender_change,
@@ -25,9 +25,8 @@ from fluidcc.model.senders import (
     starts_slowly,
 )
 from fluidcc.ops import Num
-from fluidcc.programs import at_each, repeat
+from fluidcc.programs import at_each, leaves, map_tree, repeat, unflatten
 from fluidcc.scenario.network import Flows
-from fluidcc.trees import leaves, map_tree, unflatten
 
 LARGEST_WINDOW = 1e7  # packets, if the law has no cap
 SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end

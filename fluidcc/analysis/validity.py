@@ -38,7 +38,7 @@ from fluidcc.model.rates import received
 from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 if TYPE_CHECKING:
-    from fluidcc.model.runs import Trajectory
+    from fluidcc.model.simulate import Trajectory
 
 _QUEUE = 0.10  # smallest error of a mean queue that is reported
 _SHARE = 0.05  # the same of a share of a link

@@ -25,9 +25,8 @@ from fluidcc.dde.system import System
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import numeric_parameters
-from fluidcc.model.layout import initial_outputs
 from fluidcc.model.network_mesh import uniform_mesh
-from fluidcc.model.network_system import Numbers, network_system, record_of
+from fluidcc.model.network_system import Numbers, initial_outputs, network_system, record_of
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network

@@ -15,8 +15,8 @@ from fluidcc.laws.parameters import Interval, infos
 from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.paths import home, info_at, leaf, paths
 from fluidcc.scenario.reader import Laws
+from fluidcc.scenario.sender import KINDS, NAMED
 from fluidcc.scenario.tables import laws_of, tables
-from fluidcc.scenario.window import KINDS, NAMED
 
 _FOLDED = ("initial", "start", "sender", "voice")
 """Tables of initial states and of less common parts of a network: folded at first."""

@@ -16,8 +16,15 @@ from fluidcc.machine import threads
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.network_mesh import shared_meshes
 from fluidcc.model.network_system import prepared, starts, system_of
-from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Floats, Reports, Trajectory, report
-from fluidcc.model.simulate import check_network
+from fluidcc.model.simulate import (
+    FLOW_KEYS,
+    LINK_KEYS,
+    Floats,
+    Reports,
+    Trajectory,
+    check_network,
+    report,
+)
 from fluidcc.scenario.network import Network
 
 _ON_PROCESSOR, _ON_CARD = 8, 1 << 16

@@ -22,7 +22,7 @@ from fluidcc.analysis.model import unit_of
 from fluidcc.analysis.scan import Scale
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.optimize.runs import Runs, of_packets, of_trajectory
-from fluidcc.scenario import units
+from fluidcc.scenario import parsing
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, full_path, number_at, replace, value_at
 
@@ -95,8 +95,8 @@ def _bound(net: Network, quantity: Measure, number: str, where: str) -> float:
     if quantity.kind == "flows":
         link = net.flows[net.flow_names.index(quantity.owner)].route[0]
     try:
-        return units.read(number, quantity.unit, float(net.links[link].packet_size))
-    except units.UnitError as error:
+        return parsing.read(number, quantity.unit, float(net.links[link].packet_size))
+    except parsing.UnitError as error:
         fault = Fault(where, quantity.name, str(error), repr(number), error.nearest)
         raise ScenarioError([fault]) from None
 

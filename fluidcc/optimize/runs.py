@@ -13,8 +13,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import Measure
 from fluidcc.dde.status import Status
 from fluidcc.dde.uniform import Uniform
-from fluidcc.model.runs import Trajectory
-from fluidcc.model.simulate import simulate
+from fluidcc.model.simulate import Trajectory, simulate
 from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
 from fluidcc.scenario.network import Network

@@ -15,13 +15,15 @@ from types import ModuleType
 
 import numba
 
-from fluidcc.digests import is_sound, sealed, sealed_name
 from fluidcc.folders import (
     ELSEWHERE,
     SHOWING,
     compiled_folder,
     fingerprint,
+    is_sound,
     own_folder,
+    sealed,
+    sealed_name,
     temporary_folder,
     whole,
 )

@@ -17,7 +17,7 @@ from fluidcc.module import skeleton
 from fluidcc.packets.cache import kept_text, module_from, package_hash
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
-from fluidcc.trees import leaves
+from fluidcc.programs import leaves
 
 Hook = int
 """Address of a compiled hook; 0 if there is none."""

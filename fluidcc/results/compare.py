@@ -16,8 +16,7 @@ from fluidcc.analysis.window_distribution import WindowDistribution, windows_at
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import interpret_signal
-from fluidcc.model.runs import FLOW_KEYS, LINK_KEYS, Trajectory
-from fluidcc.model.simulate import simulate
+from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, simulate
 from fluidcc.packets.accounts.results import half_width
 from fluidcc.packets.accounts.series import shortest
 from fluidcc.packets.layout.plan import plan

@@ -15,11 +15,10 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.operating_point import steady_state
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
+from fluidcc.laws.reaction import HalveOnly, OncePerRTT, PerMark, Refractory
 from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import make_outputs, output_indices
 from fluidcc.model.rates import flux

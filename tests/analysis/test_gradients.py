@@ -13,12 +13,11 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.gradients.gradient import gradients
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
-from fluidcc.laws.loss import HalveOnly
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.pi import PI
-from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.reaction import HalveOnly, OncePerRTT, PerMark
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.network import Flows, Link, Network

@@ -16,7 +16,6 @@ from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
-from fluidcc.laws.loss import PFTK
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
@@ -26,7 +25,7 @@ from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM
-from fluidcc.laws.reaction import OncePerRTT, PerMark
+from fluidcc.laws.reaction import PFTK, OncePerRTT, PerMark
 from fluidcc.laws.traffic import Web
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.bmcc import BMCC

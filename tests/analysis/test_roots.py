@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc import extras
+from fluidcc import errors
 from fluidcc.analysis.certify import certify
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.collocation import approximate_roots
@@ -170,6 +170,6 @@ def test_without_the_library_the_command_that_installs_it_is_told(monkeypatch):
     def absent(_: str) -> None:
         raise ImportError
 
-    monkeypatch.setattr(extras, "import_module", absent)
-    with pytest.raises(extras.MissingExtra, match=r"pip install 'fluidcc\[certify\]'"):
+    monkeypatch.setattr(errors, "import_module", absent)
+    with pytest.raises(errors.MissingExtra, match=r"pip install 'fluidcc\[certify\]'"):
         certify(Linear.retarded(0.0, [[[-1.0]]], [1.0]))

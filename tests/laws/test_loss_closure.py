@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from fluidcc.laws.law import Ack
-from fluidcc.laws.loss import PFTK, Recovery, backed_off, indications
+from fluidcc.laws.reaction import PFTK, Recovery, backed_off, indications
 from fluidcc.laws.window.reno import Reno
 
 R = 0.1

@@ -7,6 +7,7 @@ import pytest
 from scipy.signal import cont2discrete
 
 from fluidcc.laws.law import Arrival
+from fluidcc.laws.marking import Geometric, Uniform, Wait
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.load_factor import LoadFactor
@@ -14,7 +15,6 @@ from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM
-from fluidcc.laws.spreading import Geometric, Uniform, Wait
 
 Adapted = AdaptiveRED().state_of
 Load, ModifiedLoad = LoadFactor().state_of, ModifiedLoadFactor().state_of

@@ -24,11 +24,11 @@ from fluidcc.laws.window.polynomial import Polynomial
 from fluidcc.laws.window.reno import Reno
 from fluidcc.model.delays import DelayedInputs, State, make_outputs, output_indices
 from fluidcc.model.rates import (
+    Sender,
     flux,
     received,
     touched,
 )
-from fluidcc.model.senders import Sender
 from fluidcc.scenario.network import Flows, Link, Network
 
 C, N, T = 3750.0, 60.0, 0.2  # packet/s, flows, s

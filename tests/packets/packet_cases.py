@@ -16,6 +16,7 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
 from fluidcc.laws.law import AbstractQueueLaw, AbstractSource, Signal
 from fluidcc.laws.load_code import ADPM
+from fluidcc.laws.marking import Wait
 from fluidcc.laws.parameters import param, state
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.queue.blue import BLUE
@@ -26,7 +27,6 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, Pause, PerMark, Refractory
-from fluidcc.laws.spreading import Wait
 from fluidcc.laws.traffic import File, Files, Sessions, Web
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.becn import BECN

@@ -6,8 +6,7 @@ import pytest
 from full_disk import small_files
 from jax._src import compilation_cache
 
-from fluidcc.digests import damaged, seal_compiled
-from fluidcc.folders import compiled_folder
+from fluidcc.folders import compiled_folder, damaged, seal_compiled
 from fluidcc.packets.cache import module_from
 
 HALF = """import numba

@@ -22,7 +22,7 @@ from fluidcc.analysis.window_distribution import window_distribution
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
-from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.marking import EqualWindow, Geometric, Uniform, Wait
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.blue import BLUE
 from fluidcc.laws.queue.droptail import Droptail
@@ -30,7 +30,6 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT, PerMark, Refractory
-from fluidcc.laws.spreading import Geometric, Uniform, Wait
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial

@@ -8,8 +8,8 @@ import pytest
 from packet_cases import RandomMarks, dumbbell, finished, flows, known_marks, red
 
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow
+from fluidcc.laws.marking import Geometric
 from fluidcc.laws.queue.threshold import Threshold
-from fluidcc.laws.spreading import Geometric
 from fluidcc.laws.window.dctcp import DCTCP
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.packets.run import simulate_packets

@@ -20,11 +20,9 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.laws.law import Ack
-from fluidcc.model.layout import blank, initial_state
 from fluidcc.model.network_mesh import uniform_mesh
-from fluidcc.model.network_system import network_system
-from fluidcc.model.runs import FlowsRun, LinkRun, named, report
-from fluidcc.model.simulate import simulate
+from fluidcc.model.network_system import blank, initial_state, network_system
+from fluidcc.model.simulate import FlowsRun, LinkRun, named, report, simulate
 from fluidcc.scenario.network import Flows, Network, to_arrays
 
 FEW_CLASSES = 4

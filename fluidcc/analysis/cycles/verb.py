@@ -40,8 +40,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.dde import equation as general
 from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.model.fluid import as_fluid, with_mean_calls
-from fluidcc.model.layout import initial_state
-from fluidcc.model.network_system import network_system
+from fluidcc.model.network_system import initial_state, network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
 from fluidcc.scenario.network import Network, Start, to_arrays
 

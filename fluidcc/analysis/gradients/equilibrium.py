@@ -42,8 +42,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import Outputs, State, kinks, make_outputs, output_indices, round_trip
 from fluidcc.model.fluid import steady
-from fluidcc.model.rates import HIGH, LOW, Modes, flux, received, touched
-from fluidcc.model.senders import sending_rate
+from fluidcc.model.rates import HIGH, LOW, Modes, flux, received, sending_rate, touched
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
 

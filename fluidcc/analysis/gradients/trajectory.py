@@ -29,20 +29,20 @@ from fluidcc.dde.located import MOST_STEPS, Located
 from fluidcc.dde.status import Status
 from fluidcc.dde.system import System
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.layout import initial_state
 from fluidcc.model.network_mesh import periods, uniform_mesh
-from fluidcc.model.network_system import Numbers, network_system, start
+from fluidcc.model.network_system import Numbers, initial_state, network_system, start
 from fluidcc.model.rates import Modes
-from fluidcc.model.runs import (
+from fluidcc.model.simulate import (
     FLOW_KEYS,
     LINK_KEYS,
     FlowsRun,
     LinkRun,
     Trajectory,
+    check_network,
+    checked_times,
     named,
     report,
 )  # fmt: skip
-from fluidcc.model.simulate import check_network, checked_times
 from fluidcc.ops import Num
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network

@@ -16,8 +16,8 @@ from fluidcc.packets.hooks import law_hooks, queue_state, window_memory
 from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.layout.routes import Fields, Routes
 from fluidcc.packets.layout.traffic import Background, Transfers
-from fluidcc.scenario.ecn_echo import repeated
-from fluidcc.trees import leaves
+from fluidcc.programs import leaves
+from fluidcc.scenario.network import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _SHORTEST_TICK = 1e-9  # s, on average

@@ -20,8 +20,15 @@ from fluidcc.laws.law import (
     Signal,
 )
 from fluidcc.laws.voice import Voice
-from fluidcc.scenario.network import Flows, Link, Network, require_network
-from fluidcc.scenario.path_delays import forward_delays, link_delays, reverse_delays
+from fluidcc.scenario.network import (
+    Flows,
+    Link,
+    Network,
+    forward_delays,
+    link_delays,
+    require_network,
+    reverse_delays,
+)
 from fluidcc.scenario.sender import SenderOptions, sender_options
 
 UNBOUNDED = 1000.0  # packets assumed, at first, to wait in a buffer without limit
