@@ -15,9 +15,8 @@ from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.analysis.stability_map import MapPoint
 from fluidcc.check.verb import Finding
 from fluidcc.model.simulate import FlowsRun, LinkRun
-from fluidcc.optimize.result import ConstraintValue, Level, Start, Tradeoff
-from fluidcc.results.compare import Row
-from fluidcc.results.fairness import GainAndLoss
+from fluidcc.optimize.solve import ConstraintValue, Level, Start, Tradeoff
+from fluidcc.results.compare import GainAndLoss, Row
 from fluidcc.sweep.result import Point
 
 NET = fc.load("hollot2001/slow")

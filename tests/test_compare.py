@@ -11,8 +11,8 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import HalveOnly, PerMark
 from fluidcc.laws.window.reno import Reno
-from fluidcc.packets.accounts.results import PacketRuns
-from fluidcc.results.fairness import gain_and_loss, throughputs
+from fluidcc.packets.accounts import PacketRuns
+from fluidcc.results.compare import gain_and_loss, throughputs
 from fluidcc.results.latex import queue_equations, sender_equations
 from fluidcc.scenario.network import Flows, Link, Network
 

@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 
 import fluidcc as fc
-from fluidcc.check.network import network_with
+from fluidcc.check.verb import network_with
 from fluidcc.laws.law import (
     AbstractFeedback,
     AbstractMarking,

@@ -24,7 +24,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_queue import after_arrivals, neighbour, tick_change
+from fluidcc.analysis.steady_laws import after_arrivals, neighbour, tick_change
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     Outputs,

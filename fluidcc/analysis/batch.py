@@ -15,7 +15,6 @@ import numpy as np
 import scipy.spatial
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.collocation import generator
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.roots import (
     BRIEF,
@@ -24,6 +23,7 @@ from fluidcc.analysis.roots import (
     NOISE,
     distinct,
     follow,
+    generator,
     rightmost_roots,
 )
 from fluidcc.analysis.winding import counts

@@ -18,9 +18,17 @@ import scipy.optimize
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.critical_curves import Critical, Curve, Grid, Part, grid, lines, search
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.model import ends_of, family, number_of, unit_of, within_of
 from fluidcc.analysis.roots import nearby_root
-from fluidcc.analysis.scan import Plane, Spot, scale_of
+from fluidcc.analysis.scan import (
+    Plane,
+    Spot,
+    ends_of,
+    family,
+    number_of,
+    scale_of,
+    unit_of,
+    within_of,
+)
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
@@ -30,7 +38,7 @@ from fluidcc.scenario.paths import full_path
 if TYPE_CHECKING:
     import xarray
 
-    from fluidcc.analysis.model import Model
+    from fluidcc.analysis.scan import Model
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,8 +17,7 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.steady_queue import steady_signal
-from fluidcc.analysis.steady_sender import past_slow_start
+from fluidcc.analysis.steady_laws import past_slow_start, steady_signal
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import as_fluid

@@ -19,7 +19,7 @@ from fluidcc import ops
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, between, resolved, steady_state
-from fluidcc.analysis.steady_queue import after_arrivals, neighbour, signal_of, tick_change
+from fluidcc.analysis.steady_laws import after_arrivals, neighbour, signal_of, tick_change
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.delays import State, output_index

@@ -27,8 +27,7 @@ from fluidcc.analysis.operating_point import (
 )
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.analysis.steady_queue import memory_with_mark
-from fluidcc.analysis.steady_sender import LARGEST_WINDOW
+from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
 from fluidcc.arrays import jax, jnp
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, steady

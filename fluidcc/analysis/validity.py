@@ -17,12 +17,12 @@ import scipy.optimize
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.steady_queue import steady_signal
-from fluidcc.analysis.steady_sender import (
+from fluidcc.analysis.steady_laws import (
     WeightedSignal,
     per_flow,
     source_rate,
     steady_sender,
+    steady_signal,
 )
 from fluidcc.analysis.window_distribution import (
     WindowDistribution,

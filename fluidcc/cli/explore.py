@@ -36,7 +36,7 @@ def explore(scenario: str | None, host: str, port: int, no_browser: bool) -> Non
     from fluidcc.explore.jobs import prepare
 
     prepare()
-    from fluidcc.explore.state import Catalogue
+    from fluidcc.explore.controls import Catalogue
 
     catalogue = Catalogue(scenario)
     listening = _listening(host, port)

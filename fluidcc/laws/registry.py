@@ -33,10 +33,7 @@ def kind_of(law: type[Law]) -> str:
     return next(kind for kind, base in KINDS.items() if issubclass(law, base))
 
 
-_HOMES = (
-    "window", "queue", "feedback", "reaction", "marking", "spreading", "loss", "load_code",
-    "traffic",
-)  # fmt: skip
+_HOMES = ("window", "queue", "feedback", "reaction", "marking", "load_code", "traffic")
 
 
 def _laws_of(home: str) -> Iterator[type[Law]]:

@@ -9,9 +9,8 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate
+from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
 from fluidcc.dde.located import Located
-from fluidcc.dde.status import Status
 from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import combine
 from fluidcc.model.advice import advice

@@ -12,8 +12,7 @@ from analysis_cases import CAPACITY, ecn_mod, hollot
 import fluidcc as fc
 from fluidcc import equilibrium, linearize, load, replace, stability
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.collocation import approximate_roots
-from fluidcc.analysis.roots import polish
+from fluidcc.analysis.roots import approximate_roots, polish
 
 crossings = functools.partial(fc.crossings, criticality=False)  # test_normal_form has it
 

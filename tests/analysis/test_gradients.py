@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.gradients.gradient import gradients
+from fluidcc.analysis.gradient import gradients
 from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFeedback
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail

@@ -11,7 +11,7 @@ from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import rightmost_roots
 from fluidcc.analysis.stability import stability
-from fluidcc.check.network import follow_mode
+from fluidcc.check.verb import follow_mode
 from fluidcc.laws.feedback.backward import Backward
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.feedback.receiver_window import ReceiverWindow

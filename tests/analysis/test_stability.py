@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from analysis_cases import CAPACITY, ecn_mod, front, hollot, two_links
 
-from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import loop_gain, margins, system_margins
-from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.roots import approximate_roots, rightmost_roots
 from fluidcc.analysis.stability import stability
 from fluidcc.scenario.files import load
 from fluidcc.scenario.paths import replace

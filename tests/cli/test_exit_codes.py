@@ -10,7 +10,7 @@ import xarray as xr
 
 from fluidcc.analysis.boundary import Boundary
 from fluidcc.analysis.cycles.result import none_found, not_known
-from fluidcc.analysis.gradients.result import Gradient
+from fluidcc.analysis.measures import Gradient
 from fluidcc.sweep.result import failure
 
 SLOW = "hollot2001/slow"

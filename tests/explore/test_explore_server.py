@@ -15,9 +15,9 @@ import fluidcc as fc
 import fluidcc.cli.explore as command
 from fluidcc.bundled import scenarios
 from fluidcc.explore import answers as maps
+from fluidcc.explore.controls import Catalogue
 from fluidcc.explore.jobs import prepare
 from fluidcc.explore.server import application
-from fluidcc.explore.state import Catalogue
 
 
 class Answer(NamedTuple):

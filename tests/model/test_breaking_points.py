@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fluidcc.dde import located
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import Status
 from fluidcc.dde.system import Events, System
 from fluidcc.model.delays import entry_time
 

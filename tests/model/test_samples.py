@@ -7,7 +7,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import Located, Uniform
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import Status
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail

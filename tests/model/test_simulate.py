@@ -8,7 +8,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import Located, Uniform
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import Status
 from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail

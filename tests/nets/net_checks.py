@@ -12,8 +12,8 @@ from packet_cases import conserved, finished
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.check.network import Course, follow_mode, ticks_matter
-from fluidcc.dde.status import Status
+from fluidcc.check.verb import Course, follow_mode, ticks_matter
+from fluidcc.dde.integrate import Status
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
 from fluidcc.model.network_mesh import uniform_mesh

@@ -9,8 +9,7 @@ from optimize_cases import red_p_max, red_queue
 
 import fluidcc as fc
 from fluidcc.analysis.measures import measure
-from fluidcc.optimize.problem import constraint
-from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.problem import Runs, constraint
 from fluidcc.optimize.verb import verify
 
 RED = "hollot2001/slow"

@@ -8,11 +8,10 @@ import pytest
 from optimize_cases import red_queue
 
 import fluidcc as fc
-from fluidcc.analysis.gradients.gradient import gradients
+from fluidcc.analysis.gradient import gradients
 from fluidcc.analysis.measures import measure
 from fluidcc.errors import ScenarioError
-from fluidcc.optimize.problem import constraint
-from fluidcc.optimize.runs import settling_time, variation
+from fluidcc.optimize.problem import constraint, settling_time, variation
 
 RED = fc.load("hollot2001/slow")
 PI = fc.load("hollot2001/pi")

@@ -7,8 +7,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.measures import EQUILIBRIUM, Measure
-from fluidcc.optimize.problem import Constraint, Problem, Range
-from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.problem import Constraint, Problem, Range, Runs
 from fluidcc.optimize.search import multipliers, search
 
 NET = fc.load("hollot2001/pi")

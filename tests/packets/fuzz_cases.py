@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import groups, instances, logarithmic, voices
 
 from fluidcc.laws.registry import LAWS
-from fluidcc.packets.accounts.results import PacketRuns
+from fluidcc.packets.accounts import PacketRuns
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Flows, Link, Network, Start
 from fluidcc.scenario.sender import PROFILES, SenderOptions

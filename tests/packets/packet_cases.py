@@ -36,10 +36,10 @@ from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.laws.window.sack import SACK
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
 

@@ -21,7 +21,7 @@ from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.avq import AVQ
 from fluidcc.laws.reaction import PerMark
 from fluidcc.laws.window.ecn_mod import ECNMod
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 Virtual = AVQ().in_packets(1.0).state_of

@@ -7,7 +7,7 @@ from full_disk import small_files
 from jax._src import compilation_cache
 
 from fluidcc.folders import compiled_folder, damaged, seal_compiled
-from fluidcc.packets.cache import module_from
+from fluidcc.packets.hooks import module_from
 
 HALF = """import numba
 

@@ -17,12 +17,12 @@ from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.newreno import NewReno
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.packets.run import simulate_packets
-from fluidcc.results.fairness import gain_and_loss
+from fluidcc.results.compare import gain_and_loss
 from fluidcc.scenario.network import Network, Start
 
 

@@ -9,10 +9,10 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.reaction import Pause, PerMark
 from fluidcc.laws.window.becn import BECN
 from fluidcc.laws.window.sack import SACK
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.packets.run import simulate_packets
 
 RTT, REVERSE = 0.1, 0.03

@@ -18,8 +18,8 @@ from fluidcc.laws.parameters import infos
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.reaction import Pause
 from fluidcc.laws.window.newreno import NewReno
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import PacketError, plan
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.sender import (

@@ -14,9 +14,9 @@ from packet_cases import dumbbell, flows
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 

@@ -12,7 +12,7 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.traffic import File, Files, Sessions, Web, quantile
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout.plan import PacketError, plan
+from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 

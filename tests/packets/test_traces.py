@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from packet_cases import CASES, chain
 
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 
 SPAN = {"until": 12.0, "seeds": (5,)}

@@ -11,7 +11,7 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.voice import Voice, erlang_blocking
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Start
 

@@ -10,7 +10,7 @@ from fluidcc.analysis.validity import validity_warnings
 from fluidcc.laws.own import origins
 from fluidcc.machine import processors
 from fluidcc.model.simulate import simulate
-from fluidcc.packets.entry import entry_points
+from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network

@@ -27,8 +27,7 @@ from fluidcc.analysis.cycles.orbit import POINTS, Array, Model, Orbit
 from fluidcc.analysis.cycles.result import Cycle
 from fluidcc.analysis.cycles.verb import CornerError, Subject, check, cycle, result_of, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.model import ends_of, family, unit_of
-from fluidcc.analysis.scan import Scale, scale_of
+from fluidcc.analysis.scan import Scale, ends_of, family, scale_of, unit_of
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 

@@ -22,9 +22,8 @@ from fluidcc.analysis.cycles.orbit import (
     nodes_of,
 )
 from fluidcc.analysis.oscillation import rises
-from fluidcc.dde.integrate import integrate
+from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.located import Located
-from fluidcc.dde.status import Status
 
 _ROOM = (1 << 16) - 4  # steps in memory: one length, so that few shapes are compiled
 _MOST_STEPS = 5e4  # without those at events

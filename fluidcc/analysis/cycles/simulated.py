@@ -17,7 +17,7 @@ from fluidcc.analysis.cycles.result import Cycle, Label, by_name, none_found, no
 from fluidcc.analysis.cycles.settled import Return, Run, step_for
 from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_period, rises
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.laws.law import Ack
 from fluidcc.model.network_mesh import uniform_mesh

@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fluidcc.analysis.gradients.equilibrium import pinned
-from fluidcc.analysis.gradients.implicit import directions
-from fluidcc.analysis.gradients.result import Gradient
+from fluidcc.analysis.implicit import directions, pinned
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import FLUID, Measure, find, mean_over_flows, measures
-from fluidcc.analysis.model import unit_of
+from fluidcc.analysis.measures import FLUID, Gradient, Measure, find, mean_over_flows, measures
+from fluidcc.analysis.scan import unit_of
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import located
-from fluidcc.dde.integrate import power_of_two
+from fluidcc.dde.integrate import Status, power_of_two
 from fluidcc.dde.located import MOST_STEPS, Located
-from fluidcc.dde.status import Status
 from fluidcc.dde.system import System
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.network_mesh import periods, uniform_mesh

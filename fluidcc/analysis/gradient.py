@@ -13,16 +13,22 @@ import numpy as np
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
-from fluidcc.analysis.gradients.equilibrium import Motion, Observed, edge, motion
-from fluidcc.analysis.gradients.implicit import directions
-from fluidcc.analysis.gradients.loop import crossover_slopes, root_slopes, slopes_of_linear
-from fluidcc.analysis.gradients.result import Gradient
+from fluidcc.analysis.implicit import (
+    Motion,
+    Observed,
+    crossover_slopes,
+    directions,
+    edge,
+    motion,
+    root_slopes,
+    slopes_of_linear,
+)
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import at_kink, linearize
 from fluidcc.analysis.margins import PhaseCrossover, link_margins, scale_of
-from fluidcc.analysis.measures import EQUILIBRIUM, Measure, find, measures
-from fluidcc.analysis.model import family, unit_of
+from fluidcc.analysis.measures import EQUILIBRIUM, Gradient, Measure, find, measures
 from fluidcc.analysis.roots import Roots, rightmost_roots
+from fluidcc.analysis.scan import family, unit_of
 from fluidcc.analysis.sliding import NoDerivativeError, SlidingSurface
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.winding import count_roots
@@ -89,7 +95,7 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     'ok'
     """
     if isinstance(of, str) and of.startswith("cycle."):
-        from fluidcc.analysis.gradients.cycle import cycle_gradients
+        from fluidcc.analysis.cycles.gradient import cycle_gradients
 
         if isinstance(net, Network):
             check_paths(net, over, where="gradient")

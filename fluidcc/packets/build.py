@@ -11,11 +11,9 @@ from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
-from fluidcc.packets.entry import part_addresses
-from fluidcc.packets.hooks import law_hooks, queue_state, window_memory
-from fluidcc.packets.layout.plan import UNBOUNDED, GroupPlan, PacketError, Plan
-from fluidcc.packets.layout.routes import Fields, Routes
-from fluidcc.packets.layout.traffic import Background, Transfers
+from fluidcc.packets.hooks import law_hooks, part_addresses, queue_state, window_memory
+from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
+from fluidcc.packets.routes import Background, Fields, Routes, Transfers
 from fluidcc.programs import leaves
 from fluidcc.scenario.network import repeated
 

@@ -24,8 +24,8 @@ from fluidcc.analysis.cycles.orbit import POINTS, Array, Model, Orbit, integral_
 from fluidcc.analysis.cycles.result import Cycle, Label
 from fluidcc.analysis.cycles.verb import Subject, cycle, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.gradients.result import Gradient
-from fluidcc.analysis.model import number_of, unit_of
+from fluidcc.analysis.measures import Gradient
+from fluidcc.analysis.scan import number_of, unit_of
 from fluidcc.arrays import jax
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.scenario.network import Network

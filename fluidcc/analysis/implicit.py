@@ -1,8 +1,12 @@
-"""Derivatives of an equilibrium by parameters, by the implicit function theorem.
+"""Derivatives of equilibria, of their linear systems, characteristic roots and margins by
+parameters: the solution of F(x, p) = 0 has derivative -F_x^-1 F_p by p, the implicit function
+theorem.
 
-The equations are drift = 0 for free states, value = bound for states held at a bound, assumed =
-computed outputs, and for links on a discontinuity the equation of its surface. The unknowns are
-states, outputs and Filippov weights, the shares of the time on either side of the discontinuities.
+So all are differentiated at the solution and never through the iterations that found it. For an
+equilibrium the equations are drift = 0 for free states, value = bound for states held at a bound,
+assumed = computed outputs, and for links on a discontinuity the equation of its surface. The
+unknowns are states, outputs and Filippov weights, the shares of the time on either side of the
+discontinuities.
 
 At the edge of a regime several such systems have the same solution: with a queue held at its end or
 free, on either side of a kink of the marking, on a discontinuity or next to it. One-sided
@@ -13,15 +17,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fluidcc.analysis.equilibrium import Equilibrium, FlowsEquilibrium, LinkEquilibrium, without
-from fluidcc.analysis.gradients.implicit import carry, expand, motion_of
-from fluidcc.analysis.linear import Array
+from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.local_model import NEAR, local_state, present_function
+from fluidcc.analysis.margins import received_signals
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
 from fluidcc.analysis.sliding import (
     SIGNAL,
@@ -40,11 +46,66 @@ from fluidcc.analysis.sliding import (
 )
 from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import Signal
-from fluidcc.model.delays import Outputs, State, kinks, make_outputs, output_indices, round_trip
-from fluidcc.model.fluid import steady
+from fluidcc.model.delays import (
+    Outputs,
+    State,
+    ages,
+    kinks,
+    make_outputs,
+    output_indices,
+    round_trip,
+)
+from fluidcc.model.fluid import as_fluid, steady, with_mean_calls
 from fluidcc.model.rates import HIGH, LOW, Modes, flux, received, sending_rate, touched
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network
+from fluidcc.scenario.network import Network, to_arrays
+from fluidcc.scenario.paths import number_at, replace
+
+
+def directions(net: Network, paths: Sequence[str], *, steady: bool = True) -> list[Network]:
+    """Derivatives of all numbers of the fluid model by the value at each path.
+
+    If `steady`, those of the network with calls at their mean rate, as for equilibria; else calls
+    keep varying at random. The number of flows scales a group in proportion over its round trips.
+    Raises ScenarioError for paths that lead to no number.
+    """
+
+    def direction(path: str) -> Network:
+        def numbers(value: jax.Array) -> Network:
+            fluid = to_arrays(as_fluid(replace(net, {path: value}, where="gradient")))
+            return with_mean_calls(fluid, varying=steady)
+
+        value = jnp.asarray(number_at(net, path), float)
+        return jax.jvp(numbers, (value,), (jnp.ones_like(value),))[1]
+
+    return [direction(path) for path in paths]
+
+
+def expand(function: Callable[[Num, Any], Any], x: Num, p: Any, along: Any) -> tuple[Any, Any, Any]:
+    """A function of x (N,) and of a tree p to first order: its value, its derivatives by x (..., N)
+    and those along K directions of p (K, ...).
+    """
+
+    def pushed(direction: Any) -> Any:
+        return jax.jvp(lambda p: function(x, p), (p,), (direction,))[1]
+
+    return function(x, p), jax.jacfwd(function)(x, p), jax.lax.map(pushed, along)
+
+
+def motion_of(by_x: Array, along: Array) -> Array:
+    """Derivatives (K, N) of the solution of N equations, from those of the equations by x (N, N)
+    and along K directions (K, N); NaN where they are singular.
+    """
+    try:
+        return -np.linalg.solve(by_x, along.T).T
+    except np.linalg.LinAlgError:
+        return np.full(along.shape, np.nan)
+
+
+def carry(by_x: Array, along: Array, moves: Array) -> Array:
+    """Derivatives (K, ...) of a function of x and p by the chain rule, with those (K, N) of x."""
+    return along + np.tensordot(moves, np.moveaxis(by_x, -1, 0), (1, 0))
+
 
 _OFF_BALANCE = 1e-6  # relative Newton step up to which an equilibrium balances
 _UNMOVED = 1e-9  # of what is observed, in its unit per unit of a memory
@@ -284,3 +345,108 @@ def _at_end(eq: Equilibrium, k: int) -> bool:
     if int(eq.op.codes[k]) == Regime.FULL:
         return abs(backlog) <= _EDGE or _has_no_share(eq, k)
     return abs(backlog) <= _EDGE or backlog >= full * (1 - _EDGE)
+
+
+_LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossover, a double root
+
+
+@jax.jit
+def _slopes(net: Network, op: OperatingPoint, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
+    """Derivatives of A, B, C, D and the lags (K, ...) as parameters, state and outputs move."""
+    at = local_state(net, op, jnp.zeros(()))
+    function, v, index = present_function(net, at.y, at.modes)
+    unflatten = ravel_pytree(at.y)[1]
+    n = len(v)
+
+    def matrices(net: Network, v: Num, u: Num) -> tuple[Num, ...]:
+        by_state, by_past = jax.jacfwd(function, (1, 2))(net, v, u[index])
+        lag = ravel_pytree(ages(net, unflatten(v)))[0]
+        return by_state[:n], by_past[:n], by_state[n:], by_past[n:], lag
+
+    def one(direction: tuple) -> tuple[Num, ...]:
+        return jax.jvp(matrices, (net, v, at.outputs), direction)[1]
+
+    return jax.lax.map(one, (along, dv, du))
+
+
+def slopes_of_linear(
+    eq: Equilibrium, system: Linear, along: Network, dv: Array, du: Array
+) -> list[Linear]:
+    """Derivatives along K directions of the linear system at an equilibrium, whose state and
+    outputs move by dv and du (K, ...): systems with derivatives in place of matrices and lags.
+    """
+    net = steady(eq.net)
+    A, B, *_, frozen = map(np.asarray, jacobians(net, eq.op, jnp.zeros(())))
+    free = (frozen == 0) & ~still(A, B)
+    found = map(np.asarray, _slopes(net, eq.op, along, jnp.asarray(dv), jnp.asarray(du)))
+    return [
+        dataclasses.replace(system, A=a[free][:, free], B=b[free], C=c[:, free], D=d, lag=lag)
+        for a, b, c, d, lag in zip(*found, strict=True)
+    ]
+
+
+def _matrix_along(system: Linear, moved: Linear, s: complex) -> Array:
+    """Derivative of the characteristic matrix as matrices and lags move."""
+    looked_up, late = np.eye(system.size[1])[system.pick], np.exp(-s * system.lag)
+    now, change = (
+        late[:, None] * looked_up,
+        (-s * moved.lag * late)[:, None] * looked_up,
+    )
+    return -np.block([
+        [moved.A, moved.B @ now + system.B @ change],
+        [moved.C, moved.D @ now + system.D @ change],
+    ])  # fmt: skip
+
+
+def root_slopes(system: Linear, root: complex, along: list[Linear]) -> Array | None:
+    """Derivatives (K,) of a simple characteristic root [1/s]; None if it is not simple.
+
+    With null vectors w and v of M at the root, w* M(s) v vanishes to first order with det M, so
+    ds/dp = -(w* M_p v)/(w* M_s v) (Lancaster, 1964).
+    """
+    matrix = system.matrix(root)
+    scale = np.abs(matrix).max(axis=1, keepdims=True)
+    left, _, right = np.linalg.svd(matrix / scale)
+    w, v = left[:, -1].conj() / scale[:, 0], right[-1].conj()
+    rate = system.matrix_slope(root)
+    if abs(w @ rate @ v) <= _LEVEL * (np.abs(w) @ np.abs(rate) @ np.abs(v)):
+        return None
+    return np.array([-(w @ _matrix_along(system, d, root) @ v) for d in along]) / (w @ rate @ v)
+
+
+def crossover_slopes(
+    system: Linear, link: int, frequency: float, along: list[Linear], *, gain: bool
+) -> tuple[Array, Array] | None:
+    """Derivatives (K,) of the frequency of a crossover [rad/s], and there of the phase [rad] (of a
+    `gain` crossover) or of log |L| (of a phase crossover); None if the loop only touches it.
+    """
+    s = 1j * frequency
+    changes = [1j * system.matrix_slope(s), *(_matrix_along(system, d, s) for d in along)]
+    by_frequency, *by_path = _log_loop_slopes(system, link, s, np.array(changes))
+    held, seen = (np.real, np.imag) if gain else (np.imag, np.real)
+    if abs(held(by_frequency)) <= _LEVEL * max(abs(by_frequency), 1 / frequency):
+        return None
+    moves = -held(by_path) / held(by_frequency)
+    return moves, seen(by_path) + seen(by_frequency) * moves
+
+
+def _log_loop_slopes(system: Linear, link: int, s: complex, changes: Array) -> Array:
+    """Derivatives (K,) of log L, the loop cut at a link's signal, as M(s) changes (K, N, N).
+
+    1 + L is the determinant of I + R, with R (r, r) the return at the cut rows per unit input.
+    """
+    rows = len(system.A) + np.array(received_signals(system, link))
+    matrix = system.matrix(s)
+    enters = np.eye(len(matrix))[:, rows]
+    cut, opened = matrix[rows] - enters.T, matrix.copy()
+    opened[rows] = enters.T
+    inside = np.linalg.solve(opened, enters)
+    around = np.linalg.solve(opened.T, cut.T).T
+    fixed = changes.copy()
+    fixed[:, rows] = 0.0
+    returned, moved = cut @ inside, (changes[:, rows] - around @ fixed) @ inside
+    if len(rows) == 1:
+        return moved[:, 0, 0] / returned[0, 0]
+    closed = np.eye(len(rows)) + returned
+    whole = np.linalg.det(closed)
+    return whole * np.trace(np.linalg.solve(closed, moved), axis1=1, axis2=2) / (whole - 1)
