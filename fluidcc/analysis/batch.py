@@ -30,23 +30,6 @@ from fluidcc.analysis.winding import counts
 from fluidcc.machine import threads
 from fluidcc.memory import in_place
 
-
-def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:
-    """Results of a function for each block of up to `size` of `count` items, in order."""
-    parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
-    with concurrent.futures.ThreadPoolExecutor(threads()) as pool:
-        return list(pool.map(in_place(function), parts))
-
-
-def filled(block: Array, size: int, axis: int = 0) -> Array:
-    """The block with its last entry repeated up to `size` of them."""
-    missing = size - block.shape[axis]
-    if not missing:
-        return block
-    last = np.take(block, [-1], axis=axis)
-    return np.concatenate([block, np.repeat(last, missing, axis=axis)], axis=axis)
-
-
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one
 _TILES = 64  # that share them at first
@@ -254,3 +237,19 @@ def _solve_singly(systems: Linear, index: Array, out: ManyRoots) -> ManyRoots:
         out.unstable[i], out.certified[i] = found.unstable, found.certified
         out.proven[i], out.source[i] = found.proven > 0, "single"
     return out
+
+
+def in_threads(function: Callable[[slice], Any], count: int, size: int) -> list[Any]:
+    """Results of a function for each block of up to `size` of `count` items, in order."""
+    parts = [slice(i, min(i + size, count)) for i in range(0, count, size)]
+    with concurrent.futures.ThreadPoolExecutor(threads()) as pool:
+        return list(pool.map(in_place(function), parts))
+
+
+def filled(block: Array, size: int, axis: int = 0) -> Array:
+    """The block with its last entry repeated up to `size` of them."""
+    missing = size - block.shape[axis]
+    if not missing:
+        return block
+    last = np.take(block, [-1], axis=axis)
+    return np.concatenate([block, np.repeat(last, missing, axis=axis)], axis=axis)

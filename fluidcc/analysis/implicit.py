@@ -92,7 +92,7 @@ def expand(function: Callable[[Num, Any], Any], x: Num, p: Any, along: Any) -> t
     return function(x, p), jax.jacfwd(function)(x, p), jax.lax.map(pushed, along)
 
 
-def motion_of(by_x: Array, along: Array) -> Array:
+def _motion_of(by_x: Array, along: Array) -> Array:
     """Derivatives (K, N) of the solution of N equations, from those of the equations by x (N, N)
     and along K directions (K, N); NaN where they are singular.
     """
@@ -277,7 +277,7 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
 
     by_x = balance(parts.by_x)
     wanted = np.vstack([balance(parts.along, 1).T, balance(parts.values)])
-    solution = motion_of(by_x, wanted)
+    solution = _motion_of(by_x, wanted)
     moves, newton = solution[:-1], solution[-1]
     size = 1.0 + np.abs(np.concatenate([parts.state, parts.outputs, np.zeros(len(newton) - n - m)]))
     lost = np.flatnonzero((idle & (parts.loose > 0) & (parts.frozen == 0))[~stepping])
@@ -287,7 +287,7 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
     elif np.max(np.abs(newton) / size) > _OFF_BALANCE:
         message = "the equilibrium found does not balance its own equations, so has no derivative"
     elif lost.size:  # whether a reported value depends on these undetermined states
-        shifts = motion_of(by_x, np.eye(len(by_x))[lost])
+        shifts = _motion_of(by_x, np.eye(len(by_x))[lost])
         seen = [carry(by, np.asarray(0.0), shifts) for by in jax.tree.leaves(parts.by_x.seen)]
         if any(np.any(np.abs(change) > _UNMOVED) for change in seen):
             message = "the state of a queue law keeps its initial value: its derivative is unknown"

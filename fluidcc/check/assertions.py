@@ -41,7 +41,7 @@ _ELSEWHERE = (
 )
 
 
-def own_frame(error: BaseException) -> traceback.FrameSummary | None:
+def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
     """The innermost frame of text that is neither of this package nor of an installed one."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)
@@ -52,14 +52,14 @@ def own_frame(error: BaseException) -> traceback.FrameSummary | None:
 
 def line_of_error(error: BaseException) -> str:
     """The line that an error comes from, with its text; empty if that is not the user's."""
-    frame = own_frame(error)
+    frame = _own_frame(error)
     if frame is None:
         return ""
     text = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
     return f"line {frame.lineno}, `{text}`"
 
 
-def line_of_rule(law: Any, method: str) -> str:
+def _line_of_rule(law: Any, method: str) -> str:
     """The line that a rule begins at; empty for one that this package has."""
     function = inspect.unwrap(getattr(type(law), method))
     code = getattr(function, "__code__", None)
@@ -122,7 +122,7 @@ def usual_numbers(case: Case, p: float = 0.3) -> Numbers:
 
 def _at(case: Case, why: str, error: Exception | None = None) -> str:
     line = line_of_error(error) if error is not None else ""
-    line = line or line_of_rule(case.law, case.method)
+    line = line or _line_of_rule(case.law, case.method)
     return f"{case}{f' ({line})' if line else ''}: {why}"
 
 

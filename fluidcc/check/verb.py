@@ -160,7 +160,7 @@ _SEEDS = (1, 2, 3)
 _GOODPUT, _QUEUE = 0.1, 1.0  # relative differences of packets from the equilibrium that pass
 
 
-def paths_of(kind: str) -> str:
+def _paths_of(kind: str) -> str:
     """Path of a law of this kind in the scenario."""
     inside = {"window": "flow.window.law", "queue": "link.queue.law",
               "reaction": "flow.window.reaction", "spreading": "link.queue.spreading"}  # fmt: skip
@@ -171,7 +171,7 @@ def network_with(law: type[Law], kind: str) -> Network:
     """The network in which a law is tried."""
     from fluidcc.scenario.files import loads
 
-    net, changes = loads(BASE), {paths_of(kind): law.name}
+    net, changes = loads(BASE), {_paths_of(kind): law.name}
     signals = [f for name in ("reads", "emits", "carries") for f in getattr(law, name, ())]
     if "load" in signals or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",

@@ -86,7 +86,9 @@ def _each(function: Callable[[Array, Any], Any], args: Any) -> Callable[[tuple[A
     return lambda pair: function(pair[0], type(args)(pair[1], *args[1:]))
 
 
-def side_by_side(function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any) -> Any:
+def _side_by_side(
+    function: Callable[[Array, Any], Any], batched: bool, y0: Array, args: Any
+) -> Any:
     """`function(y0, args)`, mapped along the leading axis of y0 and of `args[0]` if batched."""
     return jax.vmap(_each(function, args))((y0, args[0])) if batched else function(y0, args)
 
@@ -249,7 +251,7 @@ class Problem(NamedTuple):
             look = history_look(self.system, self.t0, args)
             return self.system.lags(self.t0, y0, args, look)
 
-        return side_by_side(lags, self.batched, self.y0, self.args)
+        return _side_by_side(lags, self.batched, self.y0, self.args)
 
 
 class AbstractMesh(eqx.Module):

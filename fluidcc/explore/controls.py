@@ -116,10 +116,10 @@ class Catalogue:
         Raises ScenarioError with all faults.
         """
         base = self.network(state.scenario or self.start)
-        return base, apply_changes(base, state.changes)
+        return base, _apply_changes(base, state.changes)
 
 
-def apply_changes(net: Network, changes: Mapping[str, str]) -> Network:
+def _apply_changes(net: Network, changes: Mapping[str, str]) -> Network:
     """The network with changes as text, such as ``10 Mbit/s``.
 
     Raises ScenarioError with all faults.
@@ -259,7 +259,7 @@ def _choice(
 
 def _refusal(net: Network, path: str, option: str) -> str:
     try:
-        apply_changes(net, {path: option})
+        _apply_changes(net, {path: option})
     except ScenarioError as error:
         return str(error)
     return ""

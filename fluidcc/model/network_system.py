@@ -46,7 +46,7 @@ from fluidcc.scenario.network import Flows, Network, to_arrays
 _SETTLING = 4  # passes; outputs of a constant history depend on each other through few links
 
 
-def initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
+def _initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
     """Times of the first ticks [s], per link and per group (m,); `()` if the law has none."""
     clocks: list[Any] = []
     for link in net.links:
@@ -75,7 +75,7 @@ def initial_state(net: Network, courses: tuple = ()) -> State:
     laws = jax.tree.map(lambda v: jnp.asarray(v, float), laws)
     edges, calls = _initial_calls(net, courses)
     state = State(senders, queues, laws, (), calls)
-    clocks = initial_clocks(with_service(net, calls), senders, queues)
+    clocks = _initial_clocks(with_service(net, calls), senders, queues)
     return state._replace(clocks=clocks + edges)
 
 
@@ -138,7 +138,7 @@ def blank(net: Network) -> tuple[State, Outputs]:
     return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(both, net))
 
 
-def held_columns(net: Network) -> tuple[int, ...]:
+def _held_columns(net: Network) -> tuple[int, ...]:
     """Columns of the outputs that change at ticks alone (zero-order hold)."""
     return tuple(
         index
@@ -523,7 +523,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
         limit=equation.limit,
         events=Events(equation.initial, equation.guards, equation.switch),
         kinks=equation.kinks,
-        held=held_columns(example),
+        held=_held_columns(example),
         leading=equation.layout.leading,
     )
 

@@ -55,14 +55,14 @@ def _hash(*parts: str | bytes) -> str:
 
 
 @functools.cache
-def package_hash() -> str:
+def _package_hash() -> str:
     """Hash of the engine's sources: part of the name of whatever is compiled from them."""
     here = Path(__file__).parent
     files = [here / "hooks.py", *sorted((here / "engine").glob("*.py"))]
     return _hash(sys.version, *(f.read_bytes() for f in files))
 
 
-def kept_text(key: str, write: Callable[[], str]) -> str:
+def _kept_text(key: str, write: Callable[[], str]) -> str:
     """Text that `write` makes of the sources of this package, kept on disk by `key`."""
     try:
         folder = own_folder("rules")
@@ -185,7 +185,7 @@ def _source(kind: str, laws: tuple[Law, ...]) -> str:
     if structure not in _sources:
         kept = all(map(_is_ours, laws))
         key = repr((structure, [type(law) for law in laws]))
-        _sources[structure] = kept_text(key, write) if kept else write()
+        _sources[structure] = _kept_text(key, write) if kept else write()
     return _sources[structure]
 
 
@@ -195,7 +195,7 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     A marking map takes the window law of its flows too, whose parameters it has. Raises TypeError
     if they do not fit each other.
     """
-    module = module_from(_HEAD + _source(kind, laws), uses=package_hash())
+    module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
     names, first = _KINDS[kind]
     block = np.array([*([0.0] * first), *state, *parameter_values(laws[-1])], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block)
@@ -265,7 +265,7 @@ def entry_points() -> tuple[Callable[[int, float, int], int], Callable[[int, flo
     """`advance` and `settle` of the engine, compiled unless the engine is interpreted."""
     if INTERPRETED:
         return loop.advance, loop.settle
-    module = module_from(_ENTRIES, uses=package_hash())
+    module = module_from(_ENTRIES, uses=_package_hash())
     return module.advance, module.settle
 
 
@@ -289,7 +289,7 @@ def part_address(name: str) -> int:
     """Address of a part; 0 if the engine is interpreted."""
     if INTERPRETED:
         return 0
-    module = module_from(_part_source(name, PARTS[name]), uses=package_hash())
+    module = module_from(_part_source(name, PARTS[name]), uses=_package_hash())
     return int(module.part.address)
 
 

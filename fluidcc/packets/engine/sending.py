@@ -13,7 +13,7 @@ from fluidcc.packets.engine.traces import trace_packet
 
 
 @compiled
-def timeout_after(flow, group):
+def _timeout_after(flow, group):
     """Retransmission timeout with its back-off [s]."""
     span = max(flow.rto, group.min_rto) * flow.backoff
     return max(min(span, group.max_rto), 2 * group.tick)
@@ -22,7 +22,7 @@ def timeout_after(flow, group):
 @compiled
 def set_timer(s, f, flow, group):
     """Restart the timer; the calendar is only touched when it must fire earlier."""
-    flow.deadline = s.now + timeout_after(flow, group)
+    flow.deadline = s.now + _timeout_after(flow, group)
     if next_time(s, f) > flow.deadline:
         schedule(s, f, flow.deadline, s.now)
 
@@ -47,7 +47,7 @@ def reschedule(s, f, flow):
 @compiled
 def back_off(flow, group):
     """Double the timeout; far out, forget the smoothed round trip."""
-    if flow.backoff < 64 or timeout_after(flow, group) < group.max_rto:
+    if flow.backoff < 64 or _timeout_after(flow, group) < group.max_rto:
         flow.backoff *= 2
     if flow.backoff > 8:
         flow.rttvar += flow.srtt >> 3
@@ -55,7 +55,7 @@ def back_off(flow, group):
 
 
 @compiled
-def take_sample(s, flow, group):
+def _take_sample(s, flow, group):
     """Smooth the round trip of the timed packet: srtt + 4 rttvar in ticks. Jacobson (1988)."""
     span = s.now - flow.timed_at
     phase = (flow.timed_at + flow.clock_phase) % group.tick
@@ -213,7 +213,7 @@ def grow(s, flow, group, sequence, echo):
 
 
 @compiled
-def is_window_full(flow):
+def _is_window_full(flow):
     """Whether the congestion window is what holds a sender back as an ACK comes. RFC 2861, 3.
 
     Call right after `read_advertised_window`: the flight size shows what earlier ACKs
@@ -235,14 +235,14 @@ def _decay(s, flow, group, window):
 
 
 @compiled
-def validate_window(s, flow, group, sequence):
+def _validate_window(s, flow, group, sequence):
     """Let the window decay if it has not been used; call as packet `sequence` goes. RFC 2861, 3.
 
     A sender that the receiver's window holds back counts as one without data. The time that counts
     begins anew with each packet that fills the window, as the flight size does after an ACK that is
     not rewritten: only ACKs rewritten for a whole timeout on end count.
     """
-    timeout, idle = timeout_after(flow, group), s.now - flow.sent_at
+    timeout, idle = _timeout_after(flow, group), s.now - flow.sent_at
     if idle >= timeout:
         _decay(s, flow, group, flow.window * 0.5 ** (idle // timeout))
     flow.sent_at = s.now
@@ -359,7 +359,7 @@ def send(s, f, flow, group, sequence):
     if s.trace != 0:
         trace_packet(s, r.SEND, -1, packet)
     if group.window_validation == 1:
-        validate_window(s, flow, group, sequence)
+        _validate_window(s, flow, group, sequence)
     nothing_out = flow.acked == flow.highest_sent
     flow.sent += 1
     if sequence > flow.highest_sent:
@@ -435,14 +435,14 @@ def accept(s, f, flow, group, sequence, echo):
             flow.backoff = 1
             flow.at_one = 0
         flow.timing = 0
-        take_sample(s, flow, group)
+        _take_sample(s, flow, group)
     restart_timer(s, f, flow, group, sequence)
 
 
 @inlined
 def accept_and_grow(s, f, flow, group, sequence, echo):
     """Take an ACK of new data, and grow."""
-    used = group.window_validation == 0 or is_window_full(flow)
+    used = group.window_validation == 0 or _is_window_full(flow)
     accept(s, f, flow, group, sequence, echo)
     if used:
         grow(s, flow, group, sequence, echo)
